@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program `wherry`: finds the subcommand, reads its command line, runs it.
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+
+namespace {
+
+using wherry::tools::Action;
+
+struct Command {
+  const char* name;
+  const char* help;
+  Action (*add)(CLI::App&);
+};
+
+// In the order `wherry --help` shows them.
+constexpr std::array kCommands{
+    Command{"ship", "Hand files and directory trees to a collector", wherry::tools::add_ship},
+    Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
+    Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
+};
+
+// As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".
+constexpr int kUsageError = 2;
+
+int run(CLI::App& command, const Action& action) {
+  try {
+    return action();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "wherry %s: %s\n", command.get_name().c_str(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A peer or reader that went away is an error to report, not a reason to vanish without a word.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app{"Wherry moves data between a host and its many-core cards at the speed of memory.", "wherry"};
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, Action>> commands;
+  for (const Command& command : kCommands) {
+    CLI::App* added = app.add_subcommand(command.name, command.help);
+    commands.emplace_back(added, command.add(*added));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  for (const auto& [command, action] : commands) {
+    if (command->parsed()) return run(*command, action);
+  }
+  return kUsageError;
+}
