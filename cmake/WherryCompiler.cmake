@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What every translation unit is compiled with: the standard, the warnings, the sanitizers, the compiler cache.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# A test runs the program it was built with, and a user types it: one place for both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+# An interface target instead of directory options, so that a project that adds Wherry as a subdirectory keeps its own.
+add_library(wherry_options INTERFACE)
+target_compile_options(wherry_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # gcc's -Wconversion leaves signs alone; the two compilers should complain about the same lines.
+  target_compile_options(wherry_options INTERFACE -Wno-sign-conversion)
+endif()
+if(WHERRY_WERROR)
+  target_compile_options(wherry_options INTERFACE -Werror)
+endif()
+if(WHERRY_SANITIZE)
+  target_compile_options(wherry_options INTERFACE
+    -fsanitize=${WHERRY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(wherry_options INTERFACE -fsanitize=${WHERRY_SANITIZE})
+endif()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The functions for what is not a layer: the `wherry` program, the benchmarks, the fuzz targets, the pytest folder.
+
+# wherry_program()
+#
+# The program `wherry` (target wherry_program) from main.cc and all other *.cc files at and below the current folder;
+# the others are an object library, so that their *_test.cc files (tools_test) link the very same objects.
+function(wherry_program)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${sources})
+  set(main ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER main INCLUDE REGEX "/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
+  if(sources)
+    wherry_tool_objects(${sources})
+  endif()
+  if(main)
+    add_executable(wherry_program ${main})
+    set_target_properties(wherry_program PROPERTIES OUTPUT_NAME wherry)
+    wherry_internal(wherry_program)
+    target_link_libraries(wherry_program PRIVATE wherry_tools)
+  endif()
+  if(tests AND WHERRY_TESTS)
+    add_executable(tools_test ${tests})
+    wherry_internal(tools_test)
+    target_link_libraries(tools_test PRIVATE wherry_tools GTest::gmock GTest::gtest_main)
+    wherry_discover(tools_test "" "")
+  endif()
+endfunction()
+
+function(wherry_tool_objects)
+  find_package(fmt REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+  add_library(wherry_tool_objects OBJECT ${ARGN})
+  wherry_internal(wherry_tool_objects)
+  target_include_directories(wherry_tool_objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(wherry_tool_objects
+    PUBLIC fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::xxhash)
+  # Objects do not travel through a link to an object library's user; an interface target carries both.
+  add_library(wherry_tools INTERFACE)
+  target_link_libraries(wherry_tools INTERFACE wherry_tool_objects $<TARGET_OBJECTS:wherry_tool_objects>)
+endfunction()
+
+# wherry_benchmarks()
+#
+# Every *.cc file of the current folder is one program, bench_<name>; common/*.cc is compiled into all of them.
+function(wherry_benchmarks)
+  file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  file(GLOB common CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/common/*.cc)
+  add_custom_target(benchmarks)
+  if(NOT programs)
+    return()
+  endif()
+  find_package(benchmark REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  foreach(source IN LISTS programs)
+    cmake_path(GET source STEM name)
+    add_executable(bench_${name} ${source} ${common})
+    wherry_internal(bench_${name})
+    target_link_libraries(bench_${name}
+      PRIVATE benchmark::benchmark fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)
+    add_dependencies(benchmarks bench_${name})
+  endforeach()
+endfunction()
+
+# wherry_fuzz_targets()
+#
+# Every *_fuzz.cc file of the current folder is one libFuzzer program; the other *.cc files are shared helpers. ctest
+# runs each for WHERRY_FUZZ_SECONDS, starting from corpus/<name>/ where that folder exists.
+set(WHERRY_FUZZ_SECONDS 20 CACHE STRING "How long ctest runs each fuzz target")
+
+function(wherry_fuzz_targets)
+  file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_fuzz.cc)
+  file(GLOB helpers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER helpers EXCLUDE REGEX "_(fuzz|test)\\.cc$")
+  if(NOT WHERRY_FUZZ OR NOT programs)
+    return()
+  endif()
+  wherry_fuzzed_library()
+  add_custom_target(fuzz_targets)
+  foreach(source IN LISTS programs)
+    cmake_path(GET source STEM name)
+    add_executable(${name} ${source} ${helpers})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} PRIVATE wherry_fuzzed wherry_options)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz_targets ${name})
+    wherry_add_fuzz_run(${name})
+  endforeach()
+endfunction()
+
+# The library once more, with the sanitizers and the coverage counters of libFuzzer in it: a hostile peer's bytes must
+# not read one byte outside the shared memory, and only an instrumented library can tell.
+function(wherry_fuzzed_library)
+  get_target_property(sources wherry SOURCES)
+  add_library(wherry_fuzzed STATIC EXCLUDE_FROM_ALL ${sources})
+  target_include_directories(wherry_fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(wherry_fuzzed PUBLIC Threads::Threads PRIVATE wherry_options)
+  target_compile_options(wherry_fuzzed PUBLIC
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -gline-tables-only -O1)
+  target_link_options(wherry_fuzzed PUBLIC -fsanitize=address,undefined)
+endfunction()
+
+function(wherry_add_fuzz_run name)
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+  if(NOT EXISTS ${corpus})
+    set(corpus "")
+  endif()
+  # Findings of a run go to a folder of the build, never into the committed corpus.
+  set(found ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
+  file(MAKE_DIRECTORY ${found})
+  add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=${WHERRY_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048
+    -print_final_stats=1 -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}. ${found} ${corpus})
+  math(EXPR timeout "${WHERRY_FUZZ_SECONDS} + 60")
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
+endfunction()
+
+# wherry_pytest([TIMEOUT seconds])
+#
+# Every test_*.py file of the current folder is one ctest test. WHERRY_PROGRAM names the program under test.
+function(wherry_pytest)
+  cmake_parse_arguments(arg "" "TIMEOUT" "" ${ARGN})
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test_*.py)
+  if(NOT TARGET wherry_program)
+    return()
+  endif()
+  foreach(file IN LISTS files)
+    cmake_path(GET file STEM name)
+    string(REGEX REPLACE "^test_" "" name ${name})
+    wherry_script_test(e2e.${name} LABELS e2e TIMEOUT ${arg_TIMEOUT}
+      COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python -m pytest -q -p no:cacheprovider ${file}
+      ENVIRONMENT WHERRY_PROGRAM=$<TARGET_FILE:wherry_program>)
+  endforeach()
+endfunction()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The functions behind the one-line CMakeLists.txt of every folder.
+#
+# Labels of a test: `quick` (seconds; the default), `slow`, `concurrent` (also built and run under TSan), `e2e`, `fuzz`.
+# Every test has a TIMEOUT: a lost wake-up shows as a test that never ends, and the watchdog turns it into a failure.
+
+find_package(Threads REQUIRED)
+
+if(WHERRY_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  enable_testing()
+  # The TSan build compiles only what it runs: this target and nothing else.
+  add_custom_target(concurrent_tests)
+endif()
+
+# The library's own settings; the layers add the sources.
+function(wherry_library_properties)
+  target_compile_features(wherry PUBLIC cxx_std_20)
+  target_include_directories(wherry
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(wherry PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:wherry_options>)
+  set_target_properties(wherry PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  # A library needs one source, and for a while every layer may be headers only.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/version.cc
+    CONTENT "extern const char wherry_version[];\nconst char wherry_version[] = \"${PROJECT_VERSION}\";\n")
+  target_sources(wherry PRIVATE ${PROJECT_BINARY_DIR}/version.cc)
+endfunction()
+
+# wherry_layer(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...])
+#
+# The current folder is a layer of the library: its *.cc files belong to the library, its *_test.cc files to one test
+# program NAME_test. Either may be missing.
+function(wherry_layer name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  target_sources(wherry PRIVATE ${sources})
+  wherry_test(${name}_test ${ARGN})
+endfunction()
+
+# wherry_test(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...])
+#
+# One GoogleTest program NAME of the current folder's *_test.cc files; ctest lists and times each of its tests. In a
+# folder under tests/ the other *.cc files are shared helpers of the tests and are compiled in.
+function(wherry_test name)
+  if(NOT WHERRY_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/tests/")
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  endif()
+  string(REPLACE "/" "_" target ${name})
+  add_executable(${target} ${sources})
+  wherry_internal(${target})
+  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main ${arg_LIBRARIES})
+  wherry_discover(${target} "${arg_LABELS}" "${arg_TIMEOUT}")
+endfunction()
+
+# Gives a test, tool or benchmark the library, the warnings, and the layers' own headers.
+function(wherry_internal target)
+  target_link_libraries(${target} PRIVATE wherry wherry_options)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# Registers every test of a GoogleTest program with labels and watchdog.
+function(wherry_discover target labels timeout)
+  wherry_labels(labels "${labels}")
+  wherry_timeout(timeout "${timeout}")
+  if("concurrent" IN_LIST labels)
+    add_dependencies(concurrent_tests ${target})
+  endif()
+  # gtest_discover_tests evaluates its properties twice: a list needs its separators escaped to survive.
+  string(REPLACE ";" "\\;" labels "${labels}")
+  gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
+endfunction()
+
+# A test is quick unless it says slow or e2e.
+function(wherry_labels out labels)
+  if(NOT "slow" IN_LIST labels AND NOT "e2e" IN_LIST labels AND NOT "quick" IN_LIST labels)
+    list(APPEND labels quick)
+  endif()
+  set(${out} "${labels}" PARENT_SCOPE)
+endfunction()
+
+function(wherry_timeout out seconds)
+  if(NOT seconds)
+    set(seconds 60)
+  endif()
+  math(EXPR seconds "${seconds} * ${WHERRY_TIMEOUT_FACTOR}")
+  set(${out} ${seconds} PARENT_SCOPE)
+endfunction()
+
+# wherry_script_test(NAME COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT name=value...])
+#
+# A test that is a script: exit status 0 passes, 77 is a skip.
+function(wherry_script_test name)
+  if(NOT WHERRY_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  wherry_labels(labels "${arg_LABELS}")
+  wherry_timeout(timeout "${arg_TIMEOUT}")
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77
+    ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()
