@@ -2,7 +2,6 @@
 //
 // The program `wherry`: finds the subcommand, reads its command line, runs it.
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -42,9 +41,6 @@ int run(CLI::App& command, const Action& action) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A peer or reader that went away is an error to report, not a reason to vanish without a word.
-  std::signal(SIGPIPE, SIG_IGN);
-
   CLI::App app{"Wherry moves data between a host and its many-core cards at the speed of memory.", "wherry"};
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> commands;
