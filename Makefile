@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Short names for the scripts in scripts/. CMake and its presets do the building: `cmake --preset release` works too.
+
+PRESET ?= release
+PREFIX ?= /usr/local
+TREE ?=
+MINUTES ?= 30
+
+.PHONY: help setup build demo test check lint bench install soak clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+setup: ## install the Debian and Python packages that are missing
+	@scripts/setup
+
+build: setup ## build one preset into build/PRESET: make build PRESET=debug
+	@scripts/build $(PRESET)
+
+demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
+	@scripts/demo $(TREE)
+
+test: ## run every test: release, ASan+UBSan, TSan, fuzz targets, model, outside project
+	@scripts/test
+
+check: ## the quick part of test
+	@scripts/test quick
+
+lint: ## clang-format and clang-tidy
+	@scripts/lint
+
+bench: setup ## build and run the benchmarks, results as JSON in build/bench
+	@scripts/bench
+
+install: setup ## install under PREFIX: make install PREFIX=$HOME/.local
+	@scripts/build release
+	@cmake --install build/release --prefix $(PREFIX)
+
+soak: setup ## the stress tests for MINUTES: make soak MINUTES=120
+	@scripts/soak $(MINUTES)
+
+clean: ## remove build/ and .venv/; setup looks again at the next make
+	@echo "removing build/ and .venv/"
+	@rm -rf build .venv

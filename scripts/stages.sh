@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by the other scripts: runs a command as a numbered stage with its output in a log, shows its progress, and
+# shows the log only if it fails. A whole `make test` then reads as one page.
+
+logs=build/logs
+stages_planned=0
+stages_started=0
+failed_stages=()
+started_at=$SECONDS
+
+# stage TITLE COMMAND...: returns the command's status, so that a caller can skip what depends on it.
+stage() {
+  local title=$1 begin=$SECONDS status=0
+  shift
+  stages_started=$((stages_started + 1))
+  mkdir -p "$logs"
+  log=$logs/$(tr ' /:,' '-' <<<"$title").log
+  printf '[%d/%d] %s\n' "$stages_started" "$stages_planned" "$title"
+  "$@" >"$log" 2>&1 </dev/null &
+  watch_log $! "$log" "$begin"
+  wait $! || status=$?
+  if ((status == 0)); then
+    printf '      done in %d s\n' $((SECONDS - begin))
+  else
+    failed_stages+=("$title")
+    show_failure "$title" "$status" $((SECONDS - begin))
+  fi
+  return "$status"
+}
+
+# Until the process ends, repeats the log's last line: on one line of a terminal, else as a sign of life now and then.
+watch_log() {
+  local pid=$1 log=$2 begin=$3 next=$((SECONDS + 20))
+  while kill -0 "$pid" 2>/dev/null; do
+    if [[ -t 1 ]]; then
+      printf '\r\033[K      %4d s  %s' $((SECONDS - begin)) "$(last_line "$log" $(($(tput cols 2>/dev/null || echo 80) - 16)))"
+    elif ((SECONDS >= next)); then
+      printf '      %4d s  %s\n' $((SECONDS - begin)) "$(last_line "$log" 110)"
+      next=$((SECONDS + 20))
+    fi
+    sleep 0.2
+  done
+  if [[ -t 1 ]]; then printf '\r\033[K'; fi
+}
+
+last_line() {
+  tail -n 1 "$1" | tr -d '\r\033' | cut -c "1-$2"
+}
+
+# The end of a long log holds the error; the head of a compiler's log is other files' success.
+show_failure() {
+  printf '      FAILED (status %d) after %d s; the end of %s:\n' "$2" "$3" "$log"
+  tail -n "${WHERRY_LOG_LINES:-150}" "$log" | sed 's/^/      | /'
+}
+
+# At the end: which stages failed, and how long it all took.
+report_stages() {
+  printf 'total time %d s\n' $((SECONDS - started_at))
+  if ((${#failed_stages[@]})); then printf 'failed stage: %s\n' "${failed_stages[@]}"; fi
+}
