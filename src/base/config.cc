@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include <wherry/error.hpp>
+
+#include "base/name.hpp"
+
+namespace wherry::config {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
+
+bool is_log_level(std::string_view value) {
+  return value == "error" || value == "warning" || value == "info" || value == "debug";
+}
+
+// The shape only: which faults exist is the faulty fabric's to say, and it says so when it reads its plan.
+bool is_fault_plan(std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    const std::string_view item = value.substr(0, comma);
+    const std::size_t equals = item.find('=');
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == item.size()) return false;
+    value.remove_prefix(std::min(comma + 1, value.size()));
+  }
+  return true;
+}
+
+// One row per option, in the order of Key.
+constexpr std::array kOptions{
+    Option{Key::node, "node", "WHERRY_NODE", "0", "", "the node this process is: 0 is the host, 1 and up are cards",
+           Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
+    Option{Key::job, "job", "WHERRY_JOB", "default", "", "keeps the ports of one user's jobs apart", Kind::word, 0, 0,
+           "1 to 64 letters, digits, dots, underscores or hyphens", is_job_name},
+    Option{Key::fabric, "fabric", "WHERRY_FABRIC", "shm", "", "the way to reach peers when an address names none",
+           Kind::word, 0, 0, "lower-case letters, digits, + and -, such as shm", is_fabric_name},
+    Option{Key::ring, "ring", "WHERRY_RING", "1M", "bytes", "capacity of the ring a stream receives into", Kind::bytes,
+           4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 1M", nullptr},
+    Option{Key::spin, "spin", "WHERRY_SPIN", "50", "us",
+           "how long a waiter looks before it sleeps; 0: sleeps at once, as always on a machine with one core",
+           Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
+    Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
+           "how long connecting waits for the peer to accept", Kind::number, 0, 86'400'000,
+           "a number of milliseconds from 0 to 86400000", nullptr},
+    Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "8M", "bytes",
+           "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
+           std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 8M", nullptr},
+    Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
+           Kind::flag, 0, 0, "on or off", nullptr},
+    Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
+           Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
+    Option{Key::log, "log", "WHERRY_LOG", "warning", "",
+           "how much is written to standard error: error, warning, info or debug", Kind::word, 0, 0,
+           "error, warning, info or debug", is_log_level},
+};
+
+constexpr bool rows_stand_in_the_order_of_their_keys() {
+  for (std::size_t i = 0; i < kOptions.size(); ++i) {
+    if (static_cast<std::size_t>(kOptions[i].key) != i) return false;
+  }
+  return kOptions.size() == static_cast<std::size_t>(Key::log) + 1;
+}
+static_assert(rows_stand_in_the_order_of_their_keys());
+
+std::optional<std::uint64_t> parse_number(std::string_view digits) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+// The power of two that a suffix stands for: K, KB and KiB are the same here, as in every tool that counts memory.
+std::optional<unsigned> suffix_shift(std::string_view suffix) {
+  if (suffix.empty() || suffix == "B") return 0;
+  constexpr std::string_view kLetters = "KMGT";
+  const std::size_t index = kLetters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(suffix[0]))));
+  const std::string_view rest = suffix.substr(1);
+  if (index == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "iB")) return std::nullopt;
+  return 10 * (static_cast<unsigned>(index) + 1);
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view value) {
+  const std::size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
+  const auto number = parse_number(value.substr(0, digits));
+  const auto shift = suffix_shift(value.substr(digits));
+  if (!number || !shift) return std::nullopt;
+  if (*shift > 0 && (*number >> (64 - *shift)) != 0) return std::nullopt;
+  return *number << *shift;
+}
+
+std::optional<bool> parse_flag(std::string_view value) {
+  if (value == "on" || value == "1" || value == "true" || value == "yes") return true;
+  if (value == "off" || value == "0" || value == "false" || value == "no") return false;
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse(const Option& row, const std::string& value, const std::string& allowed) {
+  throw Error(EINVAL, "configure", std::string(row.environment) + "=" + value, "use " + allowed);
+}
+
+}  // namespace
+
+std::span<const Option> options() {
+  return kOptions;
+}
+
+const Option& option(Key key) {
+  return kOptions.at(static_cast<std::size_t>(key));
+}
+
+std::string text(Key key) {
+  const Option& row = option(key);
+  // The table's names are literals: what follows the view is its terminating zero.
+  const char* set = std::getenv(row.environment.data());
+  return set != nullptr && *set != '\0' ? std::string(set) : std::string(row.default_value);
+}
+
+std::string word(Key key) {
+  const Option& row = option(key);
+  std::string value = text(key);
+  if (row.valid_word != nullptr && !row.valid_word(value)) refuse(row, value, std::string(row.allowed));
+  return value;
+}
+
+std::uint64_t number(Key key, std::uint64_t low, std::uint64_t high) {
+  const Option& row = option(key);
+  const std::string value = text(key);
+  const auto parsed = row.kind == Kind::bytes ? parse_size(value) : parse_number(value);
+  if (!parsed || *parsed < row.low || *parsed > row.high) refuse(row, value, std::string(row.allowed));
+  if (*parsed < low || *parsed > high) {
+    refuse(row, value, "a number from " + std::to_string(low) + " to " + std::to_string(high) + " here");
+  }
+  return *parsed;
+}
+
+bool flag(Key key) {
+  const std::string value = text(key);
+  const auto parsed = parse_flag(value);
+  if (!parsed) refuse(option(key), value, std::string(option(key).allowed));
+  return *parsed;
+}
+
+void check(Key key) {
+  switch (option(key).kind) {
+    case Kind::number:
+    case Kind::bytes:
+      number(key);
+      break;
+    case Kind::flag:
+      flag(key);
+      break;
+    case Kind::word:
+      word(key);
+      break;
+  }
+}
+
+std::uint64_t parse_bytes(std::string_view what, std::string_view value) {
+  const auto parsed = parse_size(value);
+  if (!parsed) {
+    throw Error(EINVAL, "read", std::string(what) + "=" + std::string(value),
+                "use a number of bytes with an optional K, M, G or T, such as 1M");
+  }
+  return *parsed;
+}
+
+}  // namespace wherry::config
