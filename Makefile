@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 TREE ?=
 MINUTES ?= 30
 
-.PHONY: help setup build demo test check lint bench install soak clean
+.PHONY: help setup build demo test check lint format bench install soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ check: ## the quick part of test
 
 lint: ## clang-format and clang-tidy
 	@scripts/lint
+
+format: ## reformat all C++ in place
+	@scripts/lint --fix
 
 bench: setup ## build and run the benchmarks, results as JSON in build/bench
 	@scripts/bench

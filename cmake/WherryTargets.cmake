@@ -23,10 +23,6 @@ function(wherry_library_properties)
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(wherry PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:wherry_options>)
   set_target_properties(wherry PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  # A library needs one source, and for a while every layer may be headers only.
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/version.cc
-    CONTENT "extern const char wherry_version[];\nconst char wherry_version[] = \"${PROJECT_VERSION}\";\n")
-  target_sources(wherry PRIVATE ${PROJECT_BINARY_DIR}/version.cc)
 endfunction()
 
 # wherry_layer(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...])
@@ -111,4 +107,13 @@ function(wherry_script_test name)
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77
     ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()
+
+# wherry_tree_test(NAME COMMAND command... [TIMEOUT seconds])
+#
+# A script test of the source tree or the installation: a sanitizer build has nothing to add to it.
+function(wherry_tree_test name)
+  if(NOT WHERRY_SANITIZE)
+    wherry_script_test(${name} ${ARGN})
+  endif()
 endfunction()
