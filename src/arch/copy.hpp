@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copy kernels. Source and destination must not overlap. Any sizes and alignments. None of them publishes anything: the
+// caller's release store does, after the copy.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace wherry::arch {
+
+/// A copy through the caches: right whenever somebody reads the destination soon.
+inline void copy_cached(void* destination, const void* source, std::size_t bytes) {
+  // An empty span's null pointer may not be given to memcpy, not even with size 0.
+  if (bytes != 0) std::memcpy(destination, source, bytes);
+}
+
+/// A copy whose stores bypass the caches where the CPU has such stores (else the same as copy_cached): it neither reads
+/// the destination's lines from memory first nor throws out what the caches hold. Calls drain_streaming_stores() before
+/// it returns, so a release store that follows publishes these bytes like any others.
+void copy_streaming(void* destination, const void* source, std::size_t bytes);
+
+/// copy_streaming for at least streaming_threshold() bytes, else copy_cached.
+void copy(void* destination, const void* source, std::size_t bytes);
+
+/// From how many bytes on `copy` bypasses the caches: WHERRY_NONTEMPORAL as it was at the first use, its default if it
+/// is not valid (`wherry config` says so).
+std::size_t streaming_threshold() noexcept;
+
+/// One way to write copy_streaming.
+struct StreamingKernel {
+  const char* name;  ///< the instructions it needs: "avx512", "avx2", "sse2", or "plain"
+  void (*copy)(void* destination, const void* source, std::size_t bytes);
+};
+
+/// Those that this CPU can run, the one that copy_streaming uses first. For tests and measurements.
+std::span<const StreamingKernel> streaming_kernels();
+
+}  // namespace wherry::arch
