@@ -72,8 +72,8 @@ function(wherry_discover target labels timeout)
   if("concurrent" IN_LIST labels)
     add_dependencies(concurrent_tests ${target})
   endif()
-  # gtest_discover_tests evaluates its properties twice: a list needs its separators escaped to survive.
-  string(REPLACE ";" "\\;" labels "${labels}")
+  # gtest_discover_tests takes lists apart, so several labels become one, `slow-concurrent`; `ctest -L` takes a pattern.
+  list(JOIN labels "-" labels)
   gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
 endfunction()
@@ -81,7 +81,7 @@ endfunction()
 # A test is quick unless it says slow or e2e.
 function(wherry_labels out labels)
   if(NOT "slow" IN_LIST labels AND NOT "e2e" IN_LIST labels AND NOT "quick" IN_LIST labels)
-    list(APPEND labels quick)
+    list(PREPEND labels quick)
   endif()
   set(${out} "${labels}" PARENT_SCOPE)
 endfunction()
