@@ -48,10 +48,11 @@ last_line() {
   tail -n 1 "$1" | tr -d '\r\033' | cut -c "1-$2"
 }
 
-# The end of a long log holds the error; the head of a compiler's log is other files' success.
+# The end of a long log holds the error; what went well in between is left out.
 show_failure() {
   printf '      FAILED (status %d) after %d s; the end of %s:\n' "$2" "$3" "$log"
-  tail -n "${WHERRY_LOG_LINES:-150}" "$log" | sed 's/^/      | /'
+  grep -vE '^ +Start +[0-9]+: |Test +#[0-9]+: .* Passed |^\[[0-9]+/[0-9]+ .*\] (Building|Linking) ' "$log" |
+    tail -n 200 | sed 's/^/      | /'
 }
 
 # At the end: which stages failed, and how long it all took.
