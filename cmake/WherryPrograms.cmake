@@ -48,25 +48,22 @@ endfunction()
 
 # wherry_benchmarks()
 #
-# Every *.cc file of the current folder is one program, bench_<name>; common/*.cc is compiled into all of them.
+# Every *.cc file of the current folder is one Google Benchmark program, bench_<name>; common/*.cc is compiled into all of
+# them. ctest runs each for a moment: a benchmark that nobody runs is broken when it is needed.
 function(wherry_benchmarks)
   file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB common CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/common/*.cc)
   add_custom_target(benchmarks)
-  if(NOT programs)
-    return()
+  if(programs)
+    find_package(benchmark REQUIRED)
   endif()
-  find_package(benchmark REQUIRED)
-  find_package(fmt REQUIRED)
-  find_package(CLI11 REQUIRED)
-  find_package(nlohmann_json REQUIRED)
   foreach(source IN LISTS programs)
     cmake_path(GET source STEM name)
     add_executable(bench_${name} ${source} ${common})
     wherry_internal(bench_${name})
-    target_link_libraries(bench_${name}
-      PRIVATE benchmark::benchmark fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)
+    target_link_libraries(bench_${name} PRIVATE benchmark::benchmark benchmark::benchmark_main)
     add_dependencies(benchmarks bench_${name})
+    wherry_script_test(bench.${name} COMMAND bench_${name} --benchmark_min_time=0.001)
   endforeach()
 endfunction()
 
