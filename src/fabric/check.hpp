@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every fabric checks before it lets a caller's request or a peer's claim through. May include: base.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fabric/fabric.hpp"
+
+namespace wherry::fabric {
+
+/// Throws Error(EINVAL) if the size is no multiple of the page size, is 0 or above kMaxSegmentBytes, or the caller's
+/// memory is not page-aligned.
+void check_offer(const char* operation, const Address& address, const Offer& offer);
+
+/// The node that a listener binds. Throws Error(EADDRNOTAVAIL) if `address` names another node than this process's.
+std::uint16_t node_to_bind(const Address& address);
+
+/// Throws Error(EINVAL) if `address` leaves open whom to connect to.
+void check_target(const Address& address);
+
+constexpr bool in_range(std::uint64_t offset, std::size_t bytes, std::size_t limit) {
+  return bytes <= limit && offset <= limit - bytes;
+}
+
+constexpr bool is_word(std::uint64_t offset, std::size_t limit) {
+  return offset % sizeof(std::uint64_t) == 0 && in_range(offset, sizeof(std::uint64_t), limit);
+}
+
+}  // namespace wherry::fabric

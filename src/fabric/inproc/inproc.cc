@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two endpoints in one process, moving real bytes: "inproc", where each maps the other's memory, and "inproc-put",
+// where nothing is mapped and a thread plays the network.
+#include <cerrno>
+#include <utility>
+
+#include "fabric/check.hpp"
+#include "fabric/inproc/mapped_end.hpp"
+#include "fabric/inproc/put_end.hpp"
+#include "fabric/inproc/rendezvous.hpp"
+#include "fabric/registry.hpp"
+
+namespace wherry::fabric::inproc {
+namespace {
+
+using Ends = std::array<std::unique_ptr<Connection>, 2>;
+using Sides = std::array<std::unique_ptr<Side>, 2>;
+using Addresses = std::array<Address, 2>;  // [side]: its own
+
+Ends make_mapped(Sides sides, const Addresses& addresses) {
+  auto pair = std::make_shared<Pair>(Pair{std::move(sides)});
+  return {std::make_unique<MappedEnd>(pair, 0, addresses[1]), std::make_unique<MappedEnd>(pair, 1, addresses[0])};
+}
+
+Ends make_put(Sides sides, const Addresses& addresses) {
+  static std::atomic<std::uint64_t> seed{1};
+  auto pair = std::make_shared<PutPair>(PutPair{{std::move(sides)}, {}});
+  for (const std::size_t from : {0U, 1U}) {
+    pair->lanes[from] = std::make_shared<Lane>(*pair->sides[1 - from], pair->sides[from]->page, seed++);
+  }
+  return {std::make_unique<PutEnd>(pair, 0, addresses[1]), std::make_unique<PutEnd>(pair, 1, addresses[0])};
+}
+
+struct Form {
+  std::string_view name;
+  Reach reach;
+  Ends (*make)(Sides, const Addresses&);
+};
+
+constexpr Form kMapped{"inproc", Reach::map, make_mapped};
+constexpr Form kPut{"inproc-put", Reach::wire, make_put};
+
+class InprocListener final : public Listener {
+ public:
+  InprocListener(Ports& ports, const Form& form, Address local, Ports::Key key, std::shared_ptr<Queue> queue)
+      : ports_(ports), form_(form), local_(std::move(local)), key_(key), queue_(std::move(queue)) {}
+
+  ~InprocListener() override {
+    ports_.release(key_);
+    queue_->close();
+  }
+
+  std::unique_ptr<Connection> try_accept(const Offer& offer) override {
+    check_offer("accept", local_, offer);
+    while (auto attempt = queue_->pop()) {
+      try {
+        auto own = std::make_unique<Side>(offer, form_.reach);
+        if (auto connection = meet(*attempt, std::move(own))) return connection;
+      } catch (...) {
+        queue_->push_front(attempt);  // what is wrong here is not the connector's fault: it may be accepted later
+        throw;
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] int descriptor() const override { return queue_->descriptor(); }
+  [[nodiscard]] const Address& local() const override { return local_; }
+
+ private:
+  /// Null: the connector has given up.
+  std::unique_ptr<Connection> meet(Attempt& attempt, std::unique_ptr<Side> own) {
+    Ends ends;
+    {
+      const std::lock_guard lock(attempt.mutex);
+      if (attempt.state != Attempt::State::waiting) return nullptr;
+      attempt.state = Attempt::State::refused;  // should the making fail
+      const Address connector{.fabric = local_.fabric, .node = local_.node, .port = std::nullopt};
+      ends = form_.make({std::move(own), std::move(attempt.side)}, {attempt.target, connector});
+      attempt.connection = std::move(ends[1]);
+      attempt.state = Attempt::State::accepted;
+    }
+    attempt.news.ring();
+    return std::move(ends[0]);
+  }
+
+  Ports& ports_;
+  const Form& form_;
+  Address local_;
+  Ports::Key key_;
+  std::shared_ptr<Queue> queue_;
+};
+
+class InprocConnecting final : public Connecting {
+ public:
+  explicit InprocConnecting(std::shared_ptr<Attempt> attempt) : attempt_(std::move(attempt)) {}
+
+  ~InprocConnecting() override {
+    const std::lock_guard lock(attempt_->mutex);
+    attempt_->state = Attempt::State::given_up;
+    attempt_->side.reset();
+    attempt_->connection.reset();
+  }
+
+  std::unique_ptr<Connection> try_finish() override {
+    const std::lock_guard lock(attempt_->mutex);
+    if (attempt_->state == Attempt::State::refused) {
+      throw Error(ECONNREFUSED, "connect", attempt_->target.to_string(), "the listener was closed before it accepted");
+    }
+    return std::move(attempt_->connection);
+  }
+
+  [[nodiscard]] int descriptor() const override { return attempt_->news.descriptor(); }
+
+ private:
+  std::shared_ptr<Attempt> attempt_;
+};
+
+class InprocFabric final : public Fabric {
+ public:
+  explicit InprocFabric(const Form& form) : form_(form) {}
+
+  [[nodiscard]] std::string_view name() const override { return form_.name; }
+
+  std::unique_ptr<Listener> listen(const Address& address) override {
+    auto [key, queue] = ports_.bind(node_to_bind(address), address);
+    Address local{.fabric = address.fabric, .node = key.first, .port = key.second};
+    return std::make_unique<InprocListener>(ports_, form_, std::move(local), key, std::move(queue));
+  }
+
+  std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) override {
+    check_target(address);
+    check_offer("connect", address, offer);
+    const auto queue = ports_.find({*address.node, *address.port});
+    if (queue == nullptr) refuse(address);
+    auto attempt = std::make_shared<Attempt>();
+    attempt->target = address;
+    attempt->side = std::make_unique<Side>(offer, form_.reach);
+    if (!queue->push(attempt)) refuse(address);
+    return std::make_unique<InprocConnecting>(std::move(attempt));
+  }
+
+ private:
+  [[noreturn]] static void refuse(const Address& address) {
+    throw Error(ECONNREFUSED, "connect", address.to_string(),
+                "nobody in this process listens there; listen first, or use a fabric that reaches other processes");
+  }
+
+  const Form& form_;
+  Ports ports_;
+};
+
+}  // namespace
+}  // namespace wherry::fabric::inproc
+
+namespace wherry::fabric {
+
+void register_inproc(Registry& registry) {
+  registry.add(std::make_unique<inproc::InprocFabric>(inproc::kMapped));
+  registry.add(std::make_unique<inproc::InprocFabric>(inproc::kPut));
+}
+
+}  // namespace wherry::fabric

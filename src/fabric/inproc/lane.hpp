@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of puts and signals from one side to the other in the put-only form. A thread of its own, the wire, carries
+// them out: late, cut into pieces, in a random order, reading the source only then. It keeps the contract and not one
+// bit more, so that code which leans on anything else breaks here and not on somebody's network.
+// May include: base, arch, layout.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "fabric/inproc/pair.hpp"
+
+namespace wherry::fabric::inproc {
+
+class Lane : public std::enable_shared_from_this<Lane> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `target` is the side that signals arrive at; `page` says whether it sleeps.
+  Lane(Side& target, const layout::BellPage& page, std::uint64_t seed);
+
+  // The side that sends; both of its threads. They block while the queue is full, never for longer than the wire takes.
+  /// Queues a copy. Returns how many bytes it took, 0 when the lane is dead.
+  std::size_t copy(std::byte* to, std::span<const std::byte> from);
+  bool signal(std::byte* word, std::uint64_t value, Bell bell);
+  /// False: the lane died with something queued.
+  bool flush();
+
+  /// Drops what is queued. When it returns the wire touches nothing of either side's any more. From any thread.
+  void kill() noexcept;
+
+  /// The wire. Carries out what is due; returns when there is more to do, or nothing when the lane is empty.
+  std::optional<Clock::time_point> run();
+
+ private:
+  struct Step {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;  // null: a signal
+    std::size_t bytes = 0;
+    std::uint64_t value = 0;
+    Bell bell = Bell::data;
+    Clock::time_point not_before{};
+    bool done = false;
+  };
+
+  static constexpr std::size_t kMaxBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kMaxSteps = 96;
+  static constexpr std::size_t kMaxPieces = 4;
+
+  bool wait_for_room(std::unique_lock<std::mutex>& lock);
+  void queue_pieces(std::byte* to, std::span<const std::byte> from);
+  void queue(Step step);
+  void hand_to_wire();
+  Clock::time_point hold_back();
+  std::size_t reach_of_shuffle();
+  bool carry_out_copies(Clock::time_point now, Clock::time_point& next);
+  bool retire();
+  void deliver(const Step& signal);
+  std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
+
+  std::mutex mutex_;
+  std::condition_variable progress_;
+  Side& target_;
+  const layout::BellPage& page_;
+  std::minstd_rand random_;
+  std::deque<Step> steps_;
+  std::vector<std::size_t> order_;  // of one shuffle; kept to spare the allocation
+  std::array<std::uint64_t, 2> rung_{};
+  std::size_t bytes_ = 0;
+  bool with_wire_ = false;
+  bool dead_ = false;
+};
+
+}  // namespace wherry::fabric::inproc

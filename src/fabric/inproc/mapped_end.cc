@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/inproc/mapped_end.hpp"
+
+#include <cstring>
+
+#include "fabric/check.hpp"
+
+namespace wherry::fabric::inproc {
+
+std::size_t MappedEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
+  if (source.empty() || !in_range(offset, source.size(), remote_bytes()) || peer_gone()) return 0;
+  std::memcpy(map() + offset, source.data(), source.size());
+  return source.size();
+}
+
+bool MappedEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
+  if (!in_range(offset, destination.size(), remote_bytes()) || peer_gone()) return false;
+  if (!destination.empty()) std::memcpy(destination.data(), map() + offset, destination.size());
+  return true;
+}
+
+bool MappedEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
+  if (!is_word(offset, remote_bytes()) || peer_gone()) return false;
+  reinterpret_cast<layout::Word*>(map() + offset)->store(value, std::memory_order_release);  // SYNC: signal
+  announce(bell);
+  return true;
+}
+
+}  // namespace wherry::fabric::inproc

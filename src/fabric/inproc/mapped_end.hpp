@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fabric/inproc/pair.hpp"
+
+namespace wherry::fabric::inproc {
+
+/// Load/store form: a put is a copy and complete when it returns.
+class MappedEnd final : public End {
+ public:
+  using End::End;
+  ~MappedEnd() override { leave(); }
+
+  [[nodiscard]] std::byte* map() const override { return far().segment.far(); }
+  std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
+  bool flush() override { return !peer_gone(); }
+};
+
+}  // namespace wherry::fabric::inproc

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/inproc/pair.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace wherry::fabric::inproc {
+
+End::End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address)
+    : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]) {
+  peer_ = {.address = std::move(peer_address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
+  for (const Bell bell : kBells) doors_[index(bell)].sleeper = &own_.page.sleepers[index(bell)].epoch;
+}
+
+End::~End() = default;
+
+void End::leave() noexcept {
+  own_.segment.give_back();
+  own_.closed.store(true, std::memory_order_release);  // SYNC: death
+  for (auto& bell : far_.bells) bell.ring();
+}
+
+void End::arm(Bell bell) {
+  silence(bell);
+  auto& epoch = sleeps_[index(bell)].epoch;
+  epoch += 1 + (epoch & 1);  // the next odd number: each sleep is a new one
+  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);
+  arch::publish_then_look();  // SLEEP: pairs with the fence in announce()
+}
+
+void End::disarm(Bell bell) {
+  auto& epoch = sleeps_[index(bell)].epoch;
+  epoch += epoch & 1;
+  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);
+}
+
+bool End::silence(Bell bell) {
+  const bool rung = own_.bells[index(bell)].silence();
+  // Death rings once and for all; what was taken of it is put back. The peer closes first and rings then, so one of the
+  // two rings comes after the silence.
+  if (peer_gone()) ring_own(bell);
+  return rung;
+}
+
+Wake End::wait(Bell bell, Deadline deadline) {
+  for (;;) {
+    if (peer_gone()) return Wake::gone;
+    if (silence(bell)) return peer_gone() ? Wake::gone : Wake::rung;
+    if (!own_.bells[index(bell)].await(deadline)) return Wake::timeout;
+  }
+}
+
+}  // namespace wherry::fabric::inproc

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two ends of a connection within one process have in common. It lives until both are gone, so that neither
+// can reach memory that is not there. May include: base, arch, layout.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "fabric/fabric.hpp"
+#include "fabric/inproc/event_bell.hpp"
+#include "fabric/inproc/segment.hpp"
+#include "layout/bell_page.hpp"
+
+namespace wherry::fabric::inproc {
+
+/// One side of a connection.
+struct Side {
+  Side(const Offer& offer, Reach reach) : segment(offer, reach), greeting(offer.greeting) {}
+
+  Segment segment;
+  layout::BellPage page{};         // says whether the *other* side sleeps, as between processes
+  std::array<EventBell, 2> bells;  // this side hears them
+  std::atomic<bool> closed{false};
+  Greeting greeting;
+};
+
+struct Pair {
+  std::array<std::unique_ptr<Side>, 2> sides;
+};
+
+/// The part of an end that both forms share: bells, sleeping, and the news of the other end's death.
+class End : public Connection {
+ public:
+  End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address);
+  ~End() override;
+
+  [[nodiscard]] std::span<std::byte> segment() const override { return own_.segment.own(); }
+  [[nodiscard]] std::size_t remote_bytes() const override { return far_.segment.own().size(); }
+
+  void arm(Bell bell) override;
+  void disarm(Bell bell) override;
+  bool silence(Bell bell) override;
+  Wake wait(Bell bell, Deadline deadline) override;
+  int descriptor(Bell bell) override { return own_.bells[index(bell)].descriptor(); }
+  void ring_own(Bell bell) override { own_.bells[index(bell)].ring(); }
+  bool peer_gone() override { return far_.closed.load(std::memory_order_acquire); }  // SYNC: death
+
+  [[nodiscard]] const Peer& peer() const override { return peer_; }
+  [[nodiscard]] const Greeting& peer_greeting() const override { return far_.greeting; }
+
+ protected:
+  void ring(Bell bell) override { far_.bells[index(bell)].ring(); }
+  [[nodiscard]] Side& own() const { return own_; }
+  [[nodiscard]] Side& far() const { return far_; }
+  /// To be called once, by the destructor of each form, when nothing of this end touches the memory any more.
+  void leave() noexcept;
+
+ private:
+  struct alignas(64) Sleep {
+    std::uint64_t epoch = 0;
+  };
+
+  std::shared_ptr<Pair> pair_;
+  Side& own_;
+  Side& far_;
+  Peer peer_;
+  std::array<Sleep, 2> sleeps_;
+};
+
+}  // namespace wherry::fabric::inproc

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/inproc/put_end.hpp"
+
+#include <utility>
+
+#include "fabric/check.hpp"
+
+namespace wherry::fabric::inproc {
+
+PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_address)
+    : End(pair, side, std::move(peer_address)), lane_(*pair->lanes[side]), far_lane_(*pair->lanes[1 - side]) {}
+
+// Both lanes end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
+// of the caller's that is unmapped next.
+PutEnd::~PutEnd() {
+  lane_.kill();
+  far_lane_.kill();
+  leave();
+}
+
+std::size_t PutEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
+  if (source.empty() || !in_range(offset, source.size(), remote_bytes())) return 0;
+  return lane_.copy(far_memory() + offset, source);
+}
+
+bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
+  if (!in_range(offset, destination.size(), remote_bytes())) return false;
+  while (!destination.empty()) {
+    const std::size_t taken = lane_.copy(destination.data(), {far_memory() + offset, destination.size()});
+    if (taken == 0) return false;
+    destination = destination.subspan(taken);
+    offset += taken;
+  }
+  return !peer_gone();
+}
+
+bool PutEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
+  return is_word(offset, remote_bytes()) && lane_.signal(far_memory() + offset, value, bell);
+}
+
+}  // namespace wherry::fabric::inproc

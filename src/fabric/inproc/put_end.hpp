@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fabric/inproc/lane.hpp"
+
+namespace wherry::fabric::inproc {
+
+/// The two lanes of a put-only connection.
+struct PutPair : Pair {
+  std::array<std::shared_ptr<Lane>, 2> lanes;  // [side that sends]
+};
+
+/// Put-only form: the wire does everything.
+class PutEnd final : public End {
+ public:
+  PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_address);
+  ~PutEnd() override;
+
+  std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
+  bool flush() override { return lane_.flush(); }
+
+ private:
+  [[nodiscard]] std::byte* far_memory() const { return far().segment.far(); }
+
+  Lane& lane_;
+  Lane& far_lane_;
+};
+
+}  // namespace wherry::fabric::inproc

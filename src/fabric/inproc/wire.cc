@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/inproc/wire.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace wherry::fabric::inproc {
+
+// Never destroyed: connections in static objects may outlive main().
+Wire& Wire::instance() {
+  static Wire& wire = *new Wire;
+  return wire;
+}
+
+Wire::Wire() {
+  std::thread([this] { carry(); }).detach();
+}
+
+void Wire::take(std::shared_ptr<Lane> lane) {
+  {
+    const std::lock_guard lock(mutex_);
+    incoming_.push_back(std::move(lane));
+  }
+  news_.notify_one();
+}
+
+void Wire::carry() {
+  for (;;) {
+    auto next = Lane::Clock::time_point::max();
+    std::erase_if(busy_, [&next](const std::shared_ptr<Lane>& lane) {
+      const auto more = lane->run();
+      if (more) next = std::min(next, *more);
+      return !more;
+    });
+    wait_for_news(next);
+  }
+}
+
+void Wire::wait_for_news(Lane::Clock::time_point next) {
+  std::unique_lock lock(mutex_);
+  const auto come = [this] { return !incoming_.empty(); };
+  if (next == Lane::Clock::time_point::max()) {
+    news_.wait(lock, come);
+  } else {
+    news_.wait_until(lock, next, come);
+  }
+  std::move(incoming_.begin(), incoming_.end(), std::back_inserter(busy_));
+  incoming_.clear();
+}
+
+}  // namespace wherry::fabric::inproc

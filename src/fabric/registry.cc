@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/registry.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include "base/config.hpp"
+
+namespace wherry::fabric {
+
+namespace {
+
+// Never destroyed: connections in static objects, and threads of a fabric, may outlive main().
+Registry& registry() {
+  static Registry& instance = [&]() -> Registry& {
+    auto* made = new Registry;
+    register_all(*made);
+    return *made;
+  }();
+  return instance;
+}
+
+}  // namespace
+
+void Registry::add(std::unique_ptr<Fabric> fabric) {
+  std::string name(fabric->name());
+  names_.push_back(name);
+  fabrics_.emplace(std::move(name), std::move(fabric));
+}
+
+void Registry::add_decorator(std::string prefix, Decorate decorate) {
+  decorators_.emplace(std::move(prefix), std::move(decorate));
+}
+
+Fabric& Registry::find(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  return find_locked(name, name);
+}
+
+Fabric& Registry::find_locked(std::string_view name, std::string_view asked) {
+  if (const auto found = fabrics_.find(name); found != fabrics_.end()) return *found->second;
+  if (const auto plus = name.find('+'); plus != std::string_view::npos) {
+    if (const auto decorator = decorators_.find(name.substr(0, plus)); decorator != decorators_.end()) {
+      Fabric& inner = find_locked(name.substr(plus + 1), asked);
+      return *fabrics_.emplace(name, decorator->second(inner)).first->second;
+    }
+  }
+  throw Error(EINVAL, "find fabric", std::string(asked), list());
+}
+
+std::string Registry::list() const {
+  std::string text = "the fabrics built in are:";
+  for (const auto& name : names_) text += " " + name;
+  for (const auto& [prefix, decorate] : decorators_) text += "; each may be wrapped as " + prefix + "+NAME";
+  return text;
+}
+
+Fabric& find(std::string_view name) { return registry().find(name); }
+
+Fabric& find(const Address& address) {
+  return find(address.fabric.empty() ? config::text(config::Key::fabric) : address.fabric);
+}
+
+std::span<const std::string> names() { return registry().names(); }
+
+}  // namespace wherry::fabric

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace wherry::fabric {
+namespace {
+
+class NamedFabric final : public Fabric {
+ public:
+  explicit NamedFabric(std::string name) : name_(std::move(name)) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  std::unique_ptr<Listener> listen(const Address&) override { return nullptr; }
+  std::unique_ptr<Connecting> connect(const Address&, const Offer&) override { return nullptr; }
+
+ private:
+  std::string name_;
+};
+
+Registry& filled(Registry& registry) {
+  registry.add(std::make_unique<NamedFabric>("road"));
+  registry.add_decorator(
+      "bumpy", [](Fabric& inner) { return std::make_unique<NamedFabric>("bumpy+" + std::string(inner.name())); });
+  return registry;
+}
+
+TEST(Registry, FindsByName) {
+  Registry registry;
+  EXPECT_EQ(filled(registry).find("road").name(), "road");
+}
+
+TEST(Registry, WrapsAsOftenAsAskedAndMakesEachWrappingOnce) {
+  Registry registry;
+  Fabric& once = filled(registry).find("bumpy+road");
+  EXPECT_EQ(once.name(), "bumpy+road");
+  EXPECT_EQ(&once, &registry.find("bumpy+road"));
+  EXPECT_EQ(registry.find("bumpy+bumpy+road").name(), "bumpy+bumpy+road");
+}
+
+TEST(Registry, NamesListsWhatWasAddedNotWhatWasWrapped) {
+  Registry registry;
+  filled(registry).find("bumpy+road");
+  ASSERT_EQ(registry.names().size(), 1U);
+  EXPECT_EQ(registry.names()[0], "road");
+}
+
+TEST(Registry, AnUnknownNameIsRefusedWithTheListOfKnownOnes) {
+  Registry registry;
+  filled(registry);
+  for (const char* name : {"", "rail", "bumpy+", "bumpy+rail", "rail+road", "+"}) {
+    try {
+      registry.find(name);
+      ADD_FAILURE() << "found " << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), EINVAL);
+      EXPECT_NE(error.advice().find("road"), std::string::npos) << error.what();
+      EXPECT_NE(error.advice().find("bumpy+NAME"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Registry, AnAddressMayNameItsFabric) {
+  EXPECT_EQ(find(Address{.fabric = "inproc", .node = {}, .port = {}}).name(), "inproc");
+}
+
+}  // namespace
+}  // namespace wherry::fabric
