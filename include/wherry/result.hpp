@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace wherry {
+
+/// What a call that moves data came to.
+enum class Status : std::uint8_t {
+  moved,        ///< `bytes` bytes were moved, at least one unless none were asked for
+  would_block,  ///< nothing can be moved now; wait for the descriptor, or call the blocking form
+  end,          ///< the peer finished sending and everything it sent has been received
+  failed,       ///< `error` says why; `bytes` bytes were moved before it
+};
+
+/// Result of moving data. Never thrown, never allocated: safe on the fast path and in signal-driven code.
+struct [[nodiscard]] Result {
+  std::size_t bytes = 0;            ///< bytes moved by this call, also when the status is `failed`
+  Status status = Status::moved;    ///< see Status
+  int error = 0;                    ///< an errno value when the status is `failed`, otherwise 0
+
+  [[nodiscard]] constexpr bool ok() const { return status == Status::moved; }
+  [[nodiscard]] constexpr bool would_block() const { return status == Status::would_block; }
+  [[nodiscard]] constexpr bool ended() const { return status == Status::end; }
+  [[nodiscard]] constexpr bool failed() const { return status == Status::failed; }
+
+  static constexpr Result moved(std::size_t bytes) { return {bytes, Status::moved, 0}; }
+  static constexpr Result blocked() { return {0, Status::would_block, 0}; }
+  static constexpr Result at_end() { return {0, Status::end, 0}; }
+  static constexpr Result failure(int error, std::size_t bytes = 0) { return {bytes, Status::failed, error}; }
+};
+
+/// A range of a ring: one piece, or two when it wraps. `second` is empty unless `first` reaches the ring's end.
+template <class Byte>
+struct BasicRegions {
+  std::span<Byte> first;
+  std::span<Byte> second;
+
+  [[nodiscard]] constexpr std::size_t size() const { return first.size() + second.size(); }
+  [[nodiscard]] constexpr bool empty() const { return first.empty(); }
+};
+
+using Regions = BasicRegions<std::byte>;             ///< space to write into (Stream::reserve)
+using ConstRegions = BasicRegions<const std::byte>;  ///< bytes to read in place (Stream::peek)
+
+}  // namespace wherry

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+#include <wherry/result.hpp>
+
+namespace wherry {
+
+/// How long a blocking call may take. Empty: as long as it needs.
+using Timeout = std::optional<std::chrono::nanoseconds>;
+
+/// Options of a stream's own receiving side. The peer chooses its own.
+struct StreamOptions {
+  /// Capacity in bytes of the ring this side receives into; rounded up to a power of two within [4 KiB, 1 GiB].
+  /// 0: the configured one (WHERRY_RING).
+  std::size_t ring_bytes = 0;
+};
+
+/// A connected, ordered, reliable byte stream made of two rings: one in this side's memory, which the peer writes and
+/// this side reads, and one in the peer's, the other way round.
+///
+/// Threads: one thread may send while another receives. Two threads must not send, or receive, at once. `cancel` may be
+/// called from any thread at any time while the stream exists. A stream may be moved to another thread between calls.
+///
+/// Ownership: buffers passed in belong to the caller and may be reused when the call returns. Bytes that a send accepted
+/// are in the receiver's memory (or, on fabrics without shared memory, on their way there): they survive this side's death
+/// once they have arrived, and `close` waits until they have.
+///
+/// Errors: moving data never throws and never allocates. Result::error is EPIPE when the peer will receive no more (it
+/// closed or died; sending), ECONNRESET when the peer died or closed before it finished sending (receiving, after
+/// everything it had published was delivered), EPROTO when the peer wrote nonsense into shared memory, ECANCELED after
+/// `cancel`, ETIMEDOUT when a timeout passed, EBADF on a closed or moved-from stream.
+class Stream {
+ public:
+  class Impl;
+
+  Stream() noexcept;
+  explicit Stream(std::unique_ptr<Impl> impl) noexcept;
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  /// Closes as `close` does.
+  ~Stream();
+
+  /// True if this object holds a stream that has not been closed.
+  [[nodiscard]] bool is_open() const noexcept { return impl_ != nullptr; }
+
+  // Blocking -------------------------------------------------------------------------------------------------------
+
+  /// Blocks until all of `bytes` was accepted. On failure Result::bytes tells how many were.
+  Result send(std::span<const std::byte> bytes, Timeout timeout = {}) noexcept;
+  /// The same for several buffers, as if they were one.
+  Result send(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
+  /// Blocks until at least one byte is there; moves at most `buffer.size()`. End: the peer finished.
+  Result receive(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+  Result receive(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
+  /// Blocks until `buffer` is full. At the end, or on failure, Result::bytes tells how many bytes were moved before.
+  Result receive_all(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+
+  // Non-blocking: partial transfers allowed -------------------------------------------------------------------------
+
+  Result try_send(std::span<const std::byte> bytes) noexcept;
+  Result try_send(std::span<const iovec> buffers) noexcept;
+  Result try_receive(std::span<std::byte> buffer) noexcept;
+  Result try_receive(std::span<const iovec> buffers) noexcept;
+
+  // Zero-copy -------------------------------------------------------------------------------------------------------
+
+  /// Space in the peer's ring (or what stands for it), at most `want` bytes, at least one if the result is not empty.
+  /// Never blocks; use `wait_writable` when it is empty. Write into it, then `commit` the first n bytes.
+  /// Valid until the next call that sends.
+  [[nodiscard]] Regions reserve(std::size_t want) noexcept;
+  /// Publishes the first `bytes` of what `reserve` returned. EINVAL if that is more than was reserved.
+  Result commit(std::size_t bytes) noexcept;
+  /// What has arrived, in place, at most `want` bytes. Never blocks; empty if nothing is there (use `wait_readable`).
+  /// A hostile peer may still change these bytes: copy what is checked before it is used. Valid until `consume`.
+  [[nodiscard]] ConstRegions peek(std::size_t want = SIZE_MAX) noexcept;
+  /// Gives the first `bytes` of what `peek` showed back to the sender as space. EINVAL if that is more than was shown.
+  Result consume(std::size_t bytes) noexcept;
+
+  // Waiting ---------------------------------------------------------------------------------------------------------
+
+  /// Blocks until `peek` would show something (moved; Result::bytes is how much), the end, or a failure.
+  Result wait_readable(Timeout timeout = {}) noexcept;
+  /// Blocks until `reserve` would give at least min(`bytes`, ring capacity) (moved), or a failure.
+  Result wait_writable(std::size_t bytes = 1, Timeout timeout = {}) noexcept;
+  /// A descriptor for poll, select and epoll that is readable while bytes or the end or a failure wait to be received: arm it by
+  /// a `try_receive` (or `peek` and `try_receive`) that would block, then sleep on it. Level-triggered. Belongs to the stream. -1 on a
+  /// closed stream. Throws Error if the process is out of descriptors.
+  int receive_descriptor();
+  /// A second descriptor that becomes readable when space returns after a `try_send` that would block (or took only a part), or when
+  /// the peer is gone.
+  int send_descriptor();
+
+  // Ending ----------------------------------------------------------------------------------------------------------
+
+  /// Half-close: the peer receives everything sent so far, then the end. Receiving goes on. Sending now fails with EPIPE.
+  Result finish_sending() noexcept;
+  /// Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. Does not wait
+  /// for the peer to read.
+  void close() noexcept;
+  /// Makes every blocked and later call on this stream fail with ECANCELED. From any thread.
+  void cancel() noexcept;
+
+  // Who and what -----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] const Address& local() const noexcept;   ///< this side
+  [[nodiscard]] const Peer& peer() const noexcept;       ///< the other side
+  [[nodiscard]] std::size_t receive_capacity() const noexcept;  ///< bytes of the ring this side receives into
+  [[nodiscard]] std::size_t send_capacity() const noexcept;     ///< bytes of the ring the peer receives into
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Counters of one stream since it was connected (each side counts its own).
+struct StreamCounters {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t sends = 0;         ///< publications: calls that moved bytes to the peer
+  std::uint64_t receives = 0;      ///< calls that moved bytes from the ring
+  std::uint64_t send_sleeps = 0;   ///< times this side went to sleep waiting for space
+  std::uint64_t receive_sleeps = 0;///< times this side went to sleep waiting for bytes
+  std::uint64_t wakes = 0;         ///< times this side woke the peer (one system call each)
+};
+StreamCounters counters(const Stream& stream) noexcept;
+
+/// A port that is listened on.
+class Listener {
+ public:
+  class Impl;
+  explicit Listener(std::unique_ptr<Impl> impl) noexcept;
+  Listener(Listener&&) noexcept;
+  Listener& operator=(Listener&&) noexcept;
+  /// Frees the port; connectors that wait are refused.
+  ~Listener();
+
+  /// Blocks until somebody connects. Throws Error (ETIMEDOUT when a timeout passed).
+  Stream accept(Timeout timeout = {});
+  /// Empty when nobody waits.
+  std::optional<Stream> try_accept();
+  /// Readable while a connector may wait. A wake-up may prove spurious.
+  [[nodiscard]] int descriptor() const noexcept;
+  /// The address bound, with `*` resolved.
+  [[nodiscard]] const Address& local() const noexcept;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A connection attempt under way: it completes when the peer accepts.
+class Connecting {
+ public:
+  class Impl;
+  explicit Connecting(std::unique_ptr<Impl> impl) noexcept;
+  Connecting(Connecting&&) noexcept;
+  Connecting& operator=(Connecting&&) noexcept;
+  ~Connecting();
+
+  /// Empty while the peer has not answered. Throws Error: ECONNREFUSED (nobody listens, or refused), ECONNRESET (the peer
+  /// died meanwhile), ETIMEDOUT.
+  std::optional<Stream> try_finish();
+  /// Becomes readable when try_finish has news.
+  [[nodiscard]] int descriptor() const noexcept;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Listens. Throws Error: EADDRINUSE, EADDRNOTAVAIL (not this process's node), EINVAL.
+Listener listen(std::string_view address, StreamOptions options = {});
+/// Connects and blocks until the peer accepts; `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT).
+/// Throws Error as Connecting::try_finish does.
+Stream connect(std::string_view address, StreamOptions options = {}, Timeout timeout = {});
+/// Starts to connect and returns at once.
+Connecting start_connect(std::string_view address, StreamOptions options = {});
+
+}  // namespace wherry

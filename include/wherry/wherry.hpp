@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream.
+#pragma once
+
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+#include <wherry/result.hpp>
+#include <wherry/stream.hpp>

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract between a way to reach a peer (a fabric) and everything above it. May include: base, arch, layout.
+//
+// A connection joins two sides. Each side has one *segment*: memory of its own that the peer may write and read, at
+// offsets from the segment's start. Two forms of fabric exist:
+//
+//  - load/store: `map()` is a pointer to the peer's segment. Whoever uses it stores there directly and calls
+//    `announce(bell)` after the store that publishes. No virtual call, no system call while the peer is awake.
+//  - put: `map()` is null. `put` starts a copy into the peer's segment, `signal` stores a word there. Puts may complete
+//    late and in any order, and so may their bytes; only `signal` orders them.
+//
+// `put`, `get`, `signal`, `flush` work on both forms, so code written for the put form runs everywhere.
+//
+// Bells. Each side has two bells, `data` (its receiver waits) and `space` (its sender waits). To sleep on one without losing a
+// wake-up: `arm(bell)`; look again at the words the peer writes; if nothing came, `wait(bell)` or poll `descriptor(bell)`;
+// then `disarm(bell)` or arm again. The peer's next `announce` or arriving `signal` after the arm rings it, once per arm.
+//
+// Threads: calls that name Bell::data at the receiving thread and those that name Bell::space at the sending thread may run at the
+// same time (and with them `put`, `signal`, `announce`): one thread per direction. `ring_own` and `peer_gone` may be called from any thread.
+// Nothing here trusts the peer: segment sizes are checked when connecting, offsets by the caller's own arithmetic.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+
+#include "arch/barrier.hpp"
+#include "layout/bell_page.hpp"
+
+namespace wherry::fabric {
+
+enum class Bell : std::uint8_t { data = 0, space = 1 };
+inline constexpr std::array<Bell, 2> kBells{Bell::data, Bell::space};
+constexpr std::size_t index(Bell bell) { return static_cast<std::size_t>(bell); }
+
+/// The few bytes of its own that each side tells the other while connecting (see layout/greeting.hpp).
+using Greeting = std::array<std::byte, 64>;
+
+/// What a side brings into a connection.
+struct Offer {
+  std::size_t segment_bytes = 0;  ///< size of the segment; a multiple of the page size, at most kMaxSegmentBytes
+  /// Null: the fabric allocates the segment, zeroed, and frees it with the connection. Otherwise memory of the caller's, page-aligned,
+  /// private and writable: the peer reaches it from now on, its content is kept, and it stays the caller's: it must
+  /// outlive the connection and is usable memory after it.
+  std::byte* memory = nullptr;
+  Greeting greeting{};
+};
+
+inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< empty: for ever
+
+enum class Wake : std::uint8_t {
+  rung,     ///< the bell was rung (and is silent again)
+  gone,     ///< the peer closed or died; everything it had published before is visible
+  timeout,  ///< the deadline passed
+};
+
+/// One end of an established connection. Destroying it is what death is: the peer notices, puts not yet complete are
+/// dropped; `flush` first to leave in order. The peer's segment is unreachable afterwards, the own one freed if the fabric allocated it.
+class Connection {
+ public:
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() = default;
+
+  /// The own segment. Lives as long as the connection (or the caller's memory).
+  [[nodiscard]] virtual std::span<std::byte> segment() const = 0;
+  /// The peer's segment where this process can load and store it, else null.
+  [[nodiscard]] virtual std::byte* map() const { return nullptr; }
+  /// Bytes of the peer's segment.
+  [[nodiscard]] virtual std::size_t remote_bytes() const = 0;
+
+  /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than asked for when its queue
+  /// is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged until the peer is known to have seen
+  /// them (a later word of the peer's says so) or `flush` returned. Range outside the segment: nothing is taken.
+  /// May block for the fabric's own queue, never for the peer's program.
+  virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
+  /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or dead.
+  virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
+  /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
+  /// signals of this connection made by the same thread; then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
+  virtual bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) = 0;
+  /// Blocks until every earlier put, get and signal is complete. Waits for the fabric, never for the peer's program.
+  /// False: the connection died before.
+  virtual bool flush() = 0;
+
+  /// Load/store form only: call after the store that publishes something for the peer's `bell`.
+  /// Returns true if the peer slept and was rung (one system call), false if it is awake (none).
+  bool announce(Bell bell) {
+    arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
+    auto& door = doors_[index(bell)];
+    const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);
+    if ((epoch & 1) == 0 || epoch == door.rung) return false;
+    door.rung = epoch;
+    ring(bell);
+    return true;
+  }
+
+  /// Says that this side is about to sleep on `bell`. Full fence: what is looked at afterwards is newer than the announcement. Silences the
+  /// bell first, so a wake-up from before cannot be taken for a new one.
+  virtual void arm(Bell bell) = 0;
+  /// Says that this side is awake. The bell may still be rung once by a peer that had not seen it.
+  virtual void disarm(Bell bell) = 0;
+  /// Makes the bell silent. True if it was ringing: the sleep announced by the last arm will not be rung again.
+  virtual bool silence(Bell bell) = 0;
+  /// Sleeps until `bell` is rung, the peer is gone, or the deadline passed. Only on an armed bell.
+  virtual Wake wait(Bell bell, Deadline deadline) = 0;
+  /// Readable while `bell` is rung or the peer is gone. Made at the first call; throws Error(EMFILE ...). Owned by the connection.
+  virtual int descriptor(Bell bell) = 0;
+  /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
+  virtual void ring_own(Bell bell) = 0;
+
+  /// True once the peer has closed or died. Costs a system call; cheap once true. Everything the peer had published is
+  /// visible before it returns true.
+  virtual bool peer_gone() = 0;
+
+  [[nodiscard]] virtual const Peer& peer() const = 0;
+  [[nodiscard]] virtual const Greeting& peer_greeting() const = 0;
+
+ protected:
+  /// Rings a bell of the peer's. Never blocks.
+  virtual void ring(Bell bell) = 0;
+
+  /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page).
+  struct alignas(64) Door {
+    const layout::Word* sleeper = nullptr;
+    std::uint64_t rung = 0;  ///< the last sleep that was rung; touched by the announcing thread only
+  };
+  std::array<Door, 2> doors_;
+};
+
+/// A port that is listened on. Destroying it frees the port and refuses the connectors that wait.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// Null when no connector waits. Throws Error for what is wrong on this side (out of memory, out of descriptors);
+  /// a connector that breaks the handshake is dropped silently.
+  virtual std::unique_ptr<Connection> try_accept(const Offer& offer) = 0;
+  /// Readable while try_accept may have something to do.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  /// The address bound, `*` resolved.
+  [[nodiscard]] virtual const Address& local() const = 0;
+};
+
+/// A connection attempt under way; it completes when the peer accepts. Destroying it gives up.
+class Connecting {
+ public:
+  virtual ~Connecting() = default;
+  /// Null while the peer has not answered. Throws Error(ECONNREFUSED) when refused, Error(ECONNRESET) when the peer died.
+  virtual std::unique_ptr<Connection> try_finish() = 0;
+  /// Readable when try_finish has news.
+  [[nodiscard]] virtual int descriptor() const = 0;
+};
+
+/// A way to reach peers. Lives for ever; calls from any thread.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Throws Error: EADDRINUSE, EADDRNOTAVAIL (another node's address), EACCES, EMFILE.
+  virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
+  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) when nobody listens there.
+  virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
+};
+
+/// The fabric of that name ("shm", "inproc", "inproc-put", or "faulty+NAME" for a fabric wrapped in faults).
+/// Throws Error(EINVAL) that lists the fabrics built in.
+Fabric& find(std::string_view name);
+/// The fabric an address names, else the configured one (WHERRY_FABRIC).
+Fabric& find(const Address& address);
+/// Names of all fabrics built in.
+std::span<const std::string> names();
+
+}  // namespace wherry::fabric

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/connection.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "arch/copy.hpp"
+#include "fabric/check.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+/// Time left as ppoll takes it; null: for ever.
+timespec* time_left(const Deadline& deadline, timespec& storage) {
+  if (!deadline) return nullptr;
+  const auto left = std::max(*deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+  storage = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  return &storage;
+}
+
+}  // namespace
+
+OwnSide::OwnSide(const Offer& offer, const std::string& operation, const std::string& address)
+    : memory(offer.segment_bytes, offer.memory), greeting(offer.greeting) {
+  for (auto& bell : bells) {
+    bell.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!bell.valid()) throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
+  }
+}
+
+layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
+  layout::ShmHello hello{.magic = layout::kShmMagic,
+                         .version = layout::kShmVersion,
+                         .node = node,
+                         .port = port,
+                         .reserved0 = 0,
+                         .segment_bytes = memory.segment().size(),
+                         .greeting = {}};
+  static_assert(sizeof hello.greeting == sizeof(Greeting));
+  std::memcpy(hello.greeting, greeting.data(), greeting.size());
+  return hello;
+}
+
+ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer)
+    : memory_(std::move(own.memory)), socket_(std::move(socket)), peer_(std::move(peer)) {
+  int error = 0;
+  remote_bytes_ = packet.hello.segment_bytes;
+  peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
+  if (error != 0) {
+    throw Error(error, "map the memory of", peer_.address.to_string(),
+                error == EPROTO ? "it is not a sealed memfd of the size announced; the connection is refused"
+                                : "raise the address space limit (ulimit -v), or use smaller rings");
+  }
+  remote_ = peer_mapping_.start() + layout::kBellPageBytes;
+  memory_.drop_descriptor();
+  std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
+  for (const Bell bell : kBells) {
+    bells_[index(bell)].event = std::move(own.bells[index(bell)]);
+    peer_bells_[index(bell)] = std::move(packet.descriptors[1 + index(bell)]);
+    doors_[index(bell)].sleeper = &memory_.page().sleepers[index(bell)].epoch;
+  }
+}
+
+std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
+  if (!in_range(offset, source.size(), remote_bytes_) || gone_.load(std::memory_order_relaxed)) return 0;
+  arch::copy(remote_ + offset, source.data(), source.size());
+  return source.size();
+}
+
+bool ShmConnection::get(std::span<std::byte> destination, std::uint64_t offset) {
+  if (!in_range(offset, destination.size(), remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
+  arch::copy(destination.data(), remote_ + offset, destination.size());
+  return true;
+}
+
+bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
+  if (!is_word(offset, remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
+  // SIGNAL release: every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
+  reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
+  announce(bell);
+  return true;
+}
+
+layout::Word& ShmConnection::sleeper_at_peer(Bell bell) const {
+  return reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->sleepers[index(bell)].epoch;
+}
+
+bool ShmConnection::silence(Bell which) {
+  OwnBell& bell = bells_[index(which)];
+  std::uint64_t count = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(bell.event.get(), &count, sizeof count);
+  } while (n < 0 && errno == EINTR);
+  if (n > 0) bell.may_ring = false;
+  return n > 0;
+}
+
+void ShmConnection::arm(Bell which) {
+  OwnBell& bell = bells_[index(which)];
+  // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a polled
+  // descriptor readable for ever.
+  if (bell.may_ring) silence(which);
+  bell.may_ring = true;
+  bell.epoch = (bell.epoch + 1) | 1;
+  // SLEEP release; pairs with the acquire in announce().
+  sleeper_at_peer(which).store(bell.epoch, std::memory_order_release);
+  arch::publish_then_look();  // SLEEP: pairs with the fence in announce()
+}
+
+void ShmConnection::disarm(Bell which) {
+  OwnBell& bell = bells_[index(which)];
+  bell.epoch = (bell.epoch + 1) & ~std::uint64_t{1};
+  sleeper_at_peer(which).store(bell.epoch, std::memory_order_release);
+}
+
+Wake ShmConnection::wait(Bell which, Deadline deadline) {
+  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.get(), POLLIN, 0}, pollfd{socket_.get(), POLLIN, 0}};
+  while (true) {
+    timespec storage{};
+    const int ready = ::ppoll(polled.data(), polled.size(), time_left(deadline, storage), nullptr);
+    if (ready == 0) return Wake::timeout;
+    if (ready < 0) continue;  // EINTR: the time left is taken anew.
+    if ((polled[0].revents & POLLIN) != 0) {
+      silence(which);
+      return Wake::rung;
+    }
+    if (peer_gone()) return Wake::gone;
+  }
+}
+
+int ShmConnection::descriptor(Bell which) {
+  OwnBell& bell = bells_[index(which)];
+  if (bell.poller.valid()) return bell.poller.get();
+  UniqueFd poller(::epoll_create1(EPOLL_CLOEXEC));
+  bool good = poller.valid();
+  for (const int fd : {bell.event.get(), socket_.get()}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    good = good && ::epoll_ctl(poller.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  }
+  if (!good) {
+    throw Error(errno, "make a descriptor for", peer_.address.to_string(), "raise the limit of open files (ulimit -n)");
+  }
+  bell.poller = std::move(poller);
+  return bell.poller.get();
+}
+
+void ShmConnection::ring(Bell bell) {
+  const std::uint64_t one = 1;
+  // It fails only when the counter is full, and then the bell is ringing already.
+  [[maybe_unused]] const ssize_t n = ::write(peer_bells_[index(bell)].get(), &one, sizeof one);
+}
+
+void ShmConnection::ring_own(Bell bell) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(bells_[index(bell)].event.get(), &one, sizeof one);
+}
+
+bool ShmConnection::peer_gone() {
+  if (gone_.load(std::memory_order_acquire)) return true;
+  std::byte unexpected{};
+  const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to. The kernel
+  // closed its socket after its last store, so what it had published is visible.
+  gone_.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace wherry::fabric::shm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries nothing
+// any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include "base/unique_fd.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/shm/memory.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::fabric::shm {
+
+/// This side's half of a connection, before the peer's is known: its memory and its bells.
+struct OwnSide {
+  /// Throws Error.
+  OwnSide(const Offer& offer, const std::string& operation, const std::string& address);
+
+  [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port) const;
+  [[nodiscard]] std::array<int, layout::kShmDescriptors> descriptors() const {
+    return {memory.descriptor(), bells[0].get(), bells[1].get()};
+  }
+
+  OwnMemory memory;
+  std::array<UniqueFd, 2> bells;
+  Greeting greeting;
+};
+
+class ShmConnection final : public Connection {
+ public:
+  /// `packet` is the peer's half, already well formed. Throws Error(EPROTO) when its memory cannot be trusted.
+  ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer);
+
+  [[nodiscard]] std::span<std::byte> segment() const override { return memory_.segment(); }
+  [[nodiscard]] std::byte* map() const override { return remote_; }
+  [[nodiscard]] std::size_t remote_bytes() const override { return remote_bytes_; }
+
+  std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
+  bool flush() override { return !gone_.load(std::memory_order_relaxed); }
+
+  void arm(Bell bell) override;
+  void disarm(Bell bell) override;
+  bool silence(Bell bell) override;
+  Wake wait(Bell bell, Deadline deadline) override;
+  int descriptor(Bell bell) override;
+  void ring_own(Bell bell) override;
+  bool peer_gone() override;
+
+  [[nodiscard]] const Peer& peer() const override { return peer_; }
+  [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
+
+ protected:
+  void ring(Bell bell) override;
+
+ private:
+  /// What the thread that sleeps on a bell keeps.
+  struct alignas(64) OwnBell {
+    UniqueFd event;
+    UniqueFd poller;            ///< epoll of the event and the socket; made when a descriptor is asked for
+    std::uint64_t epoch = 0;    ///< as last written into the peer's page
+    bool may_ring = false;      ///< armed since it was last silenced: a ring may be in the eventfd
+  };
+
+  [[nodiscard]] layout::Word& sleeper_at_peer(Bell bell) const;
+
+  OwnMemory memory_;
+  Mapping peer_mapping_;
+  std::byte* remote_ = nullptr;
+  std::size_t remote_bytes_ = 0;
+  UniqueFd socket_;
+  std::array<OwnBell, 2> bells_;
+  std::array<UniqueFd, 2> peer_bells_;
+  std::atomic<bool> gone_{false};
+  Peer peer_;
+  Greeting greeting_{};
+};
+
+}  // namespace wherry::fabric::shm

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+namespace wherry::fabric::shm {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void fail(const char* what, const char* advice) { throw Error(errno, what, "", advice); }
+
+std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags) {
+  void* start = ::mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, offset);
+  return start == MAP_FAILED ? nullptr : static_cast<std::byte*>(start);
+}
+
+UniqueFd make_memfd(std::size_t bytes) {
+  UniqueFd fd(::memfd_create("wherry.segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) fail("memfd_create", "raise the limit of open files (ulimit -n), or close streams");
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fail("size shared memory", "use a smaller ring");
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) fail("seal shared memory", "the kernel must support memfd seals");
+  return fd;
+}
+
+}  // namespace
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(start_, other.start_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (start_ != nullptr) ::munmap(start_, bytes_);
+}
+
+OwnMemory::OwnMemory(std::size_t segment_bytes, std::byte* caller)
+    : memfd_(make_memfd(layout::kBellPageBytes + segment_bytes)) {
+  const std::size_t mapped = caller == nullptr ? layout::kBellPageBytes + segment_bytes : layout::kBellPageBytes;
+  std::byte* start = map_shared(nullptr, mapped, memfd_.get(), 0, 0);
+  if (start == nullptr) fail("map shared memory", "use a smaller ring, or raise the address space limit (ulimit -v)");
+  mapping_ = Mapping(start, mapped);
+  auto* page = new (start) layout::BellPage{};
+  page->version = layout::kBellPageVersion;
+  page->segment_bytes = segment_bytes;
+  if (caller == nullptr) {
+    segment_ = {start + layout::kBellPageBytes, segment_bytes};
+  } else {
+    segment_ = {caller, segment_bytes};
+    share_callers_pages(caller);
+  }
+}
+
+OwnMemory& OwnMemory::operator=(OwnMemory&& other) noexcept {
+  if (this != &other) {
+    if (callers_) give_back_callers_pages();
+    memfd_ = std::move(other.memfd_);
+    mapping_ = std::move(other.mapping_);
+    segment_ = std::exchange(other.segment_, {});
+    callers_ = std::exchange(other.callers_, false);
+  }
+  return *this;
+}
+
+OwnMemory::~OwnMemory() {
+  if (callers_) give_back_callers_pages();
+}
+
+void OwnMemory::share_callers_pages(std::byte* caller) {
+  std::size_t copied = 0;
+  while (copied < segment_.size()) {
+    const ssize_t n = ::pwrite(memfd_.get(), caller + copied, segment_.size() - copied,
+                               static_cast<off_t>(layout::kBellPageBytes + copied));
+    if (n <= 0) fail("share the caller's memory", "it must be readable, and the machine must have that much memory free");
+    copied += static_cast<std::size_t>(n);
+  }
+  if (map_shared(caller, segment_.size(), memfd_.get(), layout::kBellPageBytes, MAP_FIXED) == nullptr) {
+    fail("share the caller's memory", "it must be page-aligned, private and writable");
+  }
+  callers_ = true;
+}
+
+void OwnMemory::give_back_callers_pages() {
+  void* copy = ::mmap(nullptr, segment_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;  // The caller keeps usable memory all the same; only the peer could still reach it.
+  std::memcpy(copy, segment_.data(), segment_.size());
+  ::mremap(copy, segment_.size(), segment_.size(), MREMAP_MAYMOVE | MREMAP_FIXED, segment_.data());
+}
+
+Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
+  const std::size_t bytes = layout::kBellPageBytes + segment_bytes;
+  struct stat status {};
+  const int seals = ::fcntl(memfd, F_GET_SEALS);
+  const bool sealed = seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
+  if (!sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {
+    error = EPROTO;
+    return {};
+  }
+  std::byte* start = map_shared(nullptr, bytes, memfd, 0, 0);
+  error = start == nullptr ? errno : 0;
+  return {start, start == nullptr ? 0 : bytes};
+}
+
+}  // namespace wherry::fabric::shm

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/rendezvous.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <wherry/error.hpp>
+
+#include "base/config.hpp"
+#include "base/name.hpp"
+#include "fabric/fabric.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+std::string job_name() {
+  std::string job = config::text(config::Key::job);
+  if (!is_job_name(job)) throw Error(EINVAL, "use job name", job, "WHERRY_JOB takes 1 to 64 letters, digits, '.', '_' and '-'");
+  return job;
+}
+
+bool is_eventfd(int fd) {
+  std::array<char, 64> target{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = ::readlink(link.c_str(), target.data(), target.size() - 1);
+  // Without /proc there is nothing to check by; a peer of the same user is no worse than one that holds our memory.
+  return n < 0 || std::strcmp(target.data(), "anon_inode:[eventfd]") == 0;
+}
+
+bool well_formed(const layout::ShmHello& hello) {
+  return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
+         hello.segment_bytes <= kMaxSegmentBytes && hello.segment_bytes % 4096 == 0;
+}
+
+union Control {
+  cmsghdr align;
+  char bytes[CMSG_SPACE(sizeof(int) * layout::kShmDescriptors)];
+};
+
+/// Takes every descriptor out of a message, so that none leaks even if the packet is refused.
+std::size_t collect_descriptors(msghdr& message, Packet& packet) {
+  std::size_t count = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < n; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      UniqueFd owned(fd);
+      if (count < packet.descriptors.size()) packet.descriptors[count] = std::move(owned);
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+SocketName socket_name(std::uint16_t node, std::uint16_t port) {
+  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + job_name() + "/" + std::to_string(node) + ":" +
+                           std::to_string(port);
+  SocketName name;
+  name.address.sun_family = AF_UNIX;
+  // sun_path[0] stays 0: the abstract namespace.
+  static_assert(sizeof(name.address.sun_path) > 1 + 7 + 10 + 1 + kMaxJobNameLength + 1 + 11, "the longest name fits");
+  std::memcpy(name.address.sun_path + 1, text.data(), text.size());
+  name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return name;
+}
+
+UniqueFd make_socket(const std::string& operation, const std::string& address) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
+  return fd;
+}
+
+Peer credentials(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    throw Error(errno, "read the peer's credentials", "", "");
+  }
+  return {.address = {}, .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+}
+
+bool same_user(const Peer& peer) { return peer.uid == ::geteuid(); }
+
+int send_packet(int socket, const layout::ShmHello& hello, const std::array<int, layout::kShmDescriptors>& descriptors) {
+  iovec payload{const_cast<layout::ShmHello*>(&hello), sizeof hello};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptors);
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof hello) ? 0 : errno;
+}
+
+int receive_packet(int socket, Packet& packet) {
+  iovec payload{&packet.hello, sizeof packet.hello};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0) return errno == EINTR ? EAGAIN : errno;
+  const std::size_t count = collect_descriptors(message, packet);
+  if (n == 0) return ECONNRESET;
+  // The kernel passes as many descriptors as this process has room for and drops the rest.
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && count < layout::kShmDescriptors) return EMFILE;
+  if (n != sizeof packet.hello || (message.msg_flags & MSG_TRUNC) != 0) return EPROTO;
+  if (count != layout::kShmDescriptors || !well_formed(packet.hello)) return EPROTO;
+  if (!is_eventfd(packet.descriptors[1].get()) || !is_eventfd(packet.descriptors[2].get())) return EPROTO;
+  return 0;
+}
+
+}  // namespace wherry::fabric::shm

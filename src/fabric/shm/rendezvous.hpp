@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where processes meet: Unix sockets in the abstract namespace, one name per (user, job, node, port). The kernel frees a name when
+// its last holder dies, however it dies, so nothing is ever left behind; a file in a directory would be. What file
+// permissions would have guarded, the kernel's credentials of the other end do.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <wherry/address.hpp>
+
+#include "base/unique_fd.hpp"
+#include "layout/shm_handshake.hpp"
+
+namespace wherry::fabric::shm {
+
+struct SocketName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+/// The name of a port of this user's in this job (WHERRY_JOB). Throws Error(EINVAL) for a bad job name.
+SocketName socket_name(std::uint16_t node, std::uint16_t port);
+
+/// A non-blocking packet socket. Throws Error(EMFILE).
+UniqueFd make_socket(const std::string& operation, const std::string& address);
+
+/// Who is at the other end, as the kernel says.
+Peer credentials(int socket);
+
+/// True if the other end belongs to this process's effective user.
+bool same_user(const Peer& peer);
+
+/// The handshake's packet and the descriptors that travel with it.
+struct Packet {
+  layout::ShmHello hello{};
+  std::array<UniqueFd, layout::kShmDescriptors> descriptors;
+};
+
+/// Sends one packet. Returns 0 or an errno value.
+int send_packet(int socket, const layout::ShmHello& hello, const std::array<int, layout::kShmDescriptors>& descriptors);
+
+/// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this process has
+/// no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.
+int receive_packet(int socket, Packet& packet);
+
+}  // namespace wherry::fabric::shm

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control page of one side of a connection: what the two fabrics ends need to put each other to sleep and wake
+// each other up. It lies in front of the segment in the same memory; the peer writes it, the owner reads it.
+//
+//   0          64              128             192                    4096
+//   +----------+---------------+---------------+-------- ... ---------+--------- ... ----+
+//   | header   | data sleeper  | space sleeper | reserved             | the segment      |
+//   +----------+---------------+---------------+-------- ... ---------+--------- ... ----+
+//     W: owner   W: peer's       W: peer's
+//                receiver        sender
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry::layout {
+
+inline constexpr std::uint32_t kBellPageVersion = 1;
+inline constexpr std::size_t kBellPageBytes = 4096;
+
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "words are shared between processes");
+
+/// Odd while the writer sleeps, or is about to; it grows by one at each change, so that one sleep is rung once.
+struct alignas(64) Sleeper {
+  Word epoch;  // W: the sleeper (the peer of the page's owner), release; R: the owner, after publishing
+  std::uint64_t reserved[7];
+};
+
+struct BellPage {
+  std::uint32_t version;         // W: owner, once, before the peer maps it
+  std::uint32_t reserved0;
+  std::uint64_t segment_bytes;   // W: owner, once; for tools only: peers are told in the handshake
+  std::uint64_t reserved1[6];
+  Sleeper sleepers[2];           // W: peer; [0] its receiver waits for data, [1] its sender waits for space
+};
+static_assert(sizeof(Sleeper) == 64);
+static_assert(offsetof(BellPage, sleepers) == 64);
+static_assert(sizeof(BellPage) == 192 && sizeof(BellPage) <= kBellPageBytes);
+
+}  // namespace wherry::layout

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statistics of one process: a sealed memfd named kStatisticsMemfdName that any process of the same user may map
+// read-only through /proc/PID/fd. Written by that process only; a reader must treat every value as a claim.
+//
+//   0        256                   512                   768
+//   +--------+---------------------+---------------------+-- ... --+
+//   | header | slot 0              | slot 1              |         |
+//   +--------+---------------------+---------------------+-- ... --+
+//              within a slot: 0 who, 64 sending, 128 receiving, 192 state
+//
+// A slot is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest and
+// drops what it read if it changed. Pages of slots never used cost no memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry::layout {
+
+inline constexpr char kStatisticsMemfdName[] = "wherry.statistics";
+inline constexpr std::uint32_t kStatisticsVersion = 1;
+inline constexpr std::uint32_t kStatisticsSlots = 1023;  ///< endpoints shown per process; further ones work but are not shown
+inline constexpr std::uint16_t kNoPort = 0;
+
+using Counter = std::atomic<std::uint64_t>;
+static_assert(Counter::is_always_lock_free && sizeof(Counter) == 8);
+
+/// What a slot describes.
+enum class EndpointKind : std::uint32_t { stream = 1, listener = 2 };
+
+struct alignas(64) StatisticsHeader {
+  std::uint32_t version;        // W: owner, once, before the memfd is sealed
+  std::uint32_t slots;          // W: owner, once
+  std::uint64_t pid;            // W: owner, once (a reader trusts the /proc entry instead)
+  std::uint64_t started_ns;     // W: owner, once; CLOCK_MONOTONIC
+  std::uint32_t node;           // W: owner, once
+  std::uint32_t reserved0;
+  Counter endpoints_not_shown;  // W: owner; endpoints open beyond the slots
+  char program[24];             // W: owner, once; NUL-terminated
+};
+static_assert(sizeof(StatisticsHeader) == 64);
+static_assert(offsetof(StatisticsHeader, endpoints_not_shown) == 32);
+static_assert(offsetof(StatisticsHeader, program) == 40);
+
+struct alignas(256) StatisticsSlot {
+  // Line 0: who. W: owner while the generation is even.
+  Counter generation;              ///< odd: in use
+  std::uint32_t kind;              ///< EndpointKind
+  std::uint32_t peer_pid;
+  std::uint16_t local_node, local_port, peer_node, peer_port;  ///< kNoPort: none
+  std::uint64_t send_capacity;     ///< bytes of the ring this side sends into
+  std::uint64_t receive_capacity;  ///< bytes of the ring this side receives into
+  std::uint64_t opened_ns;         ///< CLOCK_MONOTONIC
+  char fabric[16];                 ///< NUL-terminated
+  // Line 1: W: the sending thread.
+  alignas(64) Counter bytes_sent;
+  Counter sends;
+  Counter send_sleeps;
+  Counter send_fill;               ///< bytes in flight in the peer's ring, as last seen by the sender
+  Counter data_wakes;              ///< times the peer was woken because of new bytes
+  std::uint64_t reserved1[3];
+  // Line 2: W: the receiving thread (a listener counts accepted streams in `receives`).
+  alignas(64) Counter bytes_received;
+  Counter receives;
+  Counter receive_sleeps;
+  Counter receive_fill;            ///< bytes waiting in the own ring, as last seen by the receiver
+  Counter space_wakes;             ///< times the peer was woken because of new space
+  std::uint64_t reserved2[3];
+  // Line 3: state. W: owner, any thread.
+  alignas(64) Counter asleep_sending;    ///< 1 while the sending thread sleeps
+  Counter asleep_receiving;              ///< 1 while the receiving thread sleeps
+  std::uint64_t reserved3[6];
+};
+static_assert(sizeof(StatisticsSlot) == 256);
+static_assert(offsetof(StatisticsSlot, bytes_sent) == 64);
+static_assert(offsetof(StatisticsSlot, bytes_received) == 128);
+static_assert(offsetof(StatisticsSlot, asleep_sending) == 192);
+
+inline constexpr std::size_t kStatisticsSlotsOffset = 256;  ///< the header is padded to a slot's alignment
+inline constexpr std::size_t kStatisticsBytes = kStatisticsSlotsOffset + kStatisticsSlots * sizeof(StatisticsSlot);
+
+}  // namespace wherry::layout
