@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDERS = "src|include|tools|bench|tests|scripts|cmake|packages|docs|adapters|bindings"
 BACKTICKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)(?::((?:\w+::)*~?\w+))?`")
-PATTERN = re.compile(r"\b(NAME|LAYER)(?=[_./]|$)")
+PATTERN = re.compile(r"(?<![A-Za-z])(NAME|LAYER)(?![A-Za-z])")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DOCUMENTS = ("ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/*.md")
 SKIPPED = 77
