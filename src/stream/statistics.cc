@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/statistics.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "base/clock.hpp"
+#include "base/config.hpp"
+#include "base/log.hpp"
+
+namespace wherry::statistics {
+namespace {
+
+using layout::kStatisticsBytes;
+using layout::kStatisticsSlots;
+using layout::StatisticsHeader;
+using layout::StatisticsSlot;
+
+// Which slots are in use. Kept beside the page, not read from it: looking at a slot never used would give it memory.
+class SlotSet {
+ public:
+  std::optional<std::uint32_t> take() {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const auto bit = static_cast<std::uint32_t>(std::countr_one(words_[i]));
+      const auto slot = static_cast<std::uint32_t>(i * 64) + bit;
+      if (bit == 64) continue;
+      if (slot >= kStatisticsSlots) return std::nullopt;
+      words_[i] |= std::uint64_t{1} << bit;
+      return slot;
+    }
+    return std::nullopt;
+  }
+  void give_back(std::uint32_t slot) { words_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64)); }
+
+ private:
+  std::array<std::uint64_t, (kStatisticsSlots + 63) / 64> words_{};
+};
+
+void copy_text(std::span<char> field, std::string_view text) {
+  const std::size_t length = std::min(text.size(), field.size() - 1);
+  std::memcpy(field.data(), text.data(), length);
+  std::fill(field.begin() + static_cast<std::ptrdiff_t>(length), field.end(), '\0');
+}
+
+std::uint16_t port_or_none(const Address& address) { return address.port.value_or(layout::kNoPort); }
+
+void describe(StatisticsSlot& slot, const Endpoint& endpoint) {
+  slot.kind = static_cast<std::uint32_t>(endpoint.kind);
+  slot.peer_pid = static_cast<std::uint32_t>(endpoint.peer_pid);
+  slot.local_node = endpoint.local.node.value_or(0);
+  slot.local_port = port_or_none(endpoint.local);
+  slot.peer_node = endpoint.peer.node.value_or(0);
+  slot.peer_port = port_or_none(endpoint.peer);
+  slot.send_capacity = endpoint.send_capacity;
+  slot.receive_capacity = endpoint.receive_capacity;
+  slot.opened_ns = monotonic_ns();
+  copy_text(slot.fabric, endpoint.fabric);
+  for (layout::Counter* counter : {&slot.bytes_sent, &slot.sends, &slot.send_sleeps, &slot.send_fill, &slot.data_wakes,
+                                   &slot.bytes_received, &slot.receives, &slot.receive_sleeps, &slot.receive_fill,
+                                   &slot.space_wakes, &slot.asleep_sending, &slot.asleep_receiving}) {
+    set(*counter, 0);
+  }
+}
+
+}  // namespace
+
+// The page of this process. Never destroyed: endpoints of static objects may outlive everything else.
+class Page {
+ public:
+  // Null if there can be no memfd.
+  static Page* create();
+
+  // Null when all slots are in use.
+  StatisticsSlot* open(const Endpoint& endpoint) {
+    const auto index = used_.take();
+    if (!index) return nullptr;
+    StatisticsSlot& slot = slots_[*index];
+    // SLOT: the fence keeps the writes below after the even generation of the slot's last use, so that a reader who
+    // sees one of them also sees that the generation changed. The release publishes them with the odd generation.
+    std::atomic_thread_fence(std::memory_order_release);
+    describe(slot, endpoint);
+    slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return &slot;
+  }
+
+  void close(StatisticsSlot& slot) {
+    slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    used_.give_back(static_cast<std::uint32_t>(&slot - slots_));
+  }
+
+  void count_not_shown(std::uint64_t change) { bump(header_->endpoints_not_shown, change); }
+
+  // In a forked child: the page is the parent's, only its descriptor must not make the child look like the parent.
+  void forget_descriptor() const {
+    struct stat now{};
+    // A program that closes all descriptors may have given this number to something else since.
+    if (fstat(descriptor_, &now) == 0 && now.st_ino == inode_ && now.st_dev == device_) ::close(descriptor_);
+  }
+
+ private:
+  Page(int descriptor, const struct stat& file, void* mapped)
+      : descriptor_(descriptor),
+        inode_(file.st_ino),
+        device_(file.st_dev),
+        header_(static_cast<StatisticsHeader*>(mapped)),
+        slots_(reinterpret_cast<StatisticsSlot*>(static_cast<std::byte*>(mapped) + layout::kStatisticsSlotsOffset)) {}
+
+  void write_header() {
+    header_->slots = kStatisticsSlots;
+    header_->pid = static_cast<std::uint64_t>(getpid());
+    header_->started_ns = monotonic_ns();
+    header_->node = own_node();
+    copy_text(header_->program, program_invocation_short_name);
+    header_->version = layout::kStatisticsVersion;
+  }
+
+  int descriptor_;
+  ino_t inode_;
+  dev_t device_;
+  StatisticsHeader* header_;
+  StatisticsSlot* slots_;
+  SlotSet used_;
+};
+
+Page* Page::create() {
+  const int descriptor = memfd_create(layout::kStatisticsMemfdName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) return nullptr;
+  struct stat file{};
+  void* mapped = MAP_FAILED;
+  if (ftruncate(descriptor, static_cast<off_t>(kStatisticsBytes)) == 0 && fstat(descriptor, &file) == 0) {
+    mapped = mmap(nullptr, kStatisticsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  }
+  if (mapped == MAP_FAILED) {
+    ::close(descriptor);
+    return nullptr;
+  }
+  auto* page = new Page(descriptor, file, mapped);
+  page->write_header();
+  // No seal is needed for this process to be right. They keep readers safe (the file cannot shrink under their mapping)
+  // and the counters true (nobody else can write them); a kernel before 5.1 does not know the second.
+  fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  fcntl(descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL);
+  return page;
+}
+
+namespace {
+
+struct State {
+  std::mutex mutex;
+  bool decided = false;  // whether there is a page, in this process
+  Page* page = nullptr;
+};
+
+void before_fork();
+void after_fork_in_parent();
+void after_fork_in_child();
+
+State& state() {
+  static State* const made = [] {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return new State;
+  }();
+  return *made;
+}
+
+// The lock is held across fork, so that the child never inherits it from a thread that it does not have.
+void before_fork() { state().mutex.lock(); }
+void after_fork_in_parent() { state().mutex.unlock(); }
+void after_fork_in_child() {
+  if (state().page != nullptr) state().page->forget_descriptor();
+  state().page = nullptr;
+  state().decided = false;
+  state().mutex.unlock();
+}
+
+// With the lock held.
+Page* page_of_this_process() {
+  State& mine = state();
+  if (mine.decided) return mine.page;
+  if (config::flag(config::Key::statistics)) {
+    config::check(config::Key::node);
+    mine.page = Page::create();
+    if (mine.page == nullptr) {
+      log::write(log::Level::info, "no memory file for statistics: this process is not shown by wherry top");
+    }
+  }
+  mine.decided = true;
+  return mine.page;
+}
+
+}  // namespace
+
+Slot open_endpoint(const Endpoint& endpoint) {
+  const std::lock_guard lock(state().mutex);
+  Slot opened;
+  opened.page_ = page_of_this_process();
+  if (opened.page_ != nullptr) opened.slot_ = opened.page_->open(endpoint);
+  opened.shown_ = opened.slot_ != nullptr;
+  if (opened.shown_) return opened;
+  auto own = std::make_unique<StatisticsSlot>();
+  describe(*own, endpoint);
+  if (opened.page_ != nullptr) opened.page_->count_not_shown(1);
+  opened.slot_ = own.release();
+  return opened;
+}
+
+Slot::~Slot() {
+  if (slot_ == nullptr) return;
+  if (page_ != nullptr) {
+    const std::lock_guard lock(state().mutex);
+    const bool opened_by_this_process = page_ == state().page;
+    if (opened_by_this_process && shown_) page_->close(*slot_);
+    if (opened_by_this_process && !shown_) page_->count_not_shown(~std::uint64_t{0});  // one less
+  }
+  if (!shown_) delete slot_;
+}
+
+}  // namespace wherry::statistics

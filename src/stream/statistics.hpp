@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The owner's side of the statistics page (layout/statistics_page.hpp): one memfd per process, made when the first
+// endpoint opens. A process of the same user finds it under /proc/PID/fd and maps it read-only; `wherry top` does.
+//
+// Slots cost the fast path one ordinary store per counter: each counter has one writing thread, and an endpoint has a
+// slot of its own always, in the page or, when it cannot be shown, in private memory.
+//
+// After fork the child makes a page of its own. An endpoint it inherited goes on counting in the parent's page, as the
+// connection itself is still the parent's; only the parent gives that slot back.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <wherry/address.hpp>
+
+#include "layout/statistics_page.hpp"
+
+namespace wherry::statistics {
+
+/// Adds to a counter that only the calling thread writes: a load and a store, no read-modify-write.
+inline void bump(layout::Counter& counter, std::uint64_t by = 1) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// Sets a counter that shows a state: a fill, or whether somebody sleeps.
+inline void set(layout::Counter& counter, std::uint64_t value) noexcept {
+  counter.store(value, std::memory_order_relaxed);
+}
+
+/// What does not change while an endpoint lives.
+struct Endpoint {
+  layout::EndpointKind kind = layout::EndpointKind::stream;
+  Address local;
+  Address peer;                        ///< a listener has none: leave it empty
+  std::int64_t peer_pid = 0;           ///< 0: none
+  std::uint64_t send_capacity = 0;     ///< bytes of the ring this side sends into
+  std::uint64_t receive_capacity = 0;  ///< bytes of the ring this side receives into
+  std::string_view fabric;             ///< its first 15 bytes are shown
+};
+
+class Page;
+
+/// An endpoint's counters, from open_endpoint until this object dies. Moving it does not move the counters.
+class Slot {
+ public:
+  Slot() = default;
+  Slot(Slot&& other) noexcept { swap(other); }
+  Slot& operator=(Slot&& other) noexcept {
+    Slot(std::move(other)).swap(*this);
+    return *this;
+  }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+  ~Slot();
+
+  /// Null only if default-constructed or moved from.
+  layout::StatisticsSlot* operator->() const noexcept { return slot_; }
+  layout::StatisticsSlot& operator*() const noexcept { return *slot_; }
+  /// False if nobody outside can see the counters: statistics are off or impossible, or the page is full.
+  [[nodiscard]] bool shown() const noexcept { return shown_; }
+
+ private:
+  friend Slot open_endpoint(const Endpoint& endpoint);
+  void swap(Slot& other) noexcept {
+    std::swap(slot_, other.slot_);
+    std::swap(page_, other.page_);
+    std::swap(shown_, other.shown_);
+  }
+
+  layout::StatisticsSlot* slot_ = nullptr;
+  Page* page_ = nullptr;  // null: statistics are off
+  bool shown_ = false;
+};
+
+/// Opens an endpoint's counters, all zero. From any thread. Throws Error(EINVAL) if WHERRY_STATISTICS or WHERRY_NODE is
+/// not valid. Without a memfd (none left, or the kernel refuses) statistics are off, as with WHERRY_STATISTICS=off.
+Slot open_endpoint(const Endpoint& endpoint);
+
+}  // namespace wherry::statistics
