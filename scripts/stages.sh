@@ -7,6 +7,8 @@ logs=build/logs
 stages_planned=0
 stages_started=0
 failed_stages=()
+# Lines of ctest, ninja and run-clang-tidy that tell of something that went well.
+success='^ +Start +[0-9]+: |Test +#[0-9]+: .* Passed |^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\]\[.*clang-tidy)|^[0-9]+ warnings? generated'
 started_at=$SECONDS
 
 # stage TITLE COMMAND...: returns the command's status, so that a caller can skip what depends on it.
@@ -51,8 +53,7 @@ last_line() {
 # The end of a long log holds the error; what went well in between is left out.
 show_failure() {
   printf '      FAILED (status %d) after %d s; the end of %s:\n' "$2" "$3" "$log"
-  grep -vE '^ +Start +[0-9]+: |Test +#[0-9]+: .* Passed |^\[[0-9]+/[0-9]+ .*\] (Building|Linking) ' "$log" |
-    tail -n 200 | sed 's/^/      | /'
+  grep -vE "$success" "$log" | tail -n 200 | sed 's/^/      | /'
 }
 
 # At the end: which stages failed, and how long it all took.
