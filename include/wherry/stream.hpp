@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,17 @@
 #include <wherry/result.hpp>
 
 namespace wherry {
+
+/// Counters of one stream since it was connected (each side counts its own).
+struct StreamCounters {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t sends = 0;           ///< publications: a large send is published in pieces
+  std::uint64_t receives = 0;        ///< calls that moved bytes out of the ring
+  std::uint64_t send_sleeps = 0;     ///< times this side went to sleep for space
+  std::uint64_t receive_sleeps = 0;  ///< times this side went to sleep for bytes
+  std::uint64_t wakes = 0;           ///< times this side woke the peer (one system call each)
+};
 
 /// How long a blocking call may take. Empty: as long as it needs.
 using Timeout = std::optional<std::chrono::nanoseconds>;
@@ -93,14 +105,15 @@ class Stream {
 
   /// Blocks until `peek` would show something (moved; Result::bytes is how much), the end, or a failure.
   Result wait_readable(Timeout timeout = {}) noexcept;
-  /// Blocks until `reserve` would give at least min(`bytes`, ring capacity) (moved), or a failure.
+  /// Blocks until `reserve` would give at least min(`bytes`, half of send_capacity()) (moved; Result::bytes is how much),
+  /// or a failure.
   Result wait_writable(std::size_t bytes = 1, Timeout timeout = {}) noexcept;
-  /// A descriptor for poll, select and epoll that is readable while bytes or the end or a failure wait to be received: arm it by
-  /// a `try_receive` (or `peek` and `try_receive`) that would block, then sleep on it. Level-triggered. Belongs to the stream. -1 on a
-  /// closed stream. Throws Error if the process is out of descriptors.
+  /// A descriptor for poll, select and epoll that stays readable while bytes, the end or a failure wait to be received; a
+  /// `try_receive` that would block silences it. It may be readable with nothing to receive, once. Belongs to the
+  /// stream. -1 on a closed stream. Throws Error if the process is out of descriptors.
   int receive_descriptor();
-  /// A second descriptor that becomes readable when space returns after a `try_send` that would block (or took only a part), or when
-  /// the peer is gone.
+  /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
+  /// part, and when the peer is gone; the next `try_send`, even of nothing, silences it. Otherwise as above.
   int send_descriptor();
 
   // Ending ----------------------------------------------------------------------------------------------------------
@@ -117,24 +130,13 @@ class Stream {
 
   [[nodiscard]] const Address& local() const noexcept;   ///< this side
   [[nodiscard]] const Peer& peer() const noexcept;       ///< the other side
+  [[nodiscard]] StreamCounters counters() const noexcept;  ///< this side's, from any thread
   [[nodiscard]] std::size_t receive_capacity() const noexcept;  ///< bytes of the ring this side receives into
   [[nodiscard]] std::size_t send_capacity() const noexcept;     ///< bytes of the ring the peer receives into
 
  private:
   std::unique_ptr<Impl> impl_;
 };
-
-/// Counters of one stream since it was connected (each side counts its own).
-struct StreamCounters {
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t sends = 0;         ///< publications: calls that moved bytes to the peer
-  std::uint64_t receives = 0;      ///< calls that moved bytes from the ring
-  std::uint64_t send_sleeps = 0;   ///< times this side went to sleep waiting for space
-  std::uint64_t receive_sleeps = 0;///< times this side went to sleep waiting for bytes
-  std::uint64_t wakes = 0;         ///< times this side woke the peer (one system call each)
-};
-StreamCounters counters(const Stream& stream) noexcept;
 
 /// A port that is listened on.
 class Listener {

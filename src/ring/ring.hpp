@@ -57,14 +57,7 @@ class Producer {
   Producer(View view, const layout::Word* head, layout::Word* tail) : view_(view), head_(head), tail_(tail) {}
 
   /// Space for at most `want` bytes; looks at the consumer's word only when the space known of is too small.
-  [[nodiscard]] Regions reserve(std::size_t want) {
-    std::size_t space = known_space();
-    if (space < want) {
-      refresh();
-      space = known_space();
-    }
-    return view_.at(position_, std::min(want, space));
-  }
+  [[nodiscard]] Regions reserve(std::size_t want) { return view_.at(position_, space_up_to(want)); }
 
   /// Publishes the next `count` bytes; the caller has checked count <= the last reserve. Returns the new tail.
   std::uint64_t commit(std::size_t count) {
@@ -74,8 +67,9 @@ class Producer {
     return position_;
   }
 
-  /// Copies as much of `bytes` as fits into the ring without publishing it: commit the returned count.
-  std::size_t copy_in(std::span<const std::byte> bytes);
+  /// Copies as much of `bytes` as fits behind the `uncommitted` bytes copied in since the last commit, and publishes
+  /// nothing. Returns how many bytes.
+  std::size_t copy_in(std::span<const std::byte> bytes, std::size_t uncommitted = 0);
 
   /// Looks at the consumer's word again: free bytes now.
   std::size_t space() {
@@ -91,6 +85,10 @@ class Producer {
  private:
   [[nodiscard]] std::size_t known_space() const {
     return broken_ ? 0 : view_.capacity - static_cast<std::size_t>(position_ - known_head_);
+  }
+  std::size_t space_up_to(std::size_t want) {
+    if (known_space() < want) refresh();
+    return std::min(want, known_space());
   }
   void refresh() {
     // RING-HEAD acquire: pairs with the release in return_credit; the bytes before this position have been read and may be overwritten.

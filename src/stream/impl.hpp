@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wherry::Stream holds: the connection, and one object for each direction, on cache lines of their own because two
+// threads may use them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include <wherry/stream.hpp>
+
+#include "fabric/fabric.hpp"
+#include "stream/receiver.hpp"
+#include "stream/sender.hpp"
+#include "stream/statistics.hpp"
+
+namespace wherry {
+
+class Stream::Impl {
+ public:
+  /// @param peers_capacity  of the ring in the peer's segment, checked by the handshake
+  /// @param own_capacity    of the ring in this side's segment
+  Impl(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t peers_capacity,
+       std::size_t own_capacity, std::string_view fabric);
+  ~Impl();
+
+  std::unique_ptr<fabric::Connection> connection;
+  Address local;
+  statistics::Slot counters;
+  std::atomic<bool> cancelled{false};
+  alignas(64) stream::Sender sender;
+  alignas(64) stream::Receiver receiver;
+};
+
+namespace stream {
+
+/// What this side brings into a connection: a segment for a page and a ring of `capacity` bytes.
+fabric::Offer offer_of(std::size_t capacity);
+
+/// The capacity of this side's ring: what the options ask for, else the configured one, rounded.
+std::size_t own_capacity(const StreamOptions& options);
+
+/// Makes the stream of an established connection. Throws Error(EPROTO) if the peer's greeting makes no sense.
+Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t own_capacity, std::string_view fabric);
+
+/// When a timeout that starts now ends.
+fabric::Deadline deadline_of(const Timeout& timeout);
+
+}  // namespace stream
+}  // namespace wherry

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/receiver.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace wherry::stream {
+namespace {
+
+using fabric::Bell;
+using fabric::Wake;
+using layout::StreamPage;
+using statistics::bump;
+using statistics::set;
+
+/// How often a receiver that polls an empty ring without ever sleeping looks whether the peer still lives.
+constexpr std::chrono::milliseconds kLookInterval{1};
+
+layout::Word* peers_head(std::byte* remote) {
+  return remote == nullptr ? nullptr : &reinterpret_cast<StreamPage*>(remote)->head;
+}
+
+}  // namespace
+
+Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
+                   layout::StatisticsSlot& counters)
+    : connection_(connection),
+      own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
+      remote_(connection.map()),
+      consumer_({connection.segment().data() + layout::kStreamPageBytes, capacity}, &own_page_.tail, peers_head(remote_)),
+      cancelled_(cancelled),
+      counters_(counters) {}
+
+Result Receiver::state() {
+  if (cancelled_.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
+  // What was published before a death or the end comes first, so each is looked at before the ring is.
+  const bool gone = gone_;
+  // FINISHED acquire: pairs with the release in Sender::finish; the last tail is visible once it is set.
+  const std::uint64_t finished = own_page_.finished.load(std::memory_order_acquire);
+  const std::size_t waiting = consumer_.known_fill() != 0 ? consumer_.known_fill() : consumer_.fill();
+  if (consumer_.broken()) return Result::failure(EPROTO);
+  if (waiting != 0) return Result::moved(waiting);
+  if (finished != 0) return finished - 1 == consumer_.head() ? Result::at_end() : Result::failure(EPROTO);
+  return gone ? Result::failure(ECONNRESET) : Result::blocked();
+}
+
+Result Receiver::try_receive(std::span<const iovec> buffers) {
+  Result result = copy_out(buffers);
+  if (!result.would_block()) return result;
+  return_credit();
+  if (polled_) rearm_descriptor();
+  look_for_death(polled_);
+  return copy_out(buffers);
+}
+
+/// Moves what is there. Never blocks.
+Result Receiver::copy_out(std::span<const iovec> buffers) {
+  const Result now = state();
+  if (!now.ok()) return now;
+  std::size_t moved = 0;
+  for (const iovec& buffer : buffers) {
+    const std::size_t n = consumer_.copy_out({static_cast<std::byte*>(buffer.iov_base), buffer.iov_len});
+    moved += n;
+    if (n != buffer.iov_len) break;
+  }
+  account(moved);
+  return Result::moved(moved);
+}
+
+void Receiver::account(std::size_t bytes) {
+  shown_ = 0;
+  if (bytes == 0) return;
+  bump(counters_.bytes_received, bytes);
+  bump(counters_.receives, 1);
+  set(counters_.receive_fill, consumer_.known_fill());
+  if (consumer_.credit_due()) return_credit();
+}
+
+void Receiver::return_credit() {
+  if (!consumer_.credit_owed()) return;
+  const std::uint64_t head = consumer_.return_credit();
+  if (remote_ == nullptr) {
+    // A dead peer needs no credit, and is noticed where bytes are waited for: after everything it published was delivered.
+    connection_.signal(offsetof(StreamPage, head), head, Bell::space);
+  } else if (connection_.announce(Bell::space)) {
+    bump(counters_.space_wakes, 1);
+  }
+}
+
+Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadline) {
+  while (true) {
+    const Result result = copy_out(buffers);
+    if (!result.would_block()) return result;
+    const Result readable = wait_readable(deadline);
+    if (!readable.ok()) return {0, readable.status, readable.error};
+  }
+}
+
+ConstRegions Receiver::peek(std::size_t want) {
+  Result now = state();
+  if (now.would_block()) {
+    return_credit();
+    if (polled_) {
+      rearm_descriptor();
+      now = state();
+    }
+  }
+  const ConstRegions regions = now.ok() ? consumer_.peek(want) : ConstRegions{};
+  shown_ = regions.size();
+  return regions;
+}
+
+Result Receiver::consume(std::size_t bytes) {
+  if (bytes > shown_) return Result::failure(EINVAL);
+  const std::size_t left = shown_ - bytes;
+  consumer_.consume(bytes);
+  account(bytes);
+  shown_ = left;
+  return Result::moved(bytes);
+}
+
+Result Receiver::wait_readable(fabric::Deadline deadline) {
+  const auto ready = [&] { return !state().would_block(); };
+  bool timed_out = false;
+  while (true) {
+    const Result now = state();
+    if (!now.would_block()) return now;
+    if (timed_out) return Result::failure(ETIMEDOUT);
+    // A sender that waits for space must not wait for a receiver that waits for bytes.
+    return_credit();
+    if (spin_.look(ready)) continue;
+    const Wake wake = sleep_unless(connection_, Bell::data, deadline, ready, [&] {
+      bump(counters_.receive_sleeps, 1);
+      set(counters_.asleep_receiving, 1);
+    });
+    set(counters_.asleep_receiving, 0);
+    gone_ = gone_ || wake == Wake::gone;
+    timed_out = wake == Wake::timeout;
+    if (polled_) rearm_descriptor();
+  }
+}
+
+void Receiver::close() {
+  if (remote_ == nullptr) {
+    connection_.signal(offsetof(StreamPage, closed), 1, Bell::space);
+    return;
+  }
+  // CLOSED release: pairs with the acquire in Sender::obstacle.
+  reinterpret_cast<StreamPage*>(remote_)->closed.store(1, std::memory_order_release);
+  connection_.announce(Bell::space);
+}
+
+int Receiver::descriptor() {
+  const int fd = connection_.descriptor(Bell::data);
+  polled_ = true;
+  rearm_descriptor();
+  return fd;
+}
+
+/// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if they came
+/// before it was armed nobody would, so this side does.
+void Receiver::rearm_descriptor() {
+  connection_.arm(Bell::data);
+  if (!state().would_block()) connection_.ring_own(Bell::data);
+}
+
+void Receiver::look_for_death(bool always) {
+  if (gone_) return;
+  if (!always) {
+    const auto now = SteadyClock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kLookInterval;
+  }
+  gone_ = connection_.peer_gone();
+}
+
+}  // namespace wherry::stream

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of a stream: the consumer of the ring in this side's memory. Used by one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+
+#include <wherry/stream.hpp>
+
+#include "fabric/fabric.hpp"
+#include "layout/stream_page.hpp"
+#include "ring/ring.hpp"
+#include "stream/statistics.hpp"
+#include "stream/waiter.hpp"
+
+namespace wherry::stream {
+
+class Receiver {
+ public:
+  /// @param capacity   of the own ring, which fills the segment behind its page
+  /// @param cancelled  set by Stream::cancel
+  Receiver(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled, layout::StatisticsSlot& counters);
+
+  Result try_receive(std::span<const iovec> buffers);
+  Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
+  ConstRegions peek(std::size_t want);
+  Result consume(std::size_t bytes);
+  Result wait_readable(fabric::Deadline deadline);
+  /// Tells the sender that nothing more will be received.
+  void close();
+  int descriptor();
+
+  [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
+
+ private:
+  /// moved (and how many bytes wait), would_block, end or failed, without a system call.
+  Result state();
+  Result copy_out(std::span<const iovec> buffers);
+  void account(std::size_t bytes);
+  void return_credit();
+  void look_for_death(bool always);
+  void rearm_descriptor();
+
+  fabric::Connection& connection_;
+  const layout::StreamPage& own_page_;
+  std::byte* remote_;            ///< the peer's segment, null on put fabrics
+  ring::Consumer consumer_;
+  const std::atomic<bool>& cancelled_;
+  layout::StatisticsSlot& counters_;
+  SpinBudget spin_;
+  std::size_t shown_ = 0;
+  bool gone_ = false;
+  bool polled_ = false;          ///< the descriptor was asked for
+  SteadyClock::time_point next_look_{};
+};
+
+}  // namespace wherry::stream

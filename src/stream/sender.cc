@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/sender.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "arch/copy.hpp"
+
+namespace wherry::stream {
+namespace {
+
+using fabric::Bell;
+using fabric::Wake;
+using layout::StreamPage;
+using statistics::bump;
+using statistics::set;
+
+/// Publishing in pieces lets the receiver copy out one piece while the next is copied in; a piece stays in the cache
+/// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
+constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
+
+/// How often a sender that never sleeps looks whether the peer still lives: a system call, so neither per message ...
+constexpr std::uint32_t kPublicationsPerLook = 16;
+/// ... nor more often than this.
+constexpr std::chrono::milliseconds kLookInterval{10};
+
+std::span<const std::byte> bytes_of(const iovec& buffer) {
+  return {static_cast<const std::byte*>(buffer.iov_base), buffer.iov_len};
+}
+
+}  // namespace
+
+Sender::Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
+               layout::StatisticsSlot& counters)
+    : connection_(connection),
+      own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
+      remote_(connection.map()),
+      cancelled_(cancelled),
+      counters_(counters) {
+  if (remote_ != nullptr) {
+    auto* page = reinterpret_cast<StreamPage*>(remote_);
+    producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
+  } else {
+    staging_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    producer_ = ring::Producer({staging_.get(), capacity}, &own_page_.head, nullptr);
+  }
+}
+
+int Sender::obstacle() {
+  if (cancelled_.load(std::memory_order_relaxed)) return ECANCELED;
+  if (producer_.broken()) return EPROTO;
+  // CLOSED acquire: pairs with the release in Receiver::close.
+  if (finished_ || gone_ || own_page_.closed.load(std::memory_order_acquire) != 0) return EPIPE;
+  return 0;
+}
+
+Result Sender::try_send(std::span<const iovec> buffers) {
+  // A descriptor that rang is silenced by the attempt it asked for, whatever comes of it.
+  if (descriptor_armed_ && connection_.silence(Bell::space)) descriptor_armed_ = false;
+  std::size_t copied = 0;
+  const Result result = copy_and_publish(buffers, copied);
+  std::size_t wanted = 0;
+  for (const auto& buffer : buffers) wanted += buffer.iov_len;
+  if (polled_ && !result.failed() && copied < wanted) rearm_descriptor();
+  if (result.failed() || copied != 0 || wanted == 0) return result;
+  look_for_death();
+  const int error = obstacle();
+  return error != 0 ? Result::failure(error) : Result::blocked();
+}
+
+/// Moves as much as there is space for. Never blocks.
+Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& copied) {
+  if (const int error = obstacle(); error != 0) return Result::failure(error, copied);
+  reserved_ = 0;
+  const std::size_t piece = std::min(kMaxPiece, producer_.capacity() / 4);
+  std::size_t unpublished = 0;
+  bool alive = true;
+  for (const iovec& buffer : buffers) {
+    auto rest = bytes_of(buffer);
+    while (!rest.empty() && alive) {
+      const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece - unpublished)), unpublished);
+      if (n == 0) break;
+      rest = rest.subspan(n);
+      unpublished += n;
+      copied += n;
+      if (unpublished == piece) {
+        alive = publish(unpublished);
+        unpublished = 0;
+      }
+    }
+    if (!rest.empty()) break;
+  }
+  if (unpublished != 0) alive = publish(unpublished);
+  if (producer_.broken()) return Result::failure(EPROTO, copied);
+  return alive ? Result::moved(copied) : Result::failure(EPIPE, copied);
+}
+
+bool Sender::publish(std::size_t bytes) {
+  const std::uint64_t from = producer_.tail();
+  bool rang = false;
+  if (remote_ != nullptr) {
+    producer_.commit(bytes);
+    rang = connection_.announce(Bell::data);
+  } else {
+    const std::uint64_t tail = producer_.commit(bytes);
+    if (!put_range(from, bytes) || !set_peers_word(offsetof(StreamPage, tail), tail)) {
+      gone_ = true;
+      return false;
+    }
+  }
+  bump(counters_.bytes_sent, bytes);
+  bump(counters_.sends, 1);
+  if (rang) bump(counters_.data_wakes, 1);
+  set(counters_.send_fill, producer_.fill());
+  watch_for_death(rang);
+  return !gone_;
+}
+
+bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
+  const Regions regions = producer_.view().at(from, bytes);
+  for (std::span<std::byte> rest : {regions.first, regions.second}) {
+    while (!rest.empty()) {
+      const auto offset = layout::kStreamPageBytes + static_cast<std::size_t>(rest.data() - staging_.get());
+      const std::size_t taken = connection_.put(offset, rest);
+      if (taken == 0) return false;
+      rest = rest.subspan(taken);
+    }
+  }
+  return true;
+}
+
+bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
+  if (remote_ == nullptr) return connection_.signal(offset, value, Bell::data);
+  reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
+  connection_.announce(Bell::data);
+  return true;
+}
+
+/// A peer that had to be woken may be dead: who sends now and then learns it at the first message. Who sends without a pause
+/// fills the ring and learns it when it sleeps, or here.
+void Sender::watch_for_death(bool rang) {
+  if (!rang && ++publications_ % kPublicationsPerLook != 0) return;
+  const auto now = SteadyClock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookInterval;
+  look_for_death();
+}
+
+void Sender::look_for_death() { gone_ = gone_ || connection_.peer_gone(); }
+
+Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
+  std::size_t total = 0;
+  for (iovec buffer : buffers) {
+    while (true) {
+      std::size_t copied = 0;
+      const Result result = copy_and_publish(std::span(&buffer, 1), copied);
+      total += copied;
+      if (result.failed()) return Result::failure(result.error, total);
+      if (copied == buffer.iov_len) break;
+      buffer = {static_cast<std::byte*>(buffer.iov_base) + copied, buffer.iov_len - copied};
+      const Result space = wait_writable(1, deadline);
+      if (!space.ok()) return Result::failure(space.error, total);
+    }
+  }
+  return Result::moved(total);
+}
+
+Regions Sender::reserve(std::size_t want) {
+  const Regions regions = obstacle() != 0 ? Regions{} : producer_.reserve(want);
+  reserved_ = regions.size();
+  return regions;
+}
+
+Result Sender::commit(std::size_t bytes) {
+  if (bytes > reserved_) return Result::failure(EINVAL);
+  reserved_ = 0;
+  if (const int error = obstacle(); error != 0) return Result::failure(error);
+  if (bytes == 0) return Result::moved(0);
+  return publish(bytes) ? Result::moved(bytes) : Result::failure(EPIPE, bytes);
+}
+
+Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
+  // Half the ring at most: the receiver may keep up to a quarter to itself (ring::Consumer::credit_due).
+  const std::size_t wanted = std::clamp<std::size_t>(bytes, 1, producer_.capacity() / 2);
+  const auto ready = [&] { return producer_.space() >= wanted || obstacle() != 0; };
+  bool timed_out = false;
+  while (true) {
+    if (const int error = obstacle(); error != 0) return Result::failure(error);
+    if (producer_.space() >= wanted) return Result::moved(producer_.space());
+    if (timed_out) return Result::failure(ETIMEDOUT);
+    if (spin_.look(ready)) continue;
+    const Wake wake = sleep_unless(connection_, Bell::space, deadline, ready, [&] {
+      bump(counters_.send_sleeps, 1);
+      set(counters_.asleep_sending, 1);
+    });
+    set(counters_.asleep_sending, 0);
+    gone_ = gone_ || wake == Wake::gone;
+    timed_out = wake == Wake::timeout;
+    descriptor_armed_ = false;
+    if (polled_) rearm_descriptor();
+  }
+}
+
+Result Sender::finish() {
+  if (finished_) return Result::moved(0);
+  if (const int error = obstacle(); error != 0 && error != ECANCELED) return Result::failure(error);
+  finished_ = true;
+  // FINISHED release: after the last tail; pairs with the acquire in Receiver::state.
+  if (!set_peers_word(offsetof(StreamPage, finished), producer_.tail() + 1)) return Result::failure(EPIPE);
+  return Result::moved(0);
+}
+
+int Sender::descriptor() {
+  const int fd = connection_.descriptor(Bell::space);
+  polled_ = true;
+  return fd;
+}
+
+/// The receiver's descriptor rule for space: armed, or ringing.
+void Sender::rearm_descriptor() {
+  connection_.arm(Bell::space);
+  descriptor_armed_ = true;
+  if (producer_.space() > 0 || obstacle() != 0) connection_.ring_own(Bell::space);
+}
+
+}  // namespace wherry::stream

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a stream: the producer of the ring in the peer's memory. Used by one thread at a time.
+//
+// On a load/store fabric the producer writes the peer's ring itself. On a put fabric it writes a buffer of the same size
+// on this side, the staging ring, whose bytes are put to the same place in the peer's. A place in it is written again
+// only when the peer's head has passed it, so its put is complete: no completion has to be waited for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <wherry/stream.hpp>
+
+#include "fabric/fabric.hpp"
+#include "layout/stream_page.hpp"
+#include "ring/ring.hpp"
+#include "stream/statistics.hpp"
+#include "stream/waiter.hpp"
+
+namespace wherry::stream {
+
+class Sender {
+ public:
+  /// @param capacity   of the peer's ring, checked
+  /// @param cancelled  set by Stream::cancel
+  Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled, layout::StatisticsSlot& counters);
+
+  Result try_send(std::span<const iovec> buffers);
+  Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
+  Regions reserve(std::size_t want);
+  Result commit(std::size_t bytes);
+  Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
+  Result finish();
+  int descriptor();
+
+  [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  /// Why nothing may be sent any more: an errno value, or 0.
+  int obstacle();
+  Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
+  bool publish(std::size_t bytes);
+  bool put_range(std::uint64_t from, std::size_t bytes);
+  bool set_peers_word(std::size_t offset, std::uint64_t value);
+  void watch_for_death(bool rang);
+  void look_for_death();
+  void rearm_descriptor();
+
+  fabric::Connection& connection_;
+  const layout::StreamPage& own_page_;
+  std::byte* remote_;                        ///< the peer's segment, null on put fabrics
+  std::unique_ptr<std::byte[]> staging_;     ///< on put fabrics only
+  ring::Producer producer_;
+  const std::atomic<bool>& cancelled_;
+  layout::StatisticsSlot& counters_;
+  SpinBudget spin_;
+  std::size_t reserved_ = 0;
+  bool finished_ = false;
+  bool gone_ = false;
+  bool polled_ = false;                      ///< the descriptor was asked for
+  bool descriptor_armed_ = false;
+  std::uint32_t publications_ = 0;
+  SteadyClock::time_point next_look_{};
+};
+
+}  // namespace wherry::stream

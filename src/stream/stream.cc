@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public handle: guards against closed streams, and turns one buffer into a list of one.
+#include <wherry/stream.hpp>
+
+#include <cerrno>
+
+#include "stream/impl.hpp"
+
+namespace wherry {
+namespace {
+
+iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
+
+constexpr Result kClosed = Result::failure(EBADF);
+
+const Address kNoAddress{};
+const Peer kNoPeer{};
+
+statistics::Slot open_counters(const fabric::Connection& connection, const Address& local, std::size_t send_capacity,
+                               std::size_t receive_capacity, std::string_view fabric) {
+  statistics::Endpoint endpoint;
+  endpoint.kind = layout::EndpointKind::stream;
+  endpoint.local = local;
+  endpoint.peer = connection.peer().address;
+  endpoint.peer_pid = connection.peer().pid;
+  endpoint.send_capacity = send_capacity;
+  endpoint.receive_capacity = receive_capacity;
+  endpoint.fabric = fabric;
+  return statistics::open_endpoint(endpoint);
+}
+
+}  // namespace
+
+Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_address, std::size_t peers_capacity,
+                   std::size_t own_capacity, std::string_view fabric)
+    : connection(std::move(established)),
+      local(std::move(own_address)),
+      counters(open_counters(*connection, local, peers_capacity, own_capacity, fabric)),
+      sender(*connection, peers_capacity, cancelled, *counters),
+      receiver(*connection, own_capacity, cancelled, *counters) {}
+
+Stream::Impl::~Impl() = default;
+
+Stream::Stream() noexcept = default;
+Stream::Stream(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&& other) noexcept {
+  if (this != &other) {
+    close();
+    impl_ = std::move(other.impl_);
+  }
+  return *this;
+}
+Stream::~Stream() { close(); }
+
+Result Stream::send(std::span<const std::byte> bytes, Timeout timeout) noexcept {
+  const iovec buffer = buffer_of(bytes);
+  return send(std::span(&buffer, 1), timeout);
+}
+
+Result Stream::send(std::span<const iovec> buffers, Timeout timeout) noexcept {
+  return impl_ ? impl_->sender.send(buffers, stream::deadline_of(timeout)) : kClosed;
+}
+
+Result Stream::receive(std::span<std::byte> bytes, Timeout timeout) noexcept {
+  const iovec buffer = buffer_of(bytes);
+  return receive(std::span(&buffer, 1), timeout);
+}
+
+Result Stream::receive(std::span<const iovec> buffers, Timeout timeout) noexcept {
+  return impl_ ? impl_->receiver.receive(buffers, stream::deadline_of(timeout)) : kClosed;
+}
+
+Result Stream::receive_all(std::span<std::byte> bytes, Timeout timeout) noexcept {
+  if (!impl_) return kClosed;
+  const fabric::Deadline deadline = stream::deadline_of(timeout);
+  std::size_t moved = 0;
+  while (moved < bytes.size()) {
+    const iovec rest = buffer_of(bytes.subspan(moved));
+    const Result result = impl_->receiver.receive(std::span(&rest, 1), deadline);
+    if (!result.ok()) return {moved, result.status, result.error};
+    moved += result.bytes;
+  }
+  return Result::moved(moved);
+}
+
+Result Stream::try_send(std::span<const std::byte> bytes) noexcept {
+  const iovec buffer = buffer_of(bytes);
+  return try_send(std::span(&buffer, 1));
+}
+
+Result Stream::try_send(std::span<const iovec> buffers) noexcept {
+  return impl_ ? impl_->sender.try_send(buffers) : kClosed;
+}
+
+Result Stream::try_receive(std::span<std::byte> bytes) noexcept {
+  const iovec buffer = buffer_of(bytes);
+  return try_receive(std::span(&buffer, 1));
+}
+
+Result Stream::try_receive(std::span<const iovec> buffers) noexcept {
+  return impl_ ? impl_->receiver.try_receive(buffers) : kClosed;
+}
+
+Regions Stream::reserve(std::size_t want) noexcept { return impl_ ? impl_->sender.reserve(want) : Regions{}; }
+Result Stream::commit(std::size_t bytes) noexcept { return impl_ ? impl_->sender.commit(bytes) : kClosed; }
+ConstRegions Stream::peek(std::size_t want) noexcept { return impl_ ? impl_->receiver.peek(want) : ConstRegions{}; }
+Result Stream::consume(std::size_t bytes) noexcept { return impl_ ? impl_->receiver.consume(bytes) : kClosed; }
+
+Result Stream::wait_readable(Timeout timeout) noexcept {
+  return impl_ ? impl_->receiver.wait_readable(stream::deadline_of(timeout)) : kClosed;
+}
+
+Result Stream::wait_writable(std::size_t bytes, Timeout timeout) noexcept {
+  return impl_ ? impl_->sender.wait_writable(bytes, stream::deadline_of(timeout)) : kClosed;
+}
+
+int Stream::receive_descriptor() { return impl_ ? impl_->receiver.descriptor() : -1; }
+int Stream::send_descriptor() { return impl_ ? impl_->sender.descriptor() : -1; }
+
+Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish() : kClosed; }
+
+void Stream::close() noexcept {
+  if (!impl_) return;
+  if (!impl_->cancelled.load(std::memory_order_relaxed)) {
+    (void)impl_->sender.finish();  // A peer that is gone hears nothing; there is nobody to tell.
+  }
+  impl_->receiver.close();
+  impl_->connection->flush();
+  impl_.reset();
+}
+
+void Stream::cancel() noexcept {
+  if (!impl_) return;
+  impl_->cancelled.store(true, std::memory_order_release);
+  for (const fabric::Bell bell : fabric::kBells) impl_->connection->ring_own(bell);
+}
+
+const Address& Stream::local() const noexcept { return impl_ ? impl_->local : kNoAddress; }
+const Peer& Stream::peer() const noexcept { return impl_ ? impl_->connection->peer() : kNoPeer; }
+std::size_t Stream::receive_capacity() const noexcept { return impl_ ? impl_->receiver.capacity() : 0; }
+std::size_t Stream::send_capacity() const noexcept { return impl_ ? impl_->sender.capacity() : 0; }
+
+StreamCounters Stream::counters() const noexcept {
+  if (!impl_) return {};
+  const layout::StatisticsSlot& slot = *impl_->counters;
+  const auto value = [](const layout::Counter& counter) { return counter.load(std::memory_order_relaxed); };
+  return {.bytes_sent = value(slot.bytes_sent),
+          .bytes_received = value(slot.bytes_received),
+          .sends = value(slot.sends),
+          .receives = value(slot.receives),
+          .send_sleeps = value(slot.send_sleeps),
+          .receive_sleeps = value(slot.receive_sleeps),
+          .wakes = value(slot.data_wakes) + value(slot.space_wakes)};
+}
+
+}  // namespace wherry
