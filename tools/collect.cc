@@ -1,10 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// wherry collect: receives files from any number of shippers.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "collect/collector.hpp"
 #include "commands.hpp"
 
 namespace wherry::tools {
+namespace {
 
-Action add_collect(CLI::App&) {
-  return [] { return 1; };
+int collect(const CollectOptions& options) {
+  const CollectReport report = Collector(options).run();
+  std::string text;
+  if (options.json) {
+    // A path is bytes, JSON is UTF-8: what is not becomes U+FFFD.
+    text = report.to_json().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  } else if (!options.quiet || !report.complete()) {
+    text = report.to_text();
+  }
+  std::fputs(text.c_str(), stdout);
+  return report.complete() && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Action add_collect(CLI::App& command) {
+  const auto options = std::make_shared<CollectOptions>();
+  command.footer(
+      "A file appears under its name only when its length and its hash are right. SIGINT and SIGTERM end the "
+      "collector.\n"
+      "Exit status: 0 if every shipper's session was complete; 1 if something was refused, a shipper died or the\n"
+      "collector was stopped while it worked; 2 if the command line is wrong.");
+  command
+      .add_option(
+          "-l,--listen", options->listen,
+          "Where shippers connect: wherry://NODE:PORT, * for this node or a free port; tcp://HOST:PORT to compare")
+      ->capture_default_str();
+  command.add_option("-d,--into", options->into, "Directory to store everything below; made if missing")->required();
+  command.add_option("--expect", options->expect,
+                     "End after this many shippers have come and gone (default: when told)");
+  command.add_option("--at-once", options->at_once, "Shippers served at once; more wait until one is done")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  command.add_flag("--json", options->json, "Print the summary as JSON on standard output");
+  command.add_flag("-q,--quiet", options->quiet, "No progress, and no summary unless something went wrong");
+  return [options] { return collect(*options); };
 }
 
 }  // namespace wherry::tools

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a subcommand joins the program: write tools/NAME.cc with a function `Action add_NAME(CLI::App& command)`, declare it
-// here, and give it a row in the table of main.cc. Nothing else knows it.
+// How a subcommand joins the program: write tools/NAME.cc with a function `Action add_NAME(CLI::App& command)`, declare
+// it here, and give it a row in the table of main.cc. Nothing else knows it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +13,8 @@ namespace wherry::tools {
 /// that escapes it becomes one line on standard error and exit status 1.
 using Action = std::function<int()>;
 
-// Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options are
-// stored must outlive this call: a std::shared_ptr captured by the action does.
+// Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options
+// are stored must outlive this call: a std::shared_ptr captured by the action does.
 Action add_collect(CLI::App& command);
 Action add_pipe(CLI::App& command);
 Action add_ship(CLI::App& command);

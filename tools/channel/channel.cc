@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/channel.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace wherry::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool is_tcp(const std::string& address) { return address.starts_with(kTcpScheme); }
+
+std::unique_ptr<Channel> connect_once(const std::string& address) {
+  return is_tcp(address) ? connect_tcp(address) : connect_stream(address);
+}
+
+}  // namespace
+
+void Channel::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::span<std::byte> place = space();
+    const std::size_t piece = std::min(place.size(), bytes.size());
+    std::memcpy(place.data(), bytes.data(), piece);
+    wrote(piece);
+    bytes = bytes.subspan(piece);
+  }
+}
+
+std::size_t Channel::read(std::span<std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::span<const std::byte> arrived = peek(Wait::yes);
+    if (arrived.empty()) break;
+    const std::size_t piece = std::min(arrived.size(), bytes.size() - done);
+    std::memcpy(bytes.data() + done, arrived.data(), piece);
+    took(piece);
+    done += piece;
+  }
+  return done;
+}
+
+std::unique_ptr<ChannelListener> listen_channel(const std::string& address) {
+  return is_tcp(address) ? listen_tcp(address) : listen_stream(address);
+}
+
+std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 200ms)) {
+    try {
+      return connect_once(address);
+    } catch (const Error& error) {
+      // Anything else than "nobody listens" will not get better by waiting.
+      if (error.code().value() != ECONNREFUSED || std::chrono::steady_clock::now() + pause > deadline) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace wherry::tools

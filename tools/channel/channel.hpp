@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ship, collect and pipe move their bytes over: a Wherry stream (wherry://NODE:PORT), or plain TCP
+// (tcp://HOST:PORT), which is there to compare with.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <wherry/error.hpp>
+
+namespace wherry::tools {
+
+/// Who is at the other end. The operating system vouches for it where the transport can tell; pid 0 and no node
+/// where it cannot.
+struct ChannelPeer {
+  std::string address;
+  std::int64_t pid = 0;
+  std::optional<std::uint32_t> node;
+};
+
+/// A connected byte stream whose buffers are filled and read in place: over a Wherry stream `space` is the receiver's
+/// ring itself, and `peek` shows what arrived there.
+///
+/// One thread may send while another receives. A connection that breaks throws wherry::Error: EPIPE or ECONNRESET when
+/// the peer is gone, ECANCELED after `cancel`.
+class Channel {
+ public:
+  enum class Wait { no, yes };
+
+  Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  virtual ~Channel() = default;
+
+  /// Blocks until there is space, and returns at least one byte of it. Valid until the next sending call.
+  virtual std::span<std::byte> space() = 0;
+  /// The first `bytes` of `space` were filled. They are sent when that is worth while, at the latest by `flush`.
+  virtual void wrote(std::size_t bytes) = 0;
+  virtual void flush() = 0;
+  /// Flushes; the peer then receives the end.
+  virtual void finish_sending() = 0;
+
+  /// What has arrived, in place. Empty: the end, or without waiting: nothing now. Valid until the next receiving call.
+  /// The peer may still change these bytes: copy what is checked before it is used.
+  virtual std::span<const std::byte> peek(Wait wait) = 0;
+  /// The first `bytes` of `peek` are done with.
+  virtual void took(std::size_t bytes) = 0;
+
+  /// Makes every blocked and later call fail with ECANCELED. From any thread.
+  virtual void cancel() = 0;
+  [[nodiscard]] virtual const ChannelPeer& peer() const = 0;
+
+  /// Copies all of `bytes` into the space, waiting for it as needed.
+  void write(std::span<const std::byte> bytes);
+  /// Fills `bytes`; returns how many it got, fewer only at the end.
+  std::size_t read(std::span<std::byte> bytes);
+};
+
+/// A port that is listened on.
+class ChannelListener {
+ public:
+  ChannelListener() = default;
+  ChannelListener(const ChannelListener&) = delete;
+  ChannelListener& operator=(const ChannelListener&) = delete;
+  virtual ~ChannelListener() = default;
+
+  /// Null when nobody waits (a wake-up of the descriptor may prove spurious).
+  virtual std::unique_ptr<Channel> try_accept() = 0;
+  /// Readable while somebody waits.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  /// Where it listens, with a free port resolved: what a connector writes.
+  [[nodiscard]] virtual std::string address() const = 0;
+};
+
+/// Throws wherry::Error.
+std::unique_ptr<ChannelListener> listen_channel(const std::string& address);
+/// As long as nobody listens, tries again until `wait` has passed. Throws wherry::Error.
+std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait);
+
+// The two transports.
+inline constexpr std::string_view kTcpScheme = "tcp://";
+std::unique_ptr<ChannelListener> listen_tcp(const std::string& address);
+std::unique_ptr<Channel> connect_tcp(const std::string& address);
+std::unique_ptr<ChannelListener> listen_stream(const std::string& address);
+std::unique_ptr<Channel> connect_stream(const std::string& address);
+
+}  // namespace wherry::tools

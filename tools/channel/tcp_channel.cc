@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reference transport: TCP as a careful program uses it. One large staging buffer each way, few large system calls,
+// no delay of small writes, the kernel's own buffer sizes.
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "channel/channel.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr std::size_t kStagingBytes = 256 * 1024;
+
+struct HostAndPort {
+  std::string host;
+  std::string port;
+};
+
+HostAndPort parse(const std::string& address, const char* operation) {
+  const std::string rest = address.substr(kTcpScheme.size());
+  const std::size_t colon = rest.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == rest.size()) {
+    throw Error(EINVAL, operation, address, "write tcp://HOST:PORT, for example tcp://127.0.0.1:2000");
+  }
+  HostAndPort result{rest.substr(0, colon), rest.substr(colon + 1)};
+  if (result.host.front() == '[' && result.host.back() == ']') result.host = result.host.substr(1, colon - 2);
+  return result;
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+std::unique_ptr<addrinfo, FreeAddresses> resolve(const std::string& address, const char* operation, int flags) {
+  const HostAndPort name = parse(address, operation);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* list = nullptr;
+  const char* host = name.host == "*" ? nullptr : name.host.c_str();
+  if (const int error = getaddrinfo(host, name.port.c_str(), &hints, &list); error != 0) {
+    throw Error(EINVAL, operation, address, gai_strerror(error));
+  }
+  return std::unique_ptr<addrinfo, FreeAddresses>(list);
+}
+
+std::string to_text(const sockaddr_storage& address, socklen_t length) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return std::string(kTcpScheme) + "?";
+  }
+  const bool brackets = address.ss_family == AF_INET6;
+  return std::string(kTcpScheme) + (brackets ? "[" : "") + host + (brackets ? "]:" : ":") + port;
+}
+
+class TcpChannel final : public Channel {
+ public:
+  TcpChannel(UniqueFd socket, std::string peer) : socket_(std::move(socket)), out_(kStagingBytes), in_(kStagingBytes) {
+    peer_.address = std::move(peer);
+    const int on = 1;
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+
+  std::span<std::byte> space() override {
+    if (filled_ == out_.size()) flush();
+    return std::span(out_).subspan(filled_);
+  }
+
+  void wrote(std::size_t bytes) override {
+    filled_ += bytes;
+    if (filled_ == out_.size()) flush();
+  }
+
+  void flush() override {
+    for (std::size_t sent = 0; sent < filled_;) {
+      const ssize_t n = ::send(socket_.get(), out_.data() + sent, filled_ - sent, MSG_NOSIGNAL);
+      if (n < 0 && errno != EINTR) fail("send");
+      if (n > 0) sent += static_cast<std::size_t>(n);
+    }
+    filled_ = 0;
+  }
+
+  void finish_sending() override {
+    flush();
+    if (::shutdown(socket_.get(), SHUT_WR) != 0) fail("send");
+  }
+
+  std::span<const std::byte> peek(Wait wait) override {
+    if (taken_ == arrived_) {
+      taken_ = 0;
+      arrived_ = receive(wait == Wait::yes ? 0 : MSG_DONTWAIT);
+    }
+    return std::span(in_).subspan(taken_, arrived_ - taken_);
+  }
+
+  void took(std::size_t bytes) override { taken_ += bytes; }
+
+  void cancel() override {
+    canceled_ = true;
+    ::shutdown(socket_.get(), SHUT_RDWR);
+  }
+  [[nodiscard]] const ChannelPeer& peer() const override { return peer_; }
+
+ private:
+  std::size_t receive(int flags) {
+    for (;;) {
+      const ssize_t n = ::recv(socket_.get(), in_.data(), in_.size(), flags);
+      if (n > 0) return static_cast<std::size_t>(n);
+      if (canceled_) fail("receive");
+      if (n == 0 || errno == EAGAIN) return 0;
+      if (errno != EINTR) fail("receive");
+    }
+  }
+
+  [[noreturn]] void fail(const char* operation) const {
+    throw Error(canceled_ ? ECANCELED : errno, operation, peer_.address, "");
+  }
+
+  UniqueFd socket_;
+  ChannelPeer peer_;
+  std::atomic<bool> canceled_ = false;
+  std::vector<std::byte> out_;
+  std::size_t filled_ = 0;
+  std::vector<std::byte> in_;
+  std::size_t taken_ = 0;
+  std::size_t arrived_ = 0;
+};
+
+class TcpListener final : public ChannelListener {
+ public:
+  explicit TcpListener(const std::string& address) {
+    const auto list = resolve(address, "listen", AI_PASSIVE);
+    socket_ = UniqueFd(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(socket_.get(), list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket_.get(), SOMAXCONN) != 0) {
+      throw Error(errno, "listen", address, "choose another port (0: a free one) or an address of this machine");
+    }
+    sockaddr_storage bound{};
+    socklen_t length = sizeof bound;
+    getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&bound), &length);
+    address_ = to_text(bound, length);
+  }
+
+  std::unique_ptr<Channel> try_accept() override {
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    UniqueFd accepted(::accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
+    if (accepted.valid()) return std::make_unique<TcpChannel>(std::move(accepted), to_text(from, length));
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      throw Error(errno, "accept", address_, "raise the limit of open files (ulimit -n)");
+    }
+    return nullptr;  // nobody waits, or who waited is gone again
+  }
+  [[nodiscard]] int descriptor() const override { return socket_.get(); }
+  [[nodiscard]] std::string address() const override { return address_; }
+
+ private:
+  UniqueFd socket_;
+  std::string address_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChannelListener> listen_tcp(const std::string& address) {
+  return std::make_unique<TcpListener>(address);
+}
+
+std::unique_ptr<Channel> connect_tcp(const std::string& address) {
+  int error = EINVAL;
+  const auto list = resolve(address, "connect", 0);
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.valid() && ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) {
+      return std::make_unique<TcpChannel>(std::move(socket), address);
+    }
+    error = errno;
+  }
+  throw Error(error, "connect", address, "is somebody listening there?");
+}
+
+}  // namespace wherry::tools

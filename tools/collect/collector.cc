@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/collector.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "collect/session.hpp"
+#include "common/text.hpp"
+
+namespace wherry::tools {
+namespace {
+
+// Taken as a descriptor, a signal ends the accept loop between two steps and never inside one. Blocked before any
+// thread starts, so that all inherit it.
+UniqueFd take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);  // a shipper or reader that is gone is an error to report
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a refusal, not the end of the collector
+  return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// Every shipper takes several descriptors; the soft limit is made for programs that use select.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return from_ns == 0 || to_ns < from_ns ? 0 : static_cast<double>(to_ns - from_ns) / 1e9;
+}
+
+}  // namespace
+
+Collector::Collector(CollectOptions options)
+    : options_(std::move(options)),
+      signals_(take_signals()),
+      session_done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      destination_(options_.into) {
+  if (!signals_.valid() || !session_done_.valid())
+    throw Error(errno, "start", "", "raise the limit of open files (ulimit -n)");
+  raise_descriptor_limit();
+  listener_ = listen_channel(options_.listen);
+  report_.listen = listener_->address();
+  report_.into = destination_.path();
+  const auto show = options_.quiet ? Progress::Show::never : Progress::Show::if_terminal;
+  progress_ = std::make_unique<Progress>(show, [this] { return progress_text(); });
+}
+
+CollectReport Collector::run() {
+  if (!options_.quiet) progress_->message(fmt::format("wherry collect: listening on {}", report_.listen));
+  while (!finished()) {
+    if (!wait()) {
+      interrupt();
+      break;
+    }
+    reap();
+    if (wants_more()) accept_waiting();
+    // Whoever comes too late shall hear that at once.
+    if (options_.expect != 0 && came_ >= options_.expect) listener_.reset();
+  }
+  reap();
+  progress_->stop();
+  report_.seconds = seconds_between(first_came_ns_, last_gone_ns_);
+  return std::move(report_);
+}
+
+bool Collector::wants_more() const {
+  return listener_ && running_.size() < options_.at_once && (options_.expect == 0 || came_ < options_.expect);
+}
+
+bool Collector::finished() const { return options_.expect != 0 && gone_ >= options_.expect; }
+
+// Returns false when the collector is told to stop.
+bool Collector::wait() {
+  std::array<pollfd, 3> wanted{{{signals_.get(), POLLIN, 0},
+                                {session_done_.get(), POLLIN, 0},
+                                {wants_more() ? listener_->descriptor() : -1, POLLIN, 0}}};
+  if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) throw Error(errno, "wait", report_.listen, "");
+  std::uint64_t count = 0;
+  if (wanted[1].revents != 0 && ::read(session_done_.get(), &count, sizeof count) < 0 && errno != EAGAIN) {
+    throw Error(errno, "wait", report_.listen, "");
+  }
+  return wanted[0].revents == 0;
+}
+
+void Collector::accept_waiting() {
+  try {
+    while (wants_more()) {
+      std::unique_ptr<Channel> channel = listener_->try_accept();
+      if (!channel) return;
+      start(std::move(channel));
+    }
+  } catch (const std::exception& error) {
+    // One connection that cannot be had is no reason to leave the others; but it will be asked for again at once, and
+    // with too few descriptors or threads only the end of a session helps.
+    progress_->message(fmt::format("wherry collect: {}", error.what()));
+    if (running_.empty()) throw;
+    options_.at_once = running_.size();
+  }
+}
+
+void Collector::start(std::unique_ptr<Channel> channel) {
+  Running& session = running_.emplace_back();
+  session.channel = std::move(channel);
+  const auto warn = [this](const std::string& text) { progress_->message("wherry collect: " + text); };
+  try {
+    session.thread = std::thread([this, &session, warn] {
+      session.report = Session(*session.channel, destination_, totals_, warn).run();
+      session.done = true;
+      const std::uint64_t one = 1;
+      if (::write(session_done_.get(), &one, sizeof one) < 0) return;  // already as full as can be: it will be read
+    });
+  } catch (...) {
+    running_.pop_back();
+    throw;
+  }
+  if (came_++ == 0) first_came_ns_ = monotonic_ns();
+}
+
+void Collector::reap() {
+  for (auto session = running_.begin(); session != running_.end();) {
+    if (!session->done) {
+      ++session;
+      continue;
+    }
+    if (session->thread.joinable()) session->thread.join();
+    const ShipperReport& report = session->report;
+    if (report.end != SessionEnd::complete && report.end != SessionEnd::refused) {
+      progress_->message(fmt::format("wherry collect: {} {}: {}", report.who(), name_of(report.end), report.error));
+    }
+    report_.shippers.push_back(std::move(session->report));
+    session = running_.erase(session);
+    last_gone_ns_ = monotonic_ns();
+    ++gone_;
+  }
+}
+
+void Collector::interrupt() {
+  report_.interrupted = !running_.empty() || (options_.expect != 0 && gone_ < options_.expect);
+  listener_.reset();
+  for (Running& session : running_) {
+    if (!session.done) session.channel->cancel();
+  }
+  for (Running& session : running_) session.thread.join();
+}
+
+std::string Collector::progress_text() const {
+  const std::uint64_t bytes = totals_.bytes;
+  const double seconds = seconds_between(first_came_ns_, monotonic_ns());
+  const std::uint64_t rate =
+      seconds > 0 ? static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) / seconds)) : 0;
+  return fmt::format("collect: {} files, {}, {}/s, {} of {} shippers done {}", totals_.files.load(), human_bytes(bytes),
+                     human_bytes(rate), gone_.load(), options_.expect != 0 ? options_.expect : came_.load(),
+                     Progress::bar(bytes, totals_.announced_bytes));
+}
+
+}  // namespace wherry::tools

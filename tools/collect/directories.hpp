@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::tools {
+
+/// A path and why it could not be done.
+struct Failure {
+  std::string path;
+  std::string error;
+};
+
+/// The modes and times that directories shall have in the end. They cannot be set when a directory is made: a file
+/// stored in it later changes its time, and may not be stored at all if its mode forbids writing. So they are set when
+/// no shipper is left that could store something, deepest first. All calls from any thread.
+class Directories {
+ public:
+  /// Opens a directory below the destination by path; invalid when that fails, with errno set.
+  using Open = std::function<UniqueFd(std::string_view path)>;
+
+  /// A shipper came: nothing is settled until it left.
+  void enter();
+  /// A shipper left. If it was the last, settles everything and returns what failed.
+  std::vector<Failure> leave(const Open& open);
+
+  /// `path` shall have this mode and time.
+  void announce(std::string_view path, std::uint32_t mode, timespec mtime);
+  /// Something is about to be stored in `path`, which is open as `descriptor`: its time will have to be set again, and
+  /// it is made writable again if its mode was already settled.
+  void touch(std::string_view path, int descriptor);
+
+ private:
+  struct Wanted {
+    std::uint32_t mode;
+    timespec mtime;
+    bool settled;
+  };
+
+  std::mutex mutex_;
+  int shippers_ = 0;
+  // Ordered by path: walked backwards, what is inside a directory comes before the directory.
+  std::map<std::string, Wanted, std::less<>> wanted_;
+};
+
+}  // namespace wherry::tools

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a collector tells at its end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/directories.hpp"
+
+namespace wherry::tools {
+
+/// What was stored: kept per shipper.
+struct Amounts {
+  std::uint64_t files = 0;
+  std::uint64_t directories = 0;
+  std::uint64_t symlinks = 0;
+  std::uint64_t bytes = 0;  ///< data moved; holes do not count
+
+  Amounts& operator+=(const Amounts& other);
+};
+
+/// How a session ended.
+enum class SessionEnd {
+  complete,     ///< everything that was shipped is stored
+  refused,      ///< it went to its end, but not everything could be shipped or stored
+  died,         ///< the shipper was gone before its goodbye
+  broken,       ///< it did not speak the protocol
+  interrupted,  ///< the collector was told to stop
+};
+const char* name_of(SessionEnd end);
+
+struct ShipperReport {
+  std::string label;
+  std::string address;
+  std::int64_t pid = 0;  ///< 0: unknown
+  std::optional<std::uint32_t> node;
+  SessionEnd end = SessionEnd::died;
+  Amounts stored;
+  std::string incomplete_file;         ///< what it was in the middle of when it ended
+  std::string error;                   ///< why it ended so
+  std::vector<Failure> failures;       ///< what was refused; the first kKeptFailures of them
+  std::uint64_t failure_count = 0;     ///< how many there were
+  std::uint64_t shipper_failures = 0;  ///< things that the shipper itself could not read
+
+  static constexpr std::size_t kKeptFailures = 1000;  ///< so that nobody can fill this process's memory with them
+
+  void add_failure(Failure failure);
+  /// "'label' (pid 12, node 1)".
+  [[nodiscard]] std::string who() const;
+};
+
+/// Running totals of all shippers, for the progress line.
+struct LiveTotals {
+  std::atomic<std::uint64_t> files = 0;
+  std::atomic<std::uint64_t> bytes = 0;
+  std::atomic<std::uint64_t> announced_files = 0;
+  std::atomic<std::uint64_t> announced_bytes = 0;
+};
+
+struct CollectReport {
+  std::string listen;
+  std::string into;
+  double seconds = 0;  ///< from the first shipper's coming to the last one's going
+  bool interrupted = false;
+  std::vector<ShipperReport> shippers;
+  std::vector<Failure> failures;  ///< what concerns no single shipper
+
+  [[nodiscard]] Amounts stored() const;
+  [[nodiscard]] bool complete() const;
+  [[nodiscard]] nlohmann::json to_json() const;
+  [[nodiscard]] std::string to_text() const;
+};
+
+}  // namespace wherry::tools

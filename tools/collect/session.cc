@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "collect/symlink.hpp"
+#include "common/text.hpp"
+
+namespace wherry::tools {
+namespace {
+
+using layout::ShipKind;
+using layout::ShipRecord;
+
+constexpr long kNanosecondsPerSecond = 1'000'000'000;
+
+// The shipper does not speak the protocol: nothing further it sends can be understood.
+struct ProtocolError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+// The shipper is gone without a goodbye.
+struct ShipperDied : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+timespec mtime_of(const ShipRecord& record) {
+  if (record.mtime_nanoseconds >= kNanosecondsPerSecond) throw ProtocolError("a time with more than 1e9 nanoseconds");
+  return {record.mtime_seconds, static_cast<long>(record.mtime_nanoseconds)};
+}
+
+}  // namespace
+
+Session::Session(Channel& channel, Destination& destination, LiveTotals& totals,
+                 std::function<void(const std::string&)> warn)
+    : channel_(channel),
+      destination_(destination),
+      totals_(totals),
+      warn_(std::move(warn)),
+      walker_(destination),
+      answers_(channel) {
+  report_.address = channel.peer().address;
+  report_.pid = channel.peer().pid;
+  report_.node = channel.peer().node;
+}
+
+ShipperReport Session::run() noexcept {
+  destination_.directories().enter();
+  try {
+    greet();
+    serve();
+  } catch (const ProtocolError& error) {
+    report_.end = SessionEnd::broken;
+    report_.error = error.what();
+  } catch (const ShipperDied& error) {
+    report_.end = SessionEnd::died;
+    report_.error = error.what();
+  } catch (const Error& error) {
+    report_.end = error.code().value() == ECANCELED ? SessionEnd::interrupted : SessionEnd::died;
+    report_.error = error.what();
+  } catch (const std::exception& error) {
+    report_.end = SessionEnd::broken;
+    report_.error = error.what();
+  }
+  if (file_) report_.incomplete_file = file_->path;
+  file_.reset();
+  leave();
+  return std::move(report_);
+}
+
+void Session::greet() {
+  layout::ShipHello hello;
+  read(std::as_writable_bytes(std::span(&hello, 1)));
+  if (hello.magic != layout::kShipMagic) throw ProtocolError("what connected is not 'wherry ship'");
+  if (hello.version != layout::kShipVersion) {
+    throw ProtocolError(
+        fmt::format("it speaks version {} of the protocol and this collector version {}; use the same "
+                    "release on both sides",
+                    hello.version, layout::kShipVersion));
+  }
+  report_.label = read_text(hello.label_bytes, layout::kShipMaxLabel, "label");
+  if (report_.pid == 0) report_.pid = hello.pid;
+  if (!report_.node) report_.node = hello.node;
+  totals_.announced_files += hello.total_files;
+  totals_.announced_bytes += hello.total_bytes;
+}
+
+void Session::serve() {
+  while (!said_goodbye_) {
+    ShipRecord record;
+    read(std::as_writable_bytes(std::span(&record, 1)));
+    take(record);
+  }
+}
+
+void Session::take(const ShipRecord& record) {
+  switch (static_cast<ShipKind>(record.kind)) {
+    case ShipKind::directory:
+      return take_directory(record);
+    case ShipKind::symlink:
+      return take_symlink(record);
+    case ShipKind::file:
+      return begin_file(record);
+    case ShipKind::data:
+      return take_data(record);
+    case ShipKind::file_end:
+      return end_file(record);
+    case ShipKind::abandon:
+      return abandon(record);
+    case ShipKind::goodbye:
+      return goodbye(record);
+  }
+  throw ProtocolError(fmt::format("a record of the unknown kind {}", record.kind));
+}
+
+void Session::take_directory(const ShipRecord& record) {
+  const std::uint64_t id = next_id(record);
+  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  const timespec mtime = mtime_of(record);
+  try {
+    check_path(path);
+    walker_.enter(path);
+    destination_.directories().announce(path, record.mode, mtime);
+    ++report_.stored.directories;
+    answers_.stored(id);
+  } catch (const Refusal& refusal) {
+    refuse(id, path, refusal);
+  }
+}
+
+void Session::take_symlink(const ShipRecord& record) {
+  const std::uint64_t id = next_id(record);
+  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  const std::string target = read_text(record.target_bytes, layout::kShipMaxPath, "symlink target");
+  const timespec mtime = mtime_of(record);
+  try {
+    store_symlink(destination_, walker_.parent_of(path), target, mtime);
+    ++report_.stored.symlinks;
+    answers_.stored(id);
+  } catch (const Refusal& refusal) {
+    refuse(id, path, refusal);
+  }
+}
+
+void Session::begin_file(const ShipRecord& record) {
+  const std::uint64_t id = next_id(record);
+  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  if (record.length > layout::kShipMaxFile) throw ProtocolError("a file of impossible length");
+  file_.emplace(Incoming{id, path, record.mode, mtime_of(record), record.length, 0, 0, nullptr});
+  hash_.restart();
+  try {
+    file_->content = std::make_unique<PendingFile>(destination_, walker_.parent_of(path));
+  } catch (const Refusal& refusal) {
+    refuse(id, path, refusal);
+  }
+}
+
+void Session::take_data(const ShipRecord& record) {
+  Incoming& file = incoming(record);
+  if (record.length == 0 || record.length > layout::kShipMaxData) throw ProtocolError("a data record of wrong length");
+  // Written so that nothing can overflow.
+  if (record.offset < file.position || record.offset > file.length || record.length > file.length - record.offset) {
+    throw ProtocolError("data outside the file, or out of order");
+  }
+  if (record.offset > file.position) hash_.hole(file.position, record.offset - file.position);
+  store_data(record.length, record.offset);
+  file.position = record.offset + record.length;
+}
+
+void Session::store_data(std::uint64_t length, std::uint64_t offset) {
+  while (length > 0) {
+    const std::span<const std::byte> arrived = channel_.peek(Channel::Wait::yes);
+    if (arrived.empty()) throw ShipperDied("the connection ended in the middle of a file");
+    const auto piece = arrived.first(static_cast<std::size_t>(std::min<std::uint64_t>(arrived.size(), length)));
+    if (file_->content) {
+      try {
+        hash_.data(piece);
+        file_->content->write(piece, offset);
+        totals_.bytes += piece.size();
+        file_->bytes += piece.size();
+      } catch (const Refusal& refusal) {
+        refuse(file_->id, file_->path, refusal);
+      }
+    }
+    channel_.took(piece.size());
+    offset += piece.size();
+    length -= piece.size();
+  }
+}
+
+void Session::end_file(const ShipRecord& record) {
+  const Incoming& file = incoming(record);
+  if (file.content) {
+    try {
+      verify_and_name(record);
+      ++report_.stored.files;
+      report_.stored.bytes += file.bytes;
+      ++totals_.files;
+      answers_.stored(file.id);
+    } catch (const Refusal& refusal) {
+      refuse(file.id, file.path, refusal);
+    }
+  }
+  file_.reset();
+}
+
+void Session::verify_and_name(const ShipRecord& record) {
+  if (file_->position < file_->length) hash_.hole(file_->position, file_->length - file_->position);
+  if (record.length != file_->length) throw Refusal(EBADMSG, "its length changed on the way; ship it again");
+  if (record.hash != hash_.value()) throw Refusal(EBADMSG, "its content changed on the way; ship it again");
+  file_->content->complete(file_->length, file_->mode, file_->mtime);
+}
+
+void Session::abandon(const ShipRecord& record) {
+  incoming(record);
+  file_.reset();
+}
+
+void Session::goodbye(const ShipRecord& record) {
+  if (file_) throw ProtocolError("a goodbye in the middle of a file");
+  if (record.id != last_id_) throw ProtocolError("a goodbye that does not count what was shipped");
+  report_.shipper_failures = record.length;
+  said_goodbye_ = true;
+  report_.end = report_.failure_count + report_.shipper_failures == 0 ? SessionEnd::complete : SessionEnd::refused;
+}
+
+// What is checked is a copy: the shipper can still write where the bytes arrived.
+void Session::read(std::span<std::byte> bytes) {
+  if (channel_.read(bytes) < bytes.size()) throw ShipperDied("the connection ended before its goodbye");
+}
+
+std::string Session::read_text(std::size_t bytes, std::size_t limit, const char* what) {
+  if (bytes > limit) throw ProtocolError(fmt::format("a {} of {} bytes; at most {} are allowed", what, bytes, limit));
+  std::string text(bytes, '\0');
+  read(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::uint64_t Session::next_id(const ShipRecord& record) {
+  if (file_) throw ProtocolError("a new path in the middle of a file");
+  if (record.id != last_id_ + 1) throw ProtocolError("a record out of order");
+  return ++last_id_;
+}
+
+Session::Incoming& Session::incoming(const ShipRecord& record) {
+  if (!file_ || record.id != file_->id) throw ProtocolError("a record of a file that was not begun");
+  return *file_;
+}
+
+void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& refusal) {
+  // Its disk space is given back before anything else: other files may need it.
+  if (file_) file_->content.reset();
+  warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), refusal.what()));
+  report_.add_failure({path, refusal.what()});
+  answers_.refused(id, refusal.error(), path, refusal.what());
+}
+
+// The directories are settled before the shipper hears that all is well.
+void Session::leave() noexcept {
+  try {
+    const auto open = [this](std::string_view path) { return destination_.open_existing(path); };
+    for (const Failure& failure : destination_.directories().leave(open)) {
+      refuse(last_id_, failure.path, Refusal(EIO, failure.error));
+      if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
+    }
+    answers_.summary(last_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
+  } catch (const std::exception&) {
+    // Whoever would read the summary is gone; the report says how the session ended.
+  }
+}
+
+}  // namespace wherry::tools

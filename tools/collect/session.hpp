@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "channel/channel.hpp"
+#include "collect/answers.hpp"
+#include "collect/destination.hpp"
+#include "collect/pending_file.hpp"
+#include "collect/report.hpp"
+#include "common/content_hash.hpp"
+#include "layout/ship_wire.hpp"
+
+namespace wherry::tools {
+
+/// One shipper's session at the collector: reads its records and stores what they bring. Nothing that the shipper sends
+/// is trusted; nothing it does reaches beyond its own session.
+class Session {
+ public:
+  /// @param warn  is told of every refusal as it happens
+  Session(Channel& channel, Destination& destination, LiveTotals& totals, std::function<void(const std::string&)> warn);
+
+  /// Serves the shipper to its end. Never throws.
+  ShipperReport run() noexcept;
+
+ private:
+  // The file whose records are arriving. `content` is empty once it was refused: the rest is read and dropped.
+  struct Incoming {
+    std::uint64_t id;
+    std::string path;
+    std::uint32_t mode;
+    timespec mtime;
+    std::uint64_t length;
+    std::uint64_t position;  // where the next data or hole begins
+    std::uint64_t bytes;     // data so far
+    std::unique_ptr<PendingFile> content;
+  };
+
+  void greet();
+  void serve();
+  void take(const layout::ShipRecord& record);
+  void take_directory(const layout::ShipRecord& record);
+  void take_symlink(const layout::ShipRecord& record);
+  void begin_file(const layout::ShipRecord& record);
+  void take_data(const layout::ShipRecord& record);
+  void store_data(std::uint64_t length, std::uint64_t offset);
+  void end_file(const layout::ShipRecord& record);
+  void verify_and_name(const layout::ShipRecord& record);
+  void abandon(const layout::ShipRecord& record);
+  void goodbye(const layout::ShipRecord& record);
+
+  void read(std::span<std::byte> bytes);
+  std::string read_text(std::size_t bytes, std::size_t limit, const char* what);
+  std::uint64_t next_id(const layout::ShipRecord& record);
+  Incoming& incoming(const layout::ShipRecord& record);
+  void refuse(std::uint64_t id, const std::string& path, const Refusal& refusal);
+  void leave() noexcept;
+
+  Channel& channel_;
+  Destination& destination_;
+  LiveTotals& totals_;
+  std::function<void(const std::string&)> warn_;
+  Walker walker_;
+  Answers answers_;
+  ContentHash hash_;
+  ShipperReport report_;
+  std::optional<Incoming> file_;
+  std::uint64_t last_id_ = 0;
+  bool said_goodbye_ = false;
+};
+
+}  // namespace wherry::tools

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace wherry::tools {
+
+struct ShipOptions {
+  std::string to = "wherry://0:2000";
+  std::vector<std::string> paths;
+  std::string directory;   ///< -C: paths are relative to it, and shipped as they are given
+  std::string files_from;  ///< a file with further paths, "-" for standard input, empty for none
+  bool zero = false;       ///< the paths in it end in NUL, not newline
+  bool no_recursion = false;
+  std::string name;  ///< label by which the collector knows this shipper
+  double wait = 5;   ///< seconds to wait for a collector to listen
+  bool json = false;
+  bool quiet = false;
+};
+
+}  // namespace wherry::tools

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "channel/channel.hpp"
+#include "layout/ship_wire.hpp"
+
+namespace wherry::tools {
+
+/// Listens, in a thread of its own, to what the collector answers while the shipper sends.
+class Results {
+ public:
+  /// @param refused  is told of every refusal, in the listening thread
+  Results(Channel& channel, std::function<void(std::string path, std::string error)> refused);
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  /// Cancels the channel if the collector has not said its last word.
+  ~Results();
+
+  /// True if the collector has refused `id`, and sending more of it is useless. From any thread.
+  [[nodiscard]] bool refused(std::uint64_t id) const { return last_refused_.load(std::memory_order_relaxed) == id; }
+  /// Everything up to this id has been stored or refused.
+  [[nodiscard]] std::uint64_t settled() const { return settled_.load(std::memory_order_relaxed); }
+
+  /// Waits for the collector's summary or the end of the connection. Returns why the answers are not all there, empty
+  /// if they are and `last_id` is among them.
+  std::string wait(std::uint64_t last_id);
+
+ private:
+  void listen();
+  void read_all();
+  bool take(const layout::ShipResult& result, std::string path, std::string message);
+  std::string read_text(std::size_t bytes, std::size_t limit);
+
+  Channel& channel_;
+  std::function<void(std::string, std::string)> on_refused_;
+  std::atomic<std::uint64_t> last_refused_ = 0;
+  std::atomic<std::uint64_t> settled_ = 0;
+  bool summary_ = false;  // the listening thread's; read after it ended, as is the next
+  std::string problem_;
+  std::thread thread_;
+};
+
+}  // namespace wherry::tools

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ship/shipment.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <wherry/address.hpp>
+
+namespace wherry::tools {
+namespace {
+
+using layout::ShipKind;
+using layout::ShipRecord;
+
+constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, whatever the filesystem's is
+
+ShipRecord record_of(ShipKind kind, std::uint64_t id, const struct stat& status) {
+  ShipRecord record{};
+  record.kind = static_cast<std::uint32_t>(kind);
+  record.id = id;
+  record.mode = status.st_mode & 07777;
+  record.mtime_seconds = status.st_mtim.tv_sec;
+  record.mtime_nanoseconds = static_cast<std::uint32_t>(status.st_mtim.tv_nsec);
+  return record;
+}
+
+ShipRecord record_of(ShipKind kind, std::uint64_t id) {
+  ShipRecord record{};
+  record.kind = static_cast<std::uint32_t>(kind);
+  record.id = id;
+  return record;
+}
+
+bool same_content(const struct stat& before, const struct stat& after) {
+  return before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+         before.st_mtim.tv_nsec == after.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+void Shipment::hello(std::string_view label, std::uint64_t total_files, std::uint64_t total_bytes) {
+  label = label.substr(0, layout::kShipMaxLabel);
+  layout::ShipHello hello{};
+  hello.version = layout::kShipVersion;
+  hello.magic = layout::kShipMagic;
+  hello.pid = ::getpid();
+  hello.node = own_node();
+  hello.label_bytes = static_cast<std::uint32_t>(label.size());
+  hello.total_files = total_files;
+  hello.total_bytes = total_bytes;
+  channel_.write(std::as_bytes(std::span(&hello, 1)));
+  channel_.write(std::as_bytes(std::span(label)));
+  channel_.flush();
+}
+
+void Shipment::directory(std::string_view path, const struct stat& status) {
+  send(record_of(ShipKind::directory, ++last_id_, status), path);
+  ++counts_.directories;
+}
+
+void Shipment::symlink(std::string_view path, std::string_view target, const struct stat& status) {
+  send(record_of(ShipKind::symlink, ++last_id_, status), path, target);
+  ++counts_.symlinks;
+}
+
+std::string Shipment::file(std::string_view path, int descriptor, const struct stat& status) {
+  ShipRecord begin = record_of(ShipKind::file, ++last_id_, status);
+  begin.length = static_cast<std::uint64_t>(status.st_size);
+  send(begin, path);
+  hash_.restart();
+
+  Content result = content(descriptor, status);
+  // A file that changes while it is read may arrive half old and half new, with a hash that agrees.
+  struct stat now{};
+  if (result == Content::whole && (::fstat(descriptor, &now) != 0 || !same_content(status, now))) {
+    result = Content::unreadable;
+    error_ = 0;
+  }
+  if (result == Content::whole) {
+    ShipRecord end = record_of(ShipKind::file_end, last_id_);
+    end.length = begin.length;
+    end.hash = hash_.value();
+    send(end);
+    ++counts_.files;
+    return {};
+  }
+  send(record_of(ShipKind::abandon, last_id_));
+  if (result == Content::refused) return {};
+  return error_ != 0 ? std::system_category().message(error_)
+                     : "it changed while it was read; ship it again when nobody writes it";
+}
+
+void Shipment::goodbye(std::uint64_t failures) {
+  ShipRecord record = record_of(ShipKind::goodbye, last_id_);
+  record.length = failures;
+  send(record);
+  channel_.finish_sending();
+}
+
+Shipment::Content Shipment::content(int descriptor, const struct stat& status) {
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  // Only a file with fewer blocks than its length needs can have holes.
+  if (static_cast<std::uint64_t>(status.st_blocks) * kBlock >= size) return extent(descriptor, 0, size);
+  for (std::uint64_t position = 0; position < size;) {
+    const off_t data = ::lseek(descriptor, static_cast<off_t>(position), SEEK_DATA);
+    if (data < 0 && errno == EINVAL) return extent(descriptor, position, size);  // a filesystem that knows no holes
+    // ENXIO: no data behind the position. (Whoever cuts the file now is found out by its changed length.)
+    const std::uint64_t from = data < 0 ? size : std::min(static_cast<std::uint64_t>(data), size);
+    if (from > position) hash_.hole(position, from - position);
+    if (from == size) break;
+    const off_t hole = ::lseek(descriptor, data, SEEK_HOLE);
+    const std::uint64_t end = hole < 0 ? size : std::min(static_cast<std::uint64_t>(hole), size);
+    if (const Content result = extent(descriptor, from, end); result != Content::whole) return result;
+    position = end;
+  }
+  return Content::whole;
+}
+
+Shipment::Content Shipment::extent(int descriptor, std::uint64_t offset, std::uint64_t end) {
+  while (offset < end) {
+    if (results_.refused(last_id_)) return Content::refused;
+    const std::uint64_t length = std::min(end - offset, layout::kShipMaxData);
+    if (!data(descriptor, offset, length)) return Content::unreadable;
+    offset += length;
+  }
+  return Content::whole;
+}
+
+// Once its record has promised a number of bytes, that many must follow. False if they are not the file's.
+bool Shipment::data(int descriptor, std::uint64_t offset, std::uint64_t length) {
+  ShipRecord record = record_of(ShipKind::data, last_id_);
+  record.offset = offset;
+  record.length = length;
+  send(record);
+  bool readable = true;
+  for (std::uint64_t done = 0; done < length;) {
+    std::span<std::byte> space = channel_.space();
+    space = space.first(static_cast<std::size_t>(std::min<std::uint64_t>(space.size(), length - done)));
+    ssize_t n = readable ? ::pread(descriptor, space.data(), space.size(), static_cast<off_t>(offset + done)) : 0;
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (readable) error_ = n < 0 ? errno : 0;
+      readable = false;
+      std::memset(space.data(), 0, space.size());
+      n = static_cast<ssize_t>(space.size());
+    }
+    const auto bytes = static_cast<std::size_t>(n);
+    hash_.data(space.first(bytes));
+    channel_.wrote(bytes);
+    counts_.bytes += bytes;
+    done += bytes;
+  }
+  return readable;
+}
+
+void Shipment::send(const ShipRecord& record, std::string_view path, std::string_view target) {
+  ShipRecord full = record;
+  full.path_bytes = static_cast<std::uint32_t>(path.size());
+  full.target_bytes = static_cast<std::uint32_t>(target.size());
+  channel_.write(std::as_bytes(std::span(&full, 1)));
+  channel_.write(std::as_bytes(std::span(path)));
+  channel_.write(std::as_bytes(std::span(target)));
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "channel/channel.hpp"
+#include "common/content_hash.hpp"
+#include "layout/ship_wire.hpp"
+#include "ship/results.hpp"
+
+namespace wherry::tools {
+
+/// Turns things of a filesystem into records. The content of a file is read straight into the channel's space, which
+/// over a Wherry stream is the collector's ring, and hashed there.
+class Shipment {
+ public:
+  struct Counts {
+    std::atomic<std::uint64_t> files = 0;
+    std::atomic<std::uint64_t> directories = 0;
+    std::atomic<std::uint64_t> symlinks = 0;
+    std::atomic<std::uint64_t> bytes = 0;  ///< data; holes do not count
+  };
+
+  Shipment(Channel& channel, const Results& results) : channel_(channel), results_(results) {}
+
+  void hello(std::string_view label, std::uint64_t total_files, std::uint64_t total_bytes);
+  void directory(std::string_view path, const struct stat& status);
+  void symlink(std::string_view path, std::string_view target, const struct stat& status);
+  /// Ships the content of the regular file open as `descriptor`. Returns why it could not be read to its end; empty if
+  /// it was, or if the collector refused it meanwhile.
+  std::string file(std::string_view path, int descriptor, const struct stat& status);
+  /// The last record. `failures`: things that could not be read here.
+  void goodbye(std::uint64_t failures);
+
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] std::uint64_t last_id() const { return last_id_; }
+
+ private:
+  enum class Content { whole, refused, unreadable };
+
+  Content content(int descriptor, const struct stat& status);
+  Content extent(int descriptor, std::uint64_t offset, std::uint64_t end);
+  bool data(int descriptor, std::uint64_t offset, std::uint64_t length);
+  void send(const layout::ShipRecord& record, std::string_view path = {}, std::string_view target = {});
+
+  Channel& channel_;
+  const Results& results_;
+  ContentHash hash_;
+  Counts counts_;
+  std::uint64_t last_id_ = 0;
+  int error_ = 0;  // why the content is unreadable
+};
+
+}  // namespace wherry::tools

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "collect/directories.hpp"
+#include "common/progress.hpp"
+#include "ship/options.hpp"
+#include "ship/shipment.hpp"
+
+namespace wherry::tools {
+
+/// What a shipper tells at its end.
+struct ShipReport {
+  std::string to;
+  std::string label;
+  std::uint64_t files = 0;  ///< sent, as the following
+  std::uint64_t directories = 0;
+  std::uint64_t symlinks = 0;
+  std::uint64_t bytes = 0;  ///< data moved; holes do not count
+  double seconds = 0;
+  std::vector<Failure> failures;  ///< could not be read, or was refused
+  std::string error;              ///< why the session ended early; empty if it did not
+
+  [[nodiscard]] bool complete() const { return failures.empty() && error.empty(); }
+  [[nodiscard]] nlohmann::json to_json() const;
+  [[nodiscard]] std::string to_text() const;
+};
+
+/// Connects to a collector, ships everything the options name, and waits until the collector has confirmed it.
+class Shipper {
+ public:
+  explicit Shipper(ShipOptions options);
+
+  ShipReport run();
+
+ private:
+  void ship_all(Shipment& shipment);
+  void fail(std::string path, std::string error, const char* who);
+  [[nodiscard]] std::string progress_text(const Shipment::Counts& counts, std::uint64_t total_bytes) const;
+
+  ShipOptions options_;
+  std::vector<std::string> listed_;
+  ShipReport report_;
+  std::uint64_t started_ns_ = 0;
+  std::uint64_t unreadable_ = 0;
+  std::mutex mutex_;  // of the report's failures
+  Progress* progress_ = nullptr;
+};
+
+}  // namespace wherry::tools

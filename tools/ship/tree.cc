@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ship/tree.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::tools {
+namespace {
+
+unsigned char type_of(mode_t mode) { return static_cast<unsigned char>(IFTODT(mode)); }
+
+bool is_dot_or_dot_dot(std::string_view name) { return name == "." || name == ".."; }
+
+}  // namespace
+
+void Tree::ship(int base, const std::string& path, const std::string& name) {
+  // As everywhere, a slash at the end means what a symbolic link points to.
+  const bool follow = path.ends_with('/') || name.empty();
+  struct stat status{};
+  if (::fstatat(base, path.c_str(), &status, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) return fail(path, errno);
+  if (name.empty() && !S_ISDIR(status.st_mode)) return fail(path, ENOTDIR);
+  ship_entry(base, path.c_str(), name, type_of(status.st_mode), follow);
+}
+
+void Tree::ship_entry(int parent, const char* entry, const std::string& name, unsigned char type, bool follow) {
+  if (type == DT_UNKNOWN) {
+    struct stat status{};
+    if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0) return fail(name, errno);
+    type = type_of(status.st_mode);
+  }
+  if (name.size() > layout::kShipMaxPath) return fail(name, ENAMETOOLONG);
+  switch (type) {
+    case DT_REG:
+      return ship_file(parent, entry, name);
+    case DT_LNK:
+      return ship_symlink(parent, entry, name);
+    case DT_DIR:
+      return ship_directory(parent, entry, name, follow);
+    default:
+      return failed_(name, "it is neither file, directory nor symbolic link; it was left out");
+  }
+}
+
+void Tree::ship_file(int parent, const char* entry, const std::string& name) {
+  // O_NONBLOCK: whoever puts a FIFO in the file's place meanwhile shall not make us wait for its writer.
+  const UniqueFd file(::openat(parent, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status{};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) return fail(name, errno);
+  if (!S_ISREG(status.st_mode)) return fail(name, EAGAIN);
+  std::string problem = shipment_.file(name, file.get(), status);
+  if (!problem.empty()) failed_(name, std::move(problem));
+}
+
+void Tree::ship_symlink(int parent, const char* entry, const std::string& name) {
+  char target[layout::kShipMaxPath + 1];
+  struct stat status{};
+  const ssize_t length = ::readlinkat(parent, entry, target, sizeof target);
+  if (length < 0 || ::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0) return fail(name, errno);
+  if (static_cast<std::size_t>(length) == sizeof target) return fail(name, ENAMETOOLONG);
+  shipment_.symlink(name, std::string_view(target, static_cast<std::size_t>(length)), status);
+}
+
+void Tree::ship_directory(int parent, const char* entry, const std::string& name, bool follow) {
+  UniqueFd directory(::openat(parent, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW)));
+  struct stat status{};
+  if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return fail(name.empty() ? entry : name, errno);
+  // The destination keeps its own mode and time: it is the user's, not part of what is shipped.
+  if (!name.empty()) shipment_.directory(name, status);
+  if (!recursive_) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(directory.get()), ::closedir);
+  if (!listing) return fail(name, errno);
+  const int descriptor = directory.release();  // the listing's now
+  const std::string prefix = name.empty() ? "" : name + "/";
+  for (;;) {
+    errno = 0;
+    const dirent* found = ::readdir(listing.get());
+    if (found == nullptr) break;
+    if (is_dot_or_dot_dot(found->d_name)) continue;
+    ship_entry(descriptor, found->d_name, prefix + found->d_name, found->d_type, false);
+  }
+  if (errno != 0) fail(name, errno);
+}
+
+void Tree::fail(const std::string& name, int error) { failed_(name, std::system_category().message(error)); }
+
+std::string base_name(const std::string& path) {
+  std::string_view rest = path;
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  const std::size_t slash = rest.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? rest : rest.substr(slash + 1);
+  return is_dot_or_dot_dot(last) ? std::string() : std::string(last);
+}
+
+std::string plain_name(const std::string& path) {
+  std::string result = path.starts_with('/') ? "/" : "";
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::size_t slash = rest.find('/');
+    const std::string_view component = rest.substr(0, slash);
+    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+    if (component.empty() || component == ".") continue;
+    if (!result.empty() && result != "/") result += '/';
+    result += component;
+  }
+  return result;
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ship/shipment.hpp"
+
+namespace wherry::tools {
+
+/// Walks what the user named and ships it. What cannot be read is told and passed over.
+class Tree {
+ public:
+  using Failed = std::function<void(std::string path, std::string error)>;
+
+  Tree(Shipment& shipment, bool recursive, Failed failed)
+      : shipment_(shipment), recursive_(recursive), failed_(std::move(failed)) {}
+
+  /// Ships what `path`, relative to the directory open as `base`, is, under the name `name`. An empty name ships the
+  /// content of a directory without the directory itself.
+  void ship(int base, const std::string& path, const std::string& name);
+
+ private:
+  void ship_entry(int parent, const char* entry, const std::string& name, unsigned char type, bool follow);
+  void ship_file(int parent, const char* entry, const std::string& name);
+  void ship_symlink(int parent, const char* entry, const std::string& name);
+  void ship_directory(int parent, const char* entry, const std::string& name, bool follow);
+  void fail(const std::string& name, int error);
+
+  Shipment& shipment_;
+  bool recursive_;
+  Failed failed_;
+};
+
+/// The name under which a path given without -C is shipped: its last component, empty for ".", ".." and "/".
+std::string base_name(const std::string& path);
+/// The name under which a path given with -C is shipped: as it is, but for "." and empty components.
+std::string plain_name(const std::string& path);
+
+}  // namespace wherry::tools
