@@ -74,7 +74,7 @@ function(wherry_discover target labels timeout)
   endif()
   # gtest_discover_tests takes lists apart, so several labels become one, `slow-concurrent`; `ctest -L` takes a pattern.
   list(JOIN labels "-" labels)
-  gtest_discover_tests(${target} TEST_PREFIX "${target}." DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${target} TEST_PREFIX "${target}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
 endfunction()
 
