@@ -10,13 +10,16 @@ namespace wherry::ring {
 std::size_t round_capacity(std::size_t bytes) { return std::bit_ceil(std::clamp(bytes, kMinCapacity, kMaxCapacity)); }
 
 std::size_t Producer::copy_in(std::span<const std::byte> bytes, std::size_t uncommitted) {
-  const std::size_t count = space_up_to(uncommitted + bytes.size()) - uncommitted;
-  const Regions space = view_.at(position_ + uncommitted, count);
+  const std::size_t space = space_up_to(uncommitted + bytes.size());
+  // Less than what was copied in before: the consumer's word has just turned out to be wrong, and the ring is broken.
+  if (space <= uncommitted) return 0;
+  const std::size_t count = space - uncommitted;
+  const Regions place = view_.at(position_ + uncommitted, count);
   // The consumer reads the bytes next, out of a cache that both share: always the cached kernel. Non-temporal stores lose up to
   // 40 % here, because the consumer then fetches from memory what was just in the cache.
-  arch::copy_cached(space.first.data(), bytes.data(), space.first.size());
-  if (!space.second.empty()) {
-    arch::copy_cached(space.second.data(), bytes.data() + space.first.size(), space.second.size());
+  arch::copy_cached(place.first.data(), bytes.data(), place.first.size());
+  if (!place.second.empty()) {
+    arch::copy_cached(place.second.data(), bytes.data() + place.first.size(), place.second.size());
   }
   return count;
 }
