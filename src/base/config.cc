@@ -52,9 +52,9 @@ constexpr std::array kOptions{
     Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
            "how long connecting waits for the peer to accept", Kind::number, 0, 86'400'000,
            "a number of milliseconds from 0 to 86400000", nullptr},
-    Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "8M", "bytes",
+    Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
-           std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 8M", nullptr},
+           std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},
     Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
            Kind::flag, 0, 0, "on or off", nullptr},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
@@ -110,13 +110,9 @@ std::optional<bool> parse_flag(std::string_view value) {
 
 }  // namespace
 
-std::span<const Option> options() {
-  return kOptions;
-}
+std::span<const Option> options() { return kOptions; }
 
-const Option& option(Key key) {
-  return kOptions.at(static_cast<std::size_t>(key));
-}
+const Option& option(Key key) { return kOptions.at(static_cast<std::size_t>(key)); }
 
 std::string text(Key key) {
   const Option& row = option(key);

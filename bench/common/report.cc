@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/common/report.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+namespace wherry::bench {
+namespace {
+
+double median_of(std::vector<double>& samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  if (samples.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(samples.begin(), middle)) / 2;
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+nlohmann::json environment() {
+  utsname system{};
+  uname(&system);
+  return {{"cpu", cpu_model()},
+          {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"memory_bytes",
+           static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))},
+          {"kernel", system.release},
+          {"architecture", system.machine},
+          {"compiler", __VERSION__}};
+}
+
+nlohmann::json to_json(const Row& row) {
+  return {{"bench", row.bench},     {"system", row.system},
+          {"version", row.version}, {"mode", row.mode},
+          {"senders", row.senders}, {"size", row.size},
+          {"metric", row.metric},   {"median", row.median},
+          {"mad", row.mad},         {"n", row.n}};
+}
+
+}  // namespace
+
+void summarise(Row& row, std::vector<double> samples) {
+  row.n = samples.size();
+  row.median = median_of(samples);
+  for (double& sample : samples) sample = std::abs(sample - row.median);
+  row.mad = median_of(samples);
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  nlohmann::json report{{"environment", environment()}, {"rows", nlohmann::json::array()}};
+  for (const Row& row : rows) report["rows"].push_back(to_json(row));
+  const std::string text = report.dump(1) + "\n";
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw std::system_error(errno, std::system_category(), "write " + path);
+}
+
+std::string size_text(std::uint64_t bytes) {
+  for (const auto& [shift, unit] : {std::pair{30, "GiB"}, std::pair{20, "MiB"}, std::pair{10, "KiB"}}) {
+    if (bytes != 0 && bytes % (std::uint64_t{1} << shift) == 0) return fmt::format("{} {}", bytes >> shift, unit);
+  }
+  return fmt::format("{} B", bytes);
+}
+
+}  // namespace wherry::bench
