@@ -53,7 +53,7 @@ class End : public Connection {
   void ring(Bell bell) override { far_.bells[index(bell)].ring(); }
   [[nodiscard]] Side& own() const { return own_; }
   [[nodiscard]] Side& far() const { return far_; }
-  /// To be called once, by the destructor of each form, when nothing of this end touches the memory any more.
+  /// To be called once, by the destructor of each form, when nothing of this end reaches the peer's memory any more.
   void leave() noexcept;
 
  private:

@@ -11,15 +11,16 @@ PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_add
     : End(pair, side, std::move(peer_address)), lane_(*pair->lanes[side]), far_lane_(*pair->lanes[1 - side]) {}
 
 // Both lanes end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
-// of the caller's that is unmapped next.
+// of the caller's that is unmapped next. In this order, so that a peer that sees this side gone gets nothing more from
+// it, and a peer whose puts fail sees that this side is gone.
 PutEnd::~PutEnd() {
   lane_.kill();
-  far_lane_.kill();
   leave();
+  far_lane_.kill();
 }
 
 std::size_t PutEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
-  if (source.empty() || !in_range(offset, source.size(), remote_bytes())) return 0;
+  if (source.empty() || !in_range(offset, source.size(), remote_bytes()) || peer_gone()) return 0;
   return lane_.copy(far_memory() + offset, source);
 }
 
@@ -35,7 +36,7 @@ bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
 }
 
 bool PutEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
-  return is_word(offset, remote_bytes()) && lane_.signal(far_memory() + offset, value, bell);
+  return is_word(offset, remote_bytes()) && !peer_gone() && lane_.signal(far_memory() + offset, value, bell);
 }
 
 }  // namespace wherry::fabric::inproc

@@ -19,7 +19,7 @@ class PutEnd final : public End {
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override { return lane_.flush(); }
+  bool flush() override { return lane_.flush() && !peer_gone(); }
 
  private:
   [[nodiscard]] std::byte* far_memory() const { return far().segment.far(); }

@@ -98,7 +98,7 @@ bool ShmConnection::silence(Bell which) {
   do {
     n = ::read(bell.event.get(), &count, sizeof count);
   } while (n < 0 && errno == EINTR);
-  if (n > 0) bell.may_ring = false;
+  if (n > 0) bell.may_ring.store(false, std::memory_order_relaxed);
   return n > 0;
 }
 
@@ -106,8 +106,8 @@ void ShmConnection::arm(Bell which) {
   OwnBell& bell = bells_[index(which)];
   // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a polled
   // descriptor readable for ever.
-  if (bell.may_ring) silence(which);
-  bell.may_ring = true;
+  if (bell.may_ring.load(std::memory_order_relaxed)) silence(which);
+  bell.may_ring.store(true, std::memory_order_relaxed);
   bell.epoch = (bell.epoch + 1) | 1;
   // SLEEP release; pairs with the acquire in announce().
   sleeper_at_peer(which).store(bell.epoch, std::memory_order_release);
@@ -157,9 +157,11 @@ void ShmConnection::ring(Bell bell) {
   [[maybe_unused]] const ssize_t n = ::write(peer_bells_[index(bell)].get(), &one, sizeof one);
 }
 
-void ShmConnection::ring_own(Bell bell) {
+void ShmConnection::ring_own(Bell which) {
+  OwnBell& bell = bells_[index(which)];
+  bell.may_ring.store(true, std::memory_order_relaxed);
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(bells_[index(bell)].event.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t n = ::write(bell.event.get(), &one, sizeof one);
 }
 
 bool ShmConnection::peer_gone() {

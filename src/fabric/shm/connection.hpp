@@ -62,7 +62,7 @@ class ShmConnection final : public Connection {
     UniqueFd event;
     UniqueFd poller;            ///< epoll of the event and the socket; made when a descriptor is asked for
     std::uint64_t epoch = 0;    ///< as last written into the peer's page
-    bool may_ring = false;      ///< armed since it was last silenced: a ring may be in the eventfd
+    std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
   };
 
   [[nodiscard]] layout::Word& sleeper_at_peer(Bell bell) const;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "base/unique_fd.hpp"
 #include "layout/bell_page.hpp"
@@ -34,7 +35,7 @@ class OwnMemory {
   /// `caller` null: fresh zeroed memory. Otherwise the caller's pages are replaced, in place and with their content, by
   /// shared ones, and made private again when this object dies. Throws Error.
   OwnMemory(std::size_t segment_bytes, std::byte* caller);
-  OwnMemory(OwnMemory&& other) noexcept = default;
+  OwnMemory(OwnMemory&& other) noexcept { *this = std::move(other); }
   OwnMemory& operator=(OwnMemory&& other) noexcept;
   ~OwnMemory();
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <random>
+#include <thread>
+
+#include "tests/conformance/fabric_pair.hpp"
+
+namespace wherry::conformance {
+namespace {
+
+class FabricBell : public FabricTest {};
+
+TEST_P(FabricBell, ASleeperIsWoken) {
+  const Ends ends = connect_pair();
+  for (const Bell bell : fabric::kBells) {
+    ends.acceptor->arm(bell);
+    ASSERT_TRUE(ends.connector->signal(0, 1, bell));
+    EXPECT_EQ(ends.acceptor->wait(bell, in(kPatience)), Wake::rung);
+  }
+}
+
+TEST_P(FabricBell, OneWhoIsAwakeIsNotRung) {
+  if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
+  const Ends ends = connect_pair();
+  ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
+  ASSERT_TRUE(ends.connector->flush());
+  EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
+  ends.acceptor->arm(Bell::data);
+  ends.acceptor->disarm(Bell::data);
+  ASSERT_TRUE(ends.connector->signal(0, 2, Bell::data));
+  ASSERT_TRUE(ends.connector->flush());
+  EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
+}
+
+TEST_P(FabricBell, TheOtherBellStaysSilent) {
+  if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
+  const Ends ends = connect_pair();
+  ends.acceptor->arm(Bell::data);
+  ends.acceptor->arm(Bell::space);
+  ASSERT_TRUE(ends.connector->signal(0, 1, Bell::space));
+  EXPECT_EQ(ends.acceptor->wait(Bell::space, in(kPatience)), Wake::rung);
+  EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
+}
+
+TEST_P(FabricBell, ABellIsRungOncePerArm) {
+  if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
+  const Ends ends = connect_pair();
+  auto& sleeper = *ends.acceptor;
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    sleeper.arm(Bell::data);
+    EXPECT_FALSE(readable(sleeper.descriptor(Bell::data), 0ms));
+    for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(ends.connector->signal(0, 3 * round + i, Bell::data));
+    EXPECT_TRUE(readable(sleeper.descriptor(Bell::data)));
+    ASSERT_TRUE(ends.connector->flush());
+    EXPECT_TRUE(sleeper.silence(Bell::data));
+    EXPECT_FALSE(sleeper.silence(Bell::data));
+    EXPECT_FALSE(readable(sleeper.descriptor(Bell::data), 0ms));
+  }
+}
+
+TEST_P(FabricBell, AnnounceTellsWhetherItRang) {
+  if (!GetParam().maps || !GetParam().rings_exactly) GTEST_SKIP() << "no map";
+  const Ends ends = connect_pair();
+  EXPECT_FALSE(ends.connector->announce(Bell::data));
+  for (int i = 0; i < 3; ++i) {
+    ends.acceptor->arm(Bell::data);
+    EXPECT_TRUE(ends.connector->announce(Bell::data));
+    EXPECT_FALSE(ends.connector->announce(Bell::data));
+    EXPECT_FALSE(ends.connector->announce(Bell::space));
+  }
+  ends.acceptor->disarm(Bell::data);
+  EXPECT_FALSE(ends.connector->announce(Bell::data));
+}
+
+TEST_P(FabricBell, ADescriptorIsReadableExactlyWhileRung) {
+  const Ends ends = connect_pair();
+  const int descriptor = ends.acceptor->descriptor(Bell::data);
+  EXPECT_EQ(descriptor, ends.acceptor->descriptor(Bell::data));
+  EXPECT_NE(descriptor, ends.acceptor->descriptor(Bell::space));
+  ends.acceptor->arm(Bell::data);
+  ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
+  EXPECT_TRUE(readable(descriptor));
+  EXPECT_TRUE(readable(descriptor));
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::rung);
+  EXPECT_TRUE(!GetParam().rings_exactly || !readable(descriptor, 0ms));
+}
+
+TEST_P(FabricBell, ArmingForgetsAnOldRing) {
+  if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
+  const Ends ends = connect_pair();
+  ends.acceptor->ring_own(Bell::data);
+  ends.acceptor->arm(Bell::data);
+  EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 0ms));
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(5ms)), Wake::timeout);
+}
+
+TEST_P(FabricBell, ADeadlineEndsASleepAndNotBefore) {
+  if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
+  const Ends ends = connect_pair();
+  ends.acceptor->arm(Bell::data);
+  const auto deadline = std::chrono::steady_clock::now() + 30ms;
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, deadline), Wake::timeout);
+  EXPECT_GE(std::chrono::steady_clock::now(), deadline);
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, deadline), Wake::timeout) << "a deadline already passed";
+  ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::rung) << "still armed after a timeout";
+}
+
+TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
+  const Ends ends = connect_pair();
+  for (const Bell bell : fabric::kBells) {
+    ends.acceptor->arm(bell);
+    std::thread other([&] {
+      std::this_thread::sleep_for(2ms);
+      ends.acceptor->ring_own(bell);
+    });
+    EXPECT_EQ(ends.acceptor->wait(bell, in(kPatience)), Wake::rung);
+    other.join();
+    ends.acceptor->ring_own(bell);
+    EXPECT_TRUE(readable(ends.acceptor->descriptor(bell), 0ms));
+  }
+}
+
+/// Two threads play ping-pong: each sleeps for the other's word, at all moments relative to the other's store.
+class PingPong {
+ public:
+  static void play(Connection& connection, bool serves, std::uint64_t rounds, bool by_descriptor) {
+    std::mt19937_64 random(serves ? 1 : 2);
+    const Bell hears = serves ? Bell::space : Bell::data;
+    const Bell rings = serves ? Bell::data : Bell::space;
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      if (serves) serve(connection, random, round, rings);
+      const Wake wake = by_descriptor ? await_descriptor(connection, round, hears) : await(connection, 0, round, hears);
+      ASSERT_EQ(wake, Wake::rung) << "lost in round " << round;
+      if (!serves) serve(connection, random, round, rings);
+      dawdle(random());
+    }
+  }
+
+ private:
+  static void serve(Connection& connection, std::mt19937_64& random, std::uint64_t round, Bell rings) {
+    dawdle(random());
+    if (random() % 2 == 0) {
+      publish(connection, 0, round, rings);
+    } else {
+      connection.signal(0, round, rings);
+    }
+  }
+
+  /// As an event loop does.
+  static Wake await_descriptor(Connection& connection, std::uint64_t value, Bell bell) {
+    const auto come = [&] { return word(connection, 0).load(std::memory_order_acquire) >= value; };
+    while (!come()) {
+      connection.arm(bell);
+      if (come()) break;
+      if (!readable(connection.descriptor(bell))) return Wake::timeout;
+      connection.silence(bell);
+    }
+    connection.disarm(bell);
+    return Wake::rung;
+  }
+};
+
+TEST_P(FabricBell, NoWakeUpIsLost) {
+  const Ends ends = connect_pair();
+  std::thread other([&] { PingPong::play(*ends.acceptor, false, 20'000, false); });
+  PingPong::play(*ends.connector, true, 20'000, false);
+  other.join();
+}
+
+TEST_P(FabricBell, NoWakeUpIsLostByAnEventLoop) {
+  const Ends ends = connect_pair();
+  std::thread other([&] { PingPong::play(*ends.acceptor, false, 10'000, true); });
+  PingPong::play(*ends.connector, true, 10'000, true);
+  other.join();
+}
+
+WHERRY_ON_EVERY_FABRIC(FabricBell);
+
+}  // namespace
+}  // namespace wherry::conformance

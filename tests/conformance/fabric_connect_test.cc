@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <set>
+#include <thread>
+
+#include "tests/conformance/fabric_pair.hpp"
+
+namespace wherry::conformance {
+namespace {
+
+class FabricConnect : public FabricTest {
+ protected:
+  int connect_error(const Address& address, const Offer& offer = {.segment_bytes = kPage}) {
+    return error_of([&] { finish(*tested().connect(address, offer)); });
+  }
+};
+
+TEST_P(FabricConnect, AListenerKnowsTheAddressItBound) {
+  const auto listener = listen();
+  EXPECT_EQ(listener->local().node, own_node());
+  ASSERT_TRUE(listener->local().port.has_value());
+  EXPECT_NE(*listener->local().port, 0);
+}
+
+TEST_P(FabricConnect, WildcardPortsDiffer) {
+  std::vector<std::unique_ptr<Listener>> listeners;
+  std::set<std::uint16_t> ports;
+  for (int i = 0; i < 50; ++i) ports.insert(*listeners.emplace_back(listen())->local().port);
+  EXPECT_EQ(ports.size(), 50U);
+}
+
+TEST_P(FabricConnect, APortIsListenedOnOnce) {
+  const auto listener = listen();
+  EXPECT_EQ(error_of([&] { tested().listen(listener->local()); }), EADDRINUSE);
+  Address own_by_wildcard = listener->local();
+  own_by_wildcard.node.reset();
+  EXPECT_EQ(error_of([&] { tested().listen(own_by_wildcard); }), EADDRINUSE);
+}
+
+TEST_P(FabricConnect, APortIsFreeAgainAfterItsListener) {
+  auto listener = listen();
+  const Address address = listener->local();
+  for (int i = 0; i < 20; ++i) {
+    listener.reset();
+    listener = tested().listen(address);
+  }
+  EXPECT_EQ(listener->local(), address);
+}
+
+TEST_P(FabricConnect, AnotherNodesAddressCannotBeListenedOn) {
+  Address elsewhere;
+  elsewhere.node = static_cast<std::uint16_t>(own_node() + 1);
+  EXPECT_EQ(error_of([&] { tested().listen(elsewhere); }), EADDRNOTAVAIL);
+}
+
+TEST_P(FabricConnect, NobodyListensThereIsRefusedAtOnce) {
+  const Address address = listen()->local();
+  EXPECT_EQ(error_of([&] { tested().connect(address, {.segment_bytes = kPage}); }), ECONNREFUSED);
+}
+
+TEST_P(FabricConnect, ATargetHasANodeAndAPort) {
+  Address open = listen()->local();
+  open.port.reset();
+  EXPECT_EQ(connect_error(open), EINVAL);
+  open = listen()->local();
+  open.node.reset();
+  EXPECT_EQ(connect_error(open), EINVAL);
+}
+
+TEST_P(FabricConnect, AnOfferIsCheckedOnBothSides) {
+  const auto listener = listen();
+  const CallersPages pages(2 * kPage);
+  const std::vector<Offer> wrong{{.segment_bytes = 0},
+                                 {.segment_bytes = kPage + 1},
+                                 {.segment_bytes = fabric::kMaxSegmentBytes + kPage},
+                                 {.segment_bytes = kPage, .memory = pages.bytes().data() + 64}};
+  for (const auto& offer : wrong) {
+    EXPECT_EQ(connect_error(listener->local(), offer), EINVAL);
+    EXPECT_EQ(error_of([&] { listener->try_accept(offer); }), EINVAL);
+  }
+}
+
+TEST_P(FabricConnect, NobodyWaitsIsNull) {
+  const auto listener = listen();
+  EXPECT_EQ(listener->try_accept({.segment_bytes = kPage}), nullptr);
+  EXPECT_FALSE(readable(listener->descriptor(), 0ms));
+}
+
+TEST_P(FabricConnect, ItCompletesWhenAcceptedAndDescriptorsTell) {
+  const auto listener = listen();
+  const auto connecting = tested().connect(listener->local(), {.segment_bytes = kPage});
+  EXPECT_EQ(connecting->try_finish(), nullptr);
+  EXPECT_FALSE(readable(connecting->descriptor(), 0ms));
+  EXPECT_TRUE(readable(listener->descriptor()));
+  const auto accepted = accept(*listener, {.segment_bytes = kPage});
+  EXPECT_TRUE(readable(connecting->descriptor()));
+  EXPECT_NE(finish(*connecting), nullptr);
+  EXPECT_FALSE(readable(listener->descriptor(), 0ms));
+}
+
+TEST_P(FabricConnect, ClosingAListenerRefusesWhoWaits) {
+  auto listener = listen();
+  const auto first = tested().connect(listener->local(), {.segment_bytes = kPage});
+  const auto second = tested().connect(listener->local(), {.segment_bytes = kPage});
+  listener.reset();
+  for (const auto& connecting : {first.get(), second.get()}) {
+    EXPECT_TRUE(readable(connecting->descriptor()));
+    const int error = error_of([&] { finish(*connecting); });
+    EXPECT_TRUE(error == ECONNREFUSED || error == ECONNRESET) << error;
+  }
+}
+
+TEST_P(FabricConnect, WhoGaveUpIsDroppedOrSeenToBeGone) {
+  const auto listener = listen();
+  tested().connect(listener->local(), {.segment_bytes = kPage}).reset();
+  if (const auto accepted = listener->try_accept({.segment_bytes = kPage})) {
+    accepted->arm(Bell::data);
+    EXPECT_EQ(accepted->wait(Bell::data, in(kPatience)), Wake::gone);
+  }
+}
+
+TEST_P(FabricConnect, AnAcceptedConnectionGivenUpUnfinishedIsGone) {
+  const auto listener = listen();
+  auto connecting = tested().connect(listener->local(), {.segment_bytes = kPage});
+  const auto accepted = accept(*listener, {.segment_bytes = kPage});
+  connecting.reset();
+  accepted->arm(Bell::data);
+  EXPECT_EQ(accepted->wait(Bell::data, in(kPatience)), Wake::gone);
+}
+
+TEST_P(FabricConnect, ConnectorsAreAcceptedInTheirOrder) {
+  const auto listener = listen();
+  std::vector<std::unique_ptr<Connecting>> connecting;
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    connecting.push_back(tested().connect(listener->local(), {.segment_bytes = kPage, .greeting = greeting_of(i)}));
+  }
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    const auto accepted = accept(*listener, {.segment_bytes = kPage, .greeting = greeting_of(100 + i)});
+    EXPECT_EQ(accepted->peer_greeting(), greeting_of(i));
+    EXPECT_EQ(finish(*connecting[i])->peer_greeting(), greeting_of(100 + i));
+  }
+}
+
+TEST_P(FabricConnect, EachSideKnowsWhoTheOtherIs) {
+  const auto listener = listen();
+  const auto connecting = tested().connect(listener->local(), {.segment_bytes = kPage});
+  const auto acceptor = accept(*listener, {.segment_bytes = kPage});
+  const auto connector = finish(*connecting);
+  for (const auto* end : {acceptor.get(), connector.get()}) {
+    EXPECT_EQ(end->peer().pid, ::getpid());
+    EXPECT_EQ(end->peer().uid, ::geteuid());
+    EXPECT_EQ(end->peer().gid, ::getegid());
+    EXPECT_EQ(end->peer().address.node, own_node());
+  }
+  EXPECT_EQ(connector->peer().address.port, listener->local().port);
+}
+
+TEST_P(FabricConnect, AnEstablishedConnectionOutlivesItsListener) {
+  const Ends ends = connect_pair();
+  EXPECT_TRUE(ends.connector->signal(0, 7, Bell::data));
+  EXPECT_EQ(await(*ends.acceptor, 0, 7, Bell::data), Wake::rung);
+}
+
+TEST_P(FabricConnect, ManyThreadsConnectAtOnce) {
+  constexpr int kThreads = 4, kEach = 25;
+  const auto listener = listen();
+  std::vector<std::thread> threads;
+  std::atomic<int> finished{0};
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < kEach; ++j) {
+        if (finish(*tested().connect(listener->local(), {.segment_bytes = kPage}))) ++finished;
+      }
+    });
+  }
+  for (int i = 0; i < kThreads * kEach; ++i) EXPECT_NE(accept(*listener, {.segment_bytes = kPage}), nullptr);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(finished, kThreads * kEach);
+}
+
+WHERRY_ON_EVERY_FABRIC(FabricConnect);
+
+}  // namespace
+}  // namespace wherry::conformance

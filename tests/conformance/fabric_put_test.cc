@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tests/conformance/fabric_pair.hpp"
+
+namespace wherry::conformance {
+namespace {
+
+class FabricPut : public FabricTest {};
+
+TEST_P(FabricPut, FlushedPutsAreThere) {
+  const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 4 * kPage});
+  std::vector<std::byte> bytes(2 * kPage + 3);
+  fill(bytes, 1);
+  ASSERT_TRUE(put_all(*ends.connector, 5, bytes));
+  ASSERT_TRUE(ends.connector->flush());
+  const auto segment = ends.acceptor->segment();
+  EXPECT_TRUE(filled(segment.subspan(5, bytes.size()), 1));
+  EXPECT_EQ(segment[4], std::byte{0});
+  EXPECT_EQ(segment[5 + bytes.size()], std::byte{0});
+}
+
+TEST_P(FabricPut, FlushedGetsAreThere) {
+  const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 4 * kPage});
+  fill(ends.acceptor->segment(), 1);
+  std::vector<std::byte> bytes(3 * kPage + 1), expected(4 * kPage);
+  fill(expected, 1);
+  ASSERT_TRUE(ends.connector->get(bytes, 7));
+  ASSERT_TRUE(ends.connector->flush());
+  EXPECT_EQ(std::memcmp(bytes.data(), expected.data() + 7, bytes.size()), 0);
+}
+
+TEST_P(FabricPut, APutTakesAPrefix) {
+  const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 1024 * kPage});
+  std::vector<std::byte> bytes(1024 * kPage);
+  fill(bytes, 1);
+  const std::size_t taken = ends.connector->put(0, bytes);
+  EXPECT_GE(taken, 1U);
+  EXPECT_LE(taken, bytes.size());
+  ASSERT_TRUE(ends.connector->flush());
+  EXPECT_EQ(std::memcmp(ends.acceptor->segment().data(), bytes.data(), taken), 0);
+}
+
+TEST_P(FabricPut, OutsideTheSegmentNothingIsTaken) {
+  const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 2 * kPage});
+  std::vector<std::byte> bytes(kPage, std::byte{1});
+  for (const std::uint64_t offset : {2 * kPage, kPage + 1, 3 * kPage, ~std::size_t{0}, ~std::size_t{0} - kPage + 1}) {
+    EXPECT_EQ(ends.connector->put(offset, bytes), 0U) << offset;
+    EXPECT_FALSE(ends.connector->get(bytes, offset)) << offset;
+  }
+  std::vector<std::byte> huge(3 * kPage);
+  EXPECT_EQ(ends.connector->put(0, huge), 0U);
+  EXPECT_FALSE(ends.connector->get(huge, 0));
+  EXPECT_TRUE(ends.connector->flush());
+  const auto segment = ends.acceptor->segment();
+  EXPECT_TRUE(std::all_of(segment.begin(), segment.end(), [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(put_all(*ends.connector, kPage, bytes));
+}
+
+TEST_P(FabricPut, ASignalIsAnAlignedWordWithinTheSegment) {
+  const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 2 * kPage});
+  for (const std::uint64_t offset : {1UL, 4UL, 2 * kPage, 2 * kPage - 4, ~0UL - 7, ~0UL}) {
+    EXPECT_FALSE(ends.connector->signal(offset, 1, Bell::data)) << offset;
+  }
+  EXPECT_TRUE(ends.connector->signal(2 * kPage - 8, 5, Bell::data));
+  EXPECT_EQ(await(*ends.acceptor, 2 * kPage - 8, 5, Bell::data), Wake::rung);
+}
+
+TEST_P(FabricPut, NothingIsMovedWhenNothingIsAskedFor) {
+  const Ends ends = connect_pair();
+  EXPECT_EQ(ends.connector->put(0, {}), 0U);
+  EXPECT_TRUE(ends.connector->get({}, 0));
+  EXPECT_TRUE(ends.connector->flush());
+}
+
+TEST_P(FabricPut, AFlushWithNothingUnderWayReturns) {
+  const Ends ends = connect_pair();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(ends.connector->flush());
+}
+
+TEST_P(FabricPut, SignalsArriveInTheirOrder) {
+  const Ends ends = connect_pair();
+  constexpr std::uint64_t kSignals = 5000;
+  std::thread sender([&] {
+    for (std::uint64_t i = 1; i <= kSignals; ++i) {
+      ends.connector->signal(0, i, Bell::data);
+      ends.connector->signal(64, i, Bell::data);
+    }
+  });
+  for (std::uint64_t second = 0; second < kSignals;) {
+    EXPECT_EQ(await(*ends.acceptor, 64, second + 1, Bell::data), Wake::rung);
+    second = word(*ends.acceptor, 64).load(std::memory_order_acquire);
+    ASSERT_GE(word(*ends.acceptor, 0).load(std::memory_order_acquire), second);
+  }
+  sender.join();
+}
+
+/// Each round puts random ranges, cut at random places, and signals; the other side checks every byte as soon as it
+/// sees the signal, and says that the sources may be used again.
+class Rounds {
+ public:
+  static constexpr std::size_t kBytes = 64 * kPage, kWords = kPage;
+  static constexpr std::uint64_t kRounds = 150;
+
+  static void send(Connection& connection, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::byte> source(kBytes);
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      const auto [offset, bytes] = range(random);
+      fill({source.data(), bytes}, seed + round);
+      for (std::size_t at = 0; at < bytes;) {
+        const std::size_t part = std::min<std::size_t>(bytes - at, 1 + random() % (bytes / 4 + 1));
+        ASSERT_TRUE(put_all(connection, kWords + offset + at, {source.data() + at, part}));
+        at += part;
+      }
+      ASSERT_TRUE(connection.signal(0, round, Bell::data));
+      ASSERT_EQ(await(connection, 64, round, Bell::space), Wake::rung) << "round " << round;
+    }
+  }
+
+  static void receive(Connection& connection, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      const auto [offset, bytes] = range(random);
+      for (std::size_t at = 0; at < bytes;) at += std::min<std::size_t>(bytes - at, 1 + random() % (bytes / 4 + 1));
+      ASSERT_EQ(await(connection, 0, round, Bell::data), Wake::rung) << "round " << round;
+      ASSERT_TRUE(filled(connection.segment().subspan(kWords + offset, bytes), seed + round)) << "round " << round;
+      ASSERT_TRUE(connection.signal(64, round, Bell::space));
+    }
+  }
+
+  static constexpr Offer offer() { return {.segment_bytes = kWords + kBytes}; }
+
+ private:
+  static std::pair<std::size_t, std::size_t> range(std::mt19937_64& random) {
+    const std::size_t offset = random() % kBytes;
+    const std::size_t most = random() % 4 == 0 ? kBytes - offset : std::min<std::size_t>(kBytes - offset, 300);
+    return {offset, 1 + random() % most};
+  }
+};
+
+TEST_P(FabricPut, EveryPutBeforeASignalIsVisibleWithIt) {
+  const Ends ends = connect_pair(Rounds::offer(), Rounds::offer());
+  std::thread receiver([&] { Rounds::receive(*ends.acceptor, 1); });
+  Rounds::send(*ends.connector, 1);
+  receiver.join();
+}
+
+TEST_P(FabricPut, BothDirectionsAtOnceOneThreadEach) {
+  const Ends ends = connect_pair(Rounds::offer(), Rounds::offer());
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { Rounds::send(*ends.connector, 1); });
+  threads.emplace_back([&] { Rounds::receive(*ends.acceptor, 1); });
+  threads.emplace_back([&] { Rounds::send(*ends.acceptor, 2); });
+  threads.emplace_back([&] { Rounds::receive(*ends.connector, 2); });
+  for (auto& thread : threads) thread.join();
+}
+
+// A stream may be moved to another thread between calls.
+TEST_P(FabricPut, ASignalCoversWhatAnotherThreadPutBefore) {
+  const Ends ends = connect_pair(Rounds::offer(), Rounds::offer());
+  std::vector<std::byte> source(Rounds::kBytes);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    fill(source, round);
+    std::thread([&] { ASSERT_TRUE(put_all(*ends.connector, Rounds::kWords, source)); }).join();
+    ASSERT_TRUE(ends.connector->signal(0, round, Bell::data));
+    ASSERT_EQ(await(*ends.acceptor, 0, round, Bell::data), Wake::rung);
+    ASSERT_TRUE(filled(ends.acceptor->segment().subspan(Rounds::kWords), round));
+  }
+}
+
+WHERRY_ON_EVERY_FABRIC(FabricPut);
+
+}  // namespace
+}  // namespace wherry::conformance

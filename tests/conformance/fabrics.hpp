@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of fabrics that the conformance suites run on. A new fabric is one line in fabrics.cc.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wherry::conformance {
+
+struct FabricUnderTest {
+  std::string_view label;   ///< part of the test's name
+  std::string_view fabric;  ///< as fabric::find takes it
+  bool maps = true;         ///< map() is declared to be non-null
+  bool between_processes = false;
+  std::string_view faults = "";  ///< WHERRY_FAULTS while the test runs
+  bool rings_exactly = true;     ///< no spurious or delayed wake-ups
+};
+
+std::vector<FabricUnderTest> fabrics_under_test();
+std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
+
+}  // namespace wherry::conformance
+
+/// Runs every test of `Suite` (a TEST_P suite of FabricTest) on every fabric.
+#define WHERRY_ON_EVERY_FABRIC(Suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::ValuesIn(::wherry::conformance::fabrics_under_test()), \
+                           [](const auto& test) { return std::string(test.param.label); })
