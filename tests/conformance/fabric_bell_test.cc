@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <random>
 #include <thread>
 
 #include "tests/conformance/fabric_pair.hpp"
+#include "tests/conformance/fabric_play.hpp"
 
 namespace wherry::conformance {
 namespace {
@@ -120,57 +120,17 @@ TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
   }
 }
 
-/// Two threads play ping-pong: each sleeps for the other's word, at all moments relative to the other's store.
-class PingPong {
- public:
-  static void play(Connection& connection, bool serves, std::uint64_t rounds, bool by_descriptor) {
-    std::mt19937_64 random(serves ? 1 : 2);
-    const Bell hears = serves ? Bell::space : Bell::data;
-    const Bell rings = serves ? Bell::data : Bell::space;
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-      if (serves) serve(connection, random, round, rings);
-      const Wake wake = by_descriptor ? await_descriptor(connection, round, hears) : await(connection, 0, round, hears);
-      ASSERT_EQ(wake, Wake::rung) << "lost in round " << round;
-      if (!serves) serve(connection, random, round, rings);
-      dawdle(random());
-    }
-  }
-
- private:
-  static void serve(Connection& connection, std::mt19937_64& random, std::uint64_t round, Bell rings) {
-    dawdle(random());
-    if (random() % 2 == 0) {
-      publish(connection, 0, round, rings);
-    } else {
-      connection.signal(0, round, rings);
-    }
-  }
-
-  /// As an event loop does.
-  static Wake await_descriptor(Connection& connection, std::uint64_t value, Bell bell) {
-    const auto come = [&] { return word(connection, 0).load(std::memory_order_acquire) >= value; };
-    while (!come()) {
-      connection.arm(bell);
-      if (come()) break;
-      if (!readable(connection.descriptor(bell))) return Wake::timeout;
-      connection.silence(bell);
-    }
-    connection.disarm(bell);
-    return Wake::rung;
-  }
-};
-
 TEST_P(FabricBell, NoWakeUpIsLost) {
   const Ends ends = connect_pair();
-  std::thread other([&] { PingPong::play(*ends.acceptor, false, 20'000, false); });
-  PingPong::play(*ends.connector, true, 20'000, false);
+  std::thread other([&] { PingPong::answer(*ends.acceptor, 20'000, PingPong::By::wait); });
+  PingPong::serve(*ends.connector, 20'000, PingPong::By::wait);
   other.join();
 }
 
 TEST_P(FabricBell, NoWakeUpIsLostByAnEventLoop) {
   const Ends ends = connect_pair();
-  std::thread other([&] { PingPong::play(*ends.acceptor, false, 10'000, true); });
-  PingPong::play(*ends.connector, true, 10'000, true);
+  std::thread other([&] { PingPong::answer(*ends.acceptor, 10'000, PingPong::By::descriptor); });
+  PingPong::serve(*ends.connector, 10'000, PingPong::By::descriptor);
   other.join();
 }
 

@@ -25,7 +25,7 @@ TEST_P(FabricConnect, AListenerKnowsTheAddressItBound) {
 }
 
 TEST_P(FabricConnect, WildcardPortsDiffer) {
-  std::vector<std::unique_ptr<Listener>> listeners;
+  std::vector<std::unique_ptr<fabric::Listener>> listeners;
   std::set<std::uint16_t> ports;
   for (int i = 0; i < 50; ++i) ports.insert(*listeners.emplace_back(listen())->local().port);
   EXPECT_EQ(ports.size(), 50U);
@@ -132,7 +132,7 @@ TEST_P(FabricConnect, AnAcceptedConnectionGivenUpUnfinishedIsGone) {
 
 TEST_P(FabricConnect, ConnectorsAreAcceptedInTheirOrder) {
   const auto listener = listen();
-  std::vector<std::unique_ptr<Connecting>> connecting;
+  std::vector<std::unique_ptr<fabric::Connecting>> connecting;
   for (std::uint8_t i = 0; i < 20; ++i) {
     connecting.push_back(tested().connect(listener->local(), {.segment_bytes = kPage, .greeting = greeting_of(i)}));
   }

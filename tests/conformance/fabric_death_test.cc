@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "tests/conformance/fabric_pair.hpp"
@@ -132,6 +135,22 @@ TEST_P(FabricDeath, BothMayDieAtOnce) {
     ends.connector.reset();
     other.join();
   }
+}
+
+TEST_P(FabricDeath, NothingIsLeftBehind) {
+  const auto open_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  static_cast<void>(connect_pair());  // what a fabric makes once for the process is not a leak
+  const auto before = open_descriptors();
+  for (int i = 0; i < 20; ++i) {
+    const CallersPages pages(kPage);
+    const Ends ends = connect_pair(pages.offer());
+    for (const Bell bell : fabric::kBells) ends.acceptor->descriptor(bell);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("/memfd:wherry.segment"), line.npos) << line;
 }
 
 WHERRY_ON_EVERY_FABRIC(FabricDeath);

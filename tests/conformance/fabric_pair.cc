@@ -39,11 +39,11 @@ std::unique_ptr<Connection> poll_for(const char* what, int descriptor, Try attem
 
 }  // namespace
 
-std::unique_ptr<Connection> accept(Listener& listener, const Offer& offer) {
+std::unique_ptr<Connection> accept(fabric::Listener& listener, const Offer& offer) {
   return poll_for("accept", listener.descriptor(), [&] { return listener.try_accept(offer); });
 }
 
-std::unique_ptr<Connection> finish(Connecting& connecting) {
+std::unique_ptr<Connection> finish(fabric::Connecting& connecting) {
   return poll_for("finish", connecting.descriptor(), [&] { return connecting.try_finish(); });
 }
 

@@ -20,10 +20,8 @@ namespace wherry::conformance {
 
 using namespace std::chrono_literals;
 using fabric::Bell;
-using fabric::Connecting;
 using fabric::Connection;
 using fabric::Deadline;
-using fabric::Listener;
 using fabric::Offer;
 using fabric::Wake;
 
@@ -39,8 +37,8 @@ bool readable(int descriptor, std::chrono::milliseconds patience = kPatience);
 fabric::Greeting greeting_of(std::uint8_t number);
 
 /// Both throw std::runtime_error when patience ends, so that a helper may use them anywhere.
-std::unique_ptr<Connection> accept(Listener& listener, const Offer& offer);
-std::unique_ptr<Connection> finish(Connecting& connecting);
+std::unique_ptr<Connection> accept(fabric::Listener& listener, const Offer& offer);
+std::unique_ptr<Connection> finish(fabric::Connecting& connecting);
 
 /// The errno value of the Error that `call` throws, 0 if it throws none. Its advice must not be empty.
 template <class Call>
@@ -64,7 +62,7 @@ class FabricTest : public ::testing::TestWithParam<FabricUnderTest> {
   FabricTest();
 
   [[nodiscard]] fabric::Fabric& tested() const { return fabric_; }
-  [[nodiscard]] std::unique_ptr<Listener> listen() const { return tested().listen(Address{}); }
+  [[nodiscard]] std::unique_ptr<fabric::Listener> listen() const { return tested().listen(Address{}); }
   [[nodiscard]] Ends connect_pair(const Offer& connector = {.segment_bytes = kPage},
                                   const Offer& acceptor = {.segment_bytes = kPage}) const;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
-#include <random>
 #include <thread>
 
 #include "tests/conformance/fabric_pair.hpp"
+#include "tests/conformance/fabric_play.hpp"
 
 namespace wherry::conformance {
 namespace {
@@ -96,50 +97,6 @@ TEST_P(FabricPut, SignalsArriveInTheirOrder) {
   }
   sender.join();
 }
-
-/// Each round puts random ranges, cut at random places, and signals; the other side checks every byte as soon as it
-/// sees the signal, and says that the sources may be used again.
-class Rounds {
- public:
-  static constexpr std::size_t kBytes = 64 * kPage, kWords = kPage;
-  static constexpr std::uint64_t kRounds = 150;
-
-  static void send(Connection& connection, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::vector<std::byte> source(kBytes);
-    for (std::uint64_t round = 1; round <= kRounds; ++round) {
-      const auto [offset, bytes] = range(random);
-      fill({source.data(), bytes}, seed + round);
-      for (std::size_t at = 0; at < bytes;) {
-        const std::size_t part = std::min<std::size_t>(bytes - at, 1 + random() % (bytes / 4 + 1));
-        ASSERT_TRUE(put_all(connection, kWords + offset + at, {source.data() + at, part}));
-        at += part;
-      }
-      ASSERT_TRUE(connection.signal(0, round, Bell::data));
-      ASSERT_EQ(await(connection, 64, round, Bell::space), Wake::rung) << "round " << round;
-    }
-  }
-
-  static void receive(Connection& connection, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    for (std::uint64_t round = 1; round <= kRounds; ++round) {
-      const auto [offset, bytes] = range(random);
-      for (std::size_t at = 0; at < bytes;) at += std::min<std::size_t>(bytes - at, 1 + random() % (bytes / 4 + 1));
-      ASSERT_EQ(await(connection, 0, round, Bell::data), Wake::rung) << "round " << round;
-      ASSERT_TRUE(filled(connection.segment().subspan(kWords + offset, bytes), seed + round)) << "round " << round;
-      ASSERT_TRUE(connection.signal(64, round, Bell::space));
-    }
-  }
-
-  static constexpr Offer offer() { return {.segment_bytes = kWords + kBytes}; }
-
- private:
-  static std::pair<std::size_t, std::size_t> range(std::mt19937_64& random) {
-    const std::size_t offset = random() % kBytes;
-    const std::size_t most = random() % 4 == 0 ? kBytes - offset : std::min<std::size_t>(kBytes - offset, 300);
-    return {offset, 1 + random() % most};
-  }
-};
 
 TEST_P(FabricPut, EveryPutBeforeASignalIsVisibleWithIt) {
   const Ends ends = connect_pair(Rounds::offer(), Rounds::offer());

@@ -13,6 +13,12 @@ std::vector<FabricUnderTest> fabrics_under_test() {
   };
 }
 
+std::vector<FabricUnderTest> process_fabrics_under_test() {
+  auto fabrics = fabrics_under_test();
+  std::erase_if(fabrics, [](const FabricUnderTest& tested) { return !tested.between_processes; });
+  return fabrics;
+}
+
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested) { return out << tested.label; }
 
 }  // namespace wherry::conformance

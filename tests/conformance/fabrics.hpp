@@ -19,11 +19,16 @@ struct FabricUnderTest {
 };
 
 std::vector<FabricUnderTest> fabrics_under_test();
+std::vector<FabricUnderTest> process_fabrics_under_test();
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 
 }  // namespace wherry::conformance
 
 /// Runs every test of `Suite` (a TEST_P suite of FabricTest) on every fabric.
-#define WHERRY_ON_EVERY_FABRIC(Suite)                                                                 \
-  INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::ValuesIn(::wherry::conformance::fabrics_under_test()), \
+#define WHERRY_ON_EVERY_FABRIC(Suite) WHERRY_ON_FABRICS(Suite, fabrics_under_test())
+/// On those that join processes.
+#define WHERRY_ON_PROCESS_FABRICS(Suite) WHERRY_ON_FABRICS(Suite, process_fabrics_under_test())
+
+#define WHERRY_ON_FABRICS(Suite, list)                                                \
+  INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::ValuesIn(::wherry::conformance::list), \
                            [](const auto& test) { return std::string(test.param.label); })
