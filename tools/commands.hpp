@@ -16,7 +16,9 @@ using Action = std::function<int()>;
 // Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options
 // are stored must outlive this call: a std::shared_ptr captured by the action does.
 Action add_collect(CLI::App& command);
+Action add_config(CLI::App& command);
 Action add_pipe(CLI::App& command);
+Action add_run(CLI::App& command);
 Action add_ship(CLI::App& command);
 
 }  // namespace wherry::tools

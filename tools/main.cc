@@ -24,6 +24,8 @@ constexpr std::array kCommands{
     Command{"ship", "Hand files and directory trees to a collector", wherry::tools::add_ship},
     Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
+    Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
+    Command{"config", "Print every option and its value", wherry::tools::add_config},
 };
 
 // As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry run: starts a program with a node of its own and any other option of the configuration table set.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <wherry/error.hpp>
+
+#include "base/config.hpp"
+#include "commands.hpp"
+
+namespace wherry::tools {
+namespace {
+
+// As env, nohup and timeout have it: what the program itself returns must be told apart from what went wrong before it.
+constexpr int kRunFailed = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+
+using Values = std::map<config::Key, std::string>;
+
+void set_environment(const Values& values) {
+  for (const auto& [key, value] : values) {
+    setenv(config::option(key).environment.data(), value.c_str(), 1);
+    config::check(key);
+  }
+}
+
+// Replaces this process, so that the exit status, the signals and the process id are the program's own.
+int execute(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  const int error = errno;
+  fmt::print(stderr, "wherry run: cannot run {}: {}\n", words[0], std::strerror(error));
+  return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
+}
+
+int run(const Values& values, std::vector<std::string> words) {
+  try {
+    set_environment(values);
+  } catch (const Error& error) {
+    fmt::print(stderr, "wherry run: {}\n", error.what());
+    return kRunFailed;
+  }
+  return execute(std::move(words));
+}
+
+// connect_timeout is --connect-timeout on a command line.
+std::string flag_of(const config::Option& option) {
+  std::string flag = "--" + std::string(option.name);
+  for (char& c : flag) {
+    if (c == '_') c = '-';
+  }
+  return flag;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& command) {
+  auto values = std::make_shared<Values>();
+  for (const config::Option& option : config::options()) {
+    const auto store = [values, key = option.key](const std::string& value) { (*values)[key] = value; };
+    const std::string unit = option.unit.empty() ? "" : fmt::format(", in {}", option.unit);
+    command.add_option_function<std::string>(flag_of(option), store,
+                                             fmt::format("Set {}: {}{}", option.environment, option.help, unit));
+  }
+  auto words = std::make_shared<std::vector<std::string>>();
+  command.add_option("PROGRAM", *words, "The program and its arguments; put -- before it if one of them begins with -")
+      ->required();
+  command.footer(
+      "Exit status: the program's own; 125 if an option is not valid, 126 if the program cannot be executed, 127 if "
+      "it\n"
+      "is not found.");
+  return [values, words] { return run(*values, *words); };
+}
+
+}  // namespace wherry::tools
