@@ -70,11 +70,20 @@ def cpu_seconds(usage) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def reap(process: subprocess.Popen) -> tuple[int, float]:
-    """Waits for a process; its exit status and CPU seconds."""
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, cpu_seconds(usage)
+def reap(collector: subprocess.Popen, shippers: list[subprocess.Popen]) -> list[tuple[int, float]]:
+    """Waits for all; exit status and CPU seconds of each. When a shipper fails, the collector need not wait for it."""
+    running = {process.pid: process for process in [collector, *shippers]}
+    ended = []
+    while running:
+        pid, status, usage = os.wait4(-1, 0)
+        if process := running.pop(pid, None):
+            process.returncode = os.waitstatus_to_exitcode(status)
+            ended.append((process.returncode, cpu_seconds(usage)))
+            if process.returncode != 0 and process is not collector and collector.pid in running:
+                collector.terminate()
+        elif collector.pid in running:  # The watchdog ended: this takes far too long.
+            collector.kill()
+    return ended
 
 
 def run_round(program: Path, tree: Tree, shares: list[Path], destination: Path, address: str, log: Path) -> dict:
@@ -92,16 +101,19 @@ def run_round(program: Path, tree: Tree, shares: list[Path], destination: Path, 
                 stdout=errors, stderr=errors, env=environment)
             for index, share in enumerate(shares)
         ]
-        watchdog = subprocess.Popen(["sh", "-c", f"sleep {PATIENCE}; kill -9 {collector.pid}"], start_new_session=True)
+        watchdog = subprocess.Popen(["sleep", str(PATIENCE)])
         try:
-            ended = [reap(process) for process in [collector, *shippers]]
+            ended = reap(collector, shippers)
             seconds = time.monotonic() - begin
         finally:
-            os.killpg(watchdog.pid, 9)
-            watchdog.wait()
+            for process in [watchdog, collector, *shippers]:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
     if any(status != 0 for status, _ in ended):
         sys.stderr.write(log.read_text(errors="replace")[-4000:])
-        sys.exit(f"demo: over {address} somebody failed: collector {ended[0][0]}, shippers {[s for s, _ in ended[1:]]}")
+        failed = sum(status != 0 for status, _ in ended)
+        sys.exit(f"demo: over {address} {failed} of {len(ended)} processes failed; their messages are above")
     return {"seconds": seconds, "GB/s": tree.bytes / seconds / 1e9, "cpu_s": sum(cpu for _, cpu in ended)}
 
 
