@@ -12,9 +12,9 @@ namespace wherry {
 /// the configured fabric (WHERRY_FABRIC, default shm) is not the one wanted. NODE and PORT may be `*` where a
 /// listener binds: `*` as node is this process's own node, `*` as port is a free port.
 struct Address {
-  std::string fabric;                  ///< empty: the configured fabric
-  std::optional<std::uint16_t> node;   ///< empty: `*`
-  std::optional<std::uint16_t> port;   ///< empty: `*`; never 0
+  std::string fabric;                 ///< empty: the configured fabric
+  std::optional<std::uint16_t> node;  ///< empty: `*`
+  std::optional<std::uint16_t> port;  ///< empty: `*`; never 0
 
   /// Throws Error(EINVAL) that says what is wrong with the text and what an address looks like.
   static Address parse(std::string_view text);
@@ -26,10 +26,10 @@ struct Address {
 
 /// Who is at the other end, as the operating system vouches for it (not as the peer says).
 struct Peer {
-  Address address;         ///< its node, and its port (0 shows as `*`: a connector that bound no port)
-  std::int64_t pid = 0;    ///< process id
-  std::uint32_t uid = 0;   ///< effective user id
-  std::uint32_t gid = 0;   ///< effective group id
+  Address address;        ///< its node, and its port (0 shows as `*`: a connector that bound no port)
+  std::int64_t pid = 0;   ///< process id
+  std::uint32_t uid = 0;  ///< effective user id
+  std::uint32_t gid = 0;  ///< effective group id
 };
 
 /// The node this process is: WHERRY_NODE, default 0, the host. Throws Error(EINVAL) if it is not a 16-bit number.

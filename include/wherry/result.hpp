@@ -17,9 +17,9 @@ enum class Status : std::uint8_t {
 
 /// Result of moving data. Never thrown, never allocated: safe on the fast path and in signal-driven code.
 struct [[nodiscard]] Result {
-  std::size_t bytes = 0;            ///< bytes moved by this call, also when the status is `failed`
-  Status status = Status::moved;    ///< see Status
-  int error = 0;                    ///< an errno value when the status is `failed`, otherwise 0
+  std::size_t bytes = 0;          ///< bytes moved by this call, also when the status is `failed`
+  Status status = Status::moved;  ///< see Status
+  int error = 0;                  ///< an errno value when the status is `failed`, otherwise 0
 
   [[nodiscard]] constexpr bool ok() const { return status == Status::moved; }
   [[nodiscard]] constexpr bool would_block() const { return status == Status::would_block; }

@@ -44,9 +44,9 @@ struct StreamOptions {
 /// Threads: one thread may send while another receives. Two threads must not send, or receive, at once. `cancel` may be
 /// called from any thread at any time while the stream exists. A stream may be moved to another thread between calls.
 ///
-/// Ownership: buffers passed in belong to the caller and may be reused when the call returns. Bytes that a send accepted
-/// are in the receiver's memory (or, on fabrics without shared memory, on their way there): they survive this side's death
-/// once they have arrived, and `close` waits until they have.
+/// Ownership: buffers passed in belong to the caller and may be reused when the call returns. Bytes that a send
+/// accepted are in the receiver's memory (or, on fabrics without shared memory, on their way there): they survive this
+/// side's death once they have arrived, and `close` waits until they have.
 ///
 /// Errors: moving data never throws and never allocates. Result::error is EPIPE when the peer will receive no more (it
 /// closed or died; sending), ECONNRESET when the peer died or closed before it finished sending (receiving, after
@@ -105,11 +105,11 @@ class Stream {
 
   /// Blocks until `peek` would show something (moved; Result::bytes is how much), the end, or a failure.
   Result wait_readable(Timeout timeout = {}) noexcept;
-  /// Blocks until `reserve` would give at least min(`bytes`, half of send_capacity()) (moved; Result::bytes is how much),
-  /// or a failure.
+  /// Blocks until `reserve` would give at least min(`bytes`, half of send_capacity()) (moved; Result::bytes is how
+  /// much), or a failure.
   Result wait_writable(std::size_t bytes = 1, Timeout timeout = {}) noexcept;
-  /// A descriptor for poll, select and epoll that stays readable while bytes, the end or a failure wait to be received; a
-  /// `try_receive` that would block silences it. It may be readable with nothing to receive, once. Belongs to the
+  /// A descriptor for poll, select and epoll that stays readable while bytes, the end or a failure wait to be received;
+  /// a `try_receive` that would block silences it. It may be readable with nothing to receive, once. Belongs to the
   /// stream. -1 on a closed stream. Throws Error if the process is out of descriptors.
   int receive_descriptor();
   /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
@@ -118,7 +118,8 @@ class Stream {
 
   // Ending ----------------------------------------------------------------------------------------------------------
 
-  /// Half-close: the peer receives everything sent so far, then the end. Receiving goes on. Sending now fails with EPIPE.
+  /// Half-close: the peer receives everything sent so far, then the end. Receiving goes on. Sending now fails with
+  /// EPIPE.
   Result finish_sending() noexcept;
   /// Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. Does not wait
   /// for the peer to read.
@@ -128,9 +129,9 @@ class Stream {
 
   // Who and what -----------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] const Address& local() const noexcept;   ///< this side
-  [[nodiscard]] const Peer& peer() const noexcept;       ///< the other side
-  [[nodiscard]] StreamCounters counters() const noexcept;  ///< this side's, from any thread
+  [[nodiscard]] const Address& local() const noexcept;          ///< this side
+  [[nodiscard]] const Peer& peer() const noexcept;              ///< the other side
+  [[nodiscard]] StreamCounters counters() const noexcept;       ///< this side's, from any thread
   [[nodiscard]] std::size_t receive_capacity() const noexcept;  ///< bytes of the ring this side receives into
   [[nodiscard]] std::size_t send_capacity() const noexcept;     ///< bytes of the ring the peer receives into
 
@@ -170,8 +171,8 @@ class Connecting {
   Connecting& operator=(Connecting&&) noexcept;
   ~Connecting();
 
-  /// Empty while the peer has not answered. Throws Error: ECONNREFUSED (nobody listens, or refused), ECONNRESET (the peer
-  /// died meanwhile), ETIMEDOUT.
+  /// Empty while the peer has not answered. Throws Error: ECONNREFUSED (nobody listens, or refused), ECONNRESET (the
+  /// peer died meanwhile), ETIMEDOUT.
   std::optional<Stream> try_finish();
   /// Becomes readable when try_finish has news.
   [[nodiscard]] int descriptor() const noexcept;

@@ -29,11 +29,11 @@ struct alignas(64) Sleeper {
 };
 
 struct BellPage {
-  std::uint32_t version;         // W: owner, once, before the peer maps it
+  std::uint32_t version;  // W: owner, once, before the peer maps it
   std::uint32_t reserved0;
-  std::uint64_t segment_bytes;   // W: owner, once; for tools only: peers are told in the handshake
+  std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake
   std::uint64_t reserved1[6];
-  Sleeper sleepers[2];           // W: peer; [0] its receiver waits for data, [1] its sender waits for space
+  Sleeper sleepers[2];  // W: peer; [0] its receiver waits for data, [1] its sender waits for space
 };
 static_assert(sizeof(Sleeper) == 64);
 static_assert(offsetof(BellPage, sleepers) == 64);

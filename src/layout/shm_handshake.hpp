@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two messages of the shm fabric's handshake: the connector's request and the listener's answer, each one packet on
-// the rendezvous socket, each with three descriptors: the memory (a sealed memfd), and the eventfds of its sender's data and space bells.
+// the rendezvous socket, each with three descriptors: the memory (a sealed memfd), and the eventfds of its sender's
+// data and space bells.
 //
 //   connector                                   listener
 //     | -- ShmHello + memfd, 2 eventfds  ------->  |   when it connects
@@ -19,13 +20,13 @@ inline constexpr std::uint32_t kShmVersion = 1;
 inline constexpr std::size_t kShmDescriptors = 3;
 
 struct ShmHello {
-  std::uint32_t magic;           // kShmMagic
-  std::uint32_t version;         // kShmVersion
-  std::uint16_t node;            // of the sender
-  std::uint16_t port;            // of the sender; 0: none bound
-  std::uint32_t reserved0;       // zero
-  std::uint64_t segment_bytes;   // the memfd is a bell page, then this many bytes
-  std::uint8_t greeting[64];     // for the layer above
+  std::uint32_t magic;          // kShmMagic
+  std::uint32_t version;        // kShmVersion
+  std::uint16_t node;           // of the sender
+  std::uint16_t port;           // of the sender; 0: none bound
+  std::uint32_t reserved0;      // zero
+  std::uint64_t segment_bytes;  // the memfd is a bell page, then this many bytes
+  std::uint8_t greeting[64];    // for the layer above
 };
 static_assert(std::is_trivially_copyable_v<ShmHello>);
 static_assert(sizeof(ShmHello) == 88);

@@ -15,8 +15,8 @@ std::size_t Producer::copy_in(std::span<const std::byte> bytes, std::size_t unco
   if (space <= uncommitted) return 0;
   const std::size_t count = space - uncommitted;
   const Regions place = view_.at(position_ + uncommitted, count);
-  // The consumer reads the bytes next, out of a cache that both share: always the cached kernel. Non-temporal stores lose up to
-  // 40 % here, because the consumer then fetches from memory what was just in the cache.
+  // The consumer reads the bytes next, out of a cache that both share: always the cached kernel. Non-temporal stores
+  // lose up to 40 % here, because the consumer then fetches from memory what was just in the cache.
   arch::copy_cached(place.first.data(), bytes.data(), place.first.size());
   if (!place.second.empty()) {
     arch::copy_cached(place.second.data(), bytes.data() + place.first.size(), place.second.size());

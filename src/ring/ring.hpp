@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A single-producer single-consumer queue of bytes: a view over memory it does not own. May include: base, arch, layout;
-// knows no fabric.
+// A single-producer single-consumer queue of bytes: a view over memory it does not own. May include: base, arch,
+// layout; knows no fabric.
 //
 // Two positions count the bytes ever written (tail) and ever read (head); a position's place in the ring is
 // position & (capacity - 1), so tail - head is the fill and full differs from empty without a spare byte.
@@ -12,10 +12,10 @@
 //   +-------------------+                       +----------------------+
 //
 // Each end reads the word its opposite writes *where it lies in its own memory* and keeps the last value it saw, so the
-// shared line is touched only when that value is used up. Where the opposite's memory is mapped, an end publishes its own word
-// by a release store; where it is not (put fabrics), the pointer is null and whoever owns the end carries the returned
-// value over. Words come from a process that is not trusted: each is copied once and checked, and a wrong one makes
-// the end `broken` for good.
+// shared line is touched only when that value is used up. Where the opposite's memory is mapped, an end publishes its
+// own word by a release store; where it is not (put fabrics), the pointer is null and whoever owns the end carries the
+// returned value over. Words come from a process that is not trusted: each is copied once and checked, and a wrong one
+// makes the end `broken` for good.
 #pragma once
 
 #include <algorithm>
@@ -91,7 +91,8 @@ class Producer {
     return std::min(want, known_space());
   }
   void refresh() {
-    // RING-HEAD acquire: pairs with the release in return_credit; the bytes before this position have been read and may be overwritten.
+    // RING-HEAD acquire: pairs with the release in return_credit; the bytes before this position have been read and may
+    // be overwritten.
     const std::uint64_t head = head_->load(std::memory_order_acquire);
     // It may only move forward, and never beyond what was written. Both at once: distance from the last one seen.
     if (head - known_head_ > position_ - known_head_) {
@@ -114,7 +115,8 @@ class Consumer {
  public:
   Consumer() = default;
   /// @param tail  the word the producer publishes its position in, in this side's memory
-  /// @param head  where to publish this end's position for the producer; null: the caller does it with return_credit's result
+  /// @param head  where to publish this end's position for the producer; null: the caller does it with return_credit's
+  /// result
   Consumer(View view, const layout::Word* tail, layout::Word* head) : view_(view), tail_(tail), head_(head) {}
 
   /// At most `want` bytes that have arrived; looks at the producer's word only when it knows of fewer than one byte.
@@ -131,9 +133,9 @@ class Consumer {
   /// Marks the first `count` bytes of the last peek as read. The producer learns it from return_credit.
   void consume(std::size_t count) { position_ += count; }
 
-  /// True when enough was read since the last credit that the producer should hear of it. A quarter of the ring: few shared
-  /// stores and fences per byte, and a producer that waits for at most half the ring cannot be forgotten, because what it
-  /// waits for is then more than a quarter. The consumer also returns what it owes before it sleeps.
+  /// True when enough was read since the last credit that the producer should hear of it. A quarter of the ring: few
+  /// shared stores and fences per byte, and a producer that waits for at most half the ring cannot be forgotten,
+  /// because what it waits for is then more than a quarter. The consumer also returns what it owes before it sleeps.
   [[nodiscard]] bool credit_due() const { return position_ - returned_ >= view_.capacity / 4; }
   [[nodiscard]] bool credit_owed() const { return position_ != returned_; }
   /// Publishes this end's position. Returns it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Stream holds: the connection, and one object for each direction, on cache lines of their own because two
-// threads may use them.
+// What a wherry::Stream holds: the connection, and one object for each direction, on cache lines of their own because
+// two threads may use them.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,8 @@ fabric::Offer offer_of(std::size_t capacity);
 std::size_t own_capacity(const StreamOptions& options);
 
 /// Makes the stream of an established connection. Throws Error(EPROTO) if the peer's greeting makes no sense.
-Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t own_capacity, std::string_view fabric);
+Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t own_capacity,
+                   std::string_view fabric);
 
 /// When a timeout that starts now ends.
 fabric::Deadline deadline_of(const Timeout& timeout);

@@ -57,7 +57,8 @@ fabric::Offer offer_of(std::size_t capacity) {
   return offer;
 }
 
-Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t capacity, std::string_view fabric) {
+Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t capacity,
+                   std::string_view fabric) {
   const std::size_t peers = capacity_in(connection->peer_greeting(), connection->remote_bytes());
   if (peers == 0) {
     throw Error(EPROTO, "open a stream with", connection->peer().address.to_string(),
@@ -95,7 +96,8 @@ class Listener::Impl {
         statistics::bump(counters_->receives);
         return stream;
       } catch (const Error& error) {
-        if (error.code().value() != EPROTO) throw;  // A connector that speaks something else is dropped; the next may be good.
+        if (error.code().value() != EPROTO)
+          throw;  // A connector that speaks something else is dropped; the next may be good.
       }
     }
     return std::nullopt;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that decides how to wait: look for a short while, then sleep on a bell. May include: base, arch, layout, fabric.
+// The one place that decides how to wait: look for a short while, then sleep on a bell. May include: base, arch,
+// layout, fabric.
 //
-// Looking pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up take
-// (20 to 30 us across cores of a virtual machine). A budget shorter than that is the worst of all: each side falls asleep
-// while the other is waking up, and both lock into sleeping. So a waiter looks for the whole budget or not at all: after a
-// look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty processes on two cores soon
-// sleep nearly always; a pair on two cores soon looks always, since one successful look makes it look again.
+// Looking pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up
+// take (20 to 30 us across cores of a virtual machine). A budget shorter than that is the worst of all: each side falls
+// asleep while the other is waking up, and both lock into sleeping. So a waiter looks for the whole budget or not at
+// all: after a look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty processes
+// on two cores soon sleep nearly always; a pair on two cores soon looks always, since one successful look makes it look
+// again.
 #pragma once
 
 #include <chrono>
@@ -57,8 +59,8 @@ class SpinBudget {
   std::uint32_t sleeps_to_go_ = 0;
 };
 
-/// Sleeps once on `bell` unless `ready()` after the announcement; `before_sleep()` runs right before the descriptor is waited on.
-/// The peer's half of the handshake is Connection::announce (or an arriving signal).
+/// Sleeps once on `bell` unless `ready()` after the announcement; `before_sleep()` runs right before the descriptor is
+/// waited on. The peer's half of the handshake is Connection::announce (or an arriving signal).
 template <class Ready, class BeforeSleep>
 fabric::Wake sleep_unless(fabric::Connection& connection, fabric::Bell bell, fabric::Deadline deadline, Ready&& ready,
                           BeforeSleep&& before_sleep) {

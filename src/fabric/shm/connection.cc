@@ -30,7 +30,8 @@ OwnSide::OwnSide(const Offer& offer, const std::string& operation, const std::st
     : memory(offer.segment_bytes, offer.memory), greeting(offer.greeting) {
   for (auto& bell : bells) {
     bell.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!bell.valid()) throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
+    if (!bell.valid())
+      throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
   }
 }
 
@@ -104,8 +105,8 @@ bool ShmConnection::silence(Bell which) {
 
 void ShmConnection::arm(Bell which) {
   OwnBell& bell = bells_[index(which)];
-  // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a polled
-  // descriptor readable for ever.
+  // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a
+  // polled descriptor readable for ever.
   if (bell.may_ring.load(std::memory_order_relaxed)) silence(which);
   bell.may_ring.store(true, std::memory_order_relaxed);
   bell.epoch = (bell.epoch + 1) | 1;
@@ -169,8 +170,8 @@ bool ShmConnection::peer_gone() {
   std::byte unexpected{};
   const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to. The kernel
-  // closed its socket after its last store, so what it had published is visible.
+  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to. The
+  // kernel closed its socket after its last store, so what it had published is visible.
   gone_.store(true, std::memory_order_release);
   return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries nothing
-// any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two.
+// One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries
+// nothing any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two.
 #pragma once
 
 #include <array>
@@ -60,8 +60,8 @@ class ShmConnection final : public Connection {
   /// What the thread that sleeps on a bell keeps.
   struct alignas(64) OwnBell {
     UniqueFd event;
-    UniqueFd poller;            ///< epoll of the event and the socket; made when a descriptor is asked for
-    std::uint64_t epoch = 0;    ///< as last written into the peer's page
+    UniqueFd poller;                    ///< epoll of the event and the socket; made when a descriptor is asked for
+    std::uint64_t epoch = 0;            ///< as last written into the peer's page
     std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
   };
 

@@ -84,7 +84,8 @@ void OwnMemory::share_callers_pages(std::byte* caller) {
   while (copied < segment_.size()) {
     const ssize_t n = ::pwrite(memfd_.get(), caller + copied, segment_.size() - copied,
                                static_cast<off_t>(layout::kBellPageBytes + copied));
-    if (n <= 0) fail("share the caller's memory", "it must be readable, and the machine must have that much memory free");
+    if (n <= 0)
+      fail("share the caller's memory", "it must be readable, and the machine must have that much memory free");
     copied += static_cast<std::size_t>(n);
   }
   if (map_shared(caller, segment_.size(), memfd_.get(), layout::kBellPageBytes, MAP_FIXED) == nullptr) {
@@ -102,7 +103,7 @@ void OwnMemory::give_back_callers_pages() {
 
 Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
   const std::size_t bytes = layout::kBellPageBytes + segment_bytes;
-  struct stat status {};
+  struct stat status{};
   const int seals = ::fcntl(memfd, F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
   if (!sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {

@@ -55,8 +55,8 @@ class OwnMemory {
   bool callers_ = false;
 };
 
-/// Maps the memory a peer sent: bell page, then `segment_bytes`. Refuses (errno, empty mapping) what could be pulled from under us: anything
-/// but a memfd of exactly that size, sealed against shrinking and growing.
+/// Maps the memory a peer sent: bell page, then `segment_bytes`. Refuses (errno, empty mapping) what could be pulled
+/// from under us: anything but a memfd of exactly that size, sealed against shrinking and growing.
 Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error);
 
 }  // namespace wherry::fabric::shm

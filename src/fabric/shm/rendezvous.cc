@@ -17,7 +17,8 @@ namespace {
 
 std::string job_name() {
   std::string job = config::text(config::Key::job);
-  if (!is_job_name(job)) throw Error(EINVAL, "use job name", job, "WHERRY_JOB takes 1 to 64 letters, digits, '.', '_' and '-'");
+  if (!is_job_name(job))
+    throw Error(EINVAL, "use job name", job, "WHERRY_JOB takes 1 to 64 letters, digits, '.', '_' and '-'");
   return job;
 }
 
@@ -59,8 +60,8 @@ std::size_t collect_descriptors(msghdr& message, Packet& packet) {
 }  // namespace
 
 SocketName socket_name(std::uint16_t node, std::uint16_t port) {
-  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + job_name() + "/" + std::to_string(node) + ":" +
-                           std::to_string(port);
+  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + job_name() + "/" + std::to_string(node) +
+                           ":" + std::to_string(port);
   SocketName name;
   name.address.sun_family = AF_UNIX;
   // sun_path[0] stays 0: the abstract namespace.
@@ -72,7 +73,8 @@ SocketName socket_name(std::uint16_t node, std::uint16_t port) {
 
 UniqueFd make_socket(const std::string& operation, const std::string& address) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
+  if (!fd.valid())
+    throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
   return fd;
 }
 
@@ -87,7 +89,8 @@ Peer credentials(int socket) {
 
 bool same_user(const Peer& peer) { return peer.uid == ::geteuid(); }
 
-int send_packet(int socket, const layout::ShmHello& hello, const std::array<int, layout::kShmDescriptors>& descriptors) {
+int send_packet(int socket, const layout::ShmHello& hello,
+                const std::array<int, layout::kShmDescriptors>& descriptors) {
   iovec payload{const_cast<layout::ShmHello*>(&hello), sizeof hello};
   Control control{};
   msghdr message{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where processes meet: Unix sockets in the abstract namespace, one name per (user, job, node, port). The kernel frees a name when
-// its last holder dies, however it dies, so nothing is ever left behind; a file in a directory would be. What file
-// permissions would have guarded, the kernel's credentials of the other end do.
+// Where processes meet: Unix sockets in the abstract namespace, one name per (user, job, node, port). The kernel frees
+// a name when its last holder dies, however it dies, so nothing is ever left behind; a file in a directory would be.
+// What file permissions would have guarded, the kernel's credentials of the other end do.
 #pragma once
 
 #include <sys/socket.h>
@@ -44,8 +44,8 @@ struct Packet {
 /// Sends one packet. Returns 0 or an errno value.
 int send_packet(int socket, const layout::ShmHello& hello, const std::array<int, layout::kShmDescriptors>& descriptors);
 
-/// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this process has
-/// no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.
+/// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this
+/// process has no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.
 int receive_packet(int socket, Packet& packet);
 
 }  // namespace wherry::fabric::shm

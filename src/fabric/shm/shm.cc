@@ -61,7 +61,8 @@ ShmListener::ShmListener(const Address& wanted) : local_(resolved(node_to_bind(w
   if (!wanted.port) {
     bind_any_port();
   } else if (!bind_port(*wanted.port)) {
-    throw Error(errno, "listen", text, "another process listens there (`wherry top` shows it); use another port, or * for a free one");
+    throw Error(errno, "listen", text,
+                "another process listens there (`wherry top` shows it); use another port, or * for a free one");
   }
   if (::listen(socket_.get(), SOMAXCONN) != 0) throw Error(errno, "listen", text, "");
   poller_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -95,7 +96,8 @@ void ShmListener::take_connectors() {
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || !pending_.empty()) return;
-      throw Error(errno, "accept on", local_.to_string(), "raise the limit of open files (ulimit -n), or close streams");
+      throw Error(errno, "accept on", local_.to_string(),
+                  "raise the limit of open files (ulimit -n), or close streams");
     }
     Peer peer = credentials(socket.get());
     if (!same_user(peer)) continue;
@@ -113,7 +115,8 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
     const int error = receive_packet(it->socket.get(), packet);
     if (error == EMFILE) {
       pending_.erase(it);  // Its descriptors are lost; the connector sees a refusal and may come again.
-      throw Error(EMFILE, "accept on", local_.to_string(), "raise the limit of open files (ulimit -n), or close streams");
+      throw Error(EMFILE, "accept on", local_.to_string(),
+                  "raise the limit of open files (ulimit -n), or close streams");
     }
     if (error == EAGAIN && Clock::now() < it->give_up) {
       ++it;
@@ -136,10 +139,12 @@ std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, 
   const int socket = pending.socket.get();
   std::unique_ptr<ShmConnection> connection;
   try {
-    // The peer's half is checked before it hears anything, and the answer sent while the own descriptors are still open.
+    // The peer's half is checked before it hears anything, and the answer sent while the own descriptors are still
+    // open.
     const UniqueFd memory(::dup(descriptors[0]));
     const std::array<int, 3> sent{memory.get(), descriptors[1], descriptors[2]};
-    connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet), std::move(pending.peer));
+    connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet),
+                                                 std::move(pending.peer));
     if (send_packet(socket, hello, sent) != 0) return nullptr;
   } catch (const Error& error) {
     if (error.code().value() != EPROTO) throw;
@@ -179,7 +184,8 @@ ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
   }
   peer_ = credentials(socket_.get());
   peer_.address = resolved(node, *address.port);
-  if (!same_user(peer_)) fail(EACCES, "user " + std::to_string(peer_.uid) + " holds this name; choose another WHERRY_JOB");
+  if (!same_user(peer_))
+    fail(EACCES, "user " + std::to_string(peer_.uid) + " holds this name; choose another WHERRY_JOB");
   const int error = send_packet(socket_.get(), own_.hello(own_node(), 0), own_.descriptors());
   if (error != 0) fail(error == EPIPE ? ECONNREFUSED : error, "the listener went away");
 }
