@@ -30,9 +30,10 @@ struct PipeOptions {
 std::unique_ptr<Channel> open_channel(const PipeOptions& options) {
   if (!options.listen) return connect_channel(options.address, std::chrono::duration<double>(options.wait));
   const std::unique_ptr<ChannelListener> listener = listen_channel(options.address);
-  // With a free port (*) the other side has to be told.
-  if (listener->address() != options.address)
+  // Where it really listens, the other side has to be told.
+  if (options.address.ends_with(":*") || options.address.ends_with(":0")) {
     std::fprintf(stderr, "wherry pipe: listening on %s\n", listener->address().c_str());
+  }
   for (;;) {
     pollfd wanted{listener->descriptor(), POLLIN, 0};
     if (::poll(&wanted, 1, -1) < 0 && errno != EINTR) throw Error(errno, "wait", options.address, "");

@@ -6,10 +6,11 @@
 #include <cerrno>
 #include <system_error>
 
+#include "collect/permissions.hpp"
+
 namespace wherry::tools {
 namespace {
 
-constexpr mode_t kPermissions = 01777;  // setuid and setgid are not taken over: the owner is somebody else here
 constexpr mode_t kOwnerMayStore = S_IWUSR | S_IXUSR;
 
 bool apply(int descriptor, mode_t mode, timespec mtime) {

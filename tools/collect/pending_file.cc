@@ -9,18 +9,17 @@
 #include <cerrno>
 #include <utility>
 
+#include "collect/permissions.hpp"
+
 namespace wherry::tools {
 namespace {
-
-constexpr mode_t kPermissions = 01777;  // setuid and setgid are not taken over: the owner is somebody else here
 
 // What the kernel answers where a filesystem has no unnamed files.
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == EISDIR || error == EINVAL; }
 
 }  // namespace
 
-PendingFile::PendingFile(Destination& destination, Walker::Place place)
-    : destination_(destination), place_(std::move(place)) {
+PendingFile::PendingFile(Destination& destination, Place place) : destination_(destination), place_(std::move(place)) {
   if (destination_.unnamed_files()) open_unnamed();
   if (!file_.valid()) open_staged();
 }
@@ -30,7 +29,7 @@ PendingFile::~PendingFile() {
 }
 
 void PendingFile::open_unnamed() {
-  file_.reset(::openat(place_.directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  file_.reset(::openat(place_.directory->get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (file_.valid()) return;
   if (!means_unsupported(errno)) throw Refusal(errno);
   destination_.no_unnamed_files();
@@ -66,7 +65,7 @@ void PendingFile::complete(std::uint64_t length, std::uint32_t mode, timespec mt
 void PendingFile::give_name() {
   if (!staged_.empty()) return rename_staged();
   const std::string self = fmt::format("/proc/self/fd/{}", file_.get());
-  if (::linkat(AT_FDCWD, self.c_str(), place_.directory, place_.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  if (::linkat(AT_FDCWD, self.c_str(), place_.directory->get(), place_.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
   if (errno != EEXIST) throw Refusal(errno);
   // The name is taken. Only a rename replaces it without a moment in which neither file has it, and only a file with a
   // name can be renamed.
@@ -79,7 +78,7 @@ void PendingFile::give_name() {
 }
 
 void PendingFile::rename_staged() {
-  if (::renameat(destination_.staging(), staged_.c_str(), place_.directory, place_.name.c_str()) != 0) {
+  if (::renameat(destination_.staging(), staged_.c_str(), place_.directory->get(), place_.name.c_str()) != 0) {
     if (errno == EISDIR || errno == ENOTEMPTY) throw Refusal(EISDIR, "a directory has this name in the destination");
     if (errno == EXDEV) throw Refusal(EXDEV, "another filesystem is mounted there; collect into it directly");
     throw Refusal(errno);

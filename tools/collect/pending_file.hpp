@@ -17,7 +17,7 @@ namespace wherry::tools {
 class PendingFile {
  public:
   /// Throws Refusal.
-  PendingFile(Destination& destination, Walker::Place place);
+  PendingFile(Destination& destination, Place place);
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
   ~PendingFile();
@@ -36,7 +36,7 @@ class PendingFile {
   void rename_staged();
 
   Destination& destination_;
-  Walker::Place place_;
+  Place place_;
   UniqueFd file_;
   std::string staged_;  // name in the staging directory; empty: none
   std::uint64_t end_ = 0;

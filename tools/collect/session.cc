@@ -39,19 +39,14 @@ timespec mtime_of(const ShipRecord& record) {
 
 Session::Session(Channel& channel, Destination& destination, LiveTotals& totals,
                  std::function<void(const std::string&)> warn)
-    : channel_(channel),
-      destination_(destination),
-      totals_(totals),
-      warn_(std::move(warn)),
-      walker_(destination),
-      answers_(channel) {
+    : channel_(channel), destination_(destination), totals_(totals), warn_(std::move(warn)), answers_(channel) {
   report_.address = channel.peer().address;
   report_.pid = channel.peer().pid;
   report_.node = channel.peer().node;
 }
 
 ShipperReport Session::run() noexcept {
-  destination_.directories().enter();
+  destination_.shipper_came();
   try {
     greet();
     serve();
@@ -124,9 +119,7 @@ void Session::take_directory(const ShipRecord& record) {
   const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
   const timespec mtime = mtime_of(record);
   try {
-    check_path(path);
-    walker_.enter(path);
-    destination_.directories().announce(path, record.mode, mtime);
+    destination_.make_directory(path, record.mode, mtime);
     ++report_.stored.directories;
     answers_.stored(id);
   } catch (const Refusal& refusal) {
@@ -140,7 +133,7 @@ void Session::take_symlink(const ShipRecord& record) {
   const std::string target = read_text(record.target_bytes, layout::kShipMaxPath, "symlink target");
   const timespec mtime = mtime_of(record);
   try {
-    store_symlink(destination_, walker_.parent_of(path), target, mtime);
+    store_symlink(destination_, destination_.place(path), target, mtime);
     ++report_.stored.symlinks;
     answers_.stored(id);
   } catch (const Refusal& refusal) {
@@ -155,7 +148,7 @@ void Session::begin_file(const ShipRecord& record) {
   file_.emplace(Incoming{id, path, record.mode, mtime_of(record), record.length, 0, 0, nullptr});
   hash_.restart();
   try {
-    file_->content = std::make_unique<PendingFile>(destination_, walker_.parent_of(path));
+    file_->content = std::make_unique<PendingFile>(destination_, destination_.place(path));
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
@@ -264,8 +257,7 @@ void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& r
 // The directories are settled before the shipper hears that all is well.
 void Session::leave() noexcept {
   try {
-    const auto open = [this](std::string_view path) { return destination_.open_existing(path); };
-    for (const Failure& failure : destination_.directories().leave(open)) {
+    for (const Failure& failure : destination_.shipper_left()) {
       refuse(last_id_, failure.path, Refusal(EIO, failure.error));
       if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
     }

@@ -63,7 +63,6 @@ class Session {
   Destination& destination_;
   LiveTotals& totals_;
   std::function<void(const std::string&)> warn_;
-  Walker walker_;
   Answers answers_;
   ContentHash hash_;
   ShipperReport report_;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/open_directories.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "layout/ship_wire.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Takes the first component off `path`.
+std::string next_component(std::string_view& path) {
+  const std::size_t slash = path.find('/');
+  std::string first(path.substr(0, slash));
+  path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  return first;
+}
+
+// The kernel says "not a directory" for a symbolic link as well; who reads the refusal wants to know which.
+[[noreturn]] void refuse_component(int parent, const std::string& name, int error) {
+  struct stat found{};
+  if (::fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISLNK(found.st_mode)) {
+      throw Refusal(ELOOP,
+                    fmt::format("leads through the symbolic link '{}' in the destination; remove it there", name));
+    }
+    if (!S_ISDIR(found.st_mode)) {
+      throw Refusal(ENOTDIR, fmt::format("'{}' exists in the destination and is no directory; remove it there", name));
+    }
+  }
+  throw Refusal(error, fmt::format("directory '{}': {}", name, std::system_category().message(error)));
+}
+
+}  // namespace
+
+void check_path(std::string_view path) {
+  if (path.empty()) throw Refusal(EINVAL, "the path is empty");
+  if (path.size() > layout::kShipMaxPath) throw Refusal(ENAMETOOLONG);
+  if (path.find('\0') != std::string_view::npos) throw Refusal(EINVAL, "the path has a zero byte in it");
+  if (path.front() == '/') throw Refusal(EINVAL, "an absolute path would leave the destination; ship it with -C /");
+  if (path.back() == '/') throw Refusal(EINVAL, "the path ends in a slash");
+  if (path.substr(0, path.find('/')) == kStagingName) throw Refusal(EINVAL, "this name is the collector's own");
+  while (!path.empty()) {
+    const std::string component = next_component(path);
+    if (component == "..") {
+      throw Refusal(EINVAL, "a path with '..' would leave the destination; ship it from its parent");
+    }
+    if (component.empty() || component == ".") throw Refusal(EINVAL, "the path has an empty or '.' component");
+  }
+}
+
+OpenDirectories::OpenDirectories(UniqueFd root, std::size_t capacity)
+    : root_(std::make_shared<const UniqueFd>(std::move(root))), capacity_(capacity) {}
+
+UniqueFd OpenDirectories::open_existing(std::string_view path) const {
+  UniqueFd directory;
+  int parent = root_->get();
+  while (!path.empty()) {
+    directory = UniqueFd(::openat(parent, next_component(path).c_str(), kOpenDirectory));
+    if (!directory.valid()) break;
+    parent = directory.get();
+  }
+  return directory;
+}
+
+void OpenDirectories::forget() {
+  const std::lock_guard lock(mutex_);
+  index_.clear();
+  latest_.clear();
+}
+
+OpenDirectories::Directory OpenDirectories::find(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = index_.find(path);
+  if (found == index_.end()) return nullptr;
+  latest_.splice(latest_.begin(), latest_, found->second);
+  return found->second->directory;
+}
+
+void OpenDirectories::keep(std::string_view path, const Directory& directory) {
+  const std::lock_guard lock(mutex_);
+  if (index_.contains(path)) return;  // another shipper's thread was faster
+  latest_.push_front({std::string(path), directory});
+  index_.emplace(latest_.front().path, latest_.begin());
+  if (latest_.size() <= capacity_) return;
+  index_.erase(latest_.back().path);
+  latest_.pop_back();
+}
+
+OpenDirectories::Directory OpenDirectories::open(int parent, const std::string& name) {
+  UniqueFd directory(::openat(parent, name.c_str(), kOpenDirectory));
+  if (!directory.valid() && errno == ENOENT) {
+    if (::mkdirat(parent, name.c_str(), 0777) != 0 && errno != EEXIST) refuse_component(parent, name, errno);
+    directory.reset(::openat(parent, name.c_str(), kOpenDirectory));
+  }
+  if (!directory.valid()) refuse_component(parent, name, errno);
+  return std::make_shared<const UniqueFd>(std::move(directory));
+}
+
+}  // namespace wherry::tools
