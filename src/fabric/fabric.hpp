@@ -48,7 +48,7 @@ using Greeting = std::array<std::byte, 64>;
 
 /// What a side brings into a connection.
 struct Offer {
-  std::size_t segment_bytes = 0;  ///< size of the segment; a multiple of the page size, at most kMaxSegmentBytes
+  std::size_t segment_bytes = 0;  ///< size of the segment: a multiple of the page size, from one page to kMaxSegmentBytes
   /// Null: the fabric allocates the segment, zeroed, and frees it with the connection. Otherwise memory of the caller's, page-aligned,
   /// private and writable: the peer reaches it from now on, its content is kept, and it stays the caller's: it must
   /// outlive the connection and is usable memory after it.
@@ -85,12 +85,14 @@ class Connection {
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than asked for when its queue
   /// is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged until the peer is known to have seen
   /// them (a later word of the peer's says so) or `flush` returned. Range outside the segment: nothing is taken.
+  /// A load/store fabric may learn of a death only by `wait` or `peer_gone`; until then it takes what nobody will read.
   /// May block for the fabric's own queue, never for the peer's program.
   virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
-  /// signals of this connection made by the same thread; then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
+  /// signals of this connection, made by the same thread or by one that handed the connection over (what happened before, as C++
+  /// has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
   virtual bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) = 0;
   /// Blocks until every earlier put, get and signal is complete. Waits for the fabric, never for the peer's program.
   /// False: the connection died before.
@@ -113,7 +115,7 @@ class Connection {
   virtual void arm(Bell bell) = 0;
   /// Says that this side is awake. The bell may still be rung once by a peer that had not seen it.
   virtual void disarm(Bell bell) = 0;
-  /// Makes the bell silent. True if it was ringing: the sleep announced by the last arm will not be rung again.
+  /// Makes the bell silent. True if it was ringing: the ring of the last arm may be used up, arm again before sleeping.
   virtual bool silence(Bell bell) = 0;
   /// Sleeps until `bell` is rung, the peer is gone, or the deadline passed. Only on an armed bell.
   virtual Wake wait(Bell bell, Deadline deadline) = 0;
@@ -132,6 +134,10 @@ class Connection {
  protected:
   /// Rings a bell of the peer's. Never blocks.
   virtual void ring(Bell bell) = 0;
+
+  /// For a decorator: the peer's sleeper word as the connection it wraps looks at it, and a ring through that connection.
+  static const layout::Word* sleeper_of(const Connection& wrapped, Bell bell) { return wrapped.doors_[index(bell)].sleeper; }
+  static void ring_through(Connection& wrapped, Bell bell) { wrapped.ring(bell); }
 
   /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page).
   struct alignas(64) Door {

@@ -122,15 +122,15 @@ TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
 
 TEST_P(FabricBell, NoWakeUpIsLost) {
   const Ends ends = connect_pair();
-  std::thread other([&] { PingPong::answer(*ends.acceptor, 20'000, PingPong::By::wait); });
-  PingPong::serve(*ends.connector, 20'000, PingPong::By::wait);
+  std::thread other([&] { PingPong::answer(*ends.acceptor, GetParam().rounds, PingPong::By::wait); });
+  PingPong::serve(*ends.connector, GetParam().rounds, PingPong::By::wait);
   other.join();
 }
 
 TEST_P(FabricBell, NoWakeUpIsLostByAnEventLoop) {
   const Ends ends = connect_pair();
-  std::thread other([&] { PingPong::answer(*ends.acceptor, 10'000, PingPong::By::descriptor); });
-  PingPong::serve(*ends.connector, 10'000, PingPong::By::descriptor);
+  std::thread other([&] { PingPong::answer(*ends.acceptor, GetParam().rounds / 2, PingPong::By::descriptor); });
+  PingPong::serve(*ends.connector, GetParam().rounds / 2, PingPong::By::descriptor);
   other.join();
 }
 

@@ -116,8 +116,7 @@ TEST_P(FabricConnect, WhoGaveUpIsDroppedOrSeenToBeGone) {
   const auto listener = listen();
   tested().connect(listener->local(), {.segment_bytes = kPage}).reset();
   if (const auto accepted = listener->try_accept({.segment_bytes = kPage})) {
-    accepted->arm(Bell::data);
-    EXPECT_EQ(accepted->wait(Bell::data, in(kPatience)), Wake::gone);
+    EXPECT_EQ(wait_for_end(*accepted), Wake::gone);
   }
 }
 
@@ -126,8 +125,7 @@ TEST_P(FabricConnect, AnAcceptedConnectionGivenUpUnfinishedIsGone) {
   auto connecting = tested().connect(listener->local(), {.segment_bytes = kPage});
   const auto accepted = accept(*listener, {.segment_bytes = kPage});
   connecting.reset();
-  accepted->arm(Bell::data);
-  EXPECT_EQ(accepted->wait(Bell::data, in(kPatience)), Wake::gone);
+  EXPECT_EQ(wait_for_end(*accepted), Wake::gone);
 }
 
 TEST_P(FabricConnect, ConnectorsAreAcceptedInTheirOrder) {

@@ -14,14 +14,7 @@ class FabricDeath : public FabricTest {};
 TEST_P(FabricDeath, ASleeperHearsOfItOnBothBells) {
   for (const Bell bell : fabric::kBells) {
     Ends ends = connect_pair();
-    std::thread sleeper([&] {
-      Wake wake = Wake::rung;
-      while (wake == Wake::rung) {  // a fabric may wake spuriously
-        ends.acceptor->arm(bell);
-        wake = ends.acceptor->wait(bell, in(kPatience));
-      }
-      EXPECT_EQ(wake, Wake::gone);
-    });
+    std::thread sleeper([&] { EXPECT_EQ(wait_for_end(*ends.acceptor, bell), Wake::gone); });
     std::this_thread::sleep_for(2ms);
     ends.connector.reset();
     sleeper.join();
@@ -37,7 +30,7 @@ TEST_P(FabricDeath, TheNewsStays) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(readable(data));
     EXPECT_TRUE(readable(ends.acceptor->descriptor(Bell::space)));
-    EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::gone);
+    EXPECT_EQ(wait_for_end(*ends.acceptor), Wake::gone);
     EXPECT_TRUE(ends.acceptor->peer_gone());
     ends.acceptor->silence(Bell::data);
     ends.acceptor->silence(Bell::space);
@@ -58,8 +51,7 @@ TEST_P(FabricDeath, WhatWasPublishedBeforeIsVisible) {
       ends.connector.reset();
     });
     if (round % 2 == 0) {
-      ends.acceptor->arm(Bell::data);
-      while (ends.acceptor->wait(Bell::data, in(kPatience)) == Wake::rung) ends.acceptor->arm(Bell::data);
+      EXPECT_EQ(wait_for_end(*ends.acceptor), Wake::gone);
     }
     while (!ends.acceptor->peer_gone()) std::this_thread::yield();
     EXPECT_EQ(word(*ends.acceptor, 0).load(std::memory_order_acquire), round);
@@ -71,8 +63,7 @@ TEST_P(FabricDeath, WhatWasPublishedBeforeIsVisible) {
 TEST_P(FabricDeath, NothingMovesAfterwards) {
   Ends ends = connect_pair();
   ends.connector.reset();
-  ends.acceptor->arm(Bell::data);
-  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::gone);
+  EXPECT_EQ(wait_for_end(*ends.acceptor), Wake::gone);
   std::vector<std::byte> bytes(100);
   EXPECT_EQ(ends.acceptor->put(0, bytes), 0U);
   EXPECT_FALSE(ends.acceptor->get(bytes, 0));

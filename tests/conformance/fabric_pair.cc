@@ -77,6 +77,16 @@ Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Be
   return Wake::rung;
 }
 
+Wake wait_for_end(Connection& connection, Bell bell) {
+  const Deadline deadline = in(kPatience);
+  Wake wake = Wake::rung;
+  while (wake == Wake::rung) {
+    connection.arm(bell);
+    wake = connection.wait(bell, deadline);
+  }
+  return wake;
+}
+
 bool put_all(Connection& connection, std::uint64_t offset, std::span<const std::byte> source) {
   while (!source.empty()) {
     const std::size_t taken = connection.put(offset, source);

@@ -78,6 +78,9 @@ std::atomic<std::uint64_t>& word(const Connection& connection, std::uint64_t off
 /// Sleeps, as the contract says, until the own word at `offset` is at least `value`. Anything but `rung` is a failure.
 Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Bell bell);
 
+/// Sleeps until the peer is gone, through any wake-ups. Anything but `gone` is a failure.
+Wake wait_for_end(Connection& connection, Bell bell = Bell::data);
+
 /// Puts all of `source`, in as many puts as it takes. False: the connection is dead.
 bool put_all(Connection& connection, std::uint64_t offset, std::span<const std::byte> source);
 

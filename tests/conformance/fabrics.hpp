@@ -2,6 +2,7 @@
 // The list of fabrics that the conformance suites run on. A new fabric is one line in fabrics.cc.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -14,8 +15,9 @@ struct FabricUnderTest {
   std::string_view fabric;  ///< as fabric::find takes it
   bool maps = true;         ///< map() is declared to be non-null
   bool between_processes = false;
-  std::string_view faults = "";  ///< WHERRY_FAULTS while the test runs
-  bool rings_exactly = true;     ///< no spurious or delayed wake-ups
+  std::string_view faults = "";   ///< WHERRY_FAULTS while the test runs
+  std::uint64_t rounds = 20'000;  ///< of games; fewer where faults take their time
+  bool rings_exactly = true;      ///< no spurious or delayed wake-ups
 };
 
 std::vector<FabricUnderTest> fabrics_under_test();

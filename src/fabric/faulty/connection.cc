@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/faulty/connection.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "fabric/check.hpp"
+
+namespace wherry::fabric::faulty {
+
+namespace {
+
+constexpr std::size_t kMostHeld = 16;
+
+}  // namespace
+
+FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
+    : inner_(std::move(inner)),
+      plan_(plan),
+      puts_(plan.seed),
+      wakes_{Dice(plan.seed + 1), Dice(plan.seed + 2)},
+      arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)} {
+  for (const Bell bell : kBells) doors_[index(bell)].sleeper = sleeper_of(*inner_, bell);
+}
+
+bool FaultyConnection::lives() {
+  if (plan_.die != 0 && calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= plan_.die && !dead_.exchange(true)) {
+    for (const Bell bell : kBells) inner_->ring_own(bell);
+  }
+  return !dead_;
+}
+
+void FaultyConnection::delay(Dice& dice) const {
+  if (plan_.delay != 0) std::this_thread::sleep_for(std::chrono::microseconds(dice.below(plan_.delay + 1)));
+}
+
+std::size_t FaultyConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
+  const std::lock_guard lock(mutex_);
+  if (!lives() || source.empty() || !in_range(offset, source.size(), remote_bytes()) || inner_->peer_gone()) return 0;
+  if (puts_.percent(plan_.shorten)) source = source.first(1 + puts_.below(source.size()));
+  if (!puts_.percent(plan_.reorder)) return inner_->put(offset, source);
+  hold(offset, source);
+  while (held_.size() > kMostHeld) {
+    if (!release(puts_.below(held_.size()))) return 0;
+  }
+  return source.size();
+}
+
+void FaultyConnection::hold(std::uint64_t offset, std::span<const std::byte> source) {
+  const std::size_t cut = puts_.below(source.size());
+  if (cut != 0) held_.push_back({offset, source.first(cut)});
+  held_.push_back({offset + cut, source.subspan(cut)});
+}
+
+bool FaultyConnection::release(std::size_t which) {
+  std::swap(held_[which], held_.back());
+  auto [offset, source] = held_.back();
+  held_.pop_back();
+  while (!source.empty()) {
+    const std::size_t taken = inner_->put(offset, source);
+    if (taken == 0) return false;
+    offset += taken;
+    source = source.subspan(taken);
+  }
+  return true;
+}
+
+bool FaultyConnection::release_all() {
+  bool done = true;
+  while (done && !held_.empty()) done = release(puts_.below(held_.size()));
+  return done;
+}
+
+bool FaultyConnection::get(std::span<std::byte> destination, std::uint64_t offset) {
+  return lives() && inner_->get(destination, offset);
+}
+
+bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
+  if (!lives() || !is_word(offset, remote_bytes())) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!release_all()) return false;
+  }
+  if (inner_->map() != nullptr) return store_and_announce(offset, value, bell);
+  delay(wakes_[index(bell)]);
+  return inner_->signal(offset, value, bell);
+}
+
+// The wrapped connection has doors of its own: were signals to go through those and announcements through these, one
+// sleep would be rung twice.
+bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell) {
+  if (inner_->peer_gone()) return false;
+  reinterpret_cast<layout::Word*>(inner_->map() + offset)->store(value, std::memory_order_release);  // SYNC: signal
+  announce(bell);
+  return true;
+}
+
+bool FaultyConnection::flush() {
+  const std::lock_guard lock(mutex_);
+  return lives() && release_all() && inner_->flush();
+}
+
+void FaultyConnection::ring(Bell bell) {
+  if (!lives()) return;
+  delay(wakes_[index(bell)]);
+  ring_through(*inner_, bell);
+}
+
+void FaultyConnection::arm(Bell bell) {
+  inner_->arm(bell);
+  if (!lives() || arms_[index(bell)].percent(plan_.spurious)) inner_->ring_own(bell);
+}
+
+bool FaultyConnection::silence(Bell bell) {
+  const bool rung = inner_->silence(bell);
+  if (dead_) inner_->ring_own(bell);  // the descriptor of a dead connection stays readable
+  return rung;
+}
+
+Wake FaultyConnection::wait(Bell bell, Deadline deadline) {
+  if (!lives()) return Wake::gone;
+  const Wake wake = inner_->wait(bell, deadline);
+  if (!dead_) return wake;
+  inner_->ring_own(bell);
+  return Wake::gone;
+}
+
+bool FaultyConnection::peer_gone() { return !lives() || inner_->peer_gone(); }
+
+}  // namespace wherry::fabric::faulty

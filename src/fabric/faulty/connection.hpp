@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection on which things go wrong, as far as the contract lets them. May include: base, arch, layout.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/faulty/plan.hpp"
+
+namespace wherry::fabric::faulty {
+
+/// Death is played to this side only: it sees its peer gone, and the peer learns of it when this connection is
+/// destroyed, as it should then be. Own segment and map stay until that.
+class FaultyConnection final : public Connection {
+ public:
+  FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan);
+
+  [[nodiscard]] std::span<std::byte> segment() const override { return inner_->segment(); }
+  [[nodiscard]] std::byte* map() const override { return plan_.hide_map != 0 ? nullptr : inner_->map(); }
+  [[nodiscard]] std::size_t remote_bytes() const override { return inner_->remote_bytes(); }
+
+  std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
+  bool flush() override;
+
+  void arm(Bell bell) override;
+  void disarm(Bell bell) override { inner_->disarm(bell); }
+  bool silence(Bell bell) override;
+  Wake wait(Bell bell, Deadline deadline) override;
+  int descriptor(Bell bell) override { return inner_->descriptor(bell); }
+  void ring_own(Bell bell) override { inner_->ring_own(bell); }
+  bool peer_gone() override;
+
+  [[nodiscard]] const Peer& peer() const override { return inner_->peer(); }
+  [[nodiscard]] const Greeting& peer_greeting() const override { return inner_->peer_greeting(); }
+
+ protected:
+  void ring(Bell bell) override;
+
+ private:
+  struct Held {
+    std::uint64_t offset;
+    std::span<const std::byte> source;
+  };
+
+  /// Counts a call. False: the connection is, or has just become, dead.
+  bool lives();
+  void delay(Dice& dice) const;
+  void hold(std::uint64_t offset, std::span<const std::byte> source);
+  bool release(std::size_t which);
+  bool release_all();
+  bool store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell);
+
+  std::unique_ptr<Connection> inner_;
+  const FaultPlan plan_;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<bool> dead_{false};
+  std::mutex mutex_;  // guards what follows
+  Dice puts_;
+  std::vector<Held> held_;
+  std::array<Dice, 2> wakes_;  // [bell that is rung]: its announcing thread's
+  std::array<Dice, 2> arms_;   // [bell that is armed]: its waiting thread's
+};
+
+}  // namespace wherry::fabric::faulty

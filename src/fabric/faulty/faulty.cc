@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/faulty/faulty.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include "base/config.hpp"
+#include "fabric/faulty/connection.hpp"
+#include "fabric/registry.hpp"
+
+namespace wherry::fabric::faulty {
+namespace {
+
+constexpr std::uint64_t kSeedsApart = 1'000'003;  // a connection uses a few seeds that follow its own
+
+class FaultyListener final : public Listener {
+ public:
+  FaultyListener(std::unique_ptr<Listener> inner, const FaultPlan& plan) : inner_(std::move(inner)), plan_(plan) {}
+
+  std::unique_ptr<Connection> try_accept(const Offer& offer) override {
+    auto connection = inner_->try_accept(offer);
+    if (connection == nullptr) return nullptr;
+    FaultPlan plan = plan_;
+    plan.seed += kSeedsApart * kSeedsApart * accepted_++;
+    return std::make_unique<FaultyConnection>(std::move(connection), plan);
+  }
+
+  [[nodiscard]] int descriptor() const override { return inner_->descriptor(); }
+  [[nodiscard]] const Address& local() const override { return inner_->local(); }
+
+ private:
+  std::unique_ptr<Listener> inner_;
+  const FaultPlan plan_;
+  std::atomic<std::uint64_t> accepted_{0};
+};
+
+class FaultyConnecting final : public Connecting {
+ public:
+  FaultyConnecting(std::unique_ptr<Connecting> inner, const FaultPlan& plan) : inner_(std::move(inner)), plan_(plan) {}
+
+  std::unique_ptr<Connection> try_finish() override {
+    auto connection = inner_->try_finish();
+    if (connection == nullptr) return nullptr;
+    return std::make_unique<FaultyConnection>(std::move(connection), plan_);
+  }
+
+  [[nodiscard]] int descriptor() const override { return inner_->descriptor(); }
+
+ private:
+  std::unique_ptr<Connecting> inner_;
+  const FaultPlan plan_;
+};
+
+}  // namespace
+
+FaultyFabric::FaultyFabric(Fabric& inner, std::optional<FaultPlan> plan)
+    : inner_(inner), plan_(plan), name_("faulty+" + std::string(inner.name())) {}
+
+FaultPlan FaultyFabric::next_plan() {
+  FaultPlan plan = plan_ ? *plan_ : FaultPlan::parse(config::text(config::Key::faults));
+  plan.seed += kSeedsApart * made_.fetch_add(1);
+  return plan;
+}
+
+std::unique_ptr<Listener> FaultyFabric::listen(const Address& address) {
+  const FaultPlan plan = next_plan();
+  return std::make_unique<FaultyListener>(inner_.listen(address), plan);
+}
+
+std::unique_ptr<Connecting> FaultyFabric::connect(const Address& address, const Offer& offer) {
+  const FaultPlan plan = next_plan();
+  if (Dice(plan.seed).percent(plan.refuse)) {
+    throw Error(ECONNREFUSED, "connect", address.to_string(), "the fault plan refuses this one; connect again");
+  }
+  return std::make_unique<FaultyConnecting>(inner_.connect(address, offer), plan);
+}
+
+}  // namespace wherry::fabric::faulty
+
+namespace wherry::fabric {
+
+void register_faulty(Registry& registry) {
+  registry.add_decorator("faulty", [](Fabric& inner) { return std::make_unique<faulty::FaultyFabric>(inner); });
+}
+
+}  // namespace wherry::fabric

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wraps any fabric: "faulty+NAME" is the fabric NAME on which things go wrong by a seeded plan (WHERRY_FAULTS), as far
+// as the contract of fabric.hpp lets them. May include: base, arch, layout.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fabric/fabric.hpp"
+#include "fabric/faulty/plan.hpp"
+
+namespace wherry::fabric::faulty {
+
+class FaultyFabric final : public Fabric {
+ public:
+  /// Without a plan, WHERRY_FAULTS is read at each listen and connect.
+  explicit FaultyFabric(Fabric& inner, std::optional<FaultPlan> plan = {});
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  std::unique_ptr<Listener> listen(const Address& address) override;
+  std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) override;
+
+ private:
+  /// The plan of the next listener or connector: each has a sequence of faults of its own.
+  FaultPlan next_plan();
+
+  Fabric& inner_;
+  const std::optional<FaultPlan> plan_;
+  const std::string name_;
+  std::atomic<std::uint64_t> made_{0};
+};
+
+}  // namespace wherry::fabric::faulty
