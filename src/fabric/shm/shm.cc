@@ -187,7 +187,9 @@ ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
   if (!same_user(peer_))
     fail(EACCES, "user " + std::to_string(peer_.uid) + " holds this name; choose another WHERRY_JOB");
   const int error = send_packet(socket_.get(), own_.hello(own_node(), 0), own_.descriptors());
-  if (error != 0) fail(error == EPIPE ? ECONNREFUSED : error, "the listener went away");
+  // A listener closed meanwhile shows as one or the other, by whether it had taken this connector off its queue.
+  const bool left = error == EPIPE || error == ECONNRESET;
+  if (error != 0) fail(left ? ECONNREFUSED : error, "the listener went away");
 }
 
 std::unique_ptr<Connection> ShmConnecting::try_finish() {
