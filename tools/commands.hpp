@@ -20,5 +20,6 @@ Action add_config(CLI::App& command);
 Action add_pipe(CLI::App& command);
 Action add_run(CLI::App& command);
 Action add_ship(CLI::App& command);
+Action add_top(CLI::App& command);
 
 }  // namespace wherry::tools

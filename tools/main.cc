@@ -25,6 +25,7 @@ constexpr std::array kCommands{
     Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
+    Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"config", "Print every option and its value", wherry::tools::add_config},
 };
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry top: shows what the endpoints of all of this user's processes do, from the pages those processes show.
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "commands.hpp"
+#include "top/processes.hpp"
+#include "top/view.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr double kShortestInterval = 0.05;
+constexpr double kLongestInterval = 3600;
+
+constexpr const char* kClearScreen = "\033[H\033[2J";
+
+struct Options {
+  bool once = false;
+  bool json = false;
+  double interval = 1;  // seconds
+};
+
+struct Screen {
+  std::size_t lines = 0;    // 0: any number
+  std::size_t columns = 0;  // 0: any width
+};
+
+Screen screen() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_row, size.ws_col};
+}
+
+void show(const Options& options, const Reading& before, const Reading& now) {
+  const bool redraw = !options.once && isatty(STDOUT_FILENO) == 1;
+  if (options.json) {
+    fmt::print("{}\n", top_json(before, now));
+  } else if (redraw) {
+    const Screen terminal = screen();
+    fmt::print("{}{}", kClearScreen, top_text(before, now, terminal.lines, terminal.columns));
+  } else {
+    fmt::print("{}{}", top_text(before, now, 0, 0), options.once ? "" : "\n");
+  }
+  std::fflush(stdout);
+}
+
+int run(const Options& options) {
+  Reading before = read_processes();
+  do {
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
+    Reading now = read_processes();
+    show(options, before, now);
+    before = std::move(now);
+  } while (!options.once && std::ferror(stdout) == 0);
+  return 0;
+}
+
+}  // namespace
+
+Action add_top(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command.add_flag("--once", options->once, "Show one interval and exit");
+  command.add_flag("--json", options->json, "Print one JSON object a line instead of a table");
+  command.add_option("--interval", options->interval, "Seconds to measure rates over, between two pictures")
+      ->check(CLI::Range(kShortestInterval, kLongestInterval))
+      ->capture_default_str();
+  command.footer(
+      "OUT and IN are payload per second; FILL is how full the ring of that direction was when its side last looked;\n"
+      "SLEEPS/s and WAKES/s count the system calls spent on waiting and on waking the peer.\n"
+      "Processes started with WHERRY_STATISTICS=off, and those of other users, are not shown.");
+  return [options] { return run(*options); };
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `wherry top` read of the processes at one moment. All of it is what those processes claim, but within its
+// limits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <wherry/address.hpp>
+
+#include "layout/statistics_page.hpp"
+
+namespace wherry::tools {
+
+struct EndpointReading {
+  std::uint32_t slot = 0;
+  std::uint64_t generation = 0;  ///< with the slot: the same endpoint at another moment has the same
+  layout::EndpointKind kind = layout::EndpointKind::stream;
+  Address local;
+  Address peer;
+  std::uint32_t peer_pid = 0;          ///< 0: none
+  std::string fabric;                  ///< printable
+  std::uint64_t opened_ns = 0;         ///< CLOCK_MONOTONIC
+  std::uint64_t send_capacity = 0;     ///< bytes
+  std::uint64_t receive_capacity = 0;  ///< bytes
+  std::uint64_t bytes_sent = 0, sends = 0, send_sleeps = 0, send_fill = 0, data_wakes = 0;
+  std::uint64_t bytes_received = 0, receives = 0, receive_sleeps = 0, receive_fill = 0, space_wakes = 0;
+  bool asleep_sending = false, asleep_receiving = false;
+};
+
+struct ProcessReading {
+  pid_t pid = 0;
+  std::string program;  ///< printable
+  std::uint32_t node = 0;
+  std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC; with the pid: the same process at another moment has the same
+  std::uint64_t endpoints_not_shown = 0;
+  std::vector<EndpointReading> endpoints;
+};
+
+struct Reading {
+  std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  std::vector<ProcessReading> processes;
+};
+
+}  // namespace wherry::tools

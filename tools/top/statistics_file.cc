@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/statistics_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+#include "common/text.hpp"
+#include "fabric/fabric.hpp"
+
+namespace wherry::tools {
+namespace {
+
+using layout::EndpointKind;
+using layout::kStatisticsBytes;
+using layout::StatisticsHeader;
+using layout::StatisticsSlot;
+
+// The page, mapped read-only. Only bytes below `readable` may be read: the rest was never written, and looking at it
+// would give it memory, at the expense of the process that is looked at.
+class Mapping {
+ public:
+  explicit Mapping(int file) {
+    struct stat status{};
+    if (fstat(file, &status) != 0 || status.st_size != static_cast<off_t>(kStatisticsBytes)) return;
+    const int seals = fcntl(file, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return;
+    const off_t hole = lseek(file, 0, SEEK_HOLE);
+    void* mapped = mmap(nullptr, kStatisticsBytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) return;
+    start_ = static_cast<const std::byte*>(mapped);
+    readable_ = hole < 0 ? kStatisticsBytes : static_cast<std::size_t>(hole);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (start_ != nullptr) munmap(const_cast<std::byte*>(start_), kStatisticsBytes);
+  }
+
+  [[nodiscard]] const StatisticsHeader* header() const {
+    return readable_ >= sizeof(StatisticsHeader) ? reinterpret_cast<const StatisticsHeader*>(start_) : nullptr;
+  }
+  // Null from the first slot on that was never used: slots are taken from the front.
+  [[nodiscard]] const StatisticsSlot* slot(std::uint32_t index) const {
+    const std::size_t offset = layout::kStatisticsSlotsOffset + index * sizeof(StatisticsSlot);
+    if (index >= layout::kStatisticsSlots || offset + sizeof(StatisticsSlot) > readable_) return nullptr;
+    return reinterpret_cast<const StatisticsSlot*>(start_ + offset);
+  }
+
+ private:
+  const std::byte* start_ = nullptr;
+  std::size_t readable_ = 0;
+};
+
+// A field as it is now; its owner may be changing it.
+template <class T>
+T claim(const T& field) {
+  return __atomic_load_n(&field, __ATOMIC_RELAXED);
+}
+std::uint64_t claim(const layout::Counter& counter) { return counter.load(std::memory_order_relaxed); }
+
+template <std::size_t N>
+std::string claim_text(const char (&field)[N]) {
+  std::string text;
+  for (const char& c : field) {
+    const char now = claim(c);
+    if (now == '\0') break;
+    text += now;
+  }
+  return printable(text);
+}
+
+Address address_of(std::uint16_t node, std::uint16_t port) {
+  Address address{"", node, port};
+  if (port == layout::kNoPort) address.port.reset();
+  return address;
+}
+
+void read_description(const StatisticsSlot& slot, EndpointReading& reading) {
+  reading.kind = static_cast<EndpointKind>(claim(slot.kind));
+  reading.local = address_of(claim(slot.local_node), claim(slot.local_port));
+  reading.peer = address_of(claim(slot.peer_node), claim(slot.peer_port));
+  reading.peer_pid = claim(slot.peer_pid);
+  reading.fabric = claim_text(slot.fabric);
+  reading.opened_ns = claim(slot.opened_ns);
+  reading.send_capacity = claim(slot.send_capacity);
+  reading.receive_capacity = claim(slot.receive_capacity);
+}
+
+void read_counters(const StatisticsSlot& slot, EndpointReading& reading) {
+  reading.bytes_sent = claim(slot.bytes_sent);
+  reading.sends = claim(slot.sends);
+  reading.send_sleeps = claim(slot.send_sleeps);
+  reading.send_fill = claim(slot.send_fill);
+  reading.data_wakes = claim(slot.data_wakes);
+  reading.bytes_received = claim(slot.bytes_received);
+  reading.receives = claim(slot.receives);
+  reading.receive_sleeps = claim(slot.receive_sleeps);
+  reading.receive_fill = claim(slot.receive_fill);
+  reading.space_wakes = claim(slot.space_wakes);
+  reading.asleep_sending = claim(slot.asleep_sending) != 0;
+  reading.asleep_receiving = claim(slot.asleep_receiving) != 0;
+}
+
+// False for what no Wherry process writes. What is left may be wrong, but can be shown and divided by.
+bool is_plausible(EndpointReading& reading) {
+  if (reading.kind != EndpointKind::stream && reading.kind != EndpointKind::listener) return false;
+  if (reading.send_capacity > fabric::kMaxSegmentBytes || reading.receive_capacity > fabric::kMaxSegmentBytes)
+    return false;
+  reading.send_fill = std::min(reading.send_fill, reading.send_capacity);
+  reading.receive_fill = std::min(reading.receive_fill, reading.receive_capacity);
+  return true;
+}
+
+// Empty if the slot is free, or was freed or reused while it was read.
+std::optional<EndpointReading> read_slot(const StatisticsSlot& slot) {
+  EndpointReading reading;
+  reading.generation = slot.generation.load(std::memory_order_acquire);  // SLOT
+  if (reading.generation % 2 == 0) return std::nullopt;
+  read_description(slot, reading);
+  read_counters(slot, reading);
+  // SLOT: if a load above saw a store of the slot's next use, the load below sees the generation that came before it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (slot.generation.load(std::memory_order_relaxed) != reading.generation || !is_plausible(reading))
+    return std::nullopt;
+  return reading;
+}
+
+}  // namespace
+
+std::optional<ProcessReading> read_statistics_file(const std::string& path, std::uint64_t pid) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return std::nullopt;
+  const Mapping mapping(file.get());
+  const StatisticsHeader* header = mapping.header();
+  if (header == nullptr || claim(header->version) != layout::kStatisticsVersion || claim(header->pid) != pid) return {};
+  ProcessReading process;
+  process.program = claim_text(header->program);
+  process.node = claim(header->node);
+  process.started_ns = claim(header->started_ns);
+  process.endpoints_not_shown = claim(header->endpoints_not_shown);
+  for (std::uint32_t i = 0; const StatisticsSlot* slot = mapping.slot(i); ++i) {
+    auto endpoint = read_slot(*slot);
+    if (!endpoint) continue;
+    endpoint->slot = i;
+    process.endpoints.push_back(std::move(*endpoint));
+  }
+  return process;
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/statistics_file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "fabric/fabric.hpp"
+#include "stream/statistics.hpp"
+#include "top/processes.hpp"
+
+namespace wherry::tools {
+namespace {
+
+using layout::EndpointKind;
+using layout::kStatisticsBytes;
+using layout::StatisticsHeader;
+using layout::StatisticsSlot;
+
+statistics::Endpoint some_endpoint() {
+  return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, {}}, 1234, 4096, 65536, "shm"};
+}
+
+// This process as `wherry top` sees it.
+ProcessReading own_reading() {
+  for (const ProcessReading& process : read_processes().processes) {
+    if (process.pid == getpid()) return process;
+  }
+  return {};
+}
+
+// A page made by somebody who may write anything into it.
+class ForgedPage {
+ public:
+  explicit ForgedPage(std::size_t bytes = kStatisticsBytes, int seals = F_SEAL_SHRINK)
+      : file_(memfd_create(layout::kStatisticsMemfdName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    EXPECT_EQ(ftruncate(file_.get(), static_cast<off_t>(bytes)), 0);
+    mapped_ =
+        static_cast<std::byte*>(mmap(nullptr, kStatisticsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0));
+    EXPECT_EQ(fcntl(file_.get(), F_ADD_SEALS, seals), 0);
+    if (bytes < kStatisticsBytes) return;
+    header().version = layout::kStatisticsVersion;
+    header().pid = 42;
+  }
+  ForgedPage(const ForgedPage&) = delete;
+  ForgedPage& operator=(const ForgedPage&) = delete;
+  ~ForgedPage() { munmap(mapped_, kStatisticsBytes); }
+
+  StatisticsHeader& header() { return *reinterpret_cast<StatisticsHeader*>(mapped_); }
+  StatisticsSlot& slot(std::size_t index) {
+    return reinterpret_cast<StatisticsSlot*>(mapped_ + layout::kStatisticsSlotsOffset)[index];
+  }
+  std::byte* bytes() { return mapped_; }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
+  [[nodiscard]] auto read(std::uint64_t pid = 42) const { return read_statistics_file(path(), pid); }
+
+ private:
+  UniqueFd file_;
+  std::byte* mapped_;
+};
+
+TEST(StatisticsFile, ShowsWhatTheLibraryCounts) {
+  const statistics::Slot slot = statistics::open_endpoint(some_endpoint());
+  statistics::bump(slot->bytes_sent, 123);
+  statistics::set(slot->send_fill, 77);
+  statistics::set(slot->asleep_receiving, 1);
+  const ProcessReading process = own_reading();
+  ASSERT_EQ(process.endpoints.size(), 1U);
+  EXPECT_EQ(process.program, program_invocation_short_name);
+  const EndpointReading& endpoint = process.endpoints.front();
+  EXPECT_EQ(endpoint.local, (Address{"", 2, 2000}));
+  EXPECT_EQ(endpoint.peer, (Address{"", 7, {}}));
+  EXPECT_EQ(endpoint.peer_pid, 1234U);
+  EXPECT_EQ(endpoint.fabric, "shm");
+  EXPECT_EQ(endpoint.send_capacity, 4096U);
+  EXPECT_EQ(endpoint.receive_capacity, 65536U);
+  EXPECT_EQ(endpoint.bytes_sent, 123U);
+  EXPECT_EQ(endpoint.send_fill, 77U);
+  EXPECT_TRUE(endpoint.asleep_receiving);
+  EXPECT_FALSE(endpoint.asleep_sending);
+}
+
+TEST(StatisticsFile, ShowsNoClosedEndpoint) {
+  {
+    const statistics::Slot closed = statistics::open_endpoint(some_endpoint());
+  }
+  EXPECT_TRUE(own_reading().endpoints.empty());
+}
+
+TEST(StatisticsFile, ShowsEveryEndpointOfAFullPage) {
+  std::vector<statistics::Slot> slots;
+  for (std::uint32_t i = 0; i < layout::kStatisticsSlots + 2; ++i)
+    slots.push_back(statistics::open_endpoint(some_endpoint()));
+  const ProcessReading process = own_reading();
+  EXPECT_EQ(process.endpoints.size(), layout::kStatisticsSlots);
+  EXPECT_EQ(process.endpoints_not_shown, 2U);
+}
+
+TEST(StatisticsFile, RefusesWhatIsNoStatisticsPage) {
+  EXPECT_FALSE(read_statistics_file("/no/such/file", 1));
+  EXPECT_FALSE(read_statistics_file("/dev/null", 1));
+  EXPECT_FALSE(read_statistics_file("/proc/self/exe", 1));
+  EXPECT_FALSE(ForgedPage(4096).read());
+  EXPECT_FALSE(ForgedPage(kStatisticsBytes + 4096).read());
+}
+
+TEST(StatisticsFile, RefusesAPageThatCouldShrinkUnderTheReader) {
+  EXPECT_TRUE(ForgedPage(kStatisticsBytes, F_SEAL_SHRINK).read());
+  EXPECT_FALSE(ForgedPage(kStatisticsBytes, F_SEAL_GROW).read());
+}
+
+TEST(StatisticsFile, RefusesAnotherVersion) {
+  ForgedPage page;
+  page.header().version = layout::kStatisticsVersion + 1;
+  EXPECT_FALSE(page.read());
+}
+
+TEST(StatisticsFile, RefusesAPageInheritedFromAnotherProcess) {
+  EXPECT_TRUE(ForgedPage().read(42));
+  EXPECT_FALSE(ForgedPage().read(43));
+}
+
+TEST(StatisticsFile, DropsSlotsThatNoWherryProcessWrites) {
+  ForgedPage page;
+  for (std::size_t i = 0; i < 3; ++i) {
+    page.slot(i).generation.store(1);
+    page.slot(i).kind = static_cast<std::uint32_t>(EndpointKind::stream);
+  }
+  page.slot(0).kind = 99;
+  page.slot(1).send_capacity = fabric::kMaxSegmentBytes + 1;
+  const auto process = page.read();
+  ASSERT_EQ(process->endpoints.size(), 1U);
+  EXPECT_EQ(process->endpoints.front().slot, 2U);
+}
+
+TEST(StatisticsFile, TextsHaveNoControlCharactersAndEndWithTheirField) {
+  ForgedPage page;
+  std::memset(page.header().program, '\x1b', sizeof(page.header().program));
+  page.slot(0).generation.store(1);
+  page.slot(0).kind = static_cast<std::uint32_t>(EndpointKind::listener);
+  std::memset(page.slot(0).fabric, 'f', sizeof(page.slot(0).fabric));
+  const auto process = page.read();
+  EXPECT_EQ(process->program.find('\x1b'), std::string::npos);
+  EXPECT_EQ(process->endpoints.front().fabric, std::string(16, 'f'));
+}
+
+TEST(StatisticsFile, AFillIsNeverMoreThanItsRing) {
+  ForgedPage page;
+  page.slot(0).generation.store(1);
+  page.slot(0).kind = static_cast<std::uint32_t>(EndpointKind::stream);
+  page.slot(0).send_capacity = 4096;
+  page.slot(0).send_fill.store(UINT64_MAX);
+  EXPECT_EQ(page.read()->endpoints.front().send_fill, 4096U);
+}
+
+TEST(StatisticsFile, RandomBytesAreReadSafely) {
+  ForgedPage page;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 50; ++round) {
+    for (std::size_t at = sizeof(StatisticsHeader); at < kStatisticsBytes; at += 8) {
+      const std::uint64_t word = random();
+      std::memcpy(page.bytes() + at, &word, sizeof(word));
+    }
+    for (std::size_t i = 0; i < layout::kStatisticsSlots; i += 2) page.slot(i).kind = 1 + i % 2;
+    ASSERT_TRUE(page.read());
+  }
+}
+
+// The owner opens and closes endpoints as fast as it can; the two words of each must always belong together.
+TEST(StatisticsFile, ASlotReusedWhileItIsReadIsNeverShownMixed) {
+  const statistics::Slot keep = statistics::open_endpoint(some_endpoint());
+  const std::jthread owner([](const std::stop_token& stop) {
+    for (std::uint16_t i = 1; !stop.stop_requested(); i = i == 60000 ? 1 : i + 1) {
+      statistics::Endpoint endpoint = some_endpoint();
+      endpoint.local.port = i;
+      endpoint.peer.port = i;
+      endpoint.send_capacity = i;
+      const statistics::Slot slot = statistics::open_endpoint(endpoint);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    for (const EndpointReading& endpoint : own_reading().endpoints) {
+      if (endpoint.slot == 0) continue;
+      ASSERT_EQ(endpoint.local.port, endpoint.peer.port);
+      ASSERT_EQ(endpoint.send_capacity, *endpoint.local.port);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wherry::tools

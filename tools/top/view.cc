@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/table.hpp"
+#include "common/text.hpp"
+
+namespace wherry::tools {
+namespace {
+
+using layout::EndpointKind;
+
+std::string per_second(double bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)) + "/s"; }
+
+std::string fill(std::uint64_t bytes, std::uint64_t capacity) {
+  return capacity == 0 ? "-" : fmt::format("{}%", bytes * 100 / capacity);
+}
+
+// node:port, without the scheme that every address has.
+std::string short_address(const Address& address) {
+  const std::string port = address.port ? std::to_string(*address.port) : "*";
+  return fmt::format("{}:{}", address.node.value_or(0), port);
+}
+
+const char* state(const EndpointReading& endpoint) {
+  if (endpoint.kind == EndpointKind::listener) return "listens";
+  if (endpoint.asleep_sending && endpoint.asleep_receiving) return "sleeps";
+  if (endpoint.asleep_sending) return "waits for space";
+  return endpoint.asleep_receiving ? "waits for data" : "";
+}
+
+std::string peer_text(const EndpointReading& endpoint) {
+  if (endpoint.kind == EndpointKind::listener) return "";
+  return short_address(endpoint.peer) + (endpoint.peer_pid == 0 ? "" : fmt::format(" ({})", endpoint.peer_pid));
+}
+
+std::vector<std::string> cells(const Activity& activity) {
+  const EndpointReading& endpoint = *activity.endpoint;
+  const Rates& rates = activity.rates;
+  std::vector<std::string> row{std::to_string(activity.process->pid), activity.process->program,
+                               short_address(endpoint.local), peer_text(endpoint), endpoint.fabric};
+  if (endpoint.kind == EndpointKind::listener) {
+    row.insert(row.end(), {"", "", "", "", fmt::format("{:.0f}", rates.receives), "", "", "", state(endpoint)});
+    return row;
+  }
+  row.insert(row.end(), {per_second(rates.bytes_sent), fmt::format("{:.0f}", rates.sends),
+                         fill(endpoint.send_fill, endpoint.send_capacity), per_second(rates.bytes_received),
+                         fmt::format("{:.0f}", rates.receives), fill(endpoint.receive_fill, endpoint.receive_capacity),
+                         fmt::format("{:.0f}", rates.sleeps), fmt::format("{:.0f}", rates.wakes), state(endpoint)});
+  return row;
+}
+
+std::string summary(const Reading& now, const std::vector<Activity>& all) {
+  double sent = 0;
+  double received = 0;
+  std::uint64_t not_shown = 0;
+  for (const Activity& activity : all) {
+    sent += activity.rates.bytes_sent;
+    received += activity.rates.bytes_received;
+  }
+  for (const ProcessReading& process : now.processes) not_shown += process.endpoints_not_shown;
+  std::string text = fmt::format("{} process{}, {}: sends {}, receives {}", now.processes.size(),
+                                 now.processes.size() == 1 ? "" : "es", counted(all.size(), "endpoint"),
+                                 per_second(sent), per_second(received));
+  if (not_shown > 0) text += fmt::format("; {} more not shown", not_shown);
+  return text;
+}
+
+nlohmann::json endpoint_json(const Activity& activity) {
+  const EndpointReading& endpoint = *activity.endpoint;
+  const Rates& rates = activity.rates;
+  return {
+      {"kind", endpoint.kind == EndpointKind::listener ? "listener" : "stream"},
+      {"local", endpoint.local.to_string()},
+      {"peer", endpoint.kind == EndpointKind::listener ? nlohmann::json() : nlohmann::json(endpoint.peer.to_string())},
+      {"peer_pid", endpoint.peer_pid},
+      {"fabric", endpoint.fabric},
+      {"state", state(endpoint)},
+      {"opened_ns", endpoint.opened_ns},
+      {"send_capacity", endpoint.send_capacity},
+      {"receive_capacity", endpoint.receive_capacity},
+      {"send_fill", endpoint.send_fill},
+      {"receive_fill", endpoint.receive_fill},
+      {"bytes_sent", endpoint.bytes_sent},
+      {"bytes_received", endpoint.bytes_received},
+      {"sends", endpoint.sends},
+      {"receives", endpoint.receives},
+      {"send_sleeps", endpoint.send_sleeps},
+      {"receive_sleeps", endpoint.receive_sleeps},
+      {"data_wakes", endpoint.data_wakes},
+      {"space_wakes", endpoint.space_wakes},
+      {"rates",
+       {{"bytes_sent", rates.bytes_sent},
+        {"sends", rates.sends},
+        {"bytes_received", rates.bytes_received},
+        {"receives", rates.receives},
+        {"sleeps", rates.sleeps},
+        {"wakes", rates.wakes}}}};
+}
+
+nlohmann::json process_json(const ProcessReading& process) {
+  return {{"pid", process.pid},
+          {"program", process.program},
+          {"node", process.node},
+          {"started_ns", process.started_ns},
+          {"endpoints_not_shown", process.endpoints_not_shown},
+          {"endpoints", nlohmann::json::array()}};
+}
+
+}  // namespace
+
+std::string top_text(const Reading& before, const Reading& now, std::size_t lines, std::size_t columns) {
+  using enum Table::Align;
+  const auto all = activities(before, now);
+  std::string text = summary(now, all).substr(0, columns == 0 ? std::string::npos : columns) + "\n";
+  if (all.empty()) return text;
+  Table table({{"PID", right},
+               {"PROGRAM"},
+               {"LOCAL"},
+               {"PEER (PID)"},
+               {"FABRIC"},
+               {"OUT", right},
+               {"SENDS/s", right},
+               {"FILL", right},
+               {"IN", right},
+               {"RECEIVES/s", right},
+               {"FILL", right},
+               {"SLEEPS/s", right},
+               {"WAKES/s", right},
+               {"STATE"}});
+  // The summary, an empty line and the titles are lines too, and so is the one that says what was cut.
+  const std::size_t room = lines == 0 || all.size() + 3 <= lines ? all.size() : std::max<std::size_t>(lines, 5) - 4;
+  for (std::size_t i = 0; i < room; ++i) table.row(cells(all[i]));
+  text += "\n" + table.text(columns);
+  if (room < all.size()) text += fmt::format("and {} more\n", all.size() - room);
+  return text;
+}
+
+std::string top_json(const Reading& before, const Reading& now) {
+  std::map<const ProcessReading*, nlohmann::json> by_process;
+  for (const ProcessReading& process : now.processes) by_process[&process] = process_json(process);
+  for (const Activity& activity : activities(before, now)) {
+    by_process[activity.process]["endpoints"].push_back(endpoint_json(activity));
+  }
+  nlohmann::json object{{"at_ns", now.at_ns}, {"processes", nlohmann::json::array()}};
+  for (auto& [process, json] : by_process) object["processes"].push_back(std::move(json));
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace wherry::tools
