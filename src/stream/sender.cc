@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "arch/copy.hpp"
 
@@ -55,13 +56,15 @@ int Sender::obstacle() {
 }
 
 Result Sender::try_send(std::span<const iovec> buffers) {
-  // A descriptor that rang is silenced by the attempt it asked for, whatever comes of it.
-  if (descriptor_armed_ && connection_.silence(Bell::space)) descriptor_armed_ = false;
-  std::size_t copied = 0;
-  const Result result = copy_and_publish(buffers, copied);
   std::size_t wanted = 0;
   for (const auto& buffer : buffers) wanted += buffer.iov_len;
-  if (polled_ && !result.failed() && copied < wanted) rearm_descriptor();
+  if (polled_) silence_descriptor(wanted == 0);
+  std::size_t copied = 0;
+  const Result result = copy_and_publish(buffers, copied);
+  if (!result.failed()) {
+    short_ = copied < wanted;
+    if (polled_ && short_) rearm_descriptor();
+  }
   if (result.failed() || copied != 0 || wanted == 0) return result;
   look_for_death();
   const int error = obstacle();
@@ -136,8 +139,8 @@ bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
   return true;
 }
 
-/// A peer that had to be woken may be dead: who sends now and then learns it at the first message. Who sends without a pause
-/// fills the ring and learns it when it sleeps, or here.
+/// A peer that had to be woken may be dead: who sends now and then learns it at the first message. Who sends without a
+/// pause fills the ring and learns it when it sleeps, or here.
 void Sender::watch_for_death(bool rang) {
   if (!rang && ++publications_ % kPublicationsPerLook != 0) return;
   const auto now = SteadyClock::now();
@@ -212,7 +215,10 @@ Result Sender::finish() {
 
 int Sender::descriptor() {
   const int fd = connection_.descriptor(Bell::space);
-  polled_ = true;
+  if (!polled_) {
+    polled_ = true;
+    if (short_) rearm_descriptor();  // The attempt that asks for space came before the descriptor it is to ring.
+  }
   return fd;
 }
 
@@ -220,7 +226,16 @@ int Sender::descriptor() {
 void Sender::rearm_descriptor() {
   connection_.arm(Bell::space);
   descriptor_armed_ = true;
-  if (producer_.space() > 0 || obstacle() != 0) connection_.ring_own(Bell::space);
+  rang_self_ = producer_.space() > 0 || obstacle() != 0;
+  if (rang_self_) connection_.ring_own(Bell::space);
+}
+
+/// A descriptor that rang is silenced by the attempt it asked for, whatever comes of it; one that cannot have rung
+/// costs no system call. When this side rang it, the peer may ring it still. An attempt to send nothing silences it
+/// `always`: a ring from an earlier sleep may come late, and a program with nothing to send must not be woken for ever.
+void Sender::silence_descriptor(bool always) {
+  if (!descriptor_armed_ && !always) return;
+  if (connection_.silence(Bell::space)) descriptor_armed_ = std::exchange(rang_self_, false);
 }
 
 }  // namespace wherry::stream

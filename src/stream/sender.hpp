@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a stream: the producer of the ring in the peer's memory. Used by one thread at a time.
 //
-// On a load/store fabric the producer writes the peer's ring itself. On a put fabric it writes a buffer of the same size
-// on this side, the staging ring, whose bytes are put to the same place in the peer's. A place in it is written again
-// only when the peer's head has passed it, so its put is complete: no completion has to be waited for.
+// On a load/store fabric the producer writes the peer's ring itself. On a put fabric it writes a buffer of the same
+// size on this side, the staging ring, whose bytes are put to the same place in the peer's. A place in it is written
+// again only when the peer's head has passed it, so its put is complete: no completion has to be waited for.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ class Sender {
  public:
   /// @param capacity   of the peer's ring, checked
   /// @param cancelled  set by Stream::cancel
-  Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled, layout::StatisticsSlot& counters);
+  Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
+         layout::StatisticsSlot& counters);
 
   Result try_send(std::span<const iovec> buffers);
   Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -48,11 +49,12 @@ class Sender {
   void watch_for_death(bool rang);
   void look_for_death();
   void rearm_descriptor();
+  void silence_descriptor(bool always);
 
   fabric::Connection& connection_;
   const layout::StreamPage& own_page_;
-  std::byte* remote_;                        ///< the peer's segment, null on put fabrics
-  std::unique_ptr<std::byte[]> staging_;     ///< on put fabrics only
+  std::byte* remote_;                     ///< the peer's segment, null on put fabrics
+  std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only
   ring::Producer producer_;
   const std::atomic<bool>& cancelled_;
   layout::StatisticsSlot& counters_;
@@ -60,8 +62,10 @@ class Sender {
   std::size_t reserved_ = 0;
   bool finished_ = false;
   bool gone_ = false;
-  bool polled_ = false;                      ///< the descriptor was asked for
-  bool descriptor_armed_ = false;
+  bool short_ = false;             ///< the last try_send did not take everything
+  bool polled_ = false;            ///< the descriptor was asked for
+  bool descriptor_armed_ = false;  ///< the peer may ring it, or has
+  bool rang_self_ = false;         ///< and this side did
   std::uint32_t publications_ = 0;
   SteadyClock::time_point next_look_{};
 };

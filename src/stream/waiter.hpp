@@ -69,6 +69,8 @@ fabric::Wake sleep_unless(fabric::Connection& connection, fabric::Bell bell, fab
   if (!ready()) {
     before_sleep();
     wake = connection.wait(bell, deadline);
+    // A peer that rings for nothing, again and again, must not keep the sleeper beyond its deadline.
+    if (wake == fabric::Wake::rung && deadline && SteadyClock::now() >= *deadline) wake = fabric::Wake::timeout;
   }
   connection.disarm(bell);
   return wake;
