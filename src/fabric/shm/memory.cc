@@ -112,6 +112,7 @@ Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
   }
   std::byte* start = map_shared(nullptr, bytes, memfd, 0, 0);
   error = start == nullptr ? errno : 0;
+  if (error == EPERM || error == EACCES) error = EPROTO;  // Sealed against writing, or opened for reading only.
   return {start, start == nullptr ? 0 : bytes};
 }
 
