@@ -17,6 +17,7 @@ using Action = std::function<int()>;
 // are stored must outlive this call: a std::shared_ptr captured by the action does.
 Action add_collect(CLI::App& command);
 Action add_config(CLI::App& command);
+Action add_doctor(CLI::App& command);
 Action add_pipe(CLI::App& command);
 Action add_run(CLI::App& command);
 Action add_ship(CLI::App& command);

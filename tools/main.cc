@@ -27,6 +27,7 @@ constexpr std::array kCommands{
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"config", "Print every option and its value", wherry::tools::add_config},
+    Command{"doctor", "Check this machine and say what to change", wherry::tools::add_doctor},
 };
 
 // As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry doctor: that it says OK where Wherry works, and says what to change where it does not."""
+
+import json
+import os
+import resource
+import subprocess
+
+import pytest
+from program import PROGRAM, environment, wherry
+
+CHECKS = {
+    "kernel",
+    "cores",
+    "memory",
+    "descriptors",
+    "locked memory",
+    "memory files",
+    "sockets",
+    "waiting",
+    "copying between processes",
+    "io_uring",
+    "membarrier",
+    "huge pages",
+    "settings",
+    "stream",
+}
+
+
+def checks(env=None, **options):
+    result = subprocess.run(
+        [PROGRAM, "doctor", "--json"], env=environment(**(env or {})), capture_output=True, text=True, timeout=60, **options
+    )
+    report = json.loads(result.stdout)
+    assert result.returncode == (0 if report["ok"] else 1), result.stderr
+    return report, {check["name"]: check for check in report["checks"]}
+
+
+def with_descriptors(limit):
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))}
+
+
+def test_where_the_tests_run_wherry_works():
+    report, found = checks()
+    assert report["ok"] and report["failures"] == 0
+    assert set(found) == CHECKS
+    assert "there and back" in found["stream"]["found"]
+
+
+def test_every_check_that_is_not_ok_says_what_to_change():
+    _, found = checks(env={"WHERRY_RING": "1"}, **with_descriptors(20))
+    for name, check in found.items():
+        assert check["verdict"] in ("OK", "warn", "FAIL")
+        assert check["found"], name
+        assert check["verdict"] == "OK" or check["advice"], name
+
+
+def test_the_text_shows_every_check_and_a_conclusion():
+    result = wherry("doctor")
+    assert result.returncode == 0
+    for name in CHECKS:
+        assert any(line[6:].startswith(name) for line in result.stdout.splitlines()), name
+    assert result.stdout.rstrip().splitlines()[-1].startswith("Wherry works here")
+
+
+def test_too_few_descriptors_for_one_connection_fail():
+    report, found = checks(**with_descriptors(20))
+    assert not report["ok"]
+    assert found["descriptors"]["verdict"] == "FAIL"
+    assert "ulimit -n" in found["descriptors"]["advice"]
+
+
+def test_few_descriptors_are_a_warning_with_the_room_they_leave():
+    report, found = checks(**with_descriptors(116))
+    assert report["ok"]
+    assert found["descriptors"]["verdict"] == "warn"
+    assert "about 20 connections" in found["descriptors"]["found"]
+
+
+@pytest.mark.parametrize("variable, value", [("WHERRY_RING", "1"), ("WHERRY_NODE", "host"), ("WHERRY_STATISTICS", "maybe")])
+def test_a_setting_that_is_not_valid_fails(variable, value):
+    report, found = checks(env={variable: value})
+    assert not report["ok"]
+    assert found["settings"]["verdict"] == "FAIL"
+    assert f"{variable}={value}" in found["settings"]["found"]
+
+
+def test_a_misspelt_variable_is_a_warning():
+    report, found = checks(env={"WHERRY_RNIG": "1M"})
+    assert report["ok"]
+    assert found["settings"]["verdict"] == "warn" and "WHERRY_RNIG" in found["settings"]["found"]
+
+
+def test_a_fabric_that_does_not_exist_fails_the_stream():
+    report, found = checks(env={"WHERRY_FABRIC": "no-such-fabric"})
+    assert not report["ok"]
+    assert found["stream"]["verdict"] == "FAIL" and "no-such-fabric" in found["stream"]["found"]
+
+
+@pytest.mark.parametrize("fabric", ["shm", "inproc", "inproc-put"])
+def test_the_stream_is_tried_over_the_configured_fabric(fabric):
+    report, found = checks(env={"WHERRY_FABRIC": fabric})
+    assert report["ok"]
+    assert f"over {fabric}:" in found["stream"]["found"]
+
+
+def test_one_core_is_a_warning():
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("cannot choose cores here")
+    one = min(os.sched_getaffinity(0))
+    report, found = checks(preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    assert report["ok"]
+    assert found["cores"]["verdict"] == "warn"

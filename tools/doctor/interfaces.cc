@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Wherry asks of the kernel, tried for real: a version number does not tell what a container forbids.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "doctor/check.hpp"
+
+namespace wherry::tools::doctor {
+namespace {
+
+constexpr const char* kContainerAdvice = "if this is a container, its seccomp profile must allow it";
+
+std::string reason(const char* call) { return fmt::format("{}: {}", call, std::strerror(errno)); }
+
+Finding refused(const char* call, Verdict verdict = Verdict::fail, const char* advice = kContainerAdvice) {
+  return {verdict, reason(call), advice};
+}
+
+}  // namespace
+
+Finding check_memory_files() {
+  const UniqueFd file(memfd_create("wherry.doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid()) return refused("memfd_create");
+  if (ftruncate(file.get(), 4096) != 0) return refused("ftruncate");
+  void* mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return refused("mmap");
+  munmap(mapped, 4096);
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return refused("F_ADD_SEALS");
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0) {
+    return refused("F_SEAL_FUTURE_WRITE", Verdict::warn,
+                   "other processes of this user could alter what wherry top shows");
+  }
+  return {Verdict::ok, "memfd_create and its seals work", ""};
+}
+
+Finding check_sockets() {
+  const UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return refused("socket");
+  // Bound to nothing but the family, the kernel chooses an abstract name that nobody else has.
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t)) != 0) return refused("bind");
+  socklen_t length = sizeof(name);
+  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return refused("getsockname");
+  if (listen(listener.get(), 1) != 0) return refused("listen");
+  const UniqueFd connector(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (connect(connector.get(), reinterpret_cast<sockaddr*>(&name), length) != 0) return refused("connect");
+  ucred peer{};
+  length = sizeof(peer);
+  if (getsockopt(connector.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return refused("SO_PEERCRED");
+  if (peer.pid != getpid() || peer.uid != geteuid()) {
+    return {Verdict::fail, fmt::format("SO_PEERCRED says process {} of user {}", peer.pid, peer.uid),
+            "the kernel must vouch for who connects; user namespaces may not hide it"};
+  }
+  return {Verdict::ok, "abstract Unix sockets and peer credentials work", ""};
+}
+
+Finding check_waiting() {
+  const UniqueFd event(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.valid()) return refused("eventfd");
+  const UniqueFd poll(epoll_create1(EPOLL_CLOEXEC));
+  if (!poll.valid()) return refused("epoll_create1");
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  if (epoll_ctl(poll.get(), EPOLL_CTL_ADD, event.get(), &wanted) != 0) return refused("epoll_ctl");
+  if (epoll_wait(poll.get(), &wanted, 1, 0) != 1) return refused("epoll_wait");
+  std::uint32_t word = 0;
+  if (syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0) < 0) return refused("futex");
+  return {Verdict::ok, "eventfd, epoll and futex work", ""};
+}
+
+// A child reads its parent: what two processes of the same user may do, neither of which started the other.
+Finding check_peer_copy() {
+  static volatile std::uint64_t word = 0x776865727279;  // in the parent; the child changes its own copy
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return refused("fork", Verdict::warn);
+  if (child == 0) {
+    const std::uint64_t expected = word;
+    word = 0;
+    std::uint64_t copy = 0;
+    const iovec local{&copy, sizeof(copy)};
+    const iovec remote{const_cast<std::uint64_t*>(&word), sizeof(word)};
+    const bool copied = process_vm_readv(parent, &local, 1, &remote, 1, 0) == sizeof(copy) && copy == expected;
+    _exit(copied ? 0 : errno == 0 ? EPROTO : errno);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return {Verdict::ok, "process_vm_readv works between processes", ""};
+  errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+  std::string scope = "0";
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  if (scope == "0") return refused("process_vm_readv", Verdict::warn);
+  return {
+      Verdict::warn, fmt::format("{} (ptrace_scope is {})", reason("process_vm_readv"), scope),
+      "large messages go through the ring instead of straight between two buffers; sysctl kernel.yama.ptrace_scope=0 "
+      "allows it"};
+}
+
+Finding check_io_uring() {
+  std::array<std::byte, 120> parameters{};  // struct io_uring_params, all zero
+  const long file = syscall(SYS_io_uring_setup, 1, parameters.data());
+  if (file < 0) {
+    return refused(
+        "io_uring_setup", Verdict::warn,
+        "file servers fall back to threads; see sysctl kernel.io_uring_disabled and the container's seccomp profile");
+  }
+  close(static_cast<int>(file));
+  return {Verdict::ok, "permitted", ""};
+}
+
+Finding check_membarrier() {
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  if (commands < 0) return refused("membarrier", Verdict::warn, "not needed today: a full fence takes its place");
+  return {Verdict::ok, "permitted", ""};
+}
+
+}  // namespace wherry::tools::doctor

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <future>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <wherry/wherry.hpp>
+
+#include "base/config.hpp"
+#include "common/text.hpp"
+#include "doctor/check.hpp"
+
+namespace wherry::tools::doctor {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::seconds(5);
+constexpr std::size_t kPayload = 4096;
+
+// What the user sees of a variable: its name, if it begins with WHERRY_.
+std::string_view own_variable(std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return name.starts_with("WHERRY_") ? name : std::string_view();
+}
+
+bool is_option(std::string_view variable) {
+  return std::ranges::any_of(config::options(), [&](const config::Option& row) { return row.environment == variable; });
+}
+
+std::string unknown_variables() {
+  std::string unknown;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view name = own_variable(*entry);
+    if (name.empty() || is_option(name)) continue;
+    unknown += (unknown.empty() ? "" : ", ") + printable(name);
+  }
+  return unknown;
+}
+
+std::string invalid_settings() {
+  std::string invalid;
+  for (const config::Option& row : config::options()) {
+    try {
+      config::check(row.key);
+    } catch (const Error& error) {
+      invalid += (invalid.empty() ? "" : "; ") + fmt::format("{}: {}", printable(error.address()), error.advice());
+    }
+  }
+  return invalid;
+}
+
+// What counts is what moved: a peer that took all of it and left may already be reported with it.
+void require(Result result, std::size_t bytes, const char* what) {
+  if (result.bytes == bytes) return;
+  if (result.failed()) throw Error(result.error, what, "", "");
+  throw std::runtime_error(std::string(what) + " moved too little");
+}
+
+// The connecting side: sends a payload, expects it back. Returns how long connecting took.
+steady_clock::duration connect_and_echo(const std::string& address) {
+  const auto start = steady_clock::now();
+  Stream stream = connect(address, {}, kPatience);
+  const auto connected = steady_clock::now() - start;
+  std::array<std::byte, kPayload> sent{};
+  sent.fill(std::byte{0x5a});
+  std::array<std::byte, kPayload> received{};
+  require(stream.send(sent, kPatience), kPayload, "send");
+  require(stream.receive_all(received, kPatience), kPayload, "receive");
+  if (sent != received) throw std::runtime_error("the bytes that came back are not those that were sent");
+  // Leaving first would look to the other side as if its last bytes had not been wanted.
+  if (!stream.receive(received, kPatience).ended()) throw std::runtime_error("the stream did not end when closed");
+  return connected;
+}
+
+void accept_and_echo(Listener& listener) {
+  Stream stream = listener.accept(kPatience);
+  std::array<std::byte, kPayload> payload{};
+  require(stream.receive_all(payload, kPatience), kPayload, "receive");
+  require(stream.send(payload, kPatience), kPayload, "send");
+}
+
+}  // namespace
+
+Finding check_settings() {
+  if (const std::string invalid = invalid_settings(); !invalid.empty()) {
+    return {Verdict::fail, invalid, "wherry config shows what is allowed"};
+  }
+  if (const std::string unknown = unknown_variables(); !unknown.empty()) {
+    return {Verdict::warn, unknown + ": no such option",
+            "wherry config shows the options' names; unset what is not one"};
+  }
+  return {Verdict::ok, "every WHERRY_* variable is valid", ""};
+}
+
+Finding check_stream() {
+  try {
+    // A free port, so that a check disturbs no job.
+    Listener listener = listen("wherry://*:*");
+    auto connecting = std::async(std::launch::async, connect_and_echo, listener.local().to_string());
+    accept_and_echo(listener);
+    const auto took = std::chrono::duration<double, std::micro>(connecting.get());
+    return {Verdict::ok,
+            fmt::format("over {}: connected in {:.0f} us, {} bytes there and back", config::text(config::Key::fabric),
+                        took.count(), kPayload),
+            ""};
+  } catch (const std::exception& error) {
+    return {Verdict::fail, printable(error.what()), "the other checks that do not say OK may tell why"};
+  }
+}
+
+}  // namespace wherry::tools::doctor
