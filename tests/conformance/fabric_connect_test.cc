@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <set>
 #include <thread>
 
+#include "base/unique_fd.hpp"
 #include "tests/conformance/fabric_pair.hpp"
 
 namespace wherry::conformance {
@@ -176,6 +178,36 @@ TEST_P(FabricConnect, ManyThreadsConnectAtOnce) {
   for (int i = 0; i < kThreads * kEach; ++i) EXPECT_NE(accept(*listener, {.segment_bytes = kPage}), nullptr);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(finished, kThreads * kEach);
+}
+
+/// While it lives this process can open no further descriptor.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const UniqueFd next(::dup(STDIN_FILENO));
+    const rlimit full{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &full);
+  }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_P(FabricConnect, WithoutDescriptorsItSaysSoAndNothingIsBroken) {
+  const auto listener = listen();
+  const auto first = tested().connect(listener->local(), {.segment_bytes = kPage});
+  {
+    const NoMoreDescriptors full;
+    EXPECT_EQ(error_of([&] { (void)listen(); }), EMFILE);
+    EXPECT_EQ(error_of([&] { tested().connect(listener->local(), {.segment_bytes = kPage}); }), EMFILE);
+    EXPECT_EQ(error_of([&] { listener->try_accept({.segment_bytes = kPage}); }), EMFILE);
+  }
+  const auto second = tested().connect(listener->local(), {.segment_bytes = kPage});
+  EXPECT_NE(accept(*listener, {.segment_bytes = kPage}), nullptr);
 }
 
 WHERRY_ON_EVERY_FABRIC(FabricConnect);

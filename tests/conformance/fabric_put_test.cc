@@ -58,6 +58,7 @@ TEST_P(FabricPut, OutsideTheSegmentNothingIsTaken) {
   const auto segment = ends.acceptor->segment();
   EXPECT_TRUE(std::all_of(segment.begin(), segment.end(), [](std::byte b) { return b == std::byte{0}; }));
   EXPECT_TRUE(put_all(*ends.connector, kPage, bytes));
+  EXPECT_TRUE(ends.connector->flush());  // before the source goes
 }
 
 TEST_P(FabricPut, ASignalIsAnAlignedWordWithinTheSegment) {
