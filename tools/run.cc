@@ -29,7 +29,7 @@ using Values = std::map<config::Key, std::string>;
 
 void set_environment(const Values& values) {
   for (const auto& [key, value] : values) {
-    setenv(config::option(key).environment.data(), value.c_str(), 1);
+    setenv(std::string(config::option(key).environment).c_str(), value.c_str(), 1);
     config::check(key);
   }
 }

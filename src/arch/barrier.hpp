@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers between CPUs, one per use. Publishing and receiving words is done with C++ atomics (release and acquire) where
-// they stand; what is named here is what C++ has no word for. May include: base.
+// Barriers between CPUs, one per use. Publishing and receiving words is done with C++ atomics (release and acquire)
+// where they stand; what is named here is what C++ has no word for. May include: base.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace wherry::arch {
 /// Between a store that the other side reads and a load of what the other side stores (the sleep-and-wake handshake:
 /// publish, then look whether the peer sleeps; or say that we sleep, then look whether something was published).
 /// Guarantees: of two CPUs that each do this, at least one sees the other's store.
-/// Does not guarantee: that the store is visible by the time the next instruction runs on another CPU, nor anything about
-/// stores to devices or to memory that is not coherent.
+/// Does not guarantee: that the store is visible by the time the next instruction runs on another CPU, nor anything
+/// about stores to devices or to memory that is not coherent.
 inline void publish_then_look() {
 #if WHERRY_THREAD_SANITIZER
   // ThreadSanitizer does not model fences: a read-modify-write on one shared word gives it the same order.
@@ -35,8 +35,8 @@ inline void publish_then_look() {
 
 /// After stores that bypass the caches (copy_streaming), before the release store that publishes what they wrote.
 /// Guarantees: whoever sees a release store made after this by the same thread sees the streaming stores before it.
-/// Does not guarantee: that the bytes have reached memory or a device; that needs a flush, which only a fabric over such
-/// memory knows. Ordinary stores do not need it: a release store publishes them without.
+/// Does not guarantee: that the bytes have reached memory or a device; that needs a flush, which only a fabric over
+/// such memory knows. Ordinary stores do not need it: a release store publishes them without.
 inline void drain_streaming_stores() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_sfence();

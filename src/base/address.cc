@@ -37,9 +37,7 @@ std::optional<std::uint16_t> parse_number(std::string_view text, std::string_vie
   return value;
 }
 
-std::string number_or_star(const std::optional<std::uint16_t>& value) {
-  return value ? std::to_string(*value) : "*";
-}
+std::string number_or_star(const std::optional<std::uint16_t>& value) { return value ? std::to_string(*value) : "*"; }
 
 }  // namespace
 
@@ -64,8 +62,6 @@ std::string Address::to_string() const {
   return text + "://" + number_or_star(node) + ":" + number_or_star(port);
 }
 
-std::uint16_t own_node() {
-  return static_cast<std::uint16_t>(config::number(config::Key::node));
-}
+std::uint16_t own_node() { return static_cast<std::uint16_t>(config::number(config::Key::node)); }
 
 }  // namespace wherry

@@ -116,8 +116,7 @@ const Option& option(Key key) { return kOptions.at(static_cast<std::size_t>(key)
 
 std::string text(Key key) {
   const Option& row = option(key);
-  // The table's names are literals: what follows the view is its terminating zero.
-  const char* set = std::getenv(row.environment.data());
+  const char* set = std::getenv(std::string(row.environment).c_str());
   return set != nullptr && *set != '\0' ? std::string(set) : std::string(row.default_value);
 }
 

@@ -36,13 +36,9 @@ std::atomic<Level>& level_in_force() noexcept {
 
 }  // namespace
 
-Level level() noexcept {
-  return level_in_force().load(std::memory_order_relaxed);
-}
+Level level() noexcept { return level_in_force().load(std::memory_order_relaxed); }
 
-void set_level(Level level) noexcept {
-  level_in_force().store(level, std::memory_order_relaxed);
-}
+void set_level(Level level) noexcept { level_in_force().store(level, std::memory_order_relaxed); }
 
 void write(Level level, std::string_view text) noexcept {
   if (!enabled(level)) return;

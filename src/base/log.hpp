@@ -16,9 +16,7 @@ Level level() noexcept;
 void set_level(Level level) noexcept;
 
 /// True if a line of that level would be written: ask before putting together a text that costs something.
-inline bool enabled(Level wanted) noexcept {
-  return wanted <= level();
-}
+inline bool enabled(Level wanted) noexcept { return wanted <= level(); }
 
 /// Writes "wherry[PID] node N LEVEL: TEXT" as one line by one system call, so that lines of many processes do not mix.
 /// Nothing if the level is not enabled. Never throws, keeps errno; callable from any thread.
