@@ -3,12 +3,12 @@
 // two threads may use them.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include <wherry/stream.hpp>
 
 #include "fabric/fabric.hpp"
+#include "stream/fate.hpp"
 #include "stream/receiver.hpp"
 #include "stream/sender.hpp"
 #include "stream/statistics.hpp"
@@ -26,7 +26,7 @@ class Stream::Impl {
   std::unique_ptr<fabric::Connection> connection;
   Address local;
   statistics::Slot counters;
-  std::atomic<bool> cancelled{false};
+  stream::Fate fate;
   alignas(64) stream::Sender sender;
   alignas(64) stream::Receiver receiver;
 };

@@ -22,19 +22,19 @@ layout::Word* peers_head(std::byte* remote) {
 
 }  // namespace
 
-Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
-                   layout::StatisticsSlot& counters)
+Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),
-      consumer_({connection.segment().data() + layout::kStreamPageBytes, capacity}, &own_page_.tail, peers_head(remote_)),
-      cancelled_(cancelled),
+      consumer_({connection.segment().data() + layout::kStreamPageBytes, capacity}, &own_page_.tail,
+                peers_head(remote_)),
+      fate_(fate),
       counters_(counters) {}
 
 Result Receiver::state() {
-  if (cancelled_.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
+  if (fate_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
   // What was published before a death or the end comes first, so each is looked at before the ring is.
-  const bool gone = gone_;
+  const bool gone = fate_.gone.load(std::memory_order_acquire);  // GONE
   // FINISHED acquire: pairs with the release in Sender::finish; the last tail is visible once it is set.
   const std::uint64_t finished = own_page_.finished.load(std::memory_order_acquire);
   const std::size_t waiting = consumer_.known_fill() != 0 ? consumer_.known_fill() : consumer_.fill();
@@ -80,7 +80,8 @@ void Receiver::return_credit() {
   if (!consumer_.credit_owed()) return;
   const std::uint64_t head = consumer_.return_credit();
   if (remote_ == nullptr) {
-    // A dead peer needs no credit, and is noticed where bytes are waited for: after everything it published was delivered.
+    // A dead peer needs no credit, and is noticed where bytes are waited for: after everything it published was
+    // delivered.
     connection_.signal(offsetof(StreamPage, head), head, Bell::space);
   } else if (connection_.announce(Bell::space)) {
     bump(counters_.space_wakes, 1);
@@ -134,7 +135,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
       set(counters_.asleep_receiving, 1);
     });
     set(counters_.asleep_receiving, 0);
-    gone_ = gone_ || wake == Wake::gone;
+    if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
     if (polled_) rearm_descriptor();
   }
@@ -157,21 +158,21 @@ int Receiver::descriptor() {
   return fd;
 }
 
-/// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if they came
-/// before it was armed nobody would, so this side does.
+/// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if
+/// they came before it was armed nobody would, so this side does.
 void Receiver::rearm_descriptor() {
   connection_.arm(Bell::data);
   if (!state().would_block()) connection_.ring_own(Bell::data);
 }
 
 void Receiver::look_for_death(bool always) {
-  if (gone_) return;
+  if (fate_.gone.load(std::memory_order_relaxed)) return;
   if (!always) {
     const auto now = SteadyClock::now();
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
   }
-  gone_ = connection_.peer_gone();
+  if (connection_.peer_gone()) fate_.gone.store(true, std::memory_order_release);  // GONE
 }
 
 }  // namespace wherry::stream

@@ -2,7 +2,6 @@
 // The receiving half of a stream: the consumer of the ring in this side's memory. Used by one thread at a time.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -11,6 +10,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
+#include "stream/fate.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
 
@@ -19,8 +19,8 @@ namespace wherry::stream {
 class Receiver {
  public:
   /// @param capacity   of the own ring, which fills the segment behind its page
-  /// @param cancelled  set by Stream::cancel
-  Receiver(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled, layout::StatisticsSlot& counters);
+  /// @param fate       shared by both directions
+  Receiver(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
   Result try_receive(std::span<const iovec> buffers);
   Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -44,14 +44,13 @@ class Receiver {
 
   fabric::Connection& connection_;
   const layout::StreamPage& own_page_;
-  std::byte* remote_;            ///< the peer's segment, null on put fabrics
+  std::byte* remote_;  ///< the peer's segment, null on put fabrics
   ring::Consumer consumer_;
-  const std::atomic<bool>& cancelled_;
+  Fate& fate_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   std::size_t shown_ = 0;
-  bool gone_ = false;
-  bool polled_ = false;          ///< the descriptor was asked for
+  bool polled_ = false;  ///< the descriptor was asked for
   SteadyClock::time_point next_look_{};
 };
 

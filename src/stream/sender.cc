@@ -31,12 +31,11 @@ std::span<const std::byte> bytes_of(const iovec& buffer) {
 
 }  // namespace
 
-Sender::Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
-               layout::StatisticsSlot& counters)
+Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),
-      cancelled_(cancelled),
+      fate_(fate),
       counters_(counters) {
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
@@ -48,10 +47,11 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, const std::
 }
 
 int Sender::obstacle() {
-  if (cancelled_.load(std::memory_order_relaxed)) return ECANCELED;
+  if (fate_.cancelled.load(std::memory_order_relaxed)) return ECANCELED;
   if (producer_.broken()) return EPROTO;
   // CLOSED acquire: pairs with the release in Receiver::close.
-  if (finished_ || gone_ || own_page_.closed.load(std::memory_order_acquire) != 0) return EPIPE;
+  if (finished_ || fate_.gone.load(std::memory_order_relaxed) || own_page_.closed.load(std::memory_order_acquire) != 0)
+    return EPIPE;
   return 0;
 }
 
@@ -107,7 +107,7 @@ bool Sender::publish(std::size_t bytes) {
   } else {
     const std::uint64_t tail = producer_.commit(bytes);
     if (!put_range(from, bytes) || !set_peers_word(offsetof(StreamPage, tail), tail)) {
-      gone_ = true;
+      fate_.gone.store(true, std::memory_order_release);  // GONE
       return false;
     }
   }
@@ -116,7 +116,7 @@ bool Sender::publish(std::size_t bytes) {
   if (rang) bump(counters_.data_wakes, 1);
   set(counters_.send_fill, producer_.fill());
   watch_for_death(rang);
-  return !gone_;
+  return !fate_.gone.load(std::memory_order_relaxed);
 }
 
 bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
@@ -149,7 +149,10 @@ void Sender::watch_for_death(bool rang) {
   look_for_death();
 }
 
-void Sender::look_for_death() { gone_ = gone_ || connection_.peer_gone(); }
+void Sender::look_for_death() {
+  if (fate_.gone.load(std::memory_order_relaxed)) return;
+  if (connection_.peer_gone()) fate_.gone.store(true, std::memory_order_release);  // GONE
+}
 
 Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
   std::size_t total = 0;
@@ -197,7 +200,7 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
       set(counters_.asleep_sending, 1);
     });
     set(counters_.asleep_sending, 0);
-    gone_ = gone_ || wake == Wake::gone;
+    if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
     descriptor_armed_ = false;
     if (polled_) rearm_descriptor();

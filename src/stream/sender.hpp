@@ -6,7 +6,6 @@
 // again only when the peer's head has passed it, so its put is complete: no completion has to be waited for.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -16,6 +15,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
+#include "stream/fate.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
 
@@ -24,9 +24,8 @@ namespace wherry::stream {
 class Sender {
  public:
   /// @param capacity   of the peer's ring, checked
-  /// @param cancelled  set by Stream::cancel
-  Sender(fabric::Connection& connection, std::size_t capacity, const std::atomic<bool>& cancelled,
-         layout::StatisticsSlot& counters);
+  /// @param fate       shared by both directions
+  Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
   Result try_send(std::span<const iovec> buffers);
   Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -56,12 +55,11 @@ class Sender {
   std::byte* remote_;                     ///< the peer's segment, null on put fabrics
   std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only
   ring::Producer producer_;
-  const std::atomic<bool>& cancelled_;
+  Fate& fate_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   std::size_t reserved_ = 0;
   bool finished_ = false;
-  bool gone_ = false;
   bool short_ = false;             ///< the last try_send did not take everything
   bool polled_ = false;            ///< the descriptor was asked for
   bool descriptor_armed_ = false;  ///< the peer may ring it, or has

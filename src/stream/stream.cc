@@ -36,8 +36,8 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
     : connection(std::move(established)),
       local(std::move(own_address)),
       counters(open_counters(*connection, local, peers_capacity, own_capacity, fabric)),
-      sender(*connection, peers_capacity, cancelled, *counters),
-      receiver(*connection, own_capacity, cancelled, *counters) {}
+      sender(*connection, peers_capacity, fate, *counters),
+      receiver(*connection, own_capacity, fate, *counters) {}
 
 Stream::Impl::~Impl() = default;
 
@@ -122,7 +122,7 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 
 void Stream::close() noexcept {
   if (!impl_) return;
-  if (!impl_->cancelled.load(std::memory_order_relaxed)) {
+  if (!impl_->fate.cancelled.load(std::memory_order_relaxed)) {
     (void)impl_->sender.finish();  // A peer that is gone hears nothing; there is nobody to tell.
   }
   impl_->receiver.close();
@@ -132,7 +132,7 @@ void Stream::close() noexcept {
 
 void Stream::cancel() noexcept {
   if (!impl_) return;
-  impl_->cancelled.store(true, std::memory_order_release);
+  impl_->fate.cancelled.store(true, std::memory_order_release);
   for (const fabric::Bell bell : fabric::kBells) impl_->connection->ring_own(bell);
 }
 

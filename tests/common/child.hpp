@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: real processes that are really killed, and memory to watch them by.
+#pragma once
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace wherry {
+
+/// A forked process. Killed with its parent, and when this object dies.
+class Child {
+ public:
+  /// Runs `body` in a new process; its exit status is 0, or 1 if it throws or returns false. Fork while this process
+  /// has one thread: a child has only the one that forked.
+  template <class Body>
+  explicit Child(Body&& body) : pid_(::fork()) {
+    if (pid_ < 0) throw std::system_error(errno, std::system_category(), "fork");
+    if (pid_ == 0) run(std::forward<Body>(body));
+  }
+  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Child& operator=(Child&&) = delete;
+  ~Child() {
+    kill();
+    if (pid_ > 0) (void)wait();
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void kill() const {
+    if (pid_ > 0) ::kill(pid_, SIGKILL);
+  }
+  /// Waits until it has ended. Returns its exit status, or -1 if a signal ended it.
+  int wait() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  template <class Body>
+  [[noreturn]] static void run(Body&& body) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int status = 1;
+    try {
+      status = body() ? 0 : 1;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child %d: %s\n", ::getpid(), error.what());
+    }
+    std::_Exit(status);  // no destructors of the parent's objects, no second flush of its output
+  }
+
+  pid_t pid_;
+};
+
+/// One T in memory that this process shares with the children it forks afterwards.
+template <class T>
+class SharedValue {
+ public:
+  SharedValue() {
+    void* memory = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    value_ = new (memory) T{};
+  }
+  SharedValue(const SharedValue&) = delete;
+  SharedValue& operator=(const SharedValue&) = delete;
+  ~SharedValue() { ::munmap(value_, sizeof(T)); }
+  T& operator*() const { return *value_; }
+  T* operator->() const { return value_; }
+
+ private:
+  T* value_;
+};
+
+inline std::int64_t monotonic_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+}  // namespace wherry
