@@ -36,7 +36,8 @@ struct Screen {
 Screen screen() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
-  return {size.ws_row, size.ws_col};
+  // The last line stays free: a newline there would scroll the first one away.
+  return {size.ws_row > 1 ? size.ws_row - 1U : 0U, size.ws_col};
 }
 
 void show(const Options& options, const Reading& before, const Reading& now) {

@@ -116,11 +116,27 @@ def test_files_that_only_have_the_name_are_ignored():
         os.close(unsealed)
 
 
-def test_a_process_that_may_not_be_looked_at_is_left_out_quietly():
-    if os.geteuid() == 0:
-        pytest.skip("root may look at everything")
-    result = wherry("top", "--once", "--interval", "0.05")
-    assert result.returncode == 0 and result.stderr == ""
+def test_processes_of_another_user_are_left_out_quietly():
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    nobody = 65534
+    with connected_pipe() as (receiver, sender):
+        wait_until(lambda: {receiver.pid, sender.pid} <= set(processes()))
+        try:
+            result = subprocess.run(
+                [PROGRAM, "top", "--once", "--json", "--interval", "0.05"],
+                env=environment(),
+                user=nobody,
+                group=nobody,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+        except PermissionError:
+            pytest.skip("the program is where another user may not run it")
+        assert result.returncode == 0 and result.stderr == ""
+        assert json.loads(result.stdout)["processes"] == []
 
 
 def test_it_goes_on_showing_while_processes_come_and_go():
