@@ -32,6 +32,12 @@ class Pattern {
     });
   }
 
+  /// What `fill` would write, without a copy. At most kMostInPlace bytes.
+  static constexpr std::size_t kMostInPlace = 65'521;
+  [[nodiscard]] std::span<const std::byte> in_place(std::size_t count, std::uint64_t position) const {
+    return {table_.data() + position % kPeriod, count};
+  }
+
   [[nodiscard]] std::vector<std::byte> bytes(std::size_t count, std::uint64_t position = 0) const {
     std::vector<std::byte> result(count);
     fill(result, position);
@@ -40,7 +46,7 @@ class Pattern {
 
  private:
   // A prime, so that no multiple of it is a multiple of a ring's size: a whole lap too many or too few shows.
-  static constexpr std::size_t kPeriod = 65'521;
+  static constexpr std::size_t kPeriod = kMostInPlace;
 
   template <class Byte, class Do>
   bool each_piece(std::span<Byte> bytes, std::uint64_t position, Do&& act) const {

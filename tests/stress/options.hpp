@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much and which randomness: --operations=N and --seed=N, or WHERRY_TEST_OPERATIONS and WHERRY_TEST_SEED.
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::stress {
+
+struct Options {
+  std::uint64_t operations;  ///< sends on each fabric, of which each test takes its share; receives come on top
+  std::uint64_t seed;
+};
+
+/// As given, else the environment's, else the defaults: ten million operations, fewer under a sanitizer.
+const Options& options();
+
+/// Takes the options out of the command line; called by main.
+void read_options(int argc, char** argv);
+
+}  // namespace wherry::stress
