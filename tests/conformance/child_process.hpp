@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -18,9 +19,8 @@ class ChildProcess {
  public:
   /// `play` runs in the child; gtest failures and exceptions in it make it exit with 1. It must not start threads:
   /// a sanitizer cannot follow those into a fork.
-  template <class Play>
-  explicit ChildProcess(Play&& play) : pid_(::fork()) {
-    if (pid_ == 0) ::_exit(run(std::forward<Play>(play)));
+  explicit ChildProcess(const std::function<void()>& play) : pid_(::fork()) {
+    if (pid_ == 0) ::_exit(run(play));
   }
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -42,8 +42,7 @@ class ChildProcess {
   }
 
  private:
-  template <class Play>
-  static int run(Play&& play) {
+  static int run(const std::function<void()>& play) {
     try {
       play();
     } catch (const std::exception& error) {
