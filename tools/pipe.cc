@@ -58,12 +58,14 @@ void send_input(Channel& channel) {
 void write_output(Channel& channel) {
   for (;;) {
     const std::span<const std::byte> arrived = channel.peek(Channel::Wait::yes);
-    if (arrived.empty()) return;
+    if (arrived.empty()) break;
     const ssize_t n = ::write(STDOUT_FILENO, arrived.data(), arrived.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw Error(errno, "write", "standard output", "");
     channel.took(static_cast<std::size_t>(n));
   }
+  // Whoever reads it shall see the end now, even if the other direction goes on.
+  if (::close(STDOUT_FILENO) != 0) throw Error(errno, "write", "standard output", "");
 }
 
 // Shared with the sending thread: it may sleep in a read of a terminal when the process is about to end.

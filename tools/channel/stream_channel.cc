@@ -71,7 +71,8 @@ class StreamChannel final : public Channel {
 
   void finish_sending() override {
     flush();
-    check(stream_.finish_sending(), "send");
+    // A peer that has understood everything before it sees the end may be gone already.
+    if (const Result result = stream_.finish_sending(); result.error != EPIPE) check(result, "send");
   }
 
   std::span<const std::byte> peek(Wait wait) override {

@@ -93,7 +93,8 @@ class TcpChannel final : public Channel {
 
   void finish_sending() override {
     flush();
-    if (::shutdown(socket_.get(), SHUT_WR) != 0) fail("send");
+    // A peer that has understood everything before it sees the end may be gone already.
+    if (::shutdown(socket_.get(), SHUT_WR) != 0 && errno != ENOTCONN) fail("send");
   }
 
   std::span<const std::byte> peek(Wait wait) override {

@@ -25,7 +25,7 @@ class Answers {
  private:
   void send(layout::ShipAnswer answer, std::uint64_t id, int error, std::string_view path, std::string_view message);
 
-  static constexpr std::uint64_t kStoredPerAnswer = 64;
+  static constexpr std::uint64_t kStoredPerAnswer = 256;
 
   Channel& channel_;
   std::uint64_t told_ = 0;

@@ -41,6 +41,8 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+constexpr int kAcceptPauseMs = 100;
+
 double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
   return from_ns == 0 || to_ns < from_ns ? 0 : static_cast<double>(to_ns - from_ns) / 1e9;
 }
@@ -76,6 +78,7 @@ CollectReport Collector::run() {
   }
   reap();
   progress_->stop();
+  report_.interrupted = options_.expect != 0 && gone_ < options_.expect;
   report_.seconds = seconds_between(first_came_ns_, last_gone_ns_);
   return std::move(report_);
 }
@@ -107,11 +110,11 @@ void Collector::accept_waiting() {
       start(std::move(channel));
     }
   } catch (const std::exception& error) {
-    // One connection that cannot be had is no reason to leave the others; but it will be asked for again at once, and
-    // with too few descriptors or threads only the end of a session helps.
-    progress_->message(fmt::format("wherry collect: {}", error.what()));
-    if (running_.empty()) throw;
-    options_.at_once = running_.size();
+    // One connection that cannot be had is no reason to leave the others. It may wait to be asked for again at once, when
+    // descriptors or threads are short: then only time helps.
+    if (error.what() != last_accept_error_) progress_->message(fmt::format("wherry collect: {}", error.what()));
+    last_accept_error_ = error.what();
+    ::poll(nullptr, 0, kAcceptPauseMs);
   }
 }
 
@@ -152,7 +155,6 @@ void Collector::reap() {
 }
 
 void Collector::interrupt() {
-  report_.interrupted = !running_.empty() || (options_.expect != 0 && gone_ < options_.expect);
   listener_.reset();
   for (Running& session : running_) {
     if (!session.done) session.channel->cancel();

@@ -61,6 +61,7 @@ class Collector {
   std::atomic<std::uint64_t> gone_ = 0;
   std::atomic<std::uint64_t> first_came_ns_ = 0;
   std::uint64_t last_gone_ns_ = 0;
+  std::string last_accept_error_;
   std::unique_ptr<Progress> progress_;
 };
 
