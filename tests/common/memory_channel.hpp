@@ -10,11 +10,12 @@
 
 namespace wherry::test {
 
-/// A channel without a peer: what is received is given beforehand and then ends, what is sent is kept. It hands both out
-/// in small pieces, as a ring does where it wraps.
+/// A channel without a peer: what is received is given beforehand and then ends, what is sent is kept. It hands both
+/// out in small pieces, as a ring does where it wraps.
 class MemoryChannel final : public tools::Channel {
  public:
-  explicit MemoryChannel(std::span<const std::byte> input = {}, std::size_t piece = 24) : input_(input), piece_(piece) {}
+  explicit MemoryChannel(std::span<const std::byte> input = {}, std::size_t piece = 24)
+      : input_(input), piece_(piece) {}
 
   std::span<std::byte> space() override {
     if (filled_ == space_.size()) {

@@ -160,7 +160,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace wherry;
-  static const std::size_t open_before = open_descriptors();
+  const std::size_t open_before = open_descriptors();
   fuzz::Input input({data, size});
   if (input.one_in(2)) {
     fuzz::attack_connector(input);

@@ -43,8 +43,8 @@ class Channel {
   /// The first `bytes` of `space` were filled. They are sent when that is worth while, at the latest by `flush`.
   virtual void wrote(std::size_t bytes) = 0;
   virtual void flush() = 0;
-  /// Flushes; the peer then receives the end. It is no error if the peer is gone by then: only its own end tells whether
-  /// it read everything.
+  /// Flushes; the peer then receives the end. It is no error if the peer is gone by then: only its own end tells
+  /// whether it read everything.
   virtual void finish_sending() = 0;
 
   /// What has arrived, in place. Empty: the end, or without waiting: nothing now. Valid until the next receiving call.

@@ -110,8 +110,8 @@ void Collector::accept_waiting() {
       start(std::move(channel));
     }
   } catch (const std::exception& error) {
-    // One connection that cannot be had is no reason to leave the others. It may wait to be asked for again at once, when
-    // descriptors or threads are short: then only time helps.
+    // One connection that cannot be had is no reason to leave the others. It may wait to be asked for again at once,
+    // when descriptors or threads are short: then only time helps.
     if (error.what() != last_accept_error_) progress_->message(fmt::format("wherry collect: {}", error.what()));
     last_accept_error_ = error.what();
     ::poll(nullptr, 0, kAcceptPauseMs);

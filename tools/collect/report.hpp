@@ -65,7 +65,7 @@ struct LiveTotals {
 struct CollectReport {
   std::string listen;
   std::string into;
-  double seconds = 0;  ///< from the first shipper's coming to the last one's going
+  double seconds = 0;        ///< from the first shipper's coming to the last one's going
   bool interrupted = false;  ///< it was told to stop before all it expected had come
   std::vector<ShipperReport> shippers;
   std::vector<Failure> failures;  ///< what concerns no single shipper
