@@ -3,6 +3,8 @@
 // two threads may use them.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 
 #include <wherry/stream.hpp>
@@ -23,6 +25,7 @@ class Stream::Impl {
        std::size_t own_capacity, std::string_view fabric);
   ~Impl();
 
+  const pid_t owner = ::getpid();
   std::unique_ptr<fabric::Connection> connection;
   Address local;
   statistics::Slot counters;

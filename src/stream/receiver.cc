@@ -16,6 +16,12 @@ using statistics::set;
 /// How often a receiver that polls an empty ring without ever sleeping looks whether the peer still lives.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
+std::size_t wanted_in(std::span<const iovec> buffers) {
+  std::size_t wanted = 0;
+  for (const iovec& buffer : buffers) wanted += buffer.iov_len;
+  return wanted;
+}
+
 layout::Word* peers_head(std::byte* remote) {
   return remote == nullptr ? nullptr : &reinterpret_cast<StreamPage*>(remote)->head;
 }
@@ -33,11 +39,13 @@ Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, Fate& f
 
 Result Receiver::state() {
   if (fate_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
+  // The sender stores to the line of `finished` with every message: it is not touched while bytes are known of.
+  if (const std::size_t known = consumer_.known_fill(); known != 0) return Result::moved(known);
   // What was published before a death or the end comes first, so each is looked at before the ring is.
   const bool gone = fate_.gone.load(std::memory_order_acquire);  // GONE
   // FINISHED acquire: pairs with the release in Sender::finish; the last tail is visible once it is set.
   const std::uint64_t finished = own_page_.finished.load(std::memory_order_acquire);
-  const std::size_t waiting = consumer_.known_fill() != 0 ? consumer_.known_fill() : consumer_.fill();
+  const std::size_t waiting = consumer_.fill();
   if (consumer_.broken()) return Result::failure(EPROTO);
   if (waiting != 0) return Result::moved(waiting);
   if (finished != 0) return finished - 1 == consumer_.head() ? Result::at_end() : Result::failure(EPROTO);
@@ -45,7 +53,7 @@ Result Receiver::state() {
 }
 
 Result Receiver::try_receive(std::span<const iovec> buffers) {
-  Result result = copy_out(buffers);
+  const Result result = copy_out(buffers);
   if (!result.would_block()) return result;
   return_credit();
   if (polled_) rearm_descriptor();
@@ -56,6 +64,7 @@ Result Receiver::try_receive(std::span<const iovec> buffers) {
 /// Moves what is there. Never blocks.
 Result Receiver::copy_out(std::span<const iovec> buffers) {
   const Result now = state();
+  if (now.would_block() && wanted_in(buffers) == 0) return Result::moved(0);
   if (!now.ok()) return now;
   std::size_t moved = 0;
   for (const iovec& buffer : buffers) {
@@ -129,7 +138,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     if (timed_out) return Result::failure(ETIMEDOUT);
     // A sender that waits for space must not wait for a receiver that waits for bytes.
     return_credit();
-    if (spin_.look(ready)) continue;
+    if (spin_.look(ready, deadline)) continue;
     const Wake wake = sleep_unless(connection_, Bell::data, deadline, ready, [&] {
       bump(counters_.receive_sleeps, 1);
       set(counters_.asleep_receiving, 1);

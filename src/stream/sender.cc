@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
 #include "arch/copy.hpp"
@@ -20,10 +21,15 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
-/// How often a sender that never sleeps looks whether the peer still lives: a system call, so neither per message ...
-constexpr std::uint32_t kPublicationsPerLook = 16;
-/// ... nor more often than this.
-constexpr std::chrono::milliseconds kLookInterval{10};
+/// How often a sender that never sleeps looks whether the peer still lives: a system call, so not per message.
+constexpr std::int64_t kLookIntervalNs = 10'000'000;
+
+/// The clock as of the last tick, a few milliseconds ago at most. It is read per message, at a few nanoseconds.
+std::int64_t coarse_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
 
 std::span<const std::byte> bytes_of(const iovec& buffer) {
   return {static_cast<const std::byte*>(buffer.iov_base), buffer.iov_len};
@@ -65,10 +71,11 @@ Result Sender::try_send(std::span<const iovec> buffers) {
     short_ = copied < wanted;
     if (polled_ && short_) rearm_descriptor();
   }
-  if (result.failed() || copied != 0 || wanted == 0) return result;
+  if (result.failed() || copied != 0 || (wanted == 0 && !polled_)) return result;
+  // Also when nothing is to be sent: a descriptor that a death made readable stays so, and this call must say why.
   look_for_death();
-  const int error = obstacle();
-  return error != 0 ? Result::failure(error) : Result::blocked();
+  if (const int error = obstacle(); error != 0) return Result::failure(error);
+  return wanted == 0 ? Result::moved(0) : Result::blocked();
 }
 
 /// Moves as much as there is space for. Never blocks.
@@ -77,27 +84,29 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   reserved_ = 0;
   const std::size_t piece = std::min(kMaxPiece, producer_.capacity() / 4);
   std::size_t unpublished = 0;
-  bool alive = true;
+  bool taken = true;
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
-    while (!rest.empty() && alive) {
+    // A death that is noticed on the way stops the copying, but does not unsay what was published.
+    while (!rest.empty() && !fate_.gone.load(std::memory_order_relaxed)) {
       const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece - unpublished)), unpublished);
       if (n == 0) break;
       rest = rest.subspan(n);
       unpublished += n;
       copied += n;
       if (unpublished == piece) {
-        alive = publish(unpublished);
+        taken = publish(unpublished);
         unpublished = 0;
       }
     }
     if (!rest.empty()) break;
   }
-  if (unpublished != 0) alive = publish(unpublished);
+  if (unpublished != 0) taken = publish(unpublished);
   if (producer_.broken()) return Result::failure(EPROTO, copied);
-  return alive ? Result::moved(copied) : Result::failure(EPIPE, copied);
+  return taken ? Result::moved(copied) : Result::failure(EPIPE, copied);
 }
 
+/// False: the fabric no longer takes puts. A peer that is only found to be gone afterwards has been sent these bytes.
 bool Sender::publish(std::size_t bytes) {
   const std::uint64_t from = producer_.tail();
   bool rang = false;
@@ -115,8 +124,8 @@ bool Sender::publish(std::size_t bytes) {
   bump(counters_.sends, 1);
   if (rang) bump(counters_.data_wakes, 1);
   set(counters_.send_fill, producer_.fill());
-  watch_for_death(rang);
-  return !fate_.gone.load(std::memory_order_relaxed);
+  watch_for_death();
+  return true;
 }
 
 bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
@@ -139,13 +148,11 @@ bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
   return true;
 }
 
-/// A peer that had to be woken may be dead: who sends now and then learns it at the first message. Who sends without a
-/// pause fills the ring and learns it when it sleeps, or here.
-void Sender::watch_for_death(bool rang) {
-  if (!rang && ++publications_ % kPublicationsPerLook != 0) return;
-  const auto now = SteadyClock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kLookInterval;
+/// Who sends without a pause fills the ring and learns of a death when it sleeps; who sends now and then, here.
+void Sender::watch_for_death() {
+  const std::int64_t now = coarse_ns();
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + kLookIntervalNs;
   look_for_death();
 }
 
@@ -155,25 +162,43 @@ void Sender::look_for_death() {
 }
 
 Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
+  // What fits goes out together: a header and its payload are one publication, and wake the receiver once.
   std::size_t total = 0;
-  for (iovec buffer : buffers) {
-    while (true) {
-      std::size_t copied = 0;
-      const Result result = copy_and_publish(std::span(&buffer, 1), copied);
-      total += copied;
-      if (result.failed()) return Result::failure(result.error, total);
-      if (copied == buffer.iov_len) break;
-      buffer = {static_cast<std::byte*>(buffer.iov_base) + copied, buffer.iov_len - copied};
-      const Result space = wait_writable(1, deadline);
-      if (!space.ok()) return Result::failure(space.error, total);
-    }
+  const Result at_once = copy_and_publish(buffers, total);
+  if (at_once.failed()) return at_once;
+  std::size_t skipped = 0;
+  for (const iovec& buffer : buffers) {
+    const std::size_t sent = std::min(total - skipped, buffer.iov_len);
+    skipped += sent;
+    if (sent == buffer.iov_len) continue;
+    const Result rest = send_rest(bytes_of(buffer).subspan(sent), deadline);
+    total += rest.bytes;
+    skipped += rest.bytes;
+    if (rest.failed()) return Result::failure(rest.error, total);
   }
   return Result::moved(total);
+}
+
+/// Sends what found no space at once.
+Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    if (has_passed(deadline)) return Result::failure(ETIMEDOUT, sent);
+    if (const Result space = wait_writable(1, deadline); !space.ok()) return Result::failure(space.error, sent);
+    const auto rest = bytes.subspan(sent);
+    const iovec buffer{const_cast<std::byte*>(rest.data()), rest.size()};
+    std::size_t copied = 0;
+    const Result result = copy_and_publish(std::span(&buffer, 1), copied);
+    sent += copied;
+    if (result.failed()) return Result::failure(result.error, sent);
+  }
+  return Result::moved(sent);
 }
 
 Regions Sender::reserve(std::size_t want) {
   const Regions regions = obstacle() != 0 ? Regions{} : producer_.reserve(want);
   reserved_ = regions.size();
+  if (polled_ && regions.empty() && want != 0) rearm_descriptor();
   return regions;
 }
 
@@ -194,7 +219,7 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
     if (const int error = obstacle(); error != 0) return Result::failure(error);
     if (producer_.space() >= wanted) return Result::moved(producer_.space());
     if (timed_out) return Result::failure(ETIMEDOUT);
-    if (spin_.look(ready)) continue;
+    if (spin_.look(ready, deadline)) continue;
     const Wake wake = sleep_unless(connection_, Bell::space, deadline, ready, [&] {
       bump(counters_.send_sleeps, 1);
       set(counters_.asleep_sending, 1);
@@ -209,7 +234,7 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
 
 Result Sender::finish() {
   if (finished_) return Result::moved(0);
-  if (const int error = obstacle(); error != 0 && error != ECANCELED) return Result::failure(error);
+  if (const int error = obstacle(); error != 0) return Result::failure(error);
   finished_ = true;
   // FINISHED release: after the last tail; pairs with the acquire in Receiver::state.
   if (!set_peers_word(offsetof(StreamPage, finished), producer_.tail() + 1)) return Result::failure(EPIPE);

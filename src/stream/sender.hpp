@@ -36,16 +36,16 @@ class Sender {
   int descriptor();
 
   [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }
-  [[nodiscard]] bool finished() const { return finished_; }
 
  private:
   /// Why nothing may be sent any more: an errno value, or 0.
   int obstacle();
+  Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
   Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
   bool publish(std::size_t bytes);
   bool put_range(std::uint64_t from, std::size_t bytes);
   bool set_peers_word(std::size_t offset, std::uint64_t value);
-  void watch_for_death(bool rang);
+  void watch_for_death();
   void look_for_death();
   void rearm_descriptor();
   void silence_descriptor(bool always);
@@ -64,8 +64,7 @@ class Sender {
   bool polled_ = false;            ///< the descriptor was asked for
   bool descriptor_armed_ = false;  ///< the peer may ring it, or has
   bool rang_self_ = false;         ///< and this side did
-  std::uint32_t publications_ = 0;
-  SteadyClock::time_point next_look_{};
+  std::int64_t next_look_ns_ = 0;
 };
 
 }  // namespace wherry::stream

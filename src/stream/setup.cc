@@ -29,6 +29,11 @@ bool wait_for(int fd, const fabric::Deadline& deadline) {
   }
 }
 
+/// What a stream reads once it is connected must be valid before: an error then would cost both sides the connection.
+void check_configuration() {
+  for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout}) config::check(key);
+}
+
 /// The capacity of the peer's ring, or 0 if it cannot be one.
 std::size_t capacity_in(const fabric::Greeting& bytes, std::size_t segment_bytes) {
   layout::StreamGreeting greeting{};
@@ -72,7 +77,9 @@ Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local
 
 fabric::Deadline deadline_of(const Timeout& timeout) {
   if (!timeout) return {};
-  return SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(*timeout);
+  const auto now = SteadyClock::now();
+  if (*timeout >= SteadyClock::time_point::max() - now) return {};  // for ever, as good as
+  return now + std::max(*timeout, Timeout::value_type::zero());
 }
 
 }  // namespace stream
@@ -125,7 +132,7 @@ Stream Listener::accept(Timeout timeout) {
   const fabric::Deadline deadline = stream::deadline_of(timeout);
   while (true) {
     if (auto stream = try_accept()) return std::move(*stream);
-    if (!stream::wait_for(descriptor(), deadline)) {
+    if (stream::has_passed(deadline) || !stream::wait_for(descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "accept on", local().to_string(), "nobody connected in time");
     }
   }
@@ -164,11 +171,13 @@ std::optional<Stream> Connecting::try_finish() { return impl_->try_finish(); }
 int Connecting::descriptor() const noexcept { return impl_->descriptor(); }
 
 Listener listen(std::string_view text, StreamOptions options) {
+  stream::check_configuration();
   const Address address = Address::parse(text);
   return Listener(std::make_unique<Listener::Impl>(fabric::find(address), address, stream::own_capacity(options)));
 }
 
 Connecting start_connect(std::string_view text, StreamOptions options) {
+  stream::check_configuration();
   Address address = Address::parse(text);
   fabric::Fabric& fabric = fabric::find(address);
   return Connecting(std::make_unique<Connecting::Impl>(fabric, std::move(address), stream::own_capacity(options)));
@@ -180,7 +189,7 @@ Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {
   Connecting connecting = start_connect(text, options);
   while (true) {
     if (auto stream = connecting.try_finish()) return std::move(*stream);
-    if (!stream::wait_for(connecting.descriptor(), deadline)) {
+    if (stream::has_passed(deadline) || !stream::wait_for(connecting.descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "connect to", std::string(text),
                   "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)");
     }

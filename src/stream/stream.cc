@@ -2,6 +2,8 @@
 // The public handle: guards against closed streams, and turns one buffer into a list of one.
 #include <wherry/stream.hpp>
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "stream/impl.hpp"
@@ -39,7 +41,8 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
       sender(*connection, peers_capacity, fate, *counters),
       receiver(*connection, own_capacity, fate, *counters) {}
 
-Stream::Impl::~Impl() = default;
+/// Before the directions go: a put under way reads the sender's staging ring until its connection is destroyed.
+Stream::Impl::~Impl() { connection.reset(); }
 
 Stream::Stream() noexcept = default;
 Stream::Stream(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -80,6 +83,7 @@ Result Stream::receive_all(std::span<std::byte> bytes, Timeout timeout) noexcept
     const Result result = impl_->receiver.receive(std::span(&rest, 1), deadline);
     if (!result.ok()) return {moved, result.status, result.error};
     moved += result.bytes;
+    if (moved < bytes.size() && stream::has_passed(deadline)) return Result::failure(ETIMEDOUT, moved);
   }
   return Result::moved(moved);
 }
@@ -122,11 +126,12 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 
 void Stream::close() noexcept {
   if (!impl_) return;
-  if (!impl_->fate.cancelled.load(std::memory_order_relaxed)) {
-    (void)impl_->sender.finish();  // A peer that is gone hears nothing; there is nobody to tell.
+  // A forked child's copy: the stream is the parent's, and only the parent may end it.
+  if (impl_->owner == ::getpid()) {
+    (void)impl_->sender.finish();  // Refused where the peer is gone or the stream was cancelled: nobody is to be told.
+    impl_->receiver.close();
+    impl_->connection->flush();
   }
-  impl_->receiver.close();
-  impl_->connection->flush();
   impl_.reset();
 }
 

@@ -8,8 +8,6 @@
 namespace wherry::stream {
 namespace {
 
-constexpr std::uint64_t kMaxSpinMicroseconds = 1'000'000;
-
 bool has_one_core() {
   cpu_set_t cores;
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
@@ -17,7 +15,7 @@ bool has_one_core() {
 
 }  // namespace
 
-SpinBudget::SpinBudget() : budget_(config::number(config::Key::spin, 0, kMaxSpinMicroseconds)) {
+SpinBudget::SpinBudget() : budget_(config::number(config::Key::spin)) {
   // With one core the peer cannot run while this side looks.
   if (has_one_core()) budget_ = {};
 }

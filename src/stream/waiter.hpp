@@ -10,6 +10,7 @@
 // again.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -20,6 +21,8 @@ namespace wherry::stream {
 
 using SteadyClock = std::chrono::steady_clock;
 
+inline bool has_passed(const fabric::Deadline& deadline) { return deadline && SteadyClock::now() >= *deadline; }
+
 /// Whether and how long to look before sleeping. One per direction of a stream.
 class SpinBudget {
  public:
@@ -27,15 +30,16 @@ class SpinBudget {
   SpinBudget();
   explicit SpinBudget(std::chrono::microseconds budget) : budget_(budget) {}
 
-  /// Looks until `ready()` or the budget is spent. True if it became ready.
+  /// Looks until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
   template <class Ready>
-  bool look(Ready&& ready) {
+  bool look(Ready&& ready, fabric::Deadline deadline = {}) {
     if (budget_.count() == 0) return false;
     if (sleeps_to_go_ > 0) {
       --sleeps_to_go_;
       return false;
     }
-    const auto end = SteadyClock::now() + budget_;
+    SteadyClock::time_point end = SteadyClock::now() + budget_;
+    if (deadline) end = std::min(end, *deadline);
     do {
       for (int i = 0; i < kLooksPerClock; ++i) {
         if (ready()) {

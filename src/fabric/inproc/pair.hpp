@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "fabric/fabric.hpp"
-#include "fabric/inproc/event_bell.hpp"
+#include "fabric/event_bell.hpp"
 #include "fabric/inproc/segment.hpp"
 #include "layout/bell_page.hpp"
 

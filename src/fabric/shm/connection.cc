@@ -3,9 +3,7 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,27 +11,8 @@
 #include "fabric/check.hpp"
 
 namespace wherry::fabric::shm {
-namespace {
 
-/// Time left as ppoll takes it; null: for ever.
-timespec* time_left(const Deadline& deadline, timespec& storage) {
-  if (!deadline) return nullptr;
-  const auto left = std::max(*deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-  storage = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  return &storage;
-}
-
-}  // namespace
-
-OwnSide::OwnSide(const Offer& offer, const std::string& operation, const std::string& address)
-    : memory(offer.segment_bytes, offer.memory), greeting(offer.greeting) {
-  for (auto& bell : bells) {
-    bell.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!bell.valid())
-      throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
-  }
-}
+OwnSide::OwnSide(const Offer& offer) : memory(offer.segment_bytes, offer.memory), greeting(offer.greeting) {}
 
 layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
   layout::ShmHello hello{.magic = layout::kShmMagic,
@@ -49,9 +28,13 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
 }
 
 ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer)
-    : memory_(std::move(own.memory)), socket_(std::move(socket)), peer_(std::move(peer)) {
+    : memory_(std::move(own.memory)),
+      remote_bytes_(packet.hello.segment_bytes),
+      socket_(std::move(socket)),
+      bells_{OwnBell(std::move(own.bells[0])), OwnBell(std::move(own.bells[1]))},
+      peer_bells_{EventBell(std::move(packet.descriptors[1])), EventBell(std::move(packet.descriptors[2]))},
+      peer_(std::move(peer)) {
   int error = 0;
-  remote_bytes_ = packet.hello.segment_bytes;
   peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
   if (error != 0) {
     throw Error(error, "map the memory of", peer_.address.to_string(),
@@ -59,13 +42,8 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
                                 : "raise the address space limit (ulimit -v), or use smaller rings");
   }
   remote_ = peer_mapping_.start() + layout::kBellPageBytes;
-  memory_.drop_descriptor();
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
-  for (const Bell bell : kBells) {
-    bells_[index(bell)].event = std::move(own.bells[index(bell)]);
-    peer_bells_[index(bell)] = std::move(packet.descriptors[1 + index(bell)]);
-    doors_[index(bell)].sleeper = &memory_.page().sleepers[index(bell)].epoch;
-  }
+  for (const Bell bell : kBells) doors_[index(bell)].sleeper = &memory_.page().sleepers[index(bell)].epoch;
 }
 
 std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
@@ -94,13 +72,9 @@ layout::Word& ShmConnection::sleeper_at_peer(Bell bell) const {
 
 bool ShmConnection::silence(Bell which) {
   OwnBell& bell = bells_[index(which)];
-  std::uint64_t count = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(bell.event.get(), &count, sizeof count);
-  } while (n < 0 && errno == EINTR);
-  if (n > 0) bell.may_ring.store(false, std::memory_order_relaxed);
-  return n > 0;
+  const bool rang = bell.event.silence();
+  if (rang) bell.may_ring.store(false, std::memory_order_relaxed);
+  return rang;
 }
 
 void ShmConnection::arm(Bell which) {
@@ -122,7 +96,7 @@ void ShmConnection::disarm(Bell which) {
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {
-  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.get(), POLLIN, 0}, pollfd{socket_.get(), POLLIN, 0}};
+  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.descriptor(), POLLIN, 0}, pollfd{socket_.get(), POLLIN, 0}};
   while (true) {
     timespec storage{};
     const int ready = ::ppoll(polled.data(), polled.size(), time_left(deadline, storage), nullptr);
@@ -141,7 +115,7 @@ int ShmConnection::descriptor(Bell which) {
   if (bell.poller.valid()) return bell.poller.get();
   UniqueFd poller(::epoll_create1(EPOLL_CLOEXEC));
   bool good = poller.valid();
-  for (const int fd : {bell.event.get(), socket_.get()}) {
+  for (const int fd : {bell.event.descriptor(), socket_.get()}) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     good = good && ::epoll_ctl(poller.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
@@ -152,23 +126,19 @@ int ShmConnection::descriptor(Bell which) {
   return bell.poller.get();
 }
 
-void ShmConnection::ring(Bell bell) {
-  const std::uint64_t one = 1;
-  // It fails only when the counter is full, and then the bell is ringing already.
-  [[maybe_unused]] const ssize_t n = ::write(peer_bells_[index(bell)].get(), &one, sizeof one);
-}
+void ShmConnection::ring(Bell bell) { peer_bells_[index(bell)].ring(); }
 
 void ShmConnection::ring_own(Bell which) {
   OwnBell& bell = bells_[index(which)];
   bell.may_ring.store(true, std::memory_order_relaxed);
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(bell.event.get(), &one, sizeof one);
+  bell.event.ring();
 }
 
 bool ShmConnection::peer_gone() {
   if (gone_.load(std::memory_order_acquire)) return true;
   std::byte unexpected{};
-  const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT);
+  // Peeked at only: what one direction has seen must stay there for the other, which may be asleep on the same socket.
+  const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT | MSG_PEEK);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to. The
   // kernel closed its socket after its last store, so what it had published is visible.

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/unique_fd.hpp"
+#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
@@ -16,15 +17,15 @@ namespace wherry::fabric::shm {
 /// This side's half of a connection, before the peer's is known: its memory and its bells.
 struct OwnSide {
   /// Throws Error.
-  OwnSide(const Offer& offer, const std::string& operation, const std::string& address);
+  explicit OwnSide(const Offer& offer);
 
   [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port) const;
   [[nodiscard]] std::array<int, layout::kShmDescriptors> descriptors() const {
-    return {memory.descriptor(), bells[0].get(), bells[1].get()};
+    return {memory.descriptor(), bells[0].descriptor(), bells[1].descriptor()};
   }
 
   OwnMemory memory;
-  std::array<UniqueFd, 2> bells;
+  std::array<EventBell, 2> bells;
   Greeting greeting;
 };
 
@@ -32,6 +33,9 @@ class ShmConnection final : public Connection {
  public:
   /// `packet` is the peer's half, already well formed. Throws Error(EPROTO) when its memory cannot be trusted.
   ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer);
+
+  /// Once the peer has the memory's descriptor, this side needs it no more: one fewer per connection.
+  void handed_over() { memory_.drop_descriptor(); }
 
   [[nodiscard]] std::span<std::byte> segment() const override { return memory_.segment(); }
   [[nodiscard]] std::byte* map() const override { return remote_; }
@@ -59,7 +63,9 @@ class ShmConnection final : public Connection {
  private:
   /// What the thread that sleeps on a bell keeps.
   struct alignas(64) OwnBell {
-    UniqueFd event;
+    explicit OwnBell(EventBell bell) : event(std::move(bell)) {}
+
+    EventBell event;
     UniqueFd poller;                    ///< epoll of the event and the socket; made when a descriptor is asked for
     std::uint64_t epoch = 0;            ///< as last written into the peer's page
     std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
@@ -73,7 +79,7 @@ class ShmConnection final : public Connection {
   std::size_t remote_bytes_ = 0;
   UniqueFd socket_;
   std::array<OwnBell, 2> bells_;
-  std::array<UniqueFd, 2> peer_bells_;
+  std::array<EventBell, 2> peer_bells_;
   std::atomic<bool> gone_{false};
   Peer peer_;
   Greeting greeting_{};

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
@@ -105,8 +107,11 @@ Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
   const std::size_t bytes = layout::kBellPageBytes + segment_bytes;
   struct stat status{};
   const int seals = ::fcntl(memfd, F_GET_SEALS);
+  // Huge pages may run out under a mapping that exists already; pages of tmpfs cannot be taken away again.
+  struct statfs system {};
+  const bool tmpfs = ::fstatfs(memfd, &system) == 0 && system.f_type == TMPFS_MAGIC;
   const bool sealed = seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
-  if (!sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {
+  if (!tmpfs || !sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {
     error = EPROTO;
     return {};
   }

@@ -15,13 +15,6 @@
 namespace wherry::fabric::shm {
 namespace {
 
-std::string job_name() {
-  std::string job = config::text(config::Key::job);
-  if (!is_job_name(job))
-    throw Error(EINVAL, "use job name", job, "WHERRY_JOB takes 1 to 64 letters, digits, '.', '_' and '-'");
-  return job;
-}
-
 bool is_eventfd(int fd) {
   std::array<char, 64> target{};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
@@ -60,7 +53,7 @@ std::size_t collect_descriptors(msghdr& message, Packet& packet) {
 }  // namespace
 
 SocketName socket_name(std::uint16_t node, std::uint16_t port) {
-  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + job_name() + "/" + std::to_string(node) +
+  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + config::word(config::Key::job) + "/" + std::to_string(node) +
                            ":" + std::to_string(port);
   SocketName name;
   name.address.sun_family = AF_UNIX;

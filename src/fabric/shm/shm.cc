@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "base/config.hpp"
+#include "base/log.hpp"
 #include "fabric/check.hpp"
 #include "fabric/registry.hpp"
 #include "fabric/shm/connection.hpp"
@@ -46,8 +47,9 @@ class ShmListener final : public Listener {
   bool bind_port(std::uint16_t port);
   void bind_any_port();
   void watch(int fd);
-  void take_connectors();
+  int take_connectors();
   std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
+  void drop(const Pending& pending, int error) const;
 
   Address local_;
   UniqueFd socket_;
@@ -90,14 +92,13 @@ void ShmListener::watch(int fd) {
   if (::epoll_ctl(poller_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw Error(errno, "listen", local_.to_string(), "");
 }
 
-void ShmListener::take_connectors() {
+/// Takes whom it can. Returns 0, or why it could not take all: an errno value.
+int ShmListener::take_connectors() {
   while (pending_.size() < kMaxPendingHandshakes) {
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || !pending_.empty()) return;
-      throw Error(errno, "accept on", local_.to_string(),
-                  "raise the limit of open files (ulimit -n), or close streams");
+      return errno == EAGAIN ? 0 : errno;
     }
     Peer peer = credentials(socket.get());
     if (!same_user(peer)) continue;
@@ -105,51 +106,61 @@ void ShmListener::take_connectors() {
     const auto patience = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
     pending_.push_back({std::move(socket), std::move(peer), Clock::now() + patience});
   }
+  return 0;
 }
 
 std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
-  take_connectors();
+  int obstacle = take_connectors();
   for (auto it = pending_.begin(); it != pending_.end();) {
     Packet packet;
     const int error = receive_packet(it->socket.get(), packet);
-    if (error == EMFILE) {
-      pending_.erase(it);  // Its descriptors are lost; the connector sees a refusal and may come again.
-      throw Error(EMFILE, "accept on", local_.to_string(),
-                  "raise the limit of open files (ulimit -n), or close streams");
-    }
     if (error == EAGAIN && Clock::now() < it->give_up) {
       ++it;
       continue;
     }
     Pending pending = std::move(*it);
     it = pending_.erase(it);
-    if (error != 0) continue;  // Closed, too late or malformed: dropped; the socket's end tells the connector.
     ::epoll_ctl(poller_.get(), EPOLL_CTL_DEL, pending.socket.get(), nullptr);
+    // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
+    if (error == EMFILE) obstacle = EMFILE;
+    if (error != 0) {
+      drop(pending, error == EAGAIN ? ETIMEDOUT : error);
+      continue;
+    }
     if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;
   }
-  return nullptr;
+  if (obstacle == 0) return nullptr;
+  throw Error(obstacle, "accept on", local_.to_string(), "raise the limit of open files (ulimit -n), or close streams");
+}
+
+/// What a connector did wrong is no error of this side's: it is told by the socket's end, and the log.
+void ShmListener::drop(const Pending& pending, int error) const {
+  if (!log::enabled(log::Level::info)) return;
+  log::write(log::Level::info, "dropped a connector to " + local_.to_string() + ", process " +
+                                   std::to_string(pending.peer.pid) + ": " + std::generic_category().message(error));
 }
 
 std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {
   pending.peer.address = resolved(packet.hello.node, packet.hello.port);
-  OwnSide own(offer, "accept on", local_.to_string());
+  OwnSide own(offer);
   const layout::ShmHello hello = own.hello(*local_.node, *local_.port);
   const auto descriptors = own.descriptors();
   const int socket = pending.socket.get();
   std::unique_ptr<ShmConnection> connection;
   try {
-    // The peer's half is checked before it hears anything, and the answer sent while the own descriptors are still
-    // open.
-    const UniqueFd memory(::dup(descriptors[0]));
-    const std::array<int, 3> sent{memory.get(), descriptors[1], descriptors[2]};
+    // The peer's half is checked before it hears anything.
     connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet),
-                                                 std::move(pending.peer));
-    if (send_packet(socket, hello, sent) != 0) return nullptr;
+                                                 pending.peer);
   } catch (const Error& error) {
-    if (error.code().value() != EPROTO) throw;
+    drop(pending, error.code().value());
     return nullptr;
   }
+  if (const int error = send_packet(socket, hello, descriptors); error != 0) {
+    drop(pending, error);
+    return nullptr;
+  }
+  connection->handed_over();
   return connection;
 }
 
@@ -172,7 +183,7 @@ class ShmConnecting final : public Connecting {
 };
 
 ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
-    : address_(address), own_(offer, "connect to", address.to_string()) {
+    : address_(address), own_(offer) {
   const std::uint16_t node = *address.node;
   socket_ = make_socket("connect to", address.to_string());
   const SocketName name = socket_name(node, *address.port);
@@ -188,18 +199,21 @@ ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
     fail(EACCES, "user " + std::to_string(peer_.uid) + " holds this name; choose another WHERRY_JOB");
   const int error = send_packet(socket_.get(), own_.hello(own_node(), 0), own_.descriptors());
   // A listener closed meanwhile shows as one or the other, by whether it had taken this connector off its queue.
-  const bool left = error == EPIPE || error == ECONNRESET;
-  if (error != 0) fail(left ? ECONNREFUSED : error, "the listener went away");
+  if (error == EPIPE || error == ECONNRESET) fail(ECONNREFUSED, "the listener has just closed");
+  if (error != 0) fail(error, "the request could not be sent; too many connections may be under way at once");
 }
 
 std::unique_ptr<Connection> ShmConnecting::try_finish() {
   Packet packet;
   const int error = receive_packet(socket_.get(), packet);
   if (error == EAGAIN) return nullptr;
-  if (error == ECONNRESET) fail(ECONNREFUSED, "the listener closed, or refused this connector; its log says why");
+  if (error == ECONNRESET) fail(ECONNREFUSED, "the listener closed, or refused this connector (WHERRY_LOG=info there says why)");
   if (error == EMFILE) fail(EMFILE, "raise the limit of open files (ulimit -n), or close streams");
   if (error != 0) fail(error, "what answered does not speak this version of Wherry; use one version on both sides");
-  return std::make_unique<ShmConnection>(std::move(own_), std::move(socket_), std::move(packet), std::move(peer_));
+  auto connection =
+      std::make_unique<ShmConnection>(std::move(own_), std::move(socket_), std::move(packet), std::move(peer_));
+  connection->handed_over();
+  return connection;
 }
 
 class ShmFabric final : public Fabric {
