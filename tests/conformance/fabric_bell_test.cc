@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <atomic>
 #include <thread>
 
 #include "tests/conformance/fabric_pair.hpp"
@@ -132,6 +134,46 @@ TEST_P(FabricBell, NoWakeUpIsLostByAnEventLoop) {
   std::thread other([&] { PingPong::answer(*ends.acceptor, GetParam().rounds / 2, PingPong::By::descriptor); });
   PingPong::serve(*ends.connector, GetParam().rounds / 2, PingPong::By::descriptor);
   other.join();
+}
+
+/// Lets two threads go on at the same moment, to within the time that a store takes to another core.
+class Gate {
+ public:
+  void pass(std::size_t thread, std::uint64_t round) {
+    arrived_[thread].store(round, std::memory_order_release);
+    for (int looks = 0; arrived_[1 - thread].load(std::memory_order_acquire) < round; ++looks) {
+      if (looks > 1000) std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, 2> arrived_{};
+};
+
+/// In steps of a nanosecond or so: shorter than a store stays in its buffer.
+void wait_a_little(std::uint64_t steps) {
+  for (std::uint64_t i = 0; i < steps; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// One stores and looks whether the other sleeps while the other says that it sleeps and looks whether something was
+// stored: without both full fences each may miss the other's store. Needs two cores to show.
+TEST_P(FabricBell, NoWakeUpIsLostWhenBothLookAtOnce) {
+  const std::uint64_t rounds = 10 * GetParam().rounds;
+  const Ends ends = connect_pair();
+  Gate gate;
+  std::thread publisher([&] {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      gate.pass(0, round);
+      wait_a_little(round % 1999);  // as long as arming takes
+      publish(*ends.connector, 0, round, Bell::data);
+    }
+  });
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    gate.pass(1, round);
+    wait_a_little(round % 89);
+    EXPECT_EQ(await(*ends.acceptor, 0, round, Bell::data), Wake::rung) << "lost in round " << round;
+  }
+  publisher.join();
 }
 
 WHERRY_ON_EVERY_FABRIC(FabricBell);

@@ -71,7 +71,9 @@ Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Be
   while (!come()) {
     connection.arm(bell);
     if (come()) break;
-    if (const Wake wake = connection.wait(bell, deadline); wake != Wake::rung) return come() ? Wake::rung : wake;
+    const Wake wake = connection.wait(bell, deadline);
+    // A word that came without a ring is a lost wake-up; one that came before a death is no death yet.
+    if (wake == Wake::timeout || (wake == Wake::gone && !come())) return wake;
   }
   connection.disarm(bell);
   return Wake::rung;
