@@ -44,6 +44,8 @@ Options& mutable_options() {
 
 const Options& options() { return mutable_options(); }
 
+bool sanitized() { return WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0; }
+
 void read_options(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];

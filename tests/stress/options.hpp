@@ -14,6 +14,9 @@ struct Options {
 /// As given, else the environment's, else the defaults: ten million operations, fewer under a sanitizer.
 const Options& options();
 
+/// True under a sanitizer, which makes system calls and threads of its own.
+bool sanitized();
+
 /// Takes the options out of the command line; called by main.
 void read_options(int argc, char** argv);
 
