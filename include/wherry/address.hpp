@@ -24,9 +24,10 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-/// Who is at the other end, as the operating system vouches for it (not as the peer says).
+/// Who is at the other end. The operating system vouches for process and user; node and port are what it says of
+/// itself.
 struct Peer {
-  Address address;        ///< its node, and its port (0 shows as `*`: a connector that bound no port)
+  Address address;        ///< its node, and its port (`*`: a connector, which binds none)
   std::int64_t pid = 0;   ///< process id
   std::uint32_t uid = 0;  ///< effective user id
   std::uint32_t gid = 0;  ///< effective group id

@@ -51,7 +51,11 @@ struct StreamOptions {
 /// Errors: moving data never throws and never allocates. Result::error is EPIPE when the peer will receive no more (it
 /// closed or died; sending), ECONNRESET when the peer died or closed before it finished sending (receiving, after
 /// everything it had published was delivered), EPROTO when the peer wrote nonsense into shared memory, ECANCELED after
-/// `cancel`, ETIMEDOUT when a timeout passed, EBADF on a closed or moved-from stream.
+/// `cancel`, ETIMEDOUT when a timeout passed, EBADF on a closed or moved-from stream. Sending or receiving nothing
+/// moves nothing, at once.
+///
+/// Fork: the stream stays the parent's; a child that destroys its copy ends nothing. But a child that keeps it open
+/// without exec keeps the connection alive when the parent dies.
 class Stream {
  public:
   class Impl;
@@ -171,8 +175,8 @@ class Connecting {
   Connecting& operator=(Connecting&&) noexcept;
   ~Connecting();
 
-  /// Empty while the peer has not answered. Throws Error: ECONNREFUSED (nobody listens, or refused), ECONNRESET (the
-  /// peer died meanwhile), ETIMEDOUT.
+  /// Empty while the peer has not answered; there is no time limit of its own. Throws Error: ECONNREFUSED (the listener
+  /// closed, died or refused), EPROTO (what answered is no stream of this version), EMFILE.
   std::optional<Stream> try_finish();
   /// Becomes readable when try_finish has news.
   [[nodiscard]] int descriptor() const noexcept;
@@ -184,9 +188,10 @@ class Connecting {
 /// Listens. Throws Error: EADDRINUSE, EADDRNOTAVAIL (not this process's node), EINVAL.
 Listener listen(std::string_view address, StreamOptions options = {});
 /// Connects and blocks until the peer accepts; `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT).
-/// Throws Error as Connecting::try_finish does.
+/// Throws Error as start_connect and Connecting::try_finish do, and ETIMEDOUT.
 Stream connect(std::string_view address, StreamOptions options = {}, Timeout timeout = {});
-/// Starts to connect and returns at once.
+/// Starts to connect and returns at once. Throws Error: ECONNREFUSED (nobody listens there), EACCES (another user holds
+/// the name), EINVAL, EMFILE.
 Connecting start_connect(std::string_view address, StreamOptions options = {});
 
 }  // namespace wherry

@@ -43,7 +43,7 @@ enum class Bell : std::uint8_t { data = 0, space = 1 };
 inline constexpr std::array<Bell, 2> kBells{Bell::data, Bell::space};
 constexpr std::size_t index(Bell bell) { return static_cast<std::size_t>(bell); }
 
-/// The few bytes of its own that each side tells the other while connecting (see layout/greeting.hpp).
+/// The few bytes of its own that each side tells the other while connecting (see StreamGreeting in layout/stream_page.hpp).
 using Greeting = std::array<std::byte, 64>;
 
 /// What a side brings into a connection.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control page of one side of a connection: what the two fabrics ends need to put each other to sleep and wake
+// The control page of one side of a connection: what its two ends need to put each other to sleep and wake
 // each other up. It lies in front of the segment in the same memory; the peer writes it, the owner reads it.
 //
 //   0          64              128             192                    4096
@@ -22,7 +22,7 @@ inline constexpr std::size_t kBellPageBytes = 4096;
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "words are shared between processes");
 
-/// Odd while the writer sleeps, or is about to; it grows by one at each change, so that one sleep is rung once.
+/// Odd while the writer sleeps, or is about to; it grows with each change, so that one sleep is rung once.
 struct alignas(64) Sleeper {
   Word epoch;  // W: the sleeper (the peer of the page's owner), release; R: the owner, after publishing
   std::uint64_t reserved[7];

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kStreamMagic = 0x59524557;  // "WERY" in memory, 
 inline constexpr std::size_t kStreamPageBytes = 4096;
 
 struct StreamPage {
-  std::uint32_t version;  // W: owner, once, before the peer can reach it
+  std::uint32_t version;  // W: owner, once; for tools: the peer uses the greeting's
   std::uint32_t reserved0;
   std::uint64_t capacity;  // W: owner, once; for tools: the peer uses the greeting's
   std::uint64_t reserved1[6];

@@ -91,7 +91,7 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
 // sleep would be rung twice.
 bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (inner_->peer_gone()) return false;
-  reinterpret_cast<layout::Word*>(inner_->map() + offset)->store(value, std::memory_order_release);  // SYNC: signal
+  reinterpret_cast<layout::Word*>(inner_->map() + offset)->store(value, std::memory_order_release);  // SIGNAL
   announce(bell);
   return true;
 }

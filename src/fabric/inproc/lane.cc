@@ -128,7 +128,7 @@ bool Lane::retire() {
 }
 
 void Lane::deliver(const Step& signal) {
-  reinterpret_cast<layout::Word*>(signal.to)->store(signal.value, std::memory_order_release);  // SYNC: signal
+  reinterpret_cast<layout::Word*>(signal.to)->store(signal.value, std::memory_order_release);  // SIGNAL
   arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
   const auto bell = index(signal.bell);
   const std::uint64_t epoch = page_.sleepers[bell].epoch.load(std::memory_order_acquire);

@@ -21,7 +21,7 @@ bool MappedEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
 
 bool MappedEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (!is_word(offset, remote_bytes()) || peer_gone()) return false;
-  reinterpret_cast<layout::Word*>(map() + offset)->store(value, std::memory_order_release);  // SYNC: signal
+  reinterpret_cast<layout::Word*>(map() + offset)->store(value, std::memory_order_release);  // SIGNAL
   announce(bell);
   return true;
 }

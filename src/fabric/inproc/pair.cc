@@ -17,7 +17,7 @@ End::~End() = default;
 
 void End::leave() noexcept {
   own_.segment.give_back();
-  own_.closed.store(true, std::memory_order_release);  // SYNC: death
+  own_.closed.store(true, std::memory_order_release);  // DEATH
   for (auto& bell : far_.bells) bell.ring();
 }
 

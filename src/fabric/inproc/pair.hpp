@@ -44,7 +44,7 @@ class End : public Connection {
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override { return own_.bells[index(bell)].descriptor(); }
   void ring_own(Bell bell) override { own_.bells[index(bell)].ring(); }
-  bool peer_gone() override { return far_.closed.load(std::memory_order_acquire); }  // SYNC: death
+  bool peer_gone() override { return far_.closed.load(std::memory_order_acquire); }  // DEATH
 
   [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const Greeting& peer_greeting() const override { return far_.greeting; }

@@ -60,7 +60,7 @@ bool ShmConnection::get(std::span<std::byte> destination, std::uint64_t offset) 
 
 bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (!is_word(offset, remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
-  // SIGNAL release: every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
+  // SIGNAL: releases every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
   reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
   announce(bell);
   return true;
@@ -96,7 +96,8 @@ void ShmConnection::disarm(Bell which) {
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {
-  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.descriptor(), POLLIN, 0}, pollfd{socket_.get(), POLLIN, 0}};
+  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.descriptor(), POLLIN, 0},
+                               pollfd{socket_.get(), POLLIN, 0}};
   while (true) {
     timespec storage{};
     const int ready = ::ppoll(polled.data(), polled.size(), time_left(deadline, storage), nullptr);

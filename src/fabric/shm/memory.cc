@@ -2,8 +2,8 @@
 #include "fabric/shm/memory.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -108,7 +108,7 @@ Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
   struct stat status{};
   const int seals = ::fcntl(memfd, F_GET_SEALS);
   // Huge pages may run out under a mapping that exists already; pages of tmpfs cannot be taken away again.
-  struct statfs system {};
+  struct statfs system{};
   const bool tmpfs = ::fstatfs(memfd, &system) == 0 && system.f_type == TMPFS_MAGIC;
   const bool sealed = seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
   if (!tmpfs || !sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {

@@ -53,8 +53,8 @@ std::size_t collect_descriptors(msghdr& message, Packet& packet) {
 }  // namespace
 
 SocketName socket_name(std::uint16_t node, std::uint16_t port) {
-  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + config::word(config::Key::job) + "/" + std::to_string(node) +
-                           ":" + std::to_string(port);
+  const std::string text = "wherry/" + std::to_string(::geteuid()) + "/" + config::word(config::Key::job) + "/" +
+                           std::to_string(node) + ":" + std::to_string(port);
   SocketName name;
   name.address.sun_family = AF_UNIX;
   // sun_path[0] stays 0: the abstract namespace.

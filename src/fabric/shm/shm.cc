@@ -150,8 +150,8 @@ std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, 
   std::unique_ptr<ShmConnection> connection;
   try {
     // The peer's half is checked before it hears anything.
-    connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet),
-                                                 pending.peer);
+    connection =
+        std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet), pending.peer);
   } catch (const Error& error) {
     drop(pending, error.code().value());
     return nullptr;
@@ -182,8 +182,7 @@ class ShmConnecting final : public Connecting {
   OwnSide own_;
 };
 
-ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
-    : address_(address), own_(offer) {
+ShmConnecting::ShmConnecting(const Address& address, const Offer& offer) : address_(address), own_(offer) {
   const std::uint16_t node = *address.node;
   socket_ = make_socket("connect to", address.to_string());
   const SocketName name = socket_name(node, *address.port);
@@ -207,7 +206,8 @@ std::unique_ptr<Connection> ShmConnecting::try_finish() {
   Packet packet;
   const int error = receive_packet(socket_.get(), packet);
   if (error == EAGAIN) return nullptr;
-  if (error == ECONNRESET) fail(ECONNREFUSED, "the listener closed, or refused this connector (WHERRY_LOG=info there says why)");
+  if (error == ECONNRESET)
+    fail(ECONNREFUSED, "the listener closed, or refused this connector (WHERRY_LOG=info there says why)");
   if (error == EMFILE) fail(EMFILE, "raise the limit of open files (ulimit -n), or close streams");
   if (error != 0) fail(error, "what answered does not speak this version of Wherry; use one version on both sides");
   auto connection =

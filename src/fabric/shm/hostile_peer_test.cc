@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer that speaks the handshake and then misuses everything it was given. A hang is what the watchdog is for.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "base/scoped_environment.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/shm/memory.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+constexpr std::size_t kBytes = 8192;
+
+/// Its half of the handshake, by hand.
+class RawPeer {
+ public:
+  explicit RawPeer(const Address& listener) : memory_(kBytes, nullptr), socket_(make_socket("test", "")) {
+    const SocketName name = socket_name(*listener.node, *listener.port);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length), 0);
+  }
+
+  void say_hello(int memory = -1) {
+    const layout::ShmHello hello{.magic = layout::kShmMagic,
+                                 .version = layout::kShmVersion,
+                                 .node = 0,
+                                 .port = 0,
+                                 .reserved0 = 0,
+                                 .segment_bytes = kBytes,
+                                 .greeting = {}};
+    EXPECT_EQ(send_packet(socket_.get(), hello,
+                          {memory < 0 ? memory_.descriptor() : memory, bells_[0].get(), bells_[1].get()}),
+              0);
+  }
+  /// The listener's half: its memory and its bells.
+  Packet answer() {
+    Packet packet;
+    EXPECT_EQ(receive_packet(socket_.get(), packet), 0);
+    return packet;
+  }
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  [[nodiscard]] int bell(Bell which) const { return bells_[index(which)].get(); }
+
+ private:
+  OwnMemory memory_;
+  std::array<UniqueFd, 2> bells_{UniqueFd(::eventfd(0, EFD_CLOEXEC)), UniqueFd(::eventfd(0, EFD_CLOEXEC))};
+  UniqueFd socket_;
+};
+
+class HostilePeer : public ::testing::Test {
+ protected:
+  HostilePeer() : listener_(find("shm").listen(Address::parse("wherry://*:*"))), peer_(listener_->local()) {}
+
+  std::unique_ptr<Connection> accept() { return listener_->try_accept({.segment_bytes = kBytes, .greeting = {}}); }
+  std::unique_ptr<Connection> connect() {
+    peer_.say_hello();
+    return accept();
+  }
+
+  const ScopedEnvironment job_{"WHERRY_JOB", ("hostile-" + std::to_string(::getpid())).c_str()};
+  std::unique_ptr<Listener> listener_;
+  RawPeer peer_;
+};
+
+TEST_F(HostilePeer, ThatMakesOurBellBlockingDoesNotStopUs) {
+  const auto connection = connect();
+  ASSERT_NE(connection, nullptr);
+  const Packet ours = peer_.answer();
+  ASSERT_EQ(::fcntl(ours.descriptors[1].get(), F_SETFL, 0), 0);
+  connection->arm(Bell::data);
+  connection->arm(Bell::data);
+  EXPECT_FALSE(connection->silence(Bell::data));
+}
+
+TEST_F(HostilePeer, ThatFillsItsBlockingBellDoesNotStopUsFromRingingIt) {
+  const auto connection = connect();
+  ASSERT_NE(connection, nullptr);
+  const Packet ours = peer_.answer();
+  int error = 0;
+  const Mapping page = map_peers_memory(ours.descriptors[0].get(), kBytes, error);
+  ASSERT_EQ(error, 0);
+  const std::uint64_t most = UINT64_MAX - 1;
+  ASSERT_EQ(::write(peer_.bell(Bell::data), &most, sizeof most), static_cast<ssize_t>(sizeof most));
+  reinterpret_cast<layout::BellPage*>(page.start())->sleepers[0].epoch.store(1);
+  EXPECT_TRUE(connection->announce(Bell::data));
+}
+
+TEST_F(HostilePeer, ThatTalksOnTheLivenessSocketIsGoneForBothDirections) {
+  const auto connection = connect();
+  ASSERT_NE(connection, nullptr);
+  ASSERT_EQ(::send(peer_.socket(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_TRUE(connection->peer_gone());
+  for (const Bell bell : kBells) {
+    pollfd entry{.fd = connection->descriptor(bell), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&entry, 1, 0), 1) << "the direction that did not look first hears of it too";
+    connection->arm(bell);
+    EXPECT_EQ(connection->wait(bell, {}), Wake::gone);
+  }
+}
+
+TEST_F(HostilePeer, WhoseMemoryCannotBeTrustedIsDroppedAndTheNextIsServed) {
+  const UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC));
+  peer_.say_hello(unsealed.get());
+  RawPeer good(listener_->local());
+  good.say_hello();
+  std::unique_ptr<Connection> connection;
+  ASSERT_NO_THROW(connection = accept());
+  EXPECT_NE(connection, nullptr);
+}
+
+TEST_F(HostilePeer, ThatSendsHugePagesIsDropped) {
+  UniqueFd huge(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!huge.valid()) GTEST_SKIP() << "this kernel has no huge pages";
+  ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  peer_.say_hello(huge.get());
+  std::unique_ptr<Connection> connection;
+  EXPECT_NO_THROW(connection = accept());
+  EXPECT_EQ(connection, nullptr);
+}
+
+}  // namespace
+}  // namespace wherry::fabric::shm
