@@ -10,12 +10,12 @@
 //   | ShipRecord | path | target | data |  any number, the last one `goodbye`
 //   +------------+------+--------+------+
 //
-// A file is: `file`, then `data` records with rising offsets (what lies between them is a hole), then `file_end` with the
-// hash of the content, or `abandon`. Nothing else may stand inside a file. Directories come before what is in them.
+// A file is: `file`, then `data` records with rising offsets (what lies between them is a hole), then `file_end` with
+// the hash of the content, or `abandon`. Nothing else may stand inside a file. Directories come before what is in them.
 //
 // `id` numbers the things shipped (directory, symlink, file) from 1; the records of one file carry the file's id. The
-// collector answers `refused` for a thing it will not or could not store, at once, and `stored` for everything up to and
-// including an id that was not refused, now and then: success needs no answer of its own.
+// collector answers `refused` for a thing it will not or could not store, at once, and `stored` for everything up to
+// and including an id that was not refused, now and then: success needs no answer of its own.
 #pragma once
 
 #include <bit>
@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kShipMagic = 0x50494853;  ///< "SHIP" as bytes
 
 // Limits: a receiver ends the session of a peer that passes one.
 inline constexpr std::uint32_t kShipMaxLabel = 255;
-inline constexpr std::uint32_t kShipMaxPath = 4095;     ///< of a path, and of a symlink's target
+inline constexpr std::uint32_t kShipMaxPath = 4095;  ///< of a path, and of a symlink's target
 inline constexpr std::uint32_t kShipMaxMessage = 1024;
 inline constexpr std::uint64_t kShipMaxData = 1 << 20;  ///< of one `data` record, so that a refusal is heeded soon
 inline constexpr std::uint64_t kShipMaxFile = INT64_MAX;
@@ -69,16 +69,16 @@ enum class ShipKind : std::uint32_t {
 
 /// One size for every kind; a field that the kind does not use is 0. W: shipper, every field.
 struct ShipRecord {
-  std::uint32_t kind;               ///< ShipKind
-  std::uint32_t path_bytes;         ///< bytes of the path behind this
+  std::uint32_t kind;        ///< ShipKind
+  std::uint32_t path_bytes;  ///< bytes of the path behind this
   std::uint64_t id;
   std::uint32_t mode;               ///< permission bits
   std::uint32_t mtime_nanoseconds;  ///< below 1e9
   std::int64_t mtime_seconds;
   std::uint64_t length;
   std::uint64_t offset;
-  std::uint64_t hash;               ///< XXH3, 64 bits; a hole counts as its offset and length, 16 bytes
-  std::uint32_t target_bytes;       ///< bytes of the symlink's target behind the path
+  std::uint64_t hash;          ///< XXH3, 64 bits; a hole counts as its offset and length, 16 bytes
+  std::uint32_t target_bytes;  ///< bytes of the symlink's target behind the path
   std::uint32_t reserved;
 };
 static_assert(sizeof(ShipRecord) == 64 && std::is_trivially_copyable_v<ShipRecord>);
@@ -102,8 +102,8 @@ enum class ShipAnswer : std::uint32_t {
 
 /// W: collector, every field.
 struct ShipResult {
-  std::uint32_t version;        ///< kShipVersion
-  std::uint32_t answer;         ///< ShipAnswer
+  std::uint32_t version;  ///< kShipVersion
+  std::uint32_t answer;   ///< ShipAnswer
   std::uint64_t id;
   std::uint32_t error;          ///< an errno value as Linux numbers them, 0 for none
   std::uint32_t path_bytes;     ///< bytes of the refused path behind this
