@@ -11,13 +11,15 @@
 //
 // `put`, `get`, `signal`, `flush` work on both forms, so code written for the put form runs everywhere.
 //
-// Bells. Each side has two bells, `data` (its receiver waits) and `space` (its sender waits). To sleep on one without losing a
-// wake-up: `arm(bell)`; look again at the words the peer writes; if nothing came, `wait(bell)` or poll `descriptor(bell)`;
-// then `disarm(bell)` or arm again. The peer's next `announce` or arriving `signal` after the arm rings it, once per arm.
+// Bells. Each side has two bells, `data` (its receiver waits) and `space` (its sender waits). To sleep on one without
+// losing a wake-up: `arm(bell)`; look again at the words the peer writes; if nothing came, `wait(bell)` or poll
+// `descriptor(bell)`; then `disarm(bell)` or arm again. The peer's next `announce` or arriving `signal` after the arm
+// rings it, once per arm.
 //
-// Threads: calls that name Bell::data at the receiving thread and those that name Bell::space at the sending thread may run at the
-// same time (and with them `put`, `signal`, `announce`): one thread per direction. `ring_own` and `peer_gone` may be called from any thread.
-// Nothing here trusts the peer: segment sizes are checked when connecting, offsets by the caller's own arithmetic.
+// Threads: calls that name Bell::data at the receiving thread and those that name Bell::space at the sending thread may
+// run at the same time (and with them `put`, `signal`, `announce`): one thread per direction. `ring_own` and
+// `peer_gone` may be called from any thread. Nothing here trusts the peer: segment sizes are checked when connecting,
+// offsets by the caller's own arithmetic.
 #pragma once
 
 #include <array>
@@ -43,15 +45,17 @@ enum class Bell : std::uint8_t { data = 0, space = 1 };
 inline constexpr std::array<Bell, 2> kBells{Bell::data, Bell::space};
 constexpr std::size_t index(Bell bell) { return static_cast<std::size_t>(bell); }
 
-/// The few bytes of its own that each side tells the other while connecting (see StreamGreeting in layout/stream_page.hpp).
+/// The few bytes of its own that each side tells the other while connecting (see StreamGreeting in
+/// layout/stream_page.hpp).
 using Greeting = std::array<std::byte, 64>;
 
 /// What a side brings into a connection.
 struct Offer {
-  std::size_t segment_bytes = 0;  ///< size of the segment: a multiple of the page size, from one page to kMaxSegmentBytes
-  /// Null: the fabric allocates the segment, zeroed, and frees it with the connection. Otherwise memory of the caller's, page-aligned,
-  /// private and writable: the peer reaches it from now on, its content is kept, and it stays the caller's: it must
-  /// outlive the connection and is usable memory after it.
+  std::size_t segment_bytes =
+      0;  ///< size of the segment: a multiple of the page size, from one page to kMaxSegmentBytes
+  /// Null: the fabric allocates the segment, zeroed, and frees it with the connection. Otherwise memory of the
+  /// caller's, page-aligned, private and writable: the peer reaches it from now on, its content is kept, and it stays
+  /// the caller's: it must outlive the connection and is usable memory after it.
   std::byte* memory = nullptr;
   Greeting greeting{};
 };
@@ -67,7 +71,8 @@ enum class Wake : std::uint8_t {
 };
 
 /// One end of an established connection. Destroying it is what death is: the peer notices, puts not yet complete are
-/// dropped; `flush` first to leave in order. The peer's segment is unreachable afterwards, the own one freed if the fabric allocated it.
+/// dropped; `flush` first to leave in order. The peer's segment is unreachable afterwards, the own one freed if the
+/// fabric allocated it.
 class Connection {
  public:
   Connection() = default;
@@ -82,17 +87,18 @@ class Connection {
   /// Bytes of the peer's segment.
   [[nodiscard]] virtual std::size_t remote_bytes() const = 0;
 
-  /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than asked for when its queue
-  /// is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged until the peer is known to have seen
-  /// them (a later word of the peer's says so) or `flush` returned. Range outside the segment: nothing is taken.
-  /// A load/store fabric may learn of a death only by `wait` or `peer_gone`; until then it takes what nobody will read.
-  /// May block for the fabric's own queue, never for the peer's program.
+  /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
+  /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
+  /// until the peer is known to have seen them (a later word of the peer's says so) or `flush` returned. Range outside
+  /// the segment: nothing is taken. A load/store fabric may learn of a death only by `wait` or `peer_gone`; until then
+  /// it takes what nobody will read. May block for the fabric's own queue, never for the peer's program.
   virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
-  /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or dead.
+  /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
+  /// dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
-  /// signals of this connection, made by the same thread or by one that handed the connection over (what happened before, as C++
-  /// has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
+  /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
+  /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
   virtual bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) = 0;
   /// Blocks until every earlier put, get and signal is complete. Waits for the fabric, never for the peer's program.
   /// False: the connection died before.
@@ -110,8 +116,8 @@ class Connection {
     return true;
   }
 
-  /// Says that this side is about to sleep on `bell`. Full fence: what is looked at afterwards is newer than the announcement. Silences the
-  /// bell first, so a wake-up from before cannot be taken for a new one.
+  /// Says that this side is about to sleep on `bell`. Full fence: what is looked at afterwards is newer than the
+  /// announcement. Silences the bell first, so a wake-up from before cannot be taken for a new one.
   virtual void arm(Bell bell) = 0;
   /// Says that this side is awake. The bell may still be rung once by a peer that had not seen it.
   virtual void disarm(Bell bell) = 0;
@@ -119,7 +125,8 @@ class Connection {
   virtual bool silence(Bell bell) = 0;
   /// Sleeps until `bell` is rung, the peer is gone, or the deadline passed. Only on an armed bell.
   virtual Wake wait(Bell bell, Deadline deadline) = 0;
-  /// Readable while `bell` is rung or the peer is gone. Made at the first call; throws Error(EMFILE ...). Owned by the connection.
+  /// Readable while `bell` is rung or the peer is gone. Made at the first call; throws Error(EMFILE ...). Owned by the
+  /// connection.
   virtual int descriptor(Bell bell) = 0;
   /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
   virtual void ring_own(Bell bell) = 0;
@@ -135,8 +142,11 @@ class Connection {
   /// Rings a bell of the peer's. Never blocks.
   virtual void ring(Bell bell) = 0;
 
-  /// For a decorator: the peer's sleeper word as the connection it wraps looks at it, and a ring through that connection.
-  static const layout::Word* sleeper_of(const Connection& wrapped, Bell bell) { return wrapped.doors_[index(bell)].sleeper; }
+  /// For a decorator: the peer's sleeper word as the connection it wraps looks at it, and a ring through that
+  /// connection.
+  static const layout::Word* sleeper_of(const Connection& wrapped, Bell bell) {
+    return wrapped.doors_[index(bell)].sleeper;
+  }
   static void ring_through(Connection& wrapped, Bell bell) { wrapped.ring(bell); }
 
   /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page).
@@ -164,7 +174,8 @@ class Listener {
 class Connecting {
  public:
   virtual ~Connecting() = default;
-  /// Null while the peer has not answered. Throws Error(ECONNREFUSED) when refused, Error(ECONNRESET) when the peer died.
+  /// Null while the peer has not answered. Throws Error(ECONNREFUSED) when refused, Error(ECONNRESET) when the peer
+  /// died.
   virtual std::unique_ptr<Connection> try_finish() = 0;
   /// Readable when try_finish has news.
   [[nodiscard]] virtual int descriptor() const = 0;

@@ -20,7 +20,8 @@ namespace wherry::layout {
 
 inline constexpr char kStatisticsMemfdName[] = "wherry.statistics";
 inline constexpr std::uint32_t kStatisticsVersion = 1;
-inline constexpr std::uint32_t kStatisticsSlots = 1023;  ///< endpoints shown per process; further ones work but are not shown
+inline constexpr std::uint32_t kStatisticsSlots =
+    1023;  ///< endpoints shown per process; further ones work but are not shown
 inline constexpr std::uint16_t kNoPort = 0;
 
 using Counter = std::atomic<std::uint64_t>;
@@ -30,11 +31,11 @@ static_assert(Counter::is_always_lock_free && sizeof(Counter) == 8);
 enum class EndpointKind : std::uint32_t { stream = 1, listener = 2 };
 
 struct alignas(64) StatisticsHeader {
-  std::uint32_t version;        // W: owner, once, before the memfd is sealed
-  std::uint32_t slots;          // W: owner, once
-  std::uint64_t pid;            // W: owner, once (a reader trusts the /proc entry instead)
-  std::uint64_t started_ns;     // W: owner, once; CLOCK_MONOTONIC
-  std::uint32_t node;           // W: owner, once
+  std::uint32_t version;     // W: owner, once, before the memfd is sealed
+  std::uint32_t slots;       // W: owner, once
+  std::uint64_t pid;         // W: owner, once (a reader trusts the /proc entry instead)
+  std::uint64_t started_ns;  // W: owner, once; CLOCK_MONOTONIC
+  std::uint32_t node;        // W: owner, once
   std::uint32_t reserved0;
   Counter endpoints_not_shown;  // W: owner; endpoints open beyond the slots
   char program[24];             // W: owner, once; NUL-terminated
@@ -45,31 +46,31 @@ static_assert(offsetof(StatisticsHeader, program) == 40);
 
 struct alignas(256) StatisticsSlot {
   // Line 0: who. W: owner while the generation is even.
-  Counter generation;              ///< odd: in use
-  std::uint32_t kind;              ///< EndpointKind
+  Counter generation;  ///< odd: in use
+  std::uint32_t kind;  ///< EndpointKind
   std::uint32_t peer_pid;
   std::uint16_t local_node, local_port, peer_node, peer_port;  ///< kNoPort: none
-  std::uint64_t send_capacity;     ///< bytes of the ring this side sends into
-  std::uint64_t receive_capacity;  ///< bytes of the ring this side receives into
-  std::uint64_t opened_ns;         ///< CLOCK_MONOTONIC
-  char fabric[16];                 ///< NUL-terminated
+  std::uint64_t send_capacity;                                 ///< bytes of the ring this side sends into
+  std::uint64_t receive_capacity;                              ///< bytes of the ring this side receives into
+  std::uint64_t opened_ns;                                     ///< CLOCK_MONOTONIC
+  char fabric[16];                                             ///< NUL-terminated
   // Line 1: W: the sending thread.
   alignas(64) Counter bytes_sent;
   Counter sends;
   Counter send_sleeps;
-  Counter send_fill;               ///< bytes in flight in the peer's ring, as last seen by the sender
-  Counter data_wakes;              ///< times the peer was woken because of new bytes
+  Counter send_fill;   ///< bytes in flight in the peer's ring, as last seen by the sender
+  Counter data_wakes;  ///< times the peer was woken because of new bytes
   std::uint64_t reserved1[3];
   // Line 2: W: the receiving thread (a listener counts accepted streams in `receives`).
   alignas(64) Counter bytes_received;
   Counter receives;
   Counter receive_sleeps;
-  Counter receive_fill;            ///< bytes waiting in the own ring, as last seen by the receiver
-  Counter space_wakes;             ///< times the peer was woken because of new space
+  Counter receive_fill;  ///< bytes waiting in the own ring, as last seen by the receiver
+  Counter space_wakes;   ///< times the peer was woken because of new space
   std::uint64_t reserved2[3];
   // Line 3: state. W: owner, any thread.
-  alignas(64) Counter asleep_sending;    ///< 1 while the sending thread sleeps
-  Counter asleep_receiving;              ///< 1 while the receiving thread sleeps
+  alignas(64) Counter asleep_sending;  ///< 1 while the sending thread sleeps
+  Counter asleep_receiving;            ///< 1 while the receiving thread sleeps
   std::uint64_t reserved3[6];
 };
 static_assert(sizeof(StatisticsSlot) == 256);
