@@ -253,6 +253,15 @@ TEST_P(StreamDescriptor, ASendTakenInPartAsksForSpaceToo) {
   EXPECT_TRUE(readable(descriptor));
 }
 
+TEST_P(StreamDescriptor, ABlockingWaitThatSleptLeavesTheSendDescriptorArmed) {
+  Streams ends = small_pair();
+  const int descriptor = ends.connector.send_descriptor();
+  ASSERT_EQ(send_until_full(ends.connector, pattern_), 4096U);
+  ASSERT_EQ(ends.connector.wait_writable(1, 5ms).error, ETIMEDOUT);
+  expect_bytes(ends.acceptor, pattern_, 4096);
+  EXPECT_TRUE(readable(descriptor));
+}
+
 TEST_P(StreamDescriptor, ABlockBeforeItWasAskedForCounts) {
   Streams ends = small_pair();
   ASSERT_EQ(send_until_full(ends.connector, pattern_), 4096U);

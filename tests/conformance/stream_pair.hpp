@@ -10,8 +10,8 @@
 
 #include <wherry/wherry.hpp>
 
+#include "base/open_descriptors.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/descriptors.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/conformance/fabric_pair.hpp"
 

@@ -11,9 +11,9 @@
 
 #include <wherry/wherry.hpp>
 
+#include "base/child_process.hpp"
+#include "base/open_descriptors.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/child.hpp"
-#include "tests/common/descriptors.hpp"
 #include "tests/common/pattern.hpp"
 
 namespace wherry::fault {

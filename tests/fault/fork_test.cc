@@ -7,8 +7,8 @@
 
 #include <wherry/wherry.hpp>
 
+#include "base/child_process.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/child.hpp"
 
 namespace wherry {
 namespace {

@@ -16,10 +16,10 @@
 
 #include <wherry/wherry.hpp>
 
+#include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/shm/rendezvous.hpp"
 #include "stream/impl.hpp"
-#include "tests/common/descriptors.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace wherry::fuzz {

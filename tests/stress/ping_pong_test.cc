@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "arch/pause.hpp"
+#include "base/child_process.hpp"
+#include "base/open_descriptors.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/child.hpp"
-#include "tests/common/descriptors.hpp"
 #include "tests/stress/options.hpp"
 #include "tests/stress/watchdog.hpp"
 

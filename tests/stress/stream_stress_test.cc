@@ -10,8 +10,8 @@
 #include <functional>
 #include <thread>
 
+#include "base/child_process.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/child.hpp"
 #include "tests/stress/options.hpp"
 #include "tests/stress/watchdog.hpp"
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/child_process.hpp"
 #include "base/scoped_environment.hpp"
-#include "tests/common/child.hpp"
 #include "tests/stress/options.hpp"
 #include "tests/stress/side.hpp"
 

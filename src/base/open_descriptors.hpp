@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: what this process has open.
+// For tests and benchmarks: what this process has open.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: real processes that are really killed, and memory to watch them by.
+// For tests and benchmarks: real processes that are really killed, and memory to watch them by.
 #pragma once
 
 #include <signal.h>
