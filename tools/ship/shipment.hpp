@@ -26,7 +26,9 @@ class Shipment {
     std::atomic<std::uint64_t> bytes = 0;  ///< data; holes do not count
   };
 
-  Shipment(Channel& channel, const Results& results) : channel_(channel), results_(results) {}
+  /// @param counts  is kept up to date, and may be read from any thread
+  Shipment(Channel& channel, const Results& results, Counts& counts)
+      : channel_(channel), results_(results), counts_(counts) {}
 
   void hello(std::string_view label, std::uint64_t total_files, std::uint64_t total_bytes);
   void directory(std::string_view path, const struct stat& status);
@@ -37,7 +39,6 @@ class Shipment {
   /// The last record. `failures`: things that could not be read here.
   void goodbye(std::uint64_t failures);
 
-  [[nodiscard]] const Counts& counts() const { return counts_; }
   [[nodiscard]] std::uint64_t last_id() const { return last_id_; }
 
  private:
@@ -51,7 +52,7 @@ class Shipment {
   Channel& channel_;
   const Results& results_;
   ContentHash hash_;
-  Counts counts_;
+  Counts& counts_;
   std::uint64_t last_id_ = 0;
   int error_ = 0;  // why the content is unreadable
 };

@@ -32,7 +32,8 @@ class ShipmentTest : public testing::Test {
     status.st_size += pretended_growth;
     if (touched) status.st_mtim.tv_sec -= 1;
     Results results(silence_, [](const std::string&, const std::string&) {});
-    Shipment shipment(channel_, results);
+    Shipment::Counts counts;
+    Shipment shipment(channel_, results, counts);
     return shipment.file("file", file.get(), status);
   }
 

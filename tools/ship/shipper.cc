@@ -65,13 +65,14 @@ ShipReport Shipper::run() {
 
   const std::unique_ptr<Channel> channel = connect_channel(options_.to, std::chrono::duration<double>(options_.wait));
   started_ns_ = monotonic_ns();
+  // Before the results: a collector may refuse at any moment, and its refusals are shown.
+  Progress progress(options_.quiet ? Progress::Show::never : Progress::Show::if_terminal,
+                    [&] { return progress_text(total.bytes); });
+  progress_ = &progress;
   Results results(*channel, [this](std::string path, std::string error) {
     fail(std::move(path), std::move(error), "the collector refused");
   });
-  Shipment shipment(*channel, results);
-  Progress progress(options_.quiet ? Progress::Show::never : Progress::Show::if_terminal,
-                    [&] { return progress_text(shipment.counts(), total.bytes); });
-  progress_ = &progress;
+  Shipment shipment(*channel, results, counts_);
   try {
     shipment.hello(options_.name, total.files, total.bytes);
     ship_all(shipment);
@@ -83,10 +84,10 @@ ShipReport Shipper::run() {
   if (std::string problem = results.wait(shipment.last_id()); !problem.empty()) report_.error = std::move(problem);
   progress.stop();
 
-  report_.files = shipment.counts().files;
-  report_.directories = shipment.counts().directories;
-  report_.symlinks = shipment.counts().symlinks;
-  report_.bytes = shipment.counts().bytes;
+  report_.files = counts_.files;
+  report_.directories = counts_.directories;
+  report_.symlinks = counts_.symlinks;
+  report_.bytes = counts_.bytes;
   report_.seconds = seconds_since(started_ns_);
   return std::move(report_);
 }
@@ -110,11 +111,11 @@ void Shipper::fail(std::string path, std::string error, const char* who) {
   report_.failures.push_back({std::move(path), std::move(error)});
 }
 
-std::string Shipper::progress_text(const Shipment::Counts& counts, std::uint64_t total_bytes) const {
-  const std::uint64_t bytes = counts.bytes;
+std::string Shipper::progress_text(std::uint64_t total_bytes) const {
+  const std::uint64_t bytes = counts_.bytes;
   const double seconds = seconds_since(started_ns_);
   const auto rate = seconds > 0 ? static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) / seconds)) : 0;
-  return fmt::format("ship: {} files, {}, {}/s {}", counts.files.load(), human_bytes(bytes), human_bytes(rate),
+  return fmt::format("ship: {} files, {}, {}/s {}", counts_.files.load(), human_bytes(bytes), human_bytes(rate),
                      Progress::bar(bytes, total_bytes));
 }
 

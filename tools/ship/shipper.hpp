@@ -41,11 +41,12 @@ class Shipper {
  private:
   void ship_all(Shipment& shipment);
   void fail(std::string path, std::string error, const char* who);
-  [[nodiscard]] std::string progress_text(const Shipment::Counts& counts, std::uint64_t total_bytes) const;
+  [[nodiscard]] std::string progress_text(std::uint64_t total_bytes) const;
 
   ShipOptions options_;
   std::vector<std::string> listed_;
   ShipReport report_;
+  Shipment::Counts counts_;
   std::uint64_t started_ns_ = 0;
   std::uint64_t unreadable_ = 0;
   std::mutex mutex_;  // of the report's failures
