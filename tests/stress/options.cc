@@ -25,7 +25,7 @@ namespace wherry::stress {
 namespace {
 
 // What two cores do in about a minute.
-constexpr std::uint64_t kDefaultOperations = WHERRY_THREAD_SANITIZER    ? 400'000
+constexpr std::uint64_t kDefaultOperations = WHERRY_THREAD_SANITIZER    ? 2'000'000
                                              : WHERRY_ADDRESS_SANITIZER ? 1'000'000
                                                                         : 10'000'000;
 
