@@ -24,6 +24,8 @@ WORTH_SHOWING = 500_000_000  # bytes; a smaller tree gets generated files beside
 GENERATED_FILES_PER_SHIPPER = 10
 GENERATED_FILE_BYTES = 2_000_000
 PATIENCE = 600  # seconds for one round: a watchdog, not a claim
+MEMORY = Path("/dev/shm")
+ROOM = 4_000_000_000  # bytes to keep free there, for generated files and for whatever else the machine does
 
 
 class Tree:
@@ -135,10 +137,12 @@ def verify(tree: Tree, tops: list[str], destination: Path) -> str:
     return tool
 
 
-def generate(folder: Path, shippers: int) -> None:
+def generate(folder: Path, shippers: int) -> str:
+    """Files of random bytes; the folder's name relative to /."""
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(shippers * GENERATED_FILES_PER_SHIPPER):
         (folder / f"{index}.dat").write_bytes(os.urandom(GENERATED_FILE_BYTES))
+    return str(folder.resolve().relative_to("/"))
 
 
 def describe(rounds: dict[str, list[dict]], quantity: str) -> dict[str, float]:
@@ -161,9 +165,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, required=True, help="the wherry program")
     parser.add_argument("--shippers", type=int, default=60, help="workers on the card (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each transport (default: %(default)s)")
-    parser.add_argument("--work", type=Path, help="a folder with room for one copy of the tree (default: a new temporary one)")
+    parser.add_argument("--work", type=Path,
+                        help="where copies go; room for one of the tree (default: memory, /dev/shm, if there is room: a disk's moods"
+                        " would hide the difference; else the temporary folder)")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     return parser.parse_args()
+
+
+def room_in_memory(needed: int) -> Path | None:
+    try:
+        return MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= needed else None
+    except OSError:
+        return None
 
 
 def main() -> int:
@@ -171,9 +184,15 @@ def main() -> int:
     if not arguments.tree.is_dir():
         sys.exit(f"demo: {arguments.tree} is no folder; name one with files in it")
     program = arguments.program.resolve()
-    work = Path(tempfile.mkdtemp(prefix="wherry-demo-", dir=arguments.work))
+    tree = Tree(Path("/"))  # names relative to /, so that generated files fit beside the tree
+    tops = [str(arguments.tree.resolve().relative_to("/"))]
+    tree.add(tops[0])
+    work = Path(tempfile.mkdtemp(prefix="wherry-demo-", dir=arguments.work or room_in_memory(ROOM + 2 * tree.bytes)))
     try:
-        tree, tops = collect_tree(arguments, work)
+        if tree.bytes < WORTH_SHOWING:
+            print(f"{arguments.tree} holds {tree.bytes / 1e6:.0f} MB; generating files beside it", flush=True)
+            tops.append(generate(work / "generated", arguments.shippers))
+            tree.add(tops[1])
         print(f"{arguments.shippers} shippers on card 1 hand {len(tree.regular)} files, {tree.bytes / 1e6:.0f} MB, to a collector on the host"
               + (f" ({tree.skipped} entries that are no files, or not readable, are left out)" if tree.skipped else ""), flush=True)
         shares = []
@@ -188,20 +207,6 @@ def main() -> int:
     finally:
         shutil.rmtree(work)
     return 0
-
-
-def collect_tree(arguments: argparse.Namespace, work: Path) -> tuple[Tree, list[str]]:
-    """The tree asked for, and generated files beside it if it is small. Names are relative to /, so that both fit."""
-    tree = Tree(Path("/"))
-    tops = [str(arguments.tree.resolve().relative_to("/"))]
-    tree.add(tops[0])
-    if tree.bytes < WORTH_SHOWING:
-        print(f"{arguments.tree} holds {tree.bytes / 1e6:.0f} MB; generating files beside it", flush=True)
-        generated = work / "generated"
-        generate(generated, arguments.shippers)
-        tops.append(str(generated.resolve().relative_to("/")))
-        tree.add(tops[1])
-    return tree, tops
 
 
 def warm(tree: Tree) -> None:

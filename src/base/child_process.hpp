@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -25,6 +26,7 @@ class Child {
   /// Runs `body` in a new process; its exit status is 0, or 1 if it throws or returns false. Fork while this process
   /// has one thread: a child has only the one that forked.
   template <class Body>
+    requires std::invocable<Body&>
   explicit Child(Body&& body) : pid_(::fork()) {
     if (pid_ < 0) throw std::system_error(errno, std::system_category(), "fork");
     if (pid_ == 0) run(std::forward<Body>(body));
