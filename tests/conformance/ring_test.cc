@@ -50,6 +50,8 @@ class FabricRing : public FabricTest {
       }
       sent += n;
     }
+    // Puts still on their way read the staging ring.
+    ASSERT_TRUE(connection.flush());
   }
 
   void consume(Connection& connection, std::uint64_t total) {
