@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace wherry::layout {
 
@@ -35,8 +36,10 @@ struct BellPage {
   std::uint64_t reserved1[6];
   Sleeper sleepers[2];  // W: peer; [0] its receiver waits for data, [1] its sender waits for space
 };
-static_assert(sizeof(Sleeper) == 64);
-static_assert(offsetof(BellPage, sleepers) == 64);
+static_assert(std::is_standard_layout_v<BellPage>);
+static_assert(sizeof(Sleeper) == 64 && alignof(Sleeper) == 64 && offsetof(Sleeper, epoch) == 0);
+static_assert(offsetof(BellPage, version) == 0 && offsetof(BellPage, segment_bytes) == 8);
+static_assert(offsetof(BellPage, sleepers) == 64, "the owner's line, then one line for each of the peer's two writers");
 static_assert(sizeof(BellPage) == 192 && sizeof(BellPage) <= kBellPageBytes);
 
 }  // namespace wherry::layout

@@ -30,6 +30,8 @@ struct ShmHello {
 };
 static_assert(std::is_trivially_copyable_v<ShmHello>);
 static_assert(sizeof(ShmHello) == 88);
+static_assert(offsetof(ShmHello, magic) == 0 && offsetof(ShmHello, version) == 4);
+static_assert(offsetof(ShmHello, port) == 10 && offsetof(ShmHello, reserved0) == 12);
 static_assert(offsetof(ShmHello, node) == 8 && offsetof(ShmHello, segment_bytes) == 16 &&
               offsetof(ShmHello, greeting) == 24);
 

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace wherry::layout {
 
@@ -40,8 +41,11 @@ struct alignas(64) StatisticsHeader {
   Counter endpoints_not_shown;  // W: owner; endpoints open beyond the slots
   char program[24];             // W: owner, once; NUL-terminated
 };
-static_assert(sizeof(StatisticsHeader) == 64);
-static_assert(offsetof(StatisticsHeader, endpoints_not_shown) == 32);
+static_assert(std::is_standard_layout_v<StatisticsHeader>);
+static_assert(sizeof(StatisticsHeader) == 64 && alignof(StatisticsHeader) == 64);
+static_assert(offsetof(StatisticsHeader, version) == 0 && offsetof(StatisticsHeader, slots) == 4);
+static_assert(offsetof(StatisticsHeader, pid) == 8 && offsetof(StatisticsHeader, started_ns) == 16);
+static_assert(offsetof(StatisticsHeader, node) == 24 && offsetof(StatisticsHeader, endpoints_not_shown) == 32);
 static_assert(offsetof(StatisticsHeader, program) == 40);
 
 struct alignas(256) StatisticsSlot {
@@ -73,10 +77,21 @@ struct alignas(256) StatisticsSlot {
   Counter asleep_receiving;            ///< 1 while the receiving thread sleeps
   std::uint64_t reserved3[6];
 };
-static_assert(sizeof(StatisticsSlot) == 256);
-static_assert(offsetof(StatisticsSlot, bytes_sent) == 64);
-static_assert(offsetof(StatisticsSlot, bytes_received) == 128);
-static_assert(offsetof(StatisticsSlot, asleep_sending) == 192);
+static_assert(std::is_standard_layout_v<StatisticsSlot>);
+static_assert(sizeof(StatisticsSlot) == 256 && alignof(StatisticsSlot) == 256);
+static_assert(offsetof(StatisticsSlot, generation) == 0 && offsetof(StatisticsSlot, kind) == 8);
+static_assert(offsetof(StatisticsSlot, peer_pid) == 12 && offsetof(StatisticsSlot, local_node) == 16);
+static_assert(offsetof(StatisticsSlot, local_port) == 18 && offsetof(StatisticsSlot, peer_node) == 20);
+static_assert(offsetof(StatisticsSlot, peer_port) == 22 && offsetof(StatisticsSlot, send_capacity) == 24);
+static_assert(offsetof(StatisticsSlot, receive_capacity) == 32 && offsetof(StatisticsSlot, opened_ns) == 40);
+static_assert(offsetof(StatisticsSlot, fabric) == 48);
+static_assert(offsetof(StatisticsSlot, bytes_sent) == 64 && offsetof(StatisticsSlot, sends) == 72);
+static_assert(offsetof(StatisticsSlot, send_sleeps) == 80 && offsetof(StatisticsSlot, send_fill) == 88);
+static_assert(offsetof(StatisticsSlot, data_wakes) == 96, "the sending thread's line ends here");
+static_assert(offsetof(StatisticsSlot, bytes_received) == 128 && offsetof(StatisticsSlot, receives) == 136);
+static_assert(offsetof(StatisticsSlot, receive_sleeps) == 144 && offsetof(StatisticsSlot, receive_fill) == 152);
+static_assert(offsetof(StatisticsSlot, space_wakes) == 160, "the receiving thread's line ends here");
+static_assert(offsetof(StatisticsSlot, asleep_sending) == 192 && offsetof(StatisticsSlot, asleep_receiving) == 200);
 
 inline constexpr std::size_t kStatisticsSlotsOffset = 256;  ///< the header is padded to a slot's alignment
 inline constexpr std::size_t kStatisticsBytes = kStatisticsSlotsOffset + kStatisticsSlots * sizeof(StatisticsSlot);

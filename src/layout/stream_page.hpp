@@ -41,9 +41,10 @@ struct StreamPage {
 };
 static_assert(std::is_standard_layout_v<StreamPage>);
 static_assert(sizeof(StreamPage) == 192 && sizeof(StreamPage) <= kStreamPageBytes);
-static_assert(offsetof(StreamPage, capacity) == 8);
-static_assert(offsetof(StreamPage, tail) == 64 && offsetof(StreamPage, finished) == 72);
-static_assert(offsetof(StreamPage, head) == 128 && offsetof(StreamPage, closed) == 136);
+static_assert(alignof(StreamPage) == 64);
+static_assert(offsetof(StreamPage, version) == 0 && offsetof(StreamPage, capacity) == 8, "the owner's line");
+static_assert(offsetof(StreamPage, tail) == 64 && offsetof(StreamPage, finished) == 72, "the peer's sender's line");
+static_assert(offsetof(StreamPage, head) == 128 && offsetof(StreamPage, closed) == 136, "the peer's receiver's line");
 
 /// What each side of a stream tells the other in the fabric's handshake. 64 bytes.
 struct StreamGreeting {
@@ -52,7 +53,9 @@ struct StreamGreeting {
   std::uint64_t capacity;     // of the sender's own ring: a power of two
   std::uint64_t reserved[6];  // zero
 };
-static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, capacity) == 8);
+static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, magic) == 0);
+static_assert(offsetof(StreamGreeting, version) == 4 && offsetof(StreamGreeting, capacity) == 8);
+static_assert(offsetof(StreamGreeting, reserved) == 16);
 static_assert(std::is_trivially_copyable_v<StreamGreeting>);
 
 }  // namespace wherry::layout
