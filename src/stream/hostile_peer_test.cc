@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ring/ring.hpp"
-#include "stream/impl.hpp"
+#include "stream/handshake.hpp"
 
 namespace wherry::stream {
 namespace {

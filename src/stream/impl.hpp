@@ -34,20 +34,4 @@ class Stream::Impl {
   alignas(64) stream::Receiver receiver;
 };
 
-namespace stream {
-
-/// What this side brings into a connection: a segment for a page and a ring of `capacity` bytes.
-fabric::Offer offer_of(std::size_t capacity);
-
-/// The capacity of this side's ring: what the options ask for, else the configured one, rounded.
-std::size_t own_capacity(const StreamOptions& options);
-
-/// Makes the stream of an established connection. Throws Error(EPROTO) if the peer's greeting makes no sense.
-Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t own_capacity,
-                   std::string_view fabric);
-
-/// When a timeout that starts now ends.
-fabric::Deadline deadline_of(const Timeout& timeout);
-
-}  // namespace stream
 }  // namespace wherry

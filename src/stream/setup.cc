@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening, connecting, and what the two sides of a stream tell each other before the first byte.
+// Listening and connecting, over the fabric that the address names.
 #include <poll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cstring>
 
 #include "base/config.hpp"
-#include "stream/impl.hpp"
+#include "ring/ring.hpp"
+#include "stream/handshake.hpp"
+#include "stream/statistics.hpp"
+#include "stream/waiter.hpp"
 
 namespace wherry {
 namespace stream {
@@ -34,54 +35,14 @@ void check_configuration() {
   for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout}) config::check(key);
 }
 
-/// The capacity of the peer's ring, or 0 if it cannot be one.
-std::size_t capacity_in(const fabric::Greeting& bytes, std::size_t segment_bytes) {
-  layout::StreamGreeting greeting{};
-  std::memcpy(&greeting, bytes.data(), sizeof greeting);
-  const bool good = greeting.magic == layout::kStreamMagic && greeting.version == layout::kStreamVersion &&
-                    std::has_single_bit(greeting.capacity) && greeting.capacity >= ring::kMinCapacity &&
-                    greeting.capacity <= ring::kMaxCapacity &&
-                    greeting.capacity + layout::kStreamPageBytes <= segment_bytes;
-  return good ? greeting.capacity : 0;
-}
-
-}  // namespace
-
+/// The capacity of this side's ring: what the options ask for, else the configured one, rounded.
 std::size_t own_capacity(const StreamOptions& options) {
   return ring::round_capacity(options.ring_bytes != 0
                                   ? options.ring_bytes
                                   : config::number(config::Key::ring, ring::kMinCapacity, ring::kMaxCapacity));
 }
 
-fabric::Offer offer_of(std::size_t capacity) {
-  const layout::StreamGreeting greeting{
-      .magic = layout::kStreamMagic, .version = layout::kStreamVersion, .capacity = capacity, .reserved = {}};
-  fabric::Offer offer{.segment_bytes = layout::kStreamPageBytes + capacity, .memory = nullptr, .greeting = {}};
-  static_assert(sizeof greeting == sizeof offer.greeting);
-  std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
-  return offer;
-}
-
-Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t capacity,
-                   std::string_view fabric) {
-  const std::size_t peers = capacity_in(connection->peer_greeting(), connection->remote_bytes());
-  if (peers == 0) {
-    throw Error(EPROTO, "open a stream with", connection->peer().address.to_string(),
-                "the peer is no stream of this version of Wherry; use one version on both sides");
-  }
-  auto* page = reinterpret_cast<layout::StreamPage*>(connection->segment().data());
-  page->version = layout::kStreamVersion;
-  page->capacity = capacity;
-  return Stream(std::make_unique<Stream::Impl>(std::move(connection), std::move(local), peers, capacity, fabric));
-}
-
-fabric::Deadline deadline_of(const Timeout& timeout) {
-  if (!timeout) return {};
-  const auto now = SteadyClock::now();
-  if (*timeout >= SteadyClock::time_point::max() - now) return {};  // for ever, as good as
-  return now + std::max(*timeout, Timeout::value_type::zero());
-}
-
+}  // namespace
 }  // namespace stream
 
 class Listener::Impl {

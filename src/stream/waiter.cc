@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "base/config.hpp"
 
 namespace wherry::stream {
@@ -18,6 +20,13 @@ bool has_one_core() {
 SpinBudget::SpinBudget() : budget_(config::number(config::Key::spin)) {
   // With one core the peer cannot run while this side looks.
   if (has_one_core()) budget_ = {};
+}
+
+fabric::Deadline deadline_of(const Timeout& timeout) {
+  if (!timeout) return {};
+  const auto now = SteadyClock::now();
+  if (*timeout >= SteadyClock::time_point::max() - now) return {};  // for ever, as good as
+  return now + std::max(*timeout, Timeout::value_type::zero());
 }
 
 }  // namespace wherry::stream

@@ -14,12 +14,17 @@
 #include <chrono>
 #include <cstdint>
 
+#include <wherry/stream.hpp>
+
 #include "arch/pause.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::stream {
 
 using SteadyClock = std::chrono::steady_clock;
+
+/// When a timeout that starts now ends.
+fabric::Deadline deadline_of(const Timeout& timeout);
 
 inline bool has_passed(const fabric::Deadline& deadline) { return deadline && SteadyClock::now() >= *deadline; }
 

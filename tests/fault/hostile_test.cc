@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "stream/impl.hpp"
+#include "stream/handshake.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {

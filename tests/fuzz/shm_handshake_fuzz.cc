@@ -19,7 +19,7 @@
 #include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/shm/rendezvous.hpp"
-#include "stream/impl.hpp"
+#include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace wherry::fuzz {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ring/ring.hpp"
-#include "stream/impl.hpp"
+#include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace wherry::fuzz {

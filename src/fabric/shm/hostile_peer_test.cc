@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
@@ -124,6 +126,30 @@ TEST_F(HostilePeer, ThatSendsHugePagesIsDropped) {
   std::unique_ptr<Connection> connection;
   EXPECT_NO_THROW(connection = accept());
   EXPECT_EQ(connection, nullptr);
+}
+
+TEST_F(HostilePeer, WhoFillsTheListenerWithSilentConnectorsKeepsNobodyOut) {
+  constexpr int kAllThatMayWait = 4096;
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_max < 3 * kAllThatMayWait) GTEST_SKIP() << "too few descriptors (ulimit -Hn) for both sides";
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  const SocketName name = socket_name(*listener_->local().node, *listener_->local().port);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < kAllThatMayWait; ++i) {
+    silent.push_back(make_socket("test", ""));
+    ASSERT_EQ(::connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&name.address), name.length), 0);
+    // Before the kernel's own queue is full.
+    if (i % 100 == 0) {
+      EXPECT_EQ(accept(), nullptr);
+    }
+  }
+  RawPeer good(listener_->local());
+  good.say_hello();
+  std::unique_ptr<Connection> connection;
+  for (int i = 0; i < 10 && connection == nullptr; ++i) connection = accept();
+  EXPECT_NE(connection, nullptr);
 }
 
 }  // namespace

@@ -130,6 +130,11 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
     }
     if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;
   }
+  if (pending_.size() == kMaxPendingHandshakes) {
+    // All of them are silent. A newcomer, who keeps the descriptor readable, takes the place of the one silent longest.
+    drop(pending_.front(), ETIMEDOUT);
+    pending_.pop_front();
+  }
   if (obstacle == 0) return nullptr;
   throw Error(obstacle, "accept on", local_.to_string(), "raise the limit of open files (ulimit -n), or close streams");
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ring/ring.hpp"
-#include "stream/impl.hpp"
+#include "stream/handshake.hpp"
 
 namespace wherry::stream {
 namespace {
