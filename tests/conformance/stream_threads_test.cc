@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 #include "tests/conformance/stream_pair.hpp"
 
@@ -47,7 +48,7 @@ TEST_P(StreamThreads, AStreamMovesFromThreadToThread) {
   std::size_t position = 0;
   Stream travelling = std::move(ends.connector);
   while (position < 100'000) {
-    std::thread([&, stream = std::move(travelling)]() mutable {
+    std::thread([&, stream = std::exchange(travelling, Stream())]() mutable {
       const std::size_t n = std::min<std::size_t>(100'000 - position, 2345);
       EXPECT_TRUE(stream.send(pattern_.bytes(n, position), kPatience).ok());
       position += n;
