@@ -9,17 +9,7 @@
 #include <string_view>
 
 #include "arch/barrier.hpp"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WHERRY_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WHERRY_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifndef WHERRY_ADDRESS_SANITIZER
-#define WHERRY_ADDRESS_SANITIZER 0
-#endif
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::stress {
 namespace {
