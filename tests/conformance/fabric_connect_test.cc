@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <set>
+#include <thread>
 
 #include "base/unique_fd.hpp"
 #include "tests/common/sanitizer.hpp"
