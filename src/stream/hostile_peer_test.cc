@@ -46,6 +46,13 @@ TEST_F(HostilePeer, ATailBeyondTheRingBreaksTheConnection) {
   EXPECT_TRUE(victim_.peek().empty());
 }
 
+TEST_F(HostilePeer, ADeathFoundOnlyAfterwardsDoesNotUnsayWhatWasSent) {
+  hostile_.reset();  // as a process that dies: no word said
+  const Result first = victim_.send(std::span(buffer_).first(100));
+  EXPECT_TRUE(first.ok()) << "published before the death was looked for";
+  EXPECT_EQ(victim_.send(std::span(buffer_).first(100)).error, EPIPE);
+}
+
 TEST_F(HostilePeer, AHeadBeyondWhatWasSentBreaksTheConnection) {
   ASSERT_TRUE(victim_.send(std::span(buffer_).first(100)).ok());
   page_->head = std::uint64_t{1} << 40;

@@ -78,7 +78,8 @@ Result Sender::try_send(std::span<const iovec> buffers) {
   return wanted == 0 ? Result::moved(0) : Result::blocked();
 }
 
-/// Moves as much as there is space for. Never blocks.
+/// Moves as much as there is space for, about one ring at most: a receiver that keeps pace would keep a long send here
+/// past its deadline. Never blocks.
 Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& copied) {
   if (const int error = obstacle(); error != 0) return Result::failure(error, copied);
   reserved_ = 0;
@@ -88,7 +89,7 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
     // A death that is noticed on the way stops the copying, but does not unsay what was published.
-    while (!rest.empty() && !fate_.gone.load(std::memory_order_relaxed)) {
+    while (!rest.empty() && copied < producer_.capacity() && !fate_.gone.load(std::memory_order_relaxed)) {
       const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece - unpublished)), unpublished);
       if (n == 0) break;
       rest = rest.subspan(n);
