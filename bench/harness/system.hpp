@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be measured, and how it is driven: the contract between `wherry bench` and everything it compares.
+//
+// A System is one way to hand messages over (or one limit of the machine). It runs one sample at a time, so that
+// systems can take turns. Most systems are Links: the harness (harness/link.hpp) forks the processes, pins them, writes
+// and reads the payload, takes the time and counts CPU seconds, and the system only opens one Link in each process.
+// Systems that must start programs of their own (MPI, Java, Rust) implement run() themselves, with the same rules.
+//
+// A peer in a module of its own (bench/peers/NAME.cc, built as wherry-peer-NAME.so) exports wherry_bench_systems().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wherry::bench {
+
+enum class Question : std::uint8_t {
+  stream,   ///< N senders (1 unless `many`), one receiver: how many messages, how many bytes a second
+  latency,  ///< two processes throw one message to and fro; both awake
+  asleep,   ///< the same, but each waits before it answers until the other has surely gone to sleep
+};
+
+/// One sample to take.
+struct Sample {
+  Question question = Question::stream;
+  std::size_t size = 0;        ///< bytes of one message
+  std::uint64_t messages = 0;  ///< of each sender; round trips for latency
+  std::uint32_t senders = 1;
+  /// The producer writes every byte of each message and the consumer sums every byte (harness/touch.hpp). Otherwise
+  /// neither looks at the payload ("handover").
+  bool touched = false;
+  /// Cores: the receiver's, then the sender's. Empty: not pinned. With more than one sender nobody is pinned.
+  std::vector<int> cores;
+};
+
+/// What one sample came to.
+struct Outcome {
+  double seconds = 0;      ///< from the start together to the last message received (stream)
+  double cpu_seconds = 0;  ///< user and system, of all processes and threads that took part, in that time
+  std::uint64_t context_switches = 0;
+  std::vector<double> latencies_ns{};  ///< half of each round trip, sorted (latency and asleep)
+  std::uint64_t memory_bytes = 0;      ///< proportional set size of all processes at the end; 0: not measured
+};
+
+/// One end of a link, in one process. One thread uses it.
+class Link {
+ public:
+  Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  virtual ~Link() = default;
+
+  /// Memory to write the next message into: a private buffer of the sender's (the same one again, or a few in turn) for
+  /// systems that copy, the system's own memory for those that do not. May block until there is one.
+  virtual std::span<std::byte> prepare() = 0;
+  /// Hands over what prepare() gave. May return before it has arrived.
+  virtual void send() = 0;
+  /// Returns when everything sent needs nothing more from this side (a window of requests has completed, ...).
+  virtual void finish() {}
+  /// The next whole message, from any sender. Valid until the next call. Blocks, in the system's own best way.
+  virtual std::span<const std::byte> receive() = 0;
+};
+
+/// How the processes of one sample tell each other where they are: a small page of shared memory.
+class Board {
+ public:
+  virtual ~Board() = default;
+  /// Shows up to 4000 bytes to the others, once. Rank 0 is the receiver, 1..N the senders.
+  virtual void post(std::uint32_t rank, std::string_view bytes) = 0;
+  /// Waits (with sleeps) for what `rank` posted. Throws when it does not come within 20 s.
+  virtual std::string read(std::uint32_t rank) = 0;
+};
+
+/// Who one process is in a sample.
+struct Place {
+  const Sample& sample;
+  std::uint32_t rank = 0;  ///< 0: the receiver
+  Board& board;
+  /// A name that no other sample uses, for sockets and services.
+  std::string name;
+  [[nodiscard]] bool receives() const { return rank == 0; }
+};
+
+class System {
+ public:
+  System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+  virtual ~System() = default;
+
+  /// As in tables and JSON: "wherry", "tcp", "zmq-ipc", "ucx", "limit:split-copy", ...
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Of the library as found at run time; empty for what is part of Wherry or the kernel.
+  [[nodiscard]] virtual std::string version() const { return {}; }
+  /// One line for the report: calls and settings, so that a reader can judge them. Best settings for the system.
+  [[nodiscard]] virtual std::string settings() const { return {}; }
+  /// False: this system has no way to do that, or not in reasonable time; it is left out of the table.
+  [[nodiscard]] virtual bool can(const Sample& sample) const = 0;
+  /// The payload stays where the producer put it: its hand-over figures are not comparable as GB/s.
+  [[nodiscard]] virtual bool in_place() const { return false; }
+  /// Takes one sample. Throws std::exception when it could not; the harness kills what is left over.
+  virtual Outcome run(const Sample& sample) = 0;
+};
+
+/// A system that the harness drives through links.
+class LinkSystem : public System {
+ public:
+  /// Called in each process of a sample, after fork: opens this process's end and returns when it is connected. With
+  /// Question::latency and asleep both ends send and receive.
+  virtual std::unique_ptr<Link> open(const Place& place) = 0;
+  Outcome run(const Sample& sample) override;  // harness/link.cc
+};
+
+/// What a module exports: extern "C" wherry::bench::Systems* wherry_bench_systems(). Called once; never freed.
+using Systems = std::vector<std::unique_ptr<System>>;
+
+}  // namespace wherry::bench
