@@ -37,6 +37,7 @@
 #include <wherry/error.hpp>
 
 #include "arch/barrier.hpp"
+#include "fabric/shared_memory.hpp"
 #include "layout/bell_page.hpp"
 
 namespace wherry::fabric {
@@ -58,6 +59,9 @@ struct Offer {
   /// the caller's: it must outlive the connection and is usable memory after it.
   std::byte* memory = nullptr;
   Greeting greeting{};
+  /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
+  /// the fabric whose share() made it. Null: none.
+  std::shared_ptr<SharedMemory> shared = nullptr;
 };
 
 inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;
@@ -86,6 +90,10 @@ class Connection {
   [[nodiscard]] virtual std::byte* map() const { return nullptr; }
   /// Bytes of the peer's segment.
   [[nodiscard]] virtual std::size_t remote_bytes() const = 0;
+
+  /// What the peer shows (its Offer::shared), mapped for reading only; empty if it shows nothing. Stays readable as
+  /// long as this connection exists, whatever becomes of the peer.
+  [[nodiscard]] virtual std::span<const std::byte> shown() const { return {}; }
 
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
   /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
@@ -190,6 +198,8 @@ class Fabric {
   virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
   /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) when nobody listens there.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
+  /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
+  virtual std::shared_ptr<SharedMemory> share(std::size_t bytes);
 };
 
 /// The fabric of that name ("shm", "inproc", "inproc-put", or "faulty+NAME" for a fabric wrapped in faults).

@@ -55,6 +55,11 @@ std::string Registry::list() const {
   return text;
 }
 
+std::shared_ptr<SharedMemory> Fabric::share(std::size_t /*bytes*/) {
+  throw Error(ENOTSUP, "share memory on fabric", std::string(name()),
+              "its peers cannot map each other's memory; use one that can, such as shm, or a stream");
+}
+
 Fabric& find(std::string_view name) { return registry().find(name); }
 
 Fabric& find(const Address& address) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two messages of the shm fabric's handshake: the connector's request and the listener's answer, each one packet on
 // the rendezvous socket, each with three descriptors: the memory (a sealed memfd), and the eventfds of its sender's
-// data and space bells.
+// data and space bells; and a fourth where shared_bytes is not 0: the memory it shows for reading (a sealed memfd).
 //
-//   connector                                   listener
-//     | -- ShmHello + memfd, 2 eventfds  ------->  |   when it connects
-//     | <------ ShmHello + memfd, 2 eventfds  ---- |   when the program accepts
+//   connector                                     listener
+//     | -- ShmHello + memfd, 2 eventfds, (memfd) -->  |   when it connects
+//     | <-- ShmHello + memfd, 2 eventfds, (memfd) --- |   when the program accepts
 //     |        (then the socket carries nothing: its end is the news of a death)
 #pragma once
 
@@ -16,8 +16,9 @@
 namespace wherry::layout {
 
 inline constexpr std::uint32_t kShmMagic = 0x4d485357;  // "WSHM" in memory, little-endian
-inline constexpr std::uint32_t kShmVersion = 1;
-inline constexpr std::size_t kShmDescriptors = 3;
+inline constexpr std::uint32_t kShmVersion = 2;
+inline constexpr std::size_t kShmDescriptors = 3;      // without shown memory
+inline constexpr std::size_t kShmMostDescriptors = 4;  // with
 
 struct ShmHello {
   std::uint32_t magic;          // kShmMagic
@@ -27,12 +28,13 @@ struct ShmHello {
   std::uint32_t reserved0;      // zero
   std::uint64_t segment_bytes;  // the memfd is a bell page, then this many bytes
   std::uint8_t greeting[64];    // for the layer above
+  std::uint64_t shared_bytes;   // bytes of the fourth memfd, 0: there is none
 };
 static_assert(std::is_trivially_copyable_v<ShmHello>);
-static_assert(sizeof(ShmHello) == 88);
+static_assert(sizeof(ShmHello) == 96);
 static_assert(offsetof(ShmHello, magic) == 0 && offsetof(ShmHello, version) == 4);
 static_assert(offsetof(ShmHello, port) == 10 && offsetof(ShmHello, reserved0) == 12);
 static_assert(offsetof(ShmHello, node) == 8 && offsetof(ShmHello, segment_bytes) == 16 &&
-              offsetof(ShmHello, greeting) == 24);
+              offsetof(ShmHello, greeting) == 24 && offsetof(ShmHello, shared_bytes) == 88);
 
 }  // namespace wherry::layout

@@ -17,7 +17,7 @@ class Rounds {
   static constexpr std::size_t kBytes = 64 * kPage, kWords = kPage;
   static constexpr std::uint64_t kRounds = 150;
 
-  static constexpr Offer offer() { return {.segment_bytes = kWords + kBytes}; }
+  static Offer offer() { return {.segment_bytes = kWords + kBytes}; }
   static void send(Connection& connection, std::uint64_t seed);
   static void receive(Connection& connection, std::uint64_t seed);
 

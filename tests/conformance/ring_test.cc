@@ -15,7 +15,7 @@ constexpr std::size_t kCapacity = 8192;
 constexpr std::uint64_t kTail = 0;   ///< in the consumer's segment
 constexpr std::uint64_t kHead = 64;  ///< in the producer's segment
 constexpr std::uint64_t kRing = kPage;
-constexpr Offer kOffer{.segment_bytes = kPage + kCapacity};
+const Offer kOffer{.segment_bytes = kPage + kCapacity};
 
 layout::Word* remote_word(const Connection& connection, std::uint64_t offset) {
   return connection.map() == nullptr ? nullptr : reinterpret_cast<layout::Word*>(connection.map() + offset);

@@ -62,7 +62,8 @@ ShmHello any_hello(Input& input) {
                  .port = 0,
                  .reserved0 = 0,
                  .segment_bytes = 8192,
-                 .greeting = {}};
+                 .greeting = {},
+                 .shared_bytes = input.one_in(2) ? 8192U : 0U};
   const fabric::Offer offer = stream::offer_of(4096);
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
   while (input.one_in(2)) {
@@ -77,6 +78,7 @@ std::vector<UniqueFd> any_descriptors(Input& input, const ShmHello& hello) {
   if (!input.one_in(2)) {
     descriptors.push_back(memory(input, layout::kBellPageBytes + hello.segment_bytes));
     for (int i = 0; i < 2; ++i) descriptors.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (hello.shared_bytes != 0) descriptors.push_back(memory(input, hello.shared_bytes));
     return descriptors;
   }
   for (std::size_t n = input.number<std::uint8_t>() % (kMostDescriptors + 1); n > 0; --n) {

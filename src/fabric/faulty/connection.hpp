@@ -22,6 +22,9 @@ class FaultyConnection final : public Connection {
   [[nodiscard]] std::span<std::byte> segment() const override { return inner_->segment(); }
   [[nodiscard]] std::byte* map() const override { return plan_.hide_map != 0 ? nullptr : inner_->map(); }
   [[nodiscard]] std::size_t remote_bytes() const override { return inner_->remote_bytes(); }
+  [[nodiscard]] std::span<const std::byte> shown() const override {
+    return plan_.hide_map != 0 ? std::span<const std::byte>{} : inner_->shown();
+  }
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;

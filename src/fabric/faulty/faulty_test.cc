@@ -171,7 +171,7 @@ TEST(FaultyConnection, DiesAtTheCallPlanned) {
 
 class FaultyInproc : public ::testing::Test {
  protected:
-  static constexpr Offer kOffer{.segment_bytes = 4096};
+  inline static const Offer kOffer{.segment_bytes = 4096};
 
   /// The connector's end is on the faulty fabric, the acceptor's on the plain one.
   void connect(const FaultPlan& plan) {

@@ -140,6 +140,10 @@ class InprocFabric final : public Fabric {
     return std::make_unique<InprocConnecting>(std::move(attempt));
   }
 
+  std::shared_ptr<SharedMemory> share(std::size_t bytes) override {
+    return form_.reach == Reach::map ? std::make_shared<SharedMemory>(bytes) : Fabric::share(bytes);
+  }
+
  private:
   [[noreturn]] static void refuse(const Address& address) {
     throw Error(ECONNREFUSED, "connect", address.to_string(),

@@ -13,7 +13,7 @@ namespace wherry::fabric {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr Offer kOffer{.segment_bytes = kPage};
+const Offer kOffer{.segment_bytes = kPage};
 
 class InprocPut : public ::testing::Test {
  protected:

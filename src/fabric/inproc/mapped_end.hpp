@@ -12,6 +12,9 @@ class MappedEnd final : public End {
   ~MappedEnd() override { leave(); }
 
   [[nodiscard]] std::byte* map() const override { return far().segment.far(); }
+  [[nodiscard]] std::span<const std::byte> shown() const override {
+    return far().shared == nullptr ? std::span<std::byte>{} : far().shared->bytes();
+  }
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;

@@ -16,9 +16,10 @@ namespace wherry::fabric::inproc {
 
 /// One side of a connection.
 struct Side {
-  Side(const Offer& offer, Reach reach) : segment(offer, reach), greeting(offer.greeting) {}
+  Side(const Offer& offer, Reach reach) : segment(offer, reach), shared(offer.shared), greeting(offer.greeting) {}
 
   Segment segment;
+  std::shared_ptr<SharedMemory> shared;
   layout::BellPage page{};         // says whether the *other* side sleeps, as between processes
   std::array<EventBell, 2> bells;  // this side hears them
   std::atomic<bool> closed{false};

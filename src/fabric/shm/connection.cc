@@ -12,7 +12,14 @@
 
 namespace wherry::fabric::shm {
 
-OwnSide::OwnSide(const Offer& offer) : memory(offer.segment_bytes, offer.memory), greeting(offer.greeting) {}
+OwnSide::OwnSide(const Offer& offer)
+    : memory(offer.segment_bytes, offer.memory), shared(offer.shared), greeting(offer.greeting) {}
+
+std::vector<int> OwnSide::descriptors() const {
+  std::vector<int> all{memory.descriptor(), bells[0].descriptor(), bells[1].descriptor()};
+  if (shared != nullptr) all.push_back(shared->descriptor());
+  return all;
+}
 
 layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
   layout::ShmHello hello{.magic = layout::kShmMagic,
@@ -21,7 +28,8 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
                          .port = port,
                          .reserved0 = 0,
                          .segment_bytes = memory.segment().size(),
-                         .greeting = {}};
+                         .greeting = {},
+                         .shared_bytes = shared == nullptr ? 0 : shared->bytes().size()};
   static_assert(sizeof hello.greeting == sizeof(Greeting));
   std::memcpy(hello.greeting, greeting.data(), greeting.size());
   return hello;
@@ -36,10 +44,13 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
       peer_(std::move(peer)) {
   int error = 0;
   peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
+  if (error == 0 && packet.hello.shared_bytes != 0) {
+    shown_ = map_shown_memory(packet.descriptors[3].get(), packet.hello.shared_bytes, error);
+  }
   if (error != 0) {
     throw Error(error, "map the memory of", peer_.address.to_string(),
                 error == EPROTO ? "it is not a sealed memfd of the size announced; the connection is refused"
-                                : "raise the address space limit (ulimit -v), or use smaller rings");
+                                : "raise the address space limit (ulimit -v), or use smaller rings or pools");
   }
   remote_ = peer_mapping_.start() + layout::kBellPageBytes;
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
@@ -20,11 +22,10 @@ struct OwnSide {
   explicit OwnSide(const Offer& offer);
 
   [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port) const;
-  [[nodiscard]] std::array<int, layout::kShmDescriptors> descriptors() const {
-    return {memory.descriptor(), bells[0].descriptor(), bells[1].descriptor()};
-  }
+  [[nodiscard]] std::vector<int> descriptors() const;
 
   OwnMemory memory;
+  std::shared_ptr<SharedMemory> shared;
   std::array<EventBell, 2> bells;
   Greeting greeting;
 };
@@ -40,6 +41,7 @@ class ShmConnection final : public Connection {
   [[nodiscard]] std::span<std::byte> segment() const override { return memory_.segment(); }
   [[nodiscard]] std::byte* map() const override { return remote_; }
   [[nodiscard]] std::size_t remote_bytes() const override { return remote_bytes_; }
+  [[nodiscard]] std::span<const std::byte> shown() const override { return {shown_.start(), shown_.size()}; }
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
@@ -75,6 +77,7 @@ class ShmConnection final : public Connection {
 
   OwnMemory memory_;
   Mapping peer_mapping_;
+  Mapping shown_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;
   UniqueFd socket_;

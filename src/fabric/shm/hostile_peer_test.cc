@@ -37,10 +37,10 @@ class RawPeer {
                                  .port = 0,
                                  .reserved0 = 0,
                                  .segment_bytes = kBytes,
-                                 .greeting = {}};
-    EXPECT_EQ(send_packet(socket_.get(), hello,
-                          {memory < 0 ? memory_.descriptor() : memory, bells_[0].get(), bells_[1].get()}),
-              0);
+                                 .greeting = {},
+                                 .shared_bytes = 0};
+    const std::array descriptors{memory < 0 ? memory_.descriptor() : memory, bells_[0].get(), bells_[1].get()};
+    EXPECT_EQ(send_packet(socket_.get(), hello, descriptors), 0);
   }
   /// The listener's half: its memory and its bells.
   Packet answer() {

@@ -21,8 +21,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(const char* what, const char* advice) { throw Error(errno, what, "", advice); }
 
-std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags) {
-  void* start = ::mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, offset);
+std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags,
+                      int protection = PROT_READ | PROT_WRITE) {
+  void* start = ::mmap(where, bytes, protection, MAP_SHARED | flags, fd, offset);
   return start == MAP_FAILED ? nullptr : static_cast<std::byte*>(start);
 }
 
@@ -103,8 +104,9 @@ void OwnMemory::give_back_callers_pages() {
   ::mremap(copy, segment_.size(), segment_.size(), MREMAP_MAYMOVE | MREMAP_FIXED, segment_.data());
 }
 
-Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
-  const std::size_t bytes = layout::kBellPageBytes + segment_bytes;
+namespace {
+
+Mapping map_checked(int memfd, std::size_t bytes, int protection, int& error) {
   struct stat status{};
   const int seals = ::fcntl(memfd, F_GET_SEALS);
   // Huge pages may run out under a mapping that exists already; pages of tmpfs cannot be taken away again.
@@ -115,10 +117,20 @@ Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
     error = EPROTO;
     return {};
   }
-  std::byte* start = map_shared(nullptr, bytes, memfd, 0, 0);
+  std::byte* start = map_shared(nullptr, bytes, memfd, 0, 0, protection);
   error = start == nullptr ? errno : 0;
   if (error == EPERM || error == EACCES) error = EPROTO;  // Sealed against writing, or opened for reading only.
   return {start, start == nullptr ? 0 : bytes};
+}
+
+}  // namespace
+
+Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
+  return map_checked(memfd, layout::kBellPageBytes + segment_bytes, PROT_READ | PROT_WRITE, error);
+}
+
+Mapping map_shown_memory(int memfd, std::size_t bytes, int& error) {
+  return map_checked(memfd, bytes, PROT_READ, error);
 }
 
 }  // namespace wherry::fabric::shm

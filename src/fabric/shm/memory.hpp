@@ -59,4 +59,7 @@ class OwnMemory {
 /// from under us: anything but a memfd of exactly that size, sealed against shrinking and growing.
 Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error);
 
+/// Maps the memory a peer shows, for reading only. Refuses the same.
+Mapping map_shown_memory(int memfd, std::size_t bytes, int& error);
+
 }  // namespace wherry::fabric::shm

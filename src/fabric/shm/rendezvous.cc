@@ -25,12 +25,13 @@ bool is_eventfd(int fd) {
 
 bool well_formed(const layout::ShmHello& hello) {
   return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
-         hello.segment_bytes <= kMaxSegmentBytes && hello.segment_bytes % 4096 == 0;
+         hello.segment_bytes <= kMaxSegmentBytes && hello.segment_bytes % 4096 == 0 &&
+         hello.shared_bytes <= kMaxSegmentBytes && hello.shared_bytes % 4096 == 0;
 }
 
 union Control {
   cmsghdr align;
-  char bytes[CMSG_SPACE(sizeof(int) * layout::kShmDescriptors)];
+  char bytes[CMSG_SPACE(sizeof(int) * layout::kShmMostDescriptors)];
 };
 
 /// Takes every descriptor out of a message, so that none leaks even if the packet is refused.
@@ -82,20 +83,19 @@ Peer credentials(int socket) {
 
 bool same_user(const Peer& peer) { return peer.uid == ::geteuid(); }
 
-int send_packet(int socket, const layout::ShmHello& hello,
-                const std::array<int, layout::kShmDescriptors>& descriptors) {
+int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors) {
   iovec payload{const_cast<layout::ShmHello*>(&hello), sizeof hello};
   Control control{};
   msghdr message{};
   message.msg_iov = &payload;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
+  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptors);
-  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof hello) ? 0 : errno;
 }
 
@@ -111,10 +111,12 @@ int receive_packet(int socket, Packet& packet) {
   if (n < 0) return errno == EINTR ? EAGAIN : errno;
   const std::size_t count = collect_descriptors(message, packet);
   if (n == 0) return ECONNRESET;
+  const bool whole = n == sizeof packet.hello && (message.msg_flags & MSG_TRUNC) == 0;
+  const bool shows = whole && packet.hello.shared_bytes != 0;
+  const std::size_t announced = shows ? layout::kShmMostDescriptors : layout::kShmDescriptors;
   // The kernel passes as many descriptors as this process has room for and drops the rest.
-  if ((message.msg_flags & MSG_CTRUNC) != 0 && count < layout::kShmDescriptors) return EMFILE;
-  if (n != sizeof packet.hello || (message.msg_flags & MSG_TRUNC) != 0) return EPROTO;
-  if (count != layout::kShmDescriptors || !well_formed(packet.hello)) return EPROTO;
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && count < announced) return EMFILE;
+  if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
   if (!is_eventfd(packet.descriptors[1].get()) || !is_eventfd(packet.descriptors[2].get())) return EPROTO;
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <wherry/address.hpp>
@@ -38,11 +39,11 @@ bool same_user(const Peer& peer);
 /// The handshake's packet and the descriptors that travel with it.
 struct Packet {
   layout::ShmHello hello{};
-  std::array<UniqueFd, layout::kShmDescriptors> descriptors;
+  std::array<UniqueFd, layout::kShmMostDescriptors> descriptors;  // the last is valid if the hello announces it
 };
 
 /// Sends one packet. Returns 0 or an errno value.
-int send_packet(int socket, const layout::ShmHello& hello, const std::array<int, layout::kShmDescriptors>& descriptors);
+int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors);
 
 /// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this
 /// process has no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.

@@ -42,7 +42,8 @@ layout::ShmHello good_hello() {
           .port = 4,
           .reserved0 = 0,
           .segment_bytes = 8192,
-          .greeting = {1, 2, 3}};
+          .greeting = {1, 2, 3},
+          .shared_bytes = 0};
 }
 
 int open_descriptors() {
@@ -54,7 +55,7 @@ int open_descriptors() {
 }
 
 /// What the receiver makes of this packet.
-int received(const layout::ShmHello& hello, const std::array<int, 3>& descriptors, Packet& packet) {
+int received(const layout::ShmHello& hello, std::span<const int> descriptors, Packet& packet) {
   const Sockets sockets;
   EXPECT_EQ(send_packet(sockets.far.get(), hello, descriptors), 0);
   return receive_packet(sockets.near.get(), packet);
@@ -66,7 +67,20 @@ TEST(Handshake, CarriesTheHelloAndThreeDescriptors) {
   ASSERT_EQ(received(good_hello(), sent.all(), packet), 0);
   EXPECT_EQ(packet.hello.node, 3);
   EXPECT_EQ(packet.hello.greeting[2], 3);
-  for (const auto& fd : packet.descriptors) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  for (const auto& fd : std::span(packet.descriptors).first(3)) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_FALSE(packet.descriptors[3].valid());
+}
+
+TEST(Handshake, CarriesAFourthDescriptorWhereMemoryIsShownAndOnlyThere) {
+  const Descriptors sent;
+  layout::ShmHello hello = good_hello();
+  hello.shared_bytes = 4096;
+  const std::array four{sent.memory.get(), sent.data.get(), sent.space.get(), sent.memory.get()};
+  Packet packet;
+  ASSERT_EQ(received(hello, four, packet), 0);
+  EXPECT_TRUE(packet.descriptors[3].valid());
+  EXPECT_EQ(received(hello, sent.all(), packet), EPROTO) << "announced, not sent";
+  EXPECT_EQ(received(good_hello(), four, packet), EPROTO) << "sent, not announced";
 }
 
 TEST(Handshake, ThatIsNotThereYetIsToldFromOneThatWillNeverCome) {
@@ -79,12 +93,13 @@ TEST(Handshake, ThatIsNotThereYetIsToldFromOneThatWillNeverCome) {
 
 TEST(Handshake, OfAnotherVersionOrWithAnImpossibleSegmentIsRefused) {
   const Descriptors sent;
-  std::vector<layout::ShmHello> bad(5, good_hello());
+  std::vector<layout::ShmHello> bad(6, good_hello());
   bad[0].magic ^= 1;
   bad[1].version += 1;
   bad[2].segment_bytes = 0;
   bad[3].segment_bytes = 4097;
   bad[4].segment_bytes = UINT64_MAX & ~std::uint64_t{4095};
+  bad[5].shared_bytes = UINT64_MAX & ~std::uint64_t{4095};
   for (const auto& hello : bad) {
     Packet packet;
     EXPECT_EQ(received(hello, sent.all(), packet), EPROTO);
@@ -94,7 +109,8 @@ TEST(Handshake, OfAnotherVersionOrWithAnImpossibleSegmentIsRefused) {
 TEST(Handshake, WithBellsThatAreNoEventfdsIsRefused) {
   const Descriptors sent;
   Packet packet;
-  EXPECT_EQ(received(good_hello(), {sent.memory.get(), sent.data.get(), sent.memory.get()}, packet), EPROTO);
+  const std::array descriptors{sent.memory.get(), sent.data.get(), sent.memory.get()};
+  EXPECT_EQ(received(good_hello(), descriptors, packet), EPROTO);
 }
 
 TEST(Handshake, OfTheWrongLengthIsRefused) {
