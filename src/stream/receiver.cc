@@ -57,7 +57,8 @@ Result Receiver::try_receive(std::span<const iovec> buffers) {
   if (!result.would_block()) return result;
   return_credit();
   if (polled_) rearm_descriptor();
-  look_for_death(polled_);
+  // A watcher hears of a death by the bell.
+  if (watcher_ == nullptr) look_for_death(polled_);
   return copy_out(buffers);
 }
 
@@ -146,6 +147,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     set(counters_.asleep_receiving, 0);
     if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
+    if (watcher_ != nullptr) watcher_->bell_used();
     if (polled_) rearm_descriptor();
   }
 }
@@ -170,8 +172,30 @@ int Receiver::descriptor() {
 /// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if
 /// they came before it was armed nobody would, so this side does.
 void Receiver::rearm_descriptor() {
+  if (watcher_ != nullptr) return;
   connection_.arm(Bell::data);
   if (!state().would_block()) connection_.ring_own(Bell::data);
+}
+
+void Receiver::take_bell_back() {
+  if (polled_) {
+    rearm_descriptor();
+  } else {
+    connection_.disarm(Bell::data);
+  }
+}
+
+bool Receiver::arm_bell() {
+  return_credit();
+  connection_.arm(Bell::data);
+  if (state().would_block()) return true;
+  connection_.disarm(Bell::data);
+  return false;
+}
+
+void Receiver::heed_bell() {
+  connection_.silence(Bell::data);
+  if (state().would_block()) look_for_death(true);
 }
 
 void Receiver::look_for_death(bool always) {

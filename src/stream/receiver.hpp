@@ -13,6 +13,7 @@
 #include "stream/fate.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
+#include "stream/watcher.hpp"
 
 namespace wherry::stream {
 
@@ -30,6 +31,18 @@ class Receiver {
   /// Tells the sender that nothing more will be received.
   void close();
   int descriptor();
+
+  // For a watcher: it alone arms the bell and silences it, but for a blocking call that sleeps on it ----------------
+  /// Null: nobody watches any more; `take_bell_back` then.
+  void watch(Watcher* watcher) { watcher_ = watcher; }
+  [[nodiscard]] Watcher* watcher() const { return watcher_; }
+  void take_bell_back();
+  /// As `state` says: without a system call.
+  Result look() { return state(); }
+  /// Returns the credit owed and arms the bell. False: something can be received, and the bell is not armed.
+  bool arm_bell();
+  /// After the bell rang: silences it, and finds out whether a death rang it.
+  void heed_bell();
 
   [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
 
@@ -51,6 +64,7 @@ class Receiver {
   SpinBudget spin_;
   std::size_t shown_ = 0;
   bool polled_ = false;  ///< the descriptor was asked for
+  Watcher* watcher_ = nullptr;
   SteadyClock::time_point next_look_{};
 };
 

@@ -42,7 +42,10 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
       receiver(*connection, own_capacity, fate, *counters) {}
 
 /// Before the directions go: a put under way reads the sender's staging ring until its connection is destroyed.
-Stream::Impl::~Impl() { connection.reset(); }
+Stream::Impl::~Impl() {
+  if (stream::Watcher* watcher = receiver.watcher(); watcher != nullptr) watcher->leaving();
+  connection.reset();
+}
 
 Stream::Stream() noexcept = default;
 Stream::Stream(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
