@@ -140,6 +140,8 @@ class Stream {
   [[nodiscard]] std::size_t send_capacity() const noexcept;     ///< bytes of the ring the peer receives into
 
  private:
+  friend class Poller;
+  friend class FramedStream;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream.
+// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Poller.
 #pragma once
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
+#include <wherry/poller.hpp>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/poller.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "stream/impl.hpp"
+
+namespace wherry {
+namespace {
+
+using fabric::Bell;
+
+/// After so many looks in vain a stream is armed: together they have cost about what arming, a ring and a wake-up do.
+constexpr unsigned kLooksInVain = 128;
+
+/// While active streams keep a poller busy it asks the kernel for others this often; the clock is looked at after so
+/// many reports. An answer takes about 0.3 us.
+constexpr std::chrono::microseconds kAskInterval{20};
+constexpr unsigned kReportsPerClock = 8;
+
+/// While it spins in vain, after so many looks: every few microseconds.
+constexpr std::size_t kLooksPerAsk = 128;
+
+/// Bells that the kernel tells of at once; the others are told of at the next asking.
+constexpr std::size_t kEvents = 64;
+
+}  // namespace
+
+Poller::Impl::Impl()
+    : owner_(::getpid()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      interruption_{Source::Kind::interruption, bell_.descriptor(), 0} {
+  if (!epoll_.valid()) throw Error(errno, "make a poller", "", "raise the limit of open files (ulimit -n)");
+  enter(interruption_);
+}
+
+Poller::Impl::~Impl() {
+  while (!active_.empty()) forget(active_.front());
+  while (!idle_.empty()) forget(idle_.front());
+}
+
+void Poller::Impl::enter(Source& source) {
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &source}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, source.descriptor, &event) == 0) return;
+  const char* advice = "";
+  if (errno == ENOSPC) advice = "raise fs.epoll.max_user_watches";
+  if (errno == ENOMEM) advice = "free memory";
+  throw Error(errno, "add descriptor " + std::to_string(source.descriptor) + " to a poller", "", advice);
+}
+
+void Poller::Impl::leave(const Source& source) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, source.descriptor, nullptr); }
+
+void Poller::Impl::add(Stream::Impl& stream, Token token) {
+  if (stream.receiver.watcher() != nullptr) {
+    throw Error(EEXIST, "poll the stream to", stream.connection->peer().address.to_string(),
+                "a stream is in one poller at most; remove it there first");
+  }
+  // It starts active, so that what came before is found.
+  active_.emplace_back(*this, stream.receiver, stream.connection->descriptor(Bell::data), token);
+  Polled& polled = active_.back();
+  polled.place = std::prev(active_.end());
+  try {
+    enter(polled);
+  } catch (...) {
+    active_.pop_back();
+    throw;
+  }
+  stream.receiver.watch(&polled);
+  show();
+}
+
+void Poller::Impl::remove(const Stream::Impl& stream) {
+  auto* polled = static_cast<Polled*>(stream.receiver.watcher());
+  if (polled != nullptr && &polled->poller == this) forget(*polled);
+}
+
+/// Before the stream's descriptor is closed: a child's copy of it would keep it in the epoll set for ever.
+void Poller::Impl::forget(Polled& polled) {
+  polled.receiver.watch(nullptr);
+  // Epoll set and bell are the parent's as well as a forked child's, which has no business with either.
+  if (::getpid() == owner_) {
+    leave(polled);
+    polled.receiver.take_bell_back();
+  }
+  (polled.active ? active_ : idle_).erase(polled.place);
+}
+
+void Poller::Impl::add(int descriptor, Token token) {
+  const auto [place, added] = descriptors_.try_emplace(descriptor, Source{Source::Kind::descriptor, descriptor, token});
+  if (!added)
+    throw Error(EEXIST, "add descriptor " + std::to_string(descriptor) + " to a poller", "", "remove it first");
+  try {
+    enter(place->second);
+  } catch (...) {
+    descriptors_.erase(place);
+    throw;
+  }
+}
+
+void Poller::Impl::remove(int descriptor) {
+  const auto place = descriptors_.find(descriptor);
+  if (place == descriptors_.end()) return;
+  if (::getpid() == owner_) leave(place->second);
+  descriptors_.erase(place);
+}
+
+std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
+  if (ready.empty()) return 0;
+  Found found{ready};
+  if (asking_is_due()) ask(found);
+  look(found);
+  if (!found.any()) linger(found, stream::deadline_of(timeout));
+  reports_ += static_cast<unsigned>(found.count);
+  show();
+  return found.count;
+}
+
+/// Nothing is ready: asks the kernel, spins, and sleeps.
+void Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
+  ask(found);
+  while (true) {
+    look(found);
+    if (found.any() || interrupted_.exchange(false)) return;
+    const bool over = stream::has_passed(deadline);
+    // Inside another event loop the bells take over from here; otherwise the next wait looks.
+    if (over && !nested_) return;
+    if (!over && spin(found, deadline)) continue;
+    if (!arm_all()) continue;
+    hush();
+    if (over || interrupted_.exchange(false)) return;
+    sleep(found, deadline);
+  }
+}
+
+/// Looks at the active streams for the spin budget. True: something may be ready.
+bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
+  if (active_.empty()) return false;
+  std::size_t looks = 0;
+  return spin_.look(
+      [&] {
+        if (any_stirs()) return true;
+        looks += active_.size();
+        if (looks < kLooksPerAsk) return false;
+        looks = 0;
+        ask(found);
+        return found.any() || interrupted_.load(std::memory_order_relaxed);
+      },
+      deadline);
+}
+
+bool Poller::Impl::any_stirs() const {
+  for (const Polled& polled : active_) {
+    if (!polled.receiver.look().would_block()) return true;
+  }
+  return false;
+}
+
+/// Makes every stream idle. False: one cannot be, it has something.
+bool Poller::Impl::arm_all() {
+  while (!active_.empty()) {
+    Polled& polled = active_.front();
+    if (!polled.receiver.arm_bell()) return false;
+    polled.active = false;
+    idle_.splice(idle_.end(), active_, polled.place);
+  }
+  return true;
+}
+
+/// Looks at each active stream once, without a system call.
+void Poller::Impl::look(Found& found) {
+  for (std::size_t left = active_.size(); left > 0 && !found.full(); --left) {
+    Polled& polled = active_.front();
+    active_.splice(active_.end(), active_, polled.place);
+    const bool ready = !polled.receiver.look().would_block();
+    if (!ready && ++polled.vain > kLooksInVain && polled.receiver.arm_bell()) {
+      polled.active = false;
+      idle_.splice(idle_.end(), active_, polled.place);
+    }
+    if (!ready) continue;
+    polled.vain = 0;
+    found.report(polled.token);
+  }
+}
+
+void Poller::Impl::activate(Polled& polled) {
+  polled.vain = 0;
+  if (std::exchange(polled.active, true)) return;
+  active_.splice(active_.end(), idle_, polled.place);
+  show();
+}
+
+bool Poller::Impl::asking_is_due() {
+  if (reports_ < kReportsPerClock) return false;
+  reports_ = 0;
+  return stream::SteadyClock::now() >= next_ask_;
+}
+
+void Poller::Impl::ask(Found& found) {
+  next_ask_ = stream::SteadyClock::now() + kAskInterval;
+  take_events(found, 0);
+}
+
+void Poller::Impl::sleep(Found& found, fabric::Deadline deadline) {
+  if (!deadline) return take_events(found, -1);
+  pollfd polled{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  timespec storage{};
+  // Nanoseconds, where epoll_wait knows milliseconds only. A signal (EINTR) is looked into by the caller's loop.
+  if (::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr) > 0) take_events(found, 0);
+}
+
+void Poller::Impl::take_events(Found& found, int timeout_ms) {
+  std::array<epoll_event, kEvents> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    Source& source = *static_cast<Source*>(events[static_cast<std::size_t>(i)].data.ptr);
+    switch (source.kind) {
+      case Source::Kind::interruption:
+        if (!shown_) bell_.silence();
+        break;
+      case Source::Kind::descriptor:
+        if (!found.full()) found.report(source.token);
+        break;
+      case Source::Kind::stream:
+        auto& polled = static_cast<Polled&>(source);
+        polled.receiver.heed_bell();
+        activate(polled);
+        break;
+    }
+  }
+}
+
+void Poller::Impl::interrupt() {
+  interrupted_.store(true);
+  bell_.ring();
+}
+
+int Poller::Impl::descriptor() {
+  nested_ = true;
+  show();
+  return epoll_.get();
+}
+
+/// The descriptor must be readable while a stream is active: its bell is not armed.
+void Poller::Impl::show() {
+  if (!nested_ || shown_ || active_.empty()) return;
+  shown_ = true;
+  bell_.ring();
+}
+
+void Poller::Impl::hush() {
+  if (!shown_) return;
+  shown_ = false;
+  bell_.silence();
+}
+
+Poller::Poller() : impl_(std::make_unique<Impl>()) {}
+Poller::Poller(Poller&&) noexcept = default;
+Poller& Poller::operator=(Poller&&) noexcept = default;
+Poller::~Poller() = default;
+
+void Poller::add(Stream& stream, Token token) {
+  if (!stream.is_open()) throw Error(EBADF, "poll a stream", "", "the stream is closed");
+  impl_->add(*stream.impl_, token);
+}
+
+void Poller::remove(Stream& stream) noexcept {
+  if (stream.is_open()) impl_->remove(*stream.impl_);
+}
+
+void Poller::add(int descriptor, Token token) { impl_->add(descriptor, token); }
+void Poller::remove(int descriptor) noexcept { impl_->remove(descriptor); }
+
+std::size_t Poller::wait(std::span<Token> ready, Timeout timeout) noexcept { return impl_->wait(ready, timeout); }
+void Poller::interrupt() noexcept { impl_->interrupt(); }
+int Poller::descriptor() noexcept { return impl_->descriptor(); }
+
+}  // namespace wherry

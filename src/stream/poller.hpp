@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wherry::Poller does. A stream in it is either
+//
+//  - idle: its bell is armed, and nothing was there to receive after that. The peer will ring, and the bell is in one
+//    epoll set with all others: the kernel's list of what is ready is the summary of the doorbells. Nobody looks at it.
+//  - active: it had bytes lately. Its words are looked at directly, without a system call, and its peer is spared the
+//    ringing. It goes to the end of the list after each look, so that all take turns.
+//
+// No wake-up is lost as long as whoever uses up the bell of an idle stream makes it active: the poller when the bell
+// rang, and a blocking call on the stream that slept (Watcher::bell_used). And the poller sleeps only when none is
+// active.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <list>
+#include <map>
+#include <span>
+
+#include <wherry/poller.hpp>
+
+#include "base/unique_fd.hpp"
+#include "fabric/event_bell.hpp"
+#include "stream/receiver.hpp"
+#include "stream/waiter.hpp"
+
+namespace wherry {
+
+class Poller::Impl {
+ public:
+  Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+
+  void add(Stream::Impl& stream, Token token);
+  void remove(const Stream::Impl& stream);
+  void add(int descriptor, Token token);
+  void remove(int descriptor);
+  std::size_t wait(std::span<Token> ready, const Timeout& timeout);
+  void interrupt();
+  int descriptor();
+
+ private:
+  /// What an entry of the epoll set is for.
+  struct Source {
+    enum class Kind : std::uint8_t { interruption, descriptor, stream };
+    Kind kind;
+    int descriptor;
+    Token token;
+  };
+
+  /// A stream in the poller.
+  struct Polled final : Source, stream::Watcher {
+    Polled(Impl& in, stream::Receiver& of, int bell, Token name)
+        : Source{Kind::stream, bell, name}, poller(in), receiver(of) {}
+    void bell_used() noexcept override { poller.activate(*this); }
+    void leaving() noexcept override { poller.forget(*this); }
+
+    Impl& poller;
+    stream::Receiver& receiver;
+    std::list<Polled>::iterator place;
+    unsigned vain = 0;  ///< looks in vain since the last one that was not
+    bool active = true;
+  };
+
+  /// What a wait has to report so far.
+  struct Found {
+    std::span<Token> into;
+    std::size_t count = 0;
+
+    [[nodiscard]] bool any() const { return count != 0; }
+    [[nodiscard]] bool full() const { return count == into.size(); }
+    void report(Token token) { into[count++] = token; }
+  };
+
+  void enter(Source& source);
+  void leave(const Source& source);
+  void forget(Polled& polled);
+  void activate(Polled& polled);
+  void linger(Found& found, fabric::Deadline deadline);
+  bool spin(Found& found, fabric::Deadline deadline);
+  bool arm_all();
+  void look(Found& found);
+  bool any_stirs() const;
+  bool asking_is_due();
+  void ask(Found& found);
+  void sleep(Found& found, fabric::Deadline deadline);
+  void take_events(Found& found, int timeout_ms);
+  void hush();
+  void show();
+
+  const pid_t owner_;
+  UniqueFd epoll_;
+  fabric::EventBell bell_;  ///< for interruptions, and to make the descriptor readable while a stream is active
+  Source interruption_;
+  std::list<Polled> active_;
+  std::list<Polled> idle_;
+  std::map<int, Source> descriptors_;
+  stream::SpinBudget spin_;
+  unsigned reports_ = 0;  ///< since the clock was looked at
+  stream::SteadyClock::time_point next_ask_{};
+  bool nested_ = false;  ///< the descriptor was asked for
+  bool shown_ = false;   ///< the bell rings because of it
+  std::atomic<bool> interrupted_{false};
+};
+
+}  // namespace wherry
