@@ -21,7 +21,7 @@
 
 #include "arch/copy.hpp"
 #include "base/config.hpp"
-#include "bench/common/report.hpp"
+#include "bench/harness/report.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-#include "bench/common/report.hpp"
+#include "bench/harness/report.hpp"
 
 namespace wherry::bench {
 

@@ -36,7 +36,13 @@ struct Sample {
   bool touched = false;
   /// Cores: the receiver's, then the sender's. Empty: not pinned. With more than one sender nobody is pinned.
   std::vector<int> cores;
+  /// When a sample that is not done is given up.
+  double patience_seconds = 30;
 };
+
+/// How many messages each sender sends before the clock starts, in the same processes: after them the memory that the
+/// system goes round in has been touched by both sides. (Round trips for latency.)
+std::uint64_t warm_up_messages(const Sample& sample);
 
 /// What one sample came to.
 struct Outcome {
@@ -60,7 +66,8 @@ class Link {
   virtual std::span<std::byte> prepare() = 0;
   /// Hands over what prepare() gave. May return before it has arrived.
   virtual void send() = 0;
-  /// Returns when everything sent needs nothing more from this side (a window of requests has completed, ...).
+  /// Returns when everything sent needs nothing more from this side (a window of requests has completed, ...). Called
+  /// after the warm-up and at the end of each sample.
   virtual void finish() {}
   /// The next whole message, from any sender. Valid until the next call. Blocks, in the system's own best way.
   virtual std::span<const std::byte> receive() = 0;
@@ -103,15 +110,18 @@ class System {
   [[nodiscard]] virtual bool can(const Sample& sample) const = 0;
   /// The payload stays where the producer put it: its hand-over figures are not comparable as GB/s.
   [[nodiscard]] virtual bool in_place() const { return false; }
+  /// False: it works with threads of its own and would suffer from being kept on the one core that the sample names.
+  [[nodiscard]] virtual bool pinned() const { return true; }
   /// Takes one sample. Throws std::exception when it could not; the harness kills what is left over.
   virtual Outcome run(const Sample& sample) = 0;
 };
 
-/// A system that the harness drives through links.
+/// A system that the harness drives through links. All processes meet when their links have been warmed up, start
+/// together, and meet again before any of them closes its link.
 class LinkSystem : public System {
  public:
   /// Called in each process of a sample, after fork: opens this process's end and returns when it is connected. With
-  /// Question::latency and asleep both ends send and receive.
+  /// Question::latency and asleep both ends send and receive; a process that sends prepares, sends, then receives.
   virtual std::unique_ptr<Link> open(const Place& place) = 0;
   Outcome run(const Sample& sample) override;  // harness/link.cc
 };

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads every #include line and checks the ladder: a folder tells what its files may include.
 
-    base < arch < layout < fabric, ring < window < stream < message < mailbox < file < capi < adapters, bindings, tools, bench
+    base < arch < layout < fabric, ring < window < stream < message < mailbox < file < capi < bench < adapters, bindings, tools
 
 Folders on one rung (between two `<`) do not know each other: a ring knows no fabric, a fabric knows no ring. Public
 headers may be included by anybody and include public headers only. Tests (*_test.cc and everything under tests/) may
@@ -25,7 +25,8 @@ LADDER = [
     ["src/mailbox"],
     ["src/file"],
     ["src/capi"],
-    ["adapters", "bindings", "tools", "bench"],
+    ["bench"],
+    ["adapters", "bindings", "tools"],
 ]
 RUNG = {folder: rung for rung, folders in enumerate(LADDER) for folder in folders}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/common/report.hpp"
+#include "bench/harness/report.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -62,7 +62,12 @@ void summarise(Row& row, std::vector<double> samples) {
 }
 
 void write_json(const std::string& path, const std::vector<Row>& rows) {
+  write_json(path, rows, nlohmann::json::object());
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows, const nlohmann::json& run) {
   nlohmann::json report{{"environment", environment()}, {"rows", nlohmann::json::array()}};
+  report["environment"].update(run);
   for (const Row& row : rows) report["rows"].push_back(to_json(row));
   const std::string text = report.dump(1) + "\n";
   if (path == "-") {

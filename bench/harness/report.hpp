@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct Row {
 /// Sets median, mad and n. `samples` must not be empty.
 void summarise(Row& row, std::vector<double> samples);
 
-/// Writes the rows with a description of this machine; "-" is standard output. Throws std::system_error.
+/// Writes the rows with a description of this machine; "-" is standard output. `run` tells more about the environment.
+/// Throws std::system_error.
+void write_json(const std::string& path, const std::vector<Row>& rows, const nlohmann::json& run);
 void write_json(const std::string& path, const std::vector<Row>& rows);
 
 /// "64 B", "4 KiB", "1 MiB": exact, with the largest unit that divides it.

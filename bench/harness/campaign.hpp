@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes the samples: at each point of a question (a size, a mode, a number of senders) every system is warmed up once,
+// which also tells how many messages make a sample of the wanted length; then the systems take turns, in a new random
+// order for each round, so that whatever else the machine does meets all of them.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/harness/load.hpp"
+#include "bench/harness/options.hpp"
+#include "bench/harness/progress.hpp"
+#include "bench/harness/report.hpp"
+#include "bench/harness/system.hpp"
+
+namespace wherry::bench {
+
+/// One point of a question. The number of messages is the campaign's business.
+struct Point {
+  std::string bench;
+  Sample sample;
+};
+
+/// A sample that failed. The system is left out at that point.
+struct Failure {
+  std::string system;
+  std::string point;
+  std::string reason;
+};
+
+class Campaign {
+ public:
+  Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points);
+
+  /// All rows of all points. Says on standard error how far it is.
+  std::vector<Row> run();
+
+  [[nodiscard]] const std::vector<System*>& systems() const { return systems_; }
+  [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
+  /// The most that others took during one sample that counted.
+  [[nodiscard]] const ForeignLoad& worst_load() const { return worst_; }
+  [[nodiscard]] std::size_t retaken() const { return retaken_; }
+
+ private:
+  struct Entry {
+    System* system;
+    Sample sample;
+    std::vector<Outcome> outcomes{};
+    bool failed = false;
+  };
+
+  void measure(const Point& point, std::vector<Row>& rows);
+  void calibrate(Entry& entry, const Point& point);
+  void take(Entry& entry, const Point& point, const std::string& what);
+  void fail(Entry& entry, const Point& point, const char* reason);
+
+  Options options_;
+  std::vector<System*> systems_;
+  std::vector<Point> points_;
+  Progress progress_;
+  std::mt19937_64 random_;
+  std::vector<Failure> failures_;
+  ForeignLoad worst_;
+  std::size_t retaken_ = 0;
+};
+
+/// "64 KiB, touched, 60 senders"
+std::string describe(const Sample& sample);
+
+}  // namespace wherry::bench

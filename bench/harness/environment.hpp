@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "bench/harness/campaign.hpp"
+#include "bench/harness/options.hpp"
+#include "bench/harness/registry.hpp"
+
+namespace wherry::bench {
+
+/// How a run was made, for the "environment" of its JSON: options, systems with versions and settings, those that are
+/// not here and why, what failed, and how busy others were.
+nlohmann::json describe_run(const Options& options, const Registry& registry, const Campaign& campaign);
+
+}  // namespace wherry::bench

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One sample of a system that is driven through links: forks its processes, waits for them, and adds up what they
+// report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+
+#include "bench/harness/meeting.hpp"
+#include "bench/harness/participant.hpp"
+#include "bench/harness/process_group.hpp"
+#include "bench/harness/system.hpp"
+
+namespace wherry::bench {
+namespace {
+
+std::string name_of(std::uint32_t rank) { return rank == 0 ? "receiver" : fmt::format("sender {}", rank); }
+
+int process(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name) {
+  try {
+    take_part(system, sample, meeting, rank, name);
+    return 0;
+  } catch (const std::exception& error) {
+    meeting.report(rank).set_error(error.what());
+    return 1;
+  }
+}
+
+/// The first error that a process told of itself, or what is known from outside.
+std::string explain(const std::string& failure, Meeting& meeting) {
+  for (std::uint32_t rank = 0; rank < meeting.ranks(); ++rank) {
+    const char* error = meeting.report(rank).error;
+    if (*error != '\0' && (failure.starts_with(name_of(rank) + ":") || failure.starts_with("not done"))) {
+      return fmt::format("{}: {}", name_of(rank), error);
+    }
+  }
+  return failure;
+}
+
+void check_sums(Meeting& meeting, const Sample& sample) {
+  std::uint64_t received = meeting.report(0).sum;
+  std::uint64_t sent = 0;
+  for (std::uint32_t rank = 1; rank < meeting.ranks(); ++rank) sent += meeting.report(rank).sum;
+  // In an exchange each side has written minus read.
+  const bool right = sample.question == Question::stream ? sent == received : sent + received == 0;
+  if (!right) throw std::runtime_error("what was received is not what was sent");
+}
+
+Outcome add_up(Meeting& meeting, const Sample& sample) {
+  Outcome outcome;
+  outcome.seconds = static_cast<double>(meeting.report(0).ended_at - meeting.started_at()) / 1e9;
+  for (std::uint32_t rank = 0; rank < meeting.ranks(); ++rank) {
+    const Report& report = meeting.report(rank);
+    if (!report.complete) throw std::runtime_error(name_of(rank) + " did not report");
+    outcome.cpu_seconds += report.cpu_seconds;
+    outcome.context_switches += report.context_switches;
+    outcome.memory_bytes += report.memory_bytes;
+  }
+  check_sums(meeting, sample);
+  if (sample.question == Question::stream) return outcome;
+  for (std::uint32_t rank = sample.question == Question::asleep ? 0 : 1; rank <= 1; ++rank) {
+    const std::span<double> latencies = meeting.latencies(rank);
+    outcome.latencies_ns.insert(outcome.latencies_ns.end(), latencies.begin(), latencies.end());
+  }
+  std::sort(outcome.latencies_ns.begin(), outcome.latencies_ns.end());
+  return outcome;
+}
+
+}  // namespace
+
+std::uint64_t warm_up_messages(const Sample& sample) {
+  if (sample.question == Question::asleep) return 5;
+  if (sample.question == Question::latency) return 1000;
+  // Around a ring or through a pool of slots, but no more than takes a moment. With many senders the memory adds up.
+  constexpr std::uint64_t bytes = 2 << 20;
+  const std::uint64_t most = sample.senders == 1 ? 32768 : 1024;
+  const std::uint64_t least = sample.senders == 1 ? 5 : 1;
+  return std::clamp<std::uint64_t>(bytes / sample.size, least, most);
+}
+
+Outcome LinkSystem::run(const Sample& sample) {
+  static std::uint64_t number = 0;
+  const std::string unique = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number);
+  Meeting meeting(sample.senders, sample.question == Question::stream ? 0 : sample.messages);
+  ProcessGroup group;
+  for (std::uint32_t rank = 0; rank <= sample.senders; ++rank) {
+    group.start(name_of(rank), [&, rank] { return process(*this, sample, meeting, rank, unique); });
+  }
+  const std::string failure =
+      group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));
+  if (!failure.empty()) throw std::runtime_error(explain(failure, meeting));
+  return add_up(meeting, sample);
+}
+
+}  // namespace wherry::bench

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether somebody else was busy while a sample was taken.
+#pragma once
+
+namespace wherry::bench {
+
+/// Cores' worth of time that others took.
+struct ForeignLoad {
+  double busy = 0;   ///< processes that are not ours
+  double steal = 0;  ///< the hypervisor, for its other guests
+
+  /// More than 15 % of a core: such a sample is taken again.
+  [[nodiscard]] bool disturbing() const;
+};
+
+/// Watches from its construction on.
+class LoadWatch {
+ public:
+  LoadWatch();
+  /// Since then. Time is counted in ticks of 10 ms: over a short time this is rough.
+  [[nodiscard]] ForeignLoad load() const;
+
+ private:
+  struct Reading {
+    double wall = 0;
+    double busy = 0;
+    double steal = 0;
+    double own = 0;
+  };
+  static Reading now();
+
+  Reading start_;
+};
+
+}  // namespace wherry::bench

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/meeting.hpp"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace wherry::bench {
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+// Each kind of thing begins on a page of its own, so that reports do not share lines with what is waited on.
+std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+// std::atomic::wait is for the threads of one process only.
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void Gate::pass(std::uint32_t all) {
+  if (arrived_.fetch_add(1) + 1 == all) {
+    opened_at_ = static_cast<std::int64_t>(monotonic_ns());
+    open_ = 1;
+    futex(open_, FUTEX_WAKE, INT_MAX);
+  }
+  while (open_ == 0) futex(open_, FUTEX_WAIT, 0);
+}
+
+void Report::set_error(std::string_view text) {
+  const std::size_t length = std::min(text.size(), sizeof error - 1);
+  std::memcpy(error, text.data(), length);
+  error[length] = '\0';
+}
+
+Meeting::Meeting(std::uint32_t senders, std::size_t latencies)
+    : ranks_(senders + 1),
+      latencies_(latencies),
+      mapped_(pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note)) + pages(ranks_ * sizeof(Report)) +
+              2 * latencies * sizeof(double)),
+      memory_(static_cast<std::byte*>(
+          // Populated: a page fault on the way would show among the latencies.
+          ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  shared_ = new (memory_) Shared;
+  notes_ = new (memory_ + pages(sizeof(Shared))) Note[ranks_];
+  reports_ = new (memory_ + pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note))) Report[ranks_];
+}
+
+Meeting::~Meeting() { ::munmap(memory_, mapped_); }
+
+void Meeting::post(std::uint32_t rank, std::string_view bytes) {
+  if (rank >= ranks_ || bytes.size() > kBoardBytes) throw std::logic_error("the board has no room for that");
+  Note& note = notes_[rank];
+  std::memcpy(note.text, bytes.data(), bytes.size());
+  note.length.store(static_cast<std::uint32_t>(bytes.size() + 1), std::memory_order_release);
+}
+
+std::string Meeting::read(std::uint32_t rank) {
+  if (rank >= ranks_) throw std::logic_error("there is no such rank");
+  const Note& note = notes_[rank];
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    if (const std::uint32_t length = note.length.load(std::memory_order_acquire); length != 0) {
+      return {note.text, length - 1};
+    }
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("another process did not say where it is");
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+Report& Meeting::report(std::uint32_t rank) { return reports_[rank]; }
+
+std::span<double> Meeting::latencies(std::uint32_t rank) {
+  auto* first = reinterpret_cast<double*>(memory_ + mapped_ - 2 * latencies_ * sizeof(double));
+  return {first + rank * latencies_, latencies_};
+}
+
+}  // namespace wherry::bench

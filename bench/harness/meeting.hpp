@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the processes of one sample meet: a gate they pass together, a board on which they say where they are, and what
+// each reports of itself. Shared by processes that are forked after it was made.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bench/harness/system.hpp"
+
+namespace wherry::bench {
+
+/// Opens when everybody has come; who waits sleeps.
+class Gate {
+ public:
+  /// Returns when `all` processes have called it. The last one notes the time and opens.
+  void pass(std::uint32_t all);
+  /// When it opened, in ns of the monotonic clock; 0: it has not.
+  [[nodiscard]] std::int64_t opened_at() const { return opened_at_; }
+
+ private:
+  std::atomic<std::uint32_t> arrived_ = 0;
+  std::atomic<std::uint32_t> open_ = 0;
+  std::atomic<std::int64_t> opened_at_ = 0;
+};
+
+/// What one process tells. W: that process alone.
+struct Report {
+  std::atomic<bool> complete = false;
+  std::int64_t ended_at = 0;  ///< when its part was over, ns of the monotonic clock
+  double cpu_seconds = 0;     ///< between the gate and then
+  std::uint64_t context_switches = 0;
+  std::uint64_t sum = 0;  ///< of what it wrote or read
+  std::uint64_t memory_bytes = 0;
+  char error[512] = {};
+
+  void set_error(std::string_view text);
+};
+
+class Meeting final : public Board {
+ public:
+  /// For ranks 0 to `senders`, and room for `latencies` of each of two.
+  Meeting(std::uint32_t senders, std::size_t latencies);
+  ~Meeting() override;
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  void post(std::uint32_t rank, std::string_view bytes) override;
+  std::string read(std::uint32_t rank) override;
+
+  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+  /// Everybody's link is open and warm.
+  void start() { shared_->start.pass(ranks_); }
+  /// Everybody has done its part.
+  void stop() { shared_->stop.pass(ranks_); }
+  /// Nobody needs the others' links any more.
+  void leave() { shared_->leave.pass(ranks_); }
+  [[nodiscard]] std::int64_t started_at() const { return shared_->start.opened_at(); }
+  [[nodiscard]] Report& report(std::uint32_t rank);
+  /// When the process of this rank began to send its last message (Question::asleep).
+  [[nodiscard]] std::atomic<std::int64_t>& sent_at(std::uint32_t rank) { return shared_->sent_at[rank].ns; }
+  /// What each of the first two processes measured, ns.
+  [[nodiscard]] std::span<double> latencies(std::uint32_t rank);
+
+ private:
+  static constexpr std::size_t kBoardBytes = 4000;
+  struct Note {
+    std::atomic<std::uint32_t> length = 0;  // Of the text and one more: 0 says that there is none yet.
+    char text[kBoardBytes] = {};
+  };
+  struct alignas(64) Stamp {
+    std::atomic<std::int64_t> ns = 0;
+  };
+  struct Shared {
+    Gate start;
+    Gate stop;
+    Gate leave;
+    Stamp sent_at[2];
+  };
+
+  std::uint32_t ranks_;
+  std::size_t latencies_;
+  std::size_t mapped_;
+  std::byte* memory_;
+  Shared* shared_;
+  Note* notes_;
+  Report* reports_;
+};
+
+}  // namespace wherry::bench

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::bench {
+
+/// The proportional set size of this process, in bytes: what a page costs is divided among the processes that map it.
+std::uint64_t proportional_memory();
+
+}  // namespace wherry::bench

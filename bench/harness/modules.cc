@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
+#include "bench/harness/registry.hpp"
+
+namespace wherry::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "wherry-peer-";
+
+std::vector<fs::path> folders() {
+  if (const char* named = std::getenv("WHERRY_BENCH_PEERS"); named != nullptr && *named != '\0') return {named};
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  return {here, here.parent_path() / "lib" / "wherry" / "bench"};
+}
+
+std::vector<fs::path> modules_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kPrefix) && name.ends_with(".so")) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void load(const fs::path& module, Registry& registry) {
+  const auto missing = [&](const std::string& reason) {
+    registry.missing.push_back({module.stem().string().substr(std::string_view(kPrefix).size()), reason});
+  };
+  // Local, so that two libraries that bring their own copy of something do not meet.
+  void* handle = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return missing(::dlerror());
+  auto* make = reinterpret_cast<Systems* (*)()>(::dlsym(handle, "wherry_bench_systems"));
+  if (make == nullptr) return missing("the module exports no systems");
+  try {
+    for (auto& system : *make()) registry.systems.push_back(std::move(system));
+  } catch (const std::exception& error) {
+    missing(error.what());
+  }
+}
+
+}  // namespace
+
+void add_modules(Registry& registry) {
+  for (const fs::path& folder : folders()) {
+    for (const fs::path& module : modules_in(folder)) load(module, registry);
+  }
+}
+
+}  // namespace wherry::bench

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/participant.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "bench/harness/memory_use.hpp"
+#include "bench/harness/touch.hpp"
+
+namespace wherry::bench {
+namespace {
+
+/// How long somebody waits before an answer, for the other to have gone to sleep (Question::asleep): longer than
+/// anything that spins or yields for a while before it sleeps.
+constexpr std::chrono::milliseconds kUntilAsleep{1};
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+/// What this process with all its threads has used.
+struct Usage {
+  double cpu = 0;
+  std::uint64_t switches = 0;
+  static Usage now() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
+  }
+};
+
+void pin(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<unsigned>(core), &cores);
+  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    throw std::system_error(errno, std::system_category(), fmt::format("cannot run on core {}", core));
+  }
+}
+
+class Participant {
+ public:
+  Participant(const Sample& sample, Meeting& meeting, std::uint32_t rank, Link& link)
+      : sample_(sample), meeting_(meeting), rank_(rank), link_(link) {}
+
+  void warm_up() {
+    const std::uint64_t messages = warm_up_messages(sample_);
+    sample_.question == Question::stream ? stream(messages) : exchange(messages, {});
+    sum_ = 0;
+  }
+
+  void measure() {
+    const Usage before = Usage::now();
+    sample_.question == Question::stream ? stream(sample_.messages)
+                                         : exchange(sample_.messages, meeting_.latencies(rank_));
+    Report& report = meeting_.report(rank_);
+    report.ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
+    const Usage after = Usage::now();
+    report.cpu_seconds = after.cpu - before.cpu;
+    report.context_switches = after.switches - before.switches;
+    report.sum = sum_;
+    report.complete = true;
+  }
+
+ private:
+  void stream(std::uint64_t messages) {
+    if (rank_ == 0) {
+      for (std::uint64_t i = 0; i < messages * sample_.senders; ++i) receive();
+    } else {
+      for (std::uint64_t i = 0; i < messages; ++i) send();
+      link_.finish();
+    }
+  }
+
+  /// Throws a message to and fro. With `latencies` empty nothing is noted.
+  void exchange(std::uint64_t rounds, std::span<double> latencies) {
+    if (sample_.question == Question::asleep) {
+      exchange_asleep(rounds, latencies);
+    } else if (rank_ == 0) {
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        receive();
+        send();
+      }
+    } else {
+      std::uint64_t before = wherry::monotonic_ns();
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        send();
+        receive();
+        const std::uint64_t now = wherry::monotonic_ns();
+        if (!latencies.empty()) latencies[i] = static_cast<double>(now - before) / 2;
+        before = now;
+      }
+    }
+    link_.finish();
+  }
+
+  // One way each, since the pauses must not count: the two processes share a clock.
+  void exchange_asleep(std::uint64_t rounds, std::span<double> latencies) {
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      if (rank_ != 0) send_after_pause();
+      receive();
+      const auto now = static_cast<std::int64_t>(wherry::monotonic_ns());
+      if (!latencies.empty()) latencies[i] = static_cast<double>(now - meeting_.sent_at(1 - rank_));
+      if (rank_ == 0) send_after_pause();
+    }
+  }
+
+  void send_after_pause() {
+    std::this_thread::sleep_for(kUntilAsleep);
+    meeting_.sent_at(rank_) = static_cast<std::int64_t>(wherry::monotonic_ns());
+    send();
+  }
+
+  void send() {
+    const std::span<std::byte> message = link_.prepare();
+    if (message.size() != sample_.size) throw std::runtime_error("prepared a message of another size");
+    if (sample_.touched) {
+      const std::uint64_t word = pattern(rank_, sent_++);
+      write_all(message, word);
+      sum_ += sum_of(message.size(), word);
+    }
+    link_.send();
+  }
+
+  void receive() {
+    const std::span<const std::byte> message = link_.receive();
+    if (message.size() != sample_.size) throw std::runtime_error("received a message of another size");
+    if (sample_.touched) {
+      const std::uint64_t sum = sum_all(message);
+      // Both ends of an exchange send and receive: what one wrote and the other read cancels out.
+      sum_ = sample_.question == Question::stream ? sum_ + sum : sum_ - sum;
+    }
+  }
+
+  const Sample& sample_;
+  Meeting& meeting_;
+  std::uint32_t rank_;
+  Link& link_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t sum_ = 0;
+};
+
+}  // namespace
+
+void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank,
+               const std::string& name) {
+  if (system.pinned() && sample.senders == 1 && !sample.cores.empty()) {
+    pin(sample.cores[rank % sample.cores.size()]);
+  }
+  const std::unique_ptr<Link> link = system.open(Place{sample, rank, meeting, name});
+  Participant participant(sample, meeting, rank, *link);
+  participant.warm_up();
+  meeting.start();
+  participant.measure();
+  meeting.stop();
+  if (sample.senders > 1) meeting.report(rank).memory_bytes = proportional_memory();
+  meeting.leave();
+}
+
+}  // namespace wherry::bench

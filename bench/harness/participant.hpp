@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one process of a sample does with its link.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/harness/meeting.hpp"
+#include "bench/harness/system.hpp"
+
+namespace wherry::bench {
+
+/// Opens the link, warms it up, takes its part between the two gates, and leaves what it measured in its report. To be
+/// called in a process of its own. Throws what the system throws.
+void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name);
+
+}  // namespace wherry::bench

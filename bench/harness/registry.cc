@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "bench/systems/systems.hpp"
+
+namespace wherry::bench {
+
+Registry Registry::find() {
+  Registry registry;
+  registry.systems = built_in_systems();
+  add_modules(registry);
+  return registry;
+}
+
+std::vector<System*> Registry::select(std::span<const std::string> names) const {
+  std::vector<System*> selected;
+  std::string known;
+  for (const auto& system : systems) {
+    if (names.empty()) selected.push_back(system.get());
+    known += (known.empty() ? "" : " ") + system->name();
+  }
+  for (const std::string& name : names) {
+    const std::size_t before = selected.size();
+    for (const auto& system : systems) {
+      if (system->name() == name) selected.push_back(system.get());
+    }
+    if (selected.size() > before) continue;
+    for (const Missing& one : missing) {
+      if (one.name == name) throw std::invalid_argument(fmt::format("{} is not here: {}", name, one.reason));
+    }
+    throw std::invalid_argument(fmt::format("there is no system {}; there are: {}", name, known));
+  }
+  return selected;
+}
+
+}  // namespace wherry::bench

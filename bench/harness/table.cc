@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace wherry::bench {
+namespace {
+
+constexpr std::size_t kColumn = 11;
+
+class Grid {
+ public:
+  Grid(std::span<const Row> rows, const TableOf& what) : what_(what) {
+    for (const Row& row : rows) {
+      if (row.bench != what.bench || row.mode != what.mode || row.senders != what.senders || row.metric != what.metric)
+        continue;
+      if (std::find(sizes_.begin(), sizes_.end(), row.size) == sizes_.end()) sizes_.push_back(row.size);
+      auto& systems = is_limit(row.system) ? limits_ : systems_;
+      if (std::find(systems.begin(), systems.end(), row.system) == systems.end()) systems.push_back(row.system);
+      cells_[{row.system, row.size}] = row.median;
+    }
+    std::sort(sizes_.begin(), sizes_.end());
+    for (const auto& names : {systems_, limits_}) {
+      for (const std::string& name : names) width_ = std::max(width_, name.size());
+    }
+  }
+
+  std::string text() {
+    if (cells_.empty()) return {};
+    text_ = fmt::format("\n{}\n{:<{}}", what_.title, "", width_);
+    for (const std::uint64_t size : sizes_) text_ += fmt::format("{:>{}} ", size_text(size), kColumn);
+    text_ += "\n";
+    for (const std::string& name : systems_) line(name, [&](std::uint64_t size) { return marked(name, size); });
+    for (const std::string& name : limits_) line(name, [&](std::uint64_t size) { return plain(name, size); });
+    if (what_.ratios) ratios();
+    return text_;
+  }
+
+ private:
+  [[nodiscard]] std::optional<double> cell(const std::string& system, std::uint64_t size) const {
+    const auto found = cells_.find({system, size});
+    return found == cells_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  [[nodiscard]] bool better(double one, double other) const {
+    return what_.highest_is_best ? one > other : one < other;
+  }
+
+  /// The best of the systems that `counts`.
+  template <class Counts>
+  [[nodiscard]] std::optional<double> best(std::uint64_t size, Counts&& counts) const {
+    std::optional<double> found;
+    for (const std::string& name : systems_) {
+      const std::optional<double> value = counts(name) ? cell(name, size) : std::nullopt;
+      if (value && (!found || better(*value, *found))) found = value;
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::string plain(const std::string& name, std::uint64_t size) const {
+    const std::optional<double> value = cell(name, size);
+    return value ? figure(*value / what_.unit) : "-";
+  }
+
+  [[nodiscard]] std::string marked(const std::string& name, std::uint64_t size) const {
+    const bool is_best = cell(name, size) && cell(name, size) == best(size, [](const auto&) { return true; });
+    return (is_best ? "*" : "") + plain(name, size);
+  }
+
+  void line(const std::string& head, const std::function<std::string(std::uint64_t)>& value) {
+    text_ += fmt::format("{:<{}}", head, width_);
+    for (const std::uint64_t size : sizes_) text_ += fmt::format("{:>{}} ", value(size), kColumn);
+    text_ += "\n";
+  }
+
+  void ratios() {
+    for (const std::string& name : systems_) {
+      if (!is_wherry(name)) continue;
+      text_ += fmt::format("{}, as a multiple of\n", name);
+      ratio(name, "  the best peer",
+            [&](std::uint64_t size) { return best(size, [](const std::string& other) { return !is_wherry(other); }); });
+      for (const std::string& limit : limits_) {
+        ratio(name, "  " + limit.substr(limit.find(':') + 1), [&](std::uint64_t size) { return cell(limit, size); });
+      }
+    }
+  }
+
+  void ratio(const std::string& name, const std::string& head,
+             const std::function<std::optional<double>(std::uint64_t)>& of) {
+    line(head, [&](std::uint64_t size) {
+      const std::optional<double> mine = cell(name, size);
+      const std::optional<double> other = of(size);
+      return mine && other && *other > 0 ? fmt::format("{:.2f}x", *mine / *other) : std::string("-");
+    });
+  }
+
+  const TableOf& what_;
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::string> systems_;
+  std::vector<std::string> limits_;
+  std::map<std::pair<std::string, std::uint64_t>, double> cells_;
+  std::size_t width_ = 16;
+  std::string text_;
+};
+
+}  // namespace
+
+bool is_limit(const std::string& system) { return system.starts_with("limit:"); }
+
+bool is_wherry(const std::string& system) { return system == "wherry" || system.starts_with("wherry-"); }
+
+std::string figure(double value) {
+  const double size = std::abs(value);
+  const int digits = size >= 100 || size == 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.1 ? 3 : 4;
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+std::string table(std::span<const Row> rows, const TableOf& what) { return Grid(rows, what).text(); }
+
+}  // namespace wherry::bench

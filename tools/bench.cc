@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry bench: measures this machine, Wherry and what else there is, in turns.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "bench/harness/campaign.hpp"
+#include "bench/harness/environment.hpp"
+#include "bench/harness/registry.hpp"
+#include "bench/questions/questions.hpp"
+#include "bench_options.hpp"
+#include "commands.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr int kUsageError = 2;
+
+void say_failures(const bench::Campaign& campaign) {
+  for (const bench::Failure& failure : campaign.failures()) {
+    fmt::print(stderr, "wherry bench: {}, {}: {}\n", failure.point, failure.system, failure.reason);
+  }
+}
+
+void ask(const bench::Asked& question, const BenchArguments& arguments) {
+  const bench::Options options = arguments.options(question);
+  const bench::Registry registry = bench::Registry::find();
+  const std::vector<bench::System*> systems = registry.select(options.systems);
+  // Names of its own, so that nothing of this user's gets in between.
+  ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
+  bench::Campaign campaign(options, systems, question.points(options));
+  const std::vector<bench::Row> rows = campaign.run();
+  say_failures(campaign);
+  fmt::print("{}", question.tables(rows, options));
+  if (!arguments.json.empty()) write_json(arguments.json, rows, describe_run(options, registry, campaign));
+  if (rows.empty()) throw std::runtime_error("nothing could be measured");
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& command) {
+  command.require_subcommand(1);
+  auto arguments = std::make_shared<BenchArguments>();
+  std::vector<std::pair<CLI::App*, const bench::Asked*>> asked;
+  for (const bench::Asked& question : bench::questions()) {
+    CLI::App* added = command.add_subcommand(question.name, question.help);
+    arguments->add_to(*added, question);
+    asked.emplace_back(added, &question);
+  }
+  return [arguments, asked] {
+    try {
+      for (const auto& [subcommand, question] : asked) {
+        if (subcommand->parsed()) ask(*question, *arguments);
+      }
+      return 0;
+    } catch (const std::invalid_argument& error) {
+      fmt::print(stderr, "wherry bench: {}\n", error.what());
+      return kUsageError;
+    }
+  };
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench_options.hpp"
+
+#include <sched.h>
+
+#include <stdexcept>
+
+#include <wherry/error.hpp>
+
+#include "base/config.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
+constexpr std::uint32_t kMostSenders = 1000;
+
+/// Empty if it is a size, else why not: what CLI11 wants of a check.
+std::string check_size(const std::string& text) {
+  try {
+    const std::uint64_t bytes = config::parse_bytes("the size", text);
+    return bytes >= 1 && bytes <= kLargest ? "" : "a size is from 1 byte to 1G";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string check_bytes(const std::string& text) {
+  try {
+    return config::parse_bytes("--bytes", text) > 0 ? "" : "it must be more than 0 bytes";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// Two cores that this process may run on; one twice if there is only one.
+std::vector<int> default_cores() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core) {
+    if (CPU_ISSET(static_cast<unsigned>(core), &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
+}  // namespace
+
+void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
+  command.add_option("--sizes", sizes, "Bytes of one message, such as 64,4K,1M")->delimiter(',')->check(check_size);
+  command.add_option("--bytes", bytes, "Payload of one sample, at most")->capture_default_str()->check(check_bytes);
+  command.add_option("--seconds", other.seconds, "Length of one sample, at most; roughly")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 600.0));
+  command.add_option("--samples", other.samples, "Samples of each figure; the systems take turns")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--modes", modes, "handover, touched (the payload is really written and read), or both")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember({"handover", "touched"}));
+  command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
+      ->delimiter(',');
+  if (question.senders.size() > 1) {
+    command.add_option("--senders", senders, "How many processes send")
+        ->delimiter(',')
+        ->check(CLI::Range(1U, kMostSenders));
+  }
+  command.add_option("--cores", other.cores, "Cores to keep the receiver and the sender on, such as 0,1")
+      ->delimiter(',')
+      ->check(CLI::Range(0, CPU_SETSIZE - 1));
+  command.add_option("--seed", other.seed, "Of the order in which the systems take turns")->capture_default_str();
+  command.add_option("--json", json, "Also write the figures to this file; -: standard output");
+  command.add_flag("--smoke", other.smoke, "A second: that it runs, not what it measures");
+}
+
+bench::Options BenchArguments::options(const bench::Asked& question) const {
+  bench::Options options = other;
+  for (const std::string& size : sizes) options.sizes.push_back(config::parse_bytes("--sizes", size));
+  if (sizes.empty()) options.sizes = options.smoke ? question.smoke : question.sizes;
+  options.bytes = config::parse_bytes("--bytes", bytes);
+  options.modes = modes;
+  options.senders = senders.empty() ? question.senders : senders;
+  if (options.cores.empty()) options.cores = default_cores();
+  if (options.smoke) {
+    options.samples = 1;
+    options.seconds = 0.01;
+    options.bytes = 4 << 20;
+  }
+  return options;
+}
+
+}  // namespace wherry::tools

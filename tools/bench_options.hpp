@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of `wherry bench`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/harness/options.hpp"
+#include "bench/questions/questions.hpp"
+
+namespace wherry::tools {
+
+/// As typed; shared by the subcommands, of which one is given.
+struct BenchArguments {
+  std::vector<std::string> sizes;
+  std::string bytes = "1G";
+  std::vector<std::string> modes{"handover", "touched"};
+  std::vector<std::uint32_t> senders;
+  bench::Options other;
+  std::string json;
+
+  void add_to(CLI::App& command, const bench::Asked& question);
+  /// With the question's defaults for what was not given. Throws wherry::Error.
+  [[nodiscard]] bench::Options options(const bench::Asked& question) const;
+};
+
+}  // namespace wherry::tools
