@@ -87,10 +87,13 @@ class Nanomsg final : public LinkSystem {
   /// The library does not tell its version at run time, only that of its interface.
   [[nodiscard]] std::string version() const override { return WHERRY_NANOMSG_VERSION; }
   [[nodiscard]] std::string settings() const override {
-    return "PAIR (many: PUSH/PULL), nn_allocmsg + nn_send(NN_MSG), NN_RCVMAXSIZE -1";
+    return "PAIR (many: PUSH/PULL), nn_allocmsg + nn_send(NN_MSG), NN_RCVMAXSIZE -1, malloc keeps what is freed";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
-  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<NanomsgLink>(place, tcp_); }
+  std::unique_ptr<Link> open(const Place& place) override {
+    keep_freed_memory();
+    return std::make_unique<NanomsgLink>(place, tcp_);
+  }
 
  private:
   bool tcp_;

@@ -220,9 +220,9 @@ class Ofi final : public LinkSystem {
     return std::to_string(FI_MAJOR(fi_version())) + "." + std::to_string(FI_MINOR(fi_version()));
   }
   [[nodiscard]] std::string settings() const override {
-    return "fi_tsend (fi_tinject up to the provider's size) and fi_trecv, window 64 up to 64 KB and 4 above (latency "
-           "1); looks "
-           "without sleeping, gives way when there are more processes than cores, from sleep: fi_cq_sread";
+    return "fi_tsend (fi_tinject up to the provider's size) and fi_trecv, window 64 up to 64 KB and 4 above "
+           "(latency 1), looks without sleeping, gives way when there are more processes than cores, from sleep: "
+           "fi_cq_sread";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   std::unique_ptr<Link> open(const Place& place) override {

@@ -167,9 +167,8 @@ class Ucx final : public LinkSystem {
   }
   [[nodiscard]] std::string settings() const override {
     return "ucp_tag_send_nbx/ucp_tag_recv_nbx, single-threaded worker, window 64 up to 64 KB and 4 above (latency 1), "
-           "default "
-           "transports; looks without sleeping, gives way when there are more processes than cores, from sleep: "
-           "ucp_worker_wait";
+           "default transports, looks without sleeping, gives way when there are more processes than cores, "
+           "from sleep: ucp_worker_wait";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<WindowedLink<UcxRequests>>(place); }

@@ -81,12 +81,12 @@ class Zmq final : public LinkSystem {
     return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
   }
   [[nodiscard]] std::string settings() const override {
-    return "PUSH/PULL (latency: PAIR), zmq_msg_init_size + zmq_msg_send, one I/O thread, high-water marks 64 MB / size "
-           "within "
-           "2..1000";
+    return "PUSH/PULL (latency: PAIR), zmq_msg_init_size + zmq_msg_send, one I/O thread, high-water marks "
+           "1 MB / size within 2..1000, malloc keeps what is freed";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   std::unique_ptr<Link> open(const Place& place) override {
+    keep_freed_memory();
     // The kernel frees an abstract name (@) with its socket, however the process ends.
     return std::make_unique<ZmqLink>(place, tcp_ ? "tcp://127.0.0.1:*" : "ipc://@" + place.name);
   }
