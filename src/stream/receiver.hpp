@@ -11,6 +11,7 @@
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/fate.hpp"
+#include "stream/pace.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
 #include "stream/watcher.hpp"
@@ -62,6 +63,7 @@ class Receiver {
   Fate& fate_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
+  Pace pace_;
   std::size_t shown_ = 0;
   bool polled_ = false;  ///< the descriptor was asked for
   Watcher* watcher_ = nullptr;

@@ -65,6 +65,9 @@ class Sender {
   bool descriptor_armed_ = false;  ///< the peer may ring it, or has
   bool rang_self_ = false;         ///< and this side did
   std::int64_t next_look_ns_ = 0;
+  std::int64_t seen_ns_ = 0;        ///< the clock when it was last looked at
+  std::uint32_t publications_ = 0;  ///< since then
+  std::uint32_t clock_each_ = 1;    ///< so many publications
 };
 
 }  // namespace wherry::stream
