@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // A link over a library of tagged messages that are started and complete later (UCX, libfabric): several are under way
-// at a time, as in the OSU bandwidth test.
+// at a time.
 #pragma once
 
 #include <sched.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "bench/peers/peer.hpp"
 
 namespace wherry::bench {
 
-/// How many requests are under way. With the payload written and read each needs a buffer of its own, and more buffers
-/// than the cache holds cost more than the longer window brings.
+/// How many requests are under way: as the OSU bandwidth test has it, as long as nobody looks at the payload. With the
+/// payload written and read each request needs a buffer of its own, and more buffers than a cache holds cost more than
+/// a longer window brings; what no cache holds anyway only gains by it.
 inline std::size_t window_of(const Sample& sample) {
+  constexpr std::size_t kSmall = 64 << 10;
+  constexpr std::size_t kPrivateCache = 2 << 20;
+  constexpr std::size_t kSharedCache = 64 << 20;
   if (sample.question != Question::stream) return 1;
-  const std::size_t window = sample.size <= (64 << 10) ? 64 : 4;
-  if (!sample.touched) return window;
-  constexpr std::size_t kCachedBytes = 256 << 10;
-  return std::clamp<std::size_t>(kCachedBytes / std::max<std::size_t>(sample.size, 1), 2, window);
+  if (!sample.touched) return sample.size <= kSmall ? 64 : 4;
+  if (sample.size <= kSmall) return std::clamp<std::size_t>(4 * kSmall / std::max<std::size_t>(sample.size, 1), 4, 64);
+  return sample.size <= kPrivateCache || sample.size > kSharedCache ? 2 : 1;
 }
 
 /// What a process does while a request is not complete. These libraries look again and again, which is best as long as
@@ -28,7 +32,10 @@ enum class Waiting : std::uint8_t { spin, yield, sleep };
 
 inline Waiting waiting_of(const Sample& sample) {
   if (sample.question == Question::asleep) return Waiting::sleep;
-  return sample.senders >= std::thread::hardware_concurrency() ? Waiting::yield : Waiting::spin;
+  const bool pinned = sample.senders == 1 && !sample.cores.empty();
+  const std::size_t cores =
+      pinned ? std::set<int>(sample.cores.begin(), sample.cores.end()).size() : std::thread::hardware_concurrency();
+  return sample.senders + 1 > cores ? Waiting::yield : Waiting::spin;
 }
 
 /// Requests is a library's side of it, for the two windows' slots:
@@ -92,13 +99,12 @@ class WindowedLink final : public Link {
 
   template <class Done>
   void wait(Done done) {
-    constexpr int kLooks = 1000;
+    constexpr int kLooksBeforeYield = 10;
+    constexpr int kLooksBeforeSleep = 1000;
     for (int looks = 0; !done();) {
-      if (requests_.progress()) {
-        looks = 0;
-      } else if (waiting_ != Waiting::spin && ++looks >= kLooks) {
-        waiting_ == Waiting::yield ? static_cast<void>(sched_yield()) : requests_.sleep();
-      }
+      looks = requests_.progress() ? 0 : looks + 1;
+      if (waiting_ == Waiting::yield && looks > kLooksBeforeYield) sched_yield();
+      if (waiting_ == Waiting::sleep && looks > kLooksBeforeSleep) requests_.sleep();
     }
   }
 
