@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Poller.
+// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Poller,
+// wherry::Publisher, wherry::Subscriber.
 #pragma once
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
+#include <wherry/message.hpp>
 #include <wherry/poller.hpp>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>

@@ -46,6 +46,8 @@ constexpr std::array kOptions{
            Kind::word, 0, 0, "lower-case letters, digits, + and -, such as shm", is_fabric_name},
     Option{Key::ring, "ring", "WHERRY_RING", "1M", "bytes", "capacity of the ring a stream receives into", Kind::bytes,
            4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 1M", nullptr},
+    Option{Key::pool, "pool", "WHERRY_POOL", "256M", "bytes", "what all messages of a publisher may take together",
+           Kind::bytes, 4 * kKiB, 512 * kGiB, "a number of bytes from 4K to 512G, such as 256M", nullptr},
     Option{Key::spin, "spin", "WHERRY_SPIN", "50", "us",
            "how long a waiter looks before it sleeps; 0: sleeps at once, as always on a machine with one core",
            Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},

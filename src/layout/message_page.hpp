@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segments of the two sides of a connection that carries messages. Payload lies in the publisher's pool, which the
+// subscriber maps for reading only; what travels here is where.
+//
+//   the subscriber's:                                                     the publisher's:
+//   0          64          128                4096                        0          64           4096
+//   +----------+-----------+--------+-- ... --+-----------------+         +----------+------------+-- ... --+---------+
+//   | header   | finished  | head   |         | queue of        |         | header   | closed     |         | returns |
+//   |          | dropped   |        |         | MessageEntry    |         |          |            |         |         |
+//   +----------+-----------+--------+-- ... --+-----------------+         +----------+------------+-- ... --+---------+
+//     W: owner   W: publ.    W: both            W: publisher                W: owner   W: subscr.             W:
+//     subscr.
+//
+// Both rings have as many places as the subscriber's greeting says, for which the publisher always has room. A place
+// says itself that it is full, by the lap in which it was written: while both sides are awake one cache line moves for
+// a message, and one back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "layout/bell_page.hpp"
+
+namespace wherry::layout {
+
+inline constexpr std::uint32_t kMessageVersion = 1;
+inline constexpr std::uint32_t kMessageMagic = 0x47534d57;  // "WMSG" in memory, little-endian
+inline constexpr std::size_t kMessagePageBytes = 4096;
+
+/// One message on its way. The second word publishes the first. A lap is 1 + position / places, 24 bits of it.
+struct MessageEntry {
+  Word where;  // W: publisher; (offset in the pool / kMessageGrain) << 16 | ticket
+  Word what;   // W: publisher, release (MESSAGE-ENTRY); lap << 40 | bytes
+};
+inline constexpr std::size_t kMessageGrain = 64;
+inline constexpr unsigned kMessageTicketBits = 16;
+inline constexpr unsigned kMessageLengthBits = 40;
+inline constexpr std::size_t kMessageMaxQueue = std::size_t{1} << kMessageTicketBits;
+inline constexpr std::size_t kMessageMaxPool = std::size_t{1} << (kMessageLengthBits - 1);
+static_assert(sizeof(MessageEntry) == 16 && alignof(MessageEntry) == 8);
+static_assert(offsetof(MessageEntry, where) == 0 && offsetof(MessageEntry, what) == 8);
+
+struct MessageInbox {
+  std::uint32_t version;  // W: owner, once; for tools
+  std::uint32_t reserved0;
+  std::uint64_t reserved1[7];
+
+  alignas(64) Word finished;  // W: publisher, release (MESSAGE-FINISHED): 0, or 1 + the number of entries ever made
+  Word dropped;               // W: publisher; messages that this subscriber lost to drop_oldest
+  std::uint64_t reserved2[6];
+
+  /// Entries taken or dropped. Used with drop_oldest only, where both may take the oldest: whoever moves it has it.
+  alignas(64) Word head;  // W: subscriber and publisher, compare-and-swap by one (MESSAGE-HEAD)
+  std::uint64_t reserved3[7];
+};
+static_assert(std::is_standard_layout_v<MessageInbox>);
+static_assert(sizeof(MessageInbox) == 192 && sizeof(MessageInbox) <= kMessagePageBytes);
+static_assert(offsetof(MessageInbox, version) == 0 && offsetof(MessageInbox, finished) == 64, "the publisher's line");
+static_assert(offsetof(MessageInbox, dropped) == 72 && offsetof(MessageInbox, head) == 128, "the line of both");
+
+struct MessageOutbox {
+  std::uint32_t version;  // W: owner, once; for tools
+  std::uint32_t reserved0;
+  std::uint64_t reserved1[7];
+
+  alignas(64) Word closed;  // W: subscriber, release (MESSAGE-CLOSED): not 0 when it will take no more
+  std::uint64_t reserved2[7];
+};
+static_assert(std::is_standard_layout_v<MessageOutbox>);
+static_assert(sizeof(MessageOutbox) == 128 && sizeof(MessageOutbox) <= kMessagePageBytes);
+static_assert(offsetof(MessageOutbox, version) == 0 && offsetof(MessageOutbox, closed) == 64, "the subscriber's line");
+
+/// One message given back, in the ring behind the publisher's page. W: subscriber, release (MESSAGE-RETURN):
+/// lap << 16 | ticket.
+using MessageReturn = Word;
+
+enum class MessageRole : std::uint32_t { publisher = 1, subscriber = 2 };
+enum class MessageOverflow : std::uint32_t { wait = 0, drop_oldest = 1 };
+
+/// What each side tells the other in the fabric's handshake. 64 bytes.
+struct MessageGreeting {
+  std::uint32_t magic;        // kMessageMagic
+  std::uint32_t version;      // kMessageVersion
+  std::uint32_t role;         // MessageRole
+  std::uint32_t overflow;     // MessageOverflow; a publisher says 0
+  std::uint64_t queue;        // places that its ring has: a power of two, at most kMessageMaxQueue
+  std::uint64_t reserved[5];  // zero
+};
+static_assert(sizeof(MessageGreeting) == 64 && std::is_trivially_copyable_v<MessageGreeting>);
+static_assert(offsetof(MessageGreeting, magic) == 0 && offsetof(MessageGreeting, version) == 4);
+static_assert(offsetof(MessageGreeting, role) == 8 && offsetof(MessageGreeting, overflow) == 12);
+static_assert(offsetof(MessageGreeting, queue) == 16 && offsetof(MessageGreeting, reserved) == 24);
+
+}  // namespace wherry::layout

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/crowd.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <wherry/error.hpp>
+
+namespace wherry::message {
+
+void Crowd::join(fabric::Connection& member) {
+  if (epoll_.valid()) {
+    add(member.descriptor(bell_));
+  } else if (!members_.empty()) {
+    make_epoll();
+    add(member.descriptor(bell_));
+  }
+  const std::lock_guard lock(mutex_);
+  members_.push_back(&member);
+}
+
+void Crowd::leave(fabric::Connection& member) noexcept {
+  if (epoll_.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, member.descriptor(bell_), nullptr);
+  const std::lock_guard lock(mutex_);
+  std::erase(members_, &member);
+}
+
+void Crowd::watch(int descriptor) {
+  if (epoll_.valid()) {
+    add(descriptor);
+    watched_.push_back(descriptor);
+  } else {
+    watched_.push_back(descriptor);
+    make_epoll();
+  }
+}
+
+void Crowd::unwatch(int descriptor) noexcept {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+  std::erase(watched_, descriptor);
+}
+
+int Crowd::descriptor() {
+  if (!epoll_.valid()) make_epoll();
+  return epoll_.get();
+}
+
+void Crowd::make_epoll() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) throw Error(errno, "make a descriptor", "", "raise the limit of open files (ulimit -n)");
+  {
+    const std::lock_guard lock(mutex_);
+    own_.emplace();
+    epoll_ = std::move(epoll);
+  }
+  add(own_->descriptor());
+  for (fabric::Connection* member : members_) add(member->descriptor(bell_));
+  for (const int descriptor : watched_) add(descriptor);
+}
+
+void Crowd::add(int descriptor) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    throw Error(errno, "wait for several peers", "", "raise the limit of open files (ulimit -n)");
+  }
+}
+
+void Crowd::arm() {
+  for (fabric::Connection* member : members_) member->arm(bell_);
+}
+
+void Crowd::quieten() noexcept {
+  if (own_) own_->silence();
+}
+
+void Crowd::sleep(fabric::Deadline deadline) noexcept {
+  if (!epoll_.valid()) {
+    if (!members_.empty()) members_.front()->wait(bell_, deadline);
+    return;
+  }
+  pollfd polled{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  timespec storage{};
+  // A signal handler ends this sleep, and the caller starts another.
+  ::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr);
+}
+
+void Crowd::ring() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (own_) own_->ring();
+  if (!epoll_.valid() && !members_.empty()) members_.front()->ring_own(bell_);
+}
+
+}  // namespace wherry::message

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for any of several connections, and for whatever else has a descriptor. One connection alone is waited for by
+// itself; more, or a descriptor for the program's own event loop, by an epoll of theirs. May include: base, layout,
+// fabric, stream.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "fabric/event_bell.hpp"
+#include "fabric/fabric.hpp"
+
+namespace wherry::message {
+
+class Crowd {
+ public:
+  explicit Crowd(fabric::Bell bell) : bell_(bell) {}
+
+  // Setting up: throw Error; and taking down.
+  void join(fabric::Connection& member);
+  void leave(fabric::Connection& member) noexcept;
+  void watch(int descriptor);
+  void unwatch(int descriptor) noexcept;
+  /// Readable while a member's bell is rung, a member's peer is gone, a watched descriptor is readable, or `ring` was
+  /// called after the last `quieten`. Owned by the crowd.
+  int descriptor();
+
+  /// Sleeps until there is news, unless `ready()` once every member is armed.
+  template <class Ready>
+  void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
+    quieten();
+    arm();
+    if (!ready()) sleep(deadline);
+    for (fabric::Connection* member : members_) member->disarm(bell_);
+  }
+  /// With a descriptor in use every bell is always armed, or the descriptor readable.
+  template <class Ready>
+  void rearm(Ready&& ready) {
+    quieten();
+    arm();
+    if (ready()) ring();
+  }
+  /// Ends the sleep of whoever sleeps here now, from any thread.
+  void ring() noexcept;
+
+ private:
+  void make_epoll();
+  void add(int descriptor);
+  void arm();
+  void quieten() noexcept;
+  void sleep(fabric::Deadline deadline) noexcept;
+
+  const fabric::Bell bell_;
+  std::vector<fabric::Connection*> members_;
+  std::vector<int> watched_;
+  UniqueFd epoll_;
+  std::optional<fabric::EventBell> own_;  ///< with an epoll only
+  std::mutex mutex_;                      ///< held to change what ring() uses, and by it
+};
+
+}  // namespace wherry::message

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/handshake.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace wherry::message {
+namespace {
+
+using layout::MessageGreeting;
+using layout::MessageOverflow;
+using layout::MessageRole;
+
+constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+fabric::Offer offer_of(MessageRole role, MessageOverflow overflow, std::uint64_t places, std::size_t place_bytes) {
+  const MessageGreeting greeting{.magic = layout::kMessageMagic,
+                                 .version = layout::kMessageVersion,
+                                 .role = static_cast<std::uint32_t>(role),
+                                 .overflow = static_cast<std::uint32_t>(overflow),
+                                 .queue = places,
+                                 .reserved = {}};
+  fabric::Offer offer{.segment_bytes = layout::kMessagePageBytes + whole_pages(places * place_bytes)};
+  static_assert(sizeof greeting == sizeof offer.greeting);
+  std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
+  return offer;
+}
+
+/// What the peer said, if it is of the role expected and has the memory it speaks of.
+MessageGreeting checked(const fabric::Connection& connection, MessageRole expected, std::size_t place_bytes) {
+  MessageGreeting greeting{};
+  std::memcpy(&greeting, connection.peer_greeting().data(), sizeof greeting);
+  const bool speaks = greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion &&
+                      std::has_single_bit(greeting.queue) && greeting.queue <= layout::kMessageMaxQueue &&
+                      layout::kMessagePageBytes + greeting.queue * place_bytes <= connection.remote_bytes();
+  const std::string peer = connection.peer().address.to_string();
+  if (!speaks) {
+    throw Error(EPROTO, "exchange messages with", peer,
+                "the peer exchanges no messages of this version of Wherry; use one version on both sides");
+  }
+  if (greeting.role != static_cast<std::uint32_t>(expected)) {
+    throw Error(EPROTO, "exchange messages with", peer,
+                expected == MessageRole::publisher ? "two subscribers met; connect one to a publisher"
+                                                   : "two publishers met; connect one to a subscriber");
+  }
+  if (connection.map() == nullptr) {
+    throw Error(ENOTSUP, "exchange messages with", peer,
+                "the fabric cannot map a peer's memory; use one that can, such as shm, or a stream");
+  }
+  return greeting;
+}
+
+}  // namespace
+
+fabric::Offer publishers_offer(const std::shared_ptr<fabric::SharedMemory>& pool) {
+  fabric::Offer offer =
+      offer_of(MessageRole::publisher, MessageOverflow::wait, layout::kMessageMaxQueue, sizeof(layout::MessageReturn));
+  offer.shared = pool;
+  return offer;
+}
+
+fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow) {
+  return offer_of(MessageRole::subscriber,
+                  overflow == Overflow::wait ? MessageOverflow::wait : MessageOverflow::drop_oldest, places,
+                  sizeof(layout::MessageEntry));
+}
+
+std::unique_ptr<Outlet> make_outlet(std::unique_ptr<fabric::Connection> connection) {
+  const MessageGreeting peer = checked(*connection, MessageRole::subscriber, sizeof(layout::MessageEntry));
+  auto* page = reinterpret_cast<layout::MessageOutbox*>(connection->segment().data());
+  page->version = layout::kMessageVersion;
+  const bool drops = peer.overflow == static_cast<std::uint32_t>(MessageOverflow::drop_oldest);
+  return std::make_unique<Outlet>(std::move(connection), static_cast<std::uint32_t>(peer.queue), drops);
+}
+
+InletPtr make_inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, Overflow overflow) {
+  const MessageGreeting peer = checked(*connection, MessageRole::publisher, sizeof(layout::MessageReturn));
+  if (peer.queue < places) {
+    throw Error(EPROTO, "exchange messages with", connection->peer().address.to_string(),
+                "the publisher has no room for the returns of a queue this deep; use a smaller one");
+  }
+  auto* page = reinterpret_cast<layout::MessageInbox*>(connection->segment().data());
+  page->version = layout::kMessageVersion;
+  return InletPtr(new Inlet(std::move(connection), places, overflow == Overflow::drop_oldest));
+}
+
+}  // namespace wherry::message

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/inlet.hpp"
+
+#include <utility>
+
+namespace wherry::message {
+namespace {
+
+InQueue::Words words_of(const fabric::Connection& connection, bool drops) {
+  std::byte* const own = connection.segment().data();
+  auto& page = *reinterpret_cast<layout::MessageInbox*>(own);
+  return {.entries = reinterpret_cast<const layout::MessageEntry*>(own + layout::kMessagePageBytes),
+          .returns = reinterpret_cast<layout::MessageReturn*>(connection.map() + layout::kMessagePageBytes),
+          .head = drops ? &page.head : nullptr};
+}
+
+}  // namespace
+
+Inlet::Inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops)
+    : connection_(std::move(connection)), shown_(connection_->shown()), queue_(words_of(*connection_, drops), places) {}
+
+Inlet::Look Inlet::last_look(std::uint64_t finished) const noexcept {
+  if (finished == 0) return Look::lost;
+  return finished - 1 == queue_.position() ? Look::end : Look::broken;
+}
+
+void Inlet::leave() noexcept {
+  // MESSAGE-CLOSED release: pairs with the acquire in Outlet::serves.
+  reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
+  InQueue::Entry entry;
+  // As many as can wait at most: a publisher that goes on and on is not waited for.
+  for (std::uint32_t i = 0; i < queue_.places() && queue_.take(entry) == InQueue::Look::message; ++i) {
+    queue_.give_back(entry.ticket);
+  }
+  connection_->announce(fabric::Bell::space);
+  left_ = true;
+  if (held_ == 0) delete this;
+}
+
+}  // namespace wherry::message

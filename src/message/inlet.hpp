@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A subscriber's connection to one publisher. It lives until the subscriber has left it and the last message taken from
+// it was released: the publisher may use their memory again only then. May include: base, layout, fabric.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "fabric/check.hpp"
+#include "fabric/fabric.hpp"
+#include "message/queue.hpp"
+
+namespace wherry::message {
+
+class Inlet {
+ public:
+  enum class Look : std::uint8_t { nothing, message, end, lost, broken };
+
+  struct Taken {
+    std::span<const std::byte> bytes;
+    std::uint32_t ticket = 0;
+  };
+
+  /// `places` and whether the oldest may be dropped are agreed on.
+  Inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
+
+  /// Takes the next message, or says why there is none.
+  Look take(Taken& taken) noexcept {
+    InQueue::Entry entry;
+    InQueue::Look look = queue_.take(entry);
+    if (look == InQueue::Look::nothing) {
+      const bool gone = gone_;
+      // MESSAGE-FINISHED acquire: the last entry is visible once it is set; pairs with the release in Outlet::finish.
+      const std::uint64_t finished = own_page().finished.load(std::memory_order_acquire);
+      if (!gone && finished == 0) return Look::nothing;
+      // What came before the end or a death comes first: this look is newer than the news.
+      look = queue_.take(entry);
+      if (look == InQueue::Look::nothing) return last_look(finished);
+    }
+    if (look == InQueue::Look::broken || !fabric::in_range(entry.offset, entry.bytes, shown_.size())) {
+      return Look::broken;
+    }
+    ++held_;
+    taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket};
+    return Look::message;
+  }
+  /// Whether take would find anything but nothing. Without a system call.
+  [[nodiscard]] bool waiting() noexcept {
+    return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;
+  }
+  void release(std::uint32_t ticket) noexcept {
+    queue_.give_back(static_cast<std::uint16_t>(ticket));
+    connection_->announce(fabric::Bell::space);
+    if (--held_ == 0 && left_) delete this;
+  }
+  /// Looks whether the publisher still lives: a system call.
+  void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
+  /// The subscriber takes no more from it: what waits goes back, and this object deletes itself when it can.
+  void leave() noexcept;
+
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return own_page().dropped.load(std::memory_order_relaxed); }
+  [[nodiscard]] fabric::Connection& connection() const noexcept { return *connection_; }
+
+ private:
+  ~Inlet() = default;  // by leave and release only
+
+  [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
+    return *reinterpret_cast<const layout::MessageInbox*>(connection_->segment().data());
+  }
+  [[nodiscard]] Look last_look(std::uint64_t finished) const noexcept;
+
+  std::unique_ptr<fabric::Connection> connection_;
+  std::span<const std::byte> shown_;
+  InQueue queue_;
+  std::size_t held_ = 0;
+  bool left_ = false;
+  bool gone_ = false;
+};
+
+struct Leave {
+  void operator()(Inlet* inlet) const noexcept { inlet->leave(); }
+};
+using InletPtr = std::unique_ptr<Inlet, Leave>;
+
+}  // namespace wherry::message

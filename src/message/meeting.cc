@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/meeting.hpp"
+
+#include <poll.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace wherry::message {
+namespace {
+
+const Address kNoAddress{};
+
+/// Sleeps until `descriptor` is readable. False: the deadline passed.
+bool wait_for(int descriptor, const fabric::Deadline& deadline) {
+  pollfd polled{.fd = descriptor, .events = POLLIN, .revents = 0};
+  while (true) {
+    timespec storage{};
+    const int ready = ::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr);
+    if (ready >= 0) return ready > 0;
+  }
+}
+
+}  // namespace
+
+fabric::Fabric& Meeting::fabric_of(const Address& address) {
+  fabric::Fabric& fabric = fabric::find(address);
+  if (fabric_ != nullptr && fabric_ != &fabric) {
+    throw Error(EINVAL, "meet peers at", address.to_string(),
+                "the others were met on fabric " + std::string(fabric_->name()) + "; use one publisher or subscriber " +
+                    "for each fabric");
+  }
+  return fabric;
+}
+
+void Meeting::listen(const Address& address) {
+  if (listener_ != nullptr) {
+    throw Error(EINVAL, "listen", address.to_string(),
+                "already listening on " + listener_->local().to_string() + "; use another publisher or subscriber");
+  }
+  fabric::Fabric& fabric = fabric_of(address);
+  auto listener = fabric.listen(address);
+  crowd_.watch(listener->descriptor());
+  listener_ = std::move(listener);
+  fabric_ = &fabric;
+}
+
+void Meeting::start_connect(const Address& address, const fabric::Offer& offer) {
+  fabric::Fabric& fabric = fabric_of(address);
+  auto attempt = fabric.connect(address, offer);
+  attempts_.reserve(attempts_.size() + 1);
+  crowd_.watch(attempt->descriptor());
+  attempts_.push_back(std::move(attempt));
+  fabric_ = &fabric;
+}
+
+std::unique_ptr<fabric::Connection> Meeting::connect(const Address& address, const fabric::Offer& offer,
+                                                     fabric::Deadline deadline) {
+  fabric::Fabric& fabric = fabric_of(address);
+  const auto attempt = fabric.connect(address, offer);
+  fabric_ = &fabric;
+  while (true) {
+    if (auto connection = attempt->try_finish()) return connection;
+    if (!wait_for(attempt->descriptor(), deadline)) {
+      throw Error(ETIMEDOUT, "connect to", address.to_string(),
+                  "somebody listens there but did not let this side in; wait longer (WHERRY_CONNECT_TIMEOUT)");
+    }
+  }
+}
+
+std::unique_ptr<fabric::Connection> Meeting::accepted(const fabric::Offer& offer) {
+  return listener_ == nullptr ? nullptr : listener_->try_accept(offer);
+}
+
+std::unique_ptr<fabric::Connection> Meeting::finished() {
+  for (auto it = attempts_.begin(); it != attempts_.end(); ++it) {
+    const int descriptor = (*it)->descriptor();
+    std::unique_ptr<fabric::Connection> connection;
+    try {
+      connection = (*it)->try_finish();
+    } catch (...) {
+      crowd_.unwatch(descriptor);
+      attempts_.erase(it);
+      throw;
+    }
+    if (connection == nullptr) continue;
+    crowd_.unwatch(descriptor);
+    attempts_.erase(it);
+    return connection;
+  }
+  return nullptr;
+}
+
+void Meeting::rest(bool yes) {
+  if (rests_ == yes || listener_ == nullptr) return;
+  if (yes) {
+    crowd_.unwatch(listener_->descriptor());
+  } else {
+    crowd_.watch(listener_->descriptor());
+  }
+  rests_ = yes;
+}
+
+void Meeting::log_dropped(const Error& error) {
+  if (log::enabled(log::Level::info)) log::write(log::Level::info, std::string("dropped a connector: ") + error.what());
+}
+
+const Address& Meeting::local() const noexcept { return listener_ == nullptr ? kNoAddress : listener_->local(); }
+
+}  // namespace wherry::message

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a publisher or a subscriber comes by its connections: one port that it listens on, and any number of attempts to
+// connect. May include: base, fabric.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <wherry/address.hpp>
+
+#include "fabric/fabric.hpp"
+#include "message/crowd.hpp"
+
+namespace wherry::message {
+
+/// All calls throw Error.
+class Meeting {
+ public:
+  /// `crowd` is told of every descriptor that may have news for `meet`.
+  explicit Meeting(Crowd& crowd) : crowd_(crowd) {}
+
+  /// The fabric of an address: the same for all of one publisher's or subscriber's.
+  fabric::Fabric& fabric_of(const Address& address);
+  void listen(const Address& address);
+  void start_connect(const Address& address, const fabric::Offer& offer);
+  /// Blocks until the peer has accepted.
+  std::unique_ptr<fabric::Connection> connect(const Address& address, const fabric::Offer& offer,
+                                              fabric::Deadline deadline);
+  /// Calls `join(connection)` for everybody who has come. A connector that `join` finds to be no peer (EPROTO) is
+  /// dropped; any other failure is thrown, and the rest is left for the next call.
+  template <class Join>
+  void meet(const fabric::Offer& offer, Join&& join) {
+    rest(false);
+    while (auto connection = accepted(offer)) {
+      try {
+        join(std::move(connection));
+      } catch (const Error& error) {
+        if (error.code().value() != EPROTO) throw;
+        log_dropped(error);
+      }
+    }
+    while (auto connection = finished()) join(std::move(connection));
+  }
+  /// Until the next call of `meet`, the port is not watched: it cannot be served now.
+  void rest(bool yes);
+
+  [[nodiscard]] bool set_up() const noexcept { return fabric_ != nullptr; }
+  /// Whether anybody may still come.
+  [[nodiscard]] bool open() const noexcept { return listener_ != nullptr || !attempts_.empty(); }
+  [[nodiscard]] bool listens() const noexcept { return listener_ != nullptr; }
+  [[nodiscard]] const Address& local() const noexcept;
+
+ private:
+  std::unique_ptr<fabric::Connection> accepted(const fabric::Offer& offer);
+  std::unique_ptr<fabric::Connection> finished();
+  static void log_dropped(const Error& error);
+
+  Crowd& crowd_;
+  fabric::Fabric* fabric_ = nullptr;
+  std::unique_ptr<fabric::Listener> listener_;
+  std::vector<std::unique_ptr<fabric::Connecting>> attempts_;
+  bool rests_ = false;
+};
+
+}  // namespace wherry::message

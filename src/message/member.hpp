@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a publisher and a subscriber have in common: they meet peers, wait for them, and can be cancelled. May include:
+// base, fabric, stream.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <wherry/message.hpp>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "message/crowd.hpp"
+#include "message/meeting.hpp"
+#include "stream/waiter.hpp"
+
+namespace wherry::message {
+
+class Member {
+ public:
+  explicit Member(fabric::Bell bell) : crowd_(bell), meeting_(crowd_) {}
+
+  void cancel() noexcept {
+    cancelled_.store(true, std::memory_order_release);
+    crowd_.ring();
+  }
+  [[nodiscard]] const Address& local() const noexcept { return meeting_.local(); }
+
+ protected:
+  [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  /// A forked child's copy: everything shared is its parent's.
+  [[nodiscard]] bool inherited() const noexcept { return owner_ != ::getpid(); }
+
+  static fabric::Deadline connect_deadline(Timeout timeout) {
+    if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
+    return stream::deadline_of(timeout);
+  }
+
+  /// Blocks until `count()` is at least `wanted`; `meet()` lets in who has come, and lets go of who is gone.
+  template <class Count, class Meet>
+  std::size_t wait_for_peers(std::size_t wanted, Timeout timeout, Count&& count, Meet&& meet) {
+    const fabric::Deadline deadline = stream::deadline_of(timeout);
+    while (true) {
+      meet();
+      if (count() >= wanted) return count();
+      if (!meeting_.open()) {
+        throw Error(ENOTCONN, "wait for peers", "", "nobody can come: listen on an address, or connect to one, first");
+      }
+      if (stream::has_passed(deadline)) {
+        throw Error(ETIMEDOUT, "wait for peers at", local().to_string(),
+                    std::to_string(wanted) + " were wanted, " + std::to_string(count()) + " came in time");
+      }
+      crowd_.sleep_unless(deadline, [] { return false; });
+    }
+  }
+  /// For a call that moves data while it waits: what is wrong with a newcomer is not its caller's affair.
+  template <class Meet>
+  void meet_quietly(Meet&& meet) noexcept {
+    if (!meeting_.open()) return;
+    try {
+      meet();
+    } catch (const std::exception& error) {
+      log::write(log::Level::warning, error.what());
+      try {
+        meeting_.rest(true);
+      } catch (...) {
+      }
+    }
+  }
+
+  const pid_t owner_ = ::getpid();
+  Crowd crowd_;
+  Meeting meeting_;
+  stream::SpinBudget spin_;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace wherry::message

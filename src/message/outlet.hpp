@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A publisher's connection to one subscriber. May include: base, layout, fabric.
+#pragma once
+
+#include <memory>
+
+#include "fabric/fabric.hpp"
+#include "message/queue.hpp"
+#include "message/slabs.hpp"
+
+namespace wherry::message {
+
+class Outlet {
+ public:
+  /// `places` and whether the oldest may be dropped are agreed on. Throws std::bad_alloc.
+  Outlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
+
+  /// Whether a message may be pushed, or need not be waited for.
+  bool ready(Slabs& slabs) noexcept { return drops_ || queue_.has_room() || reclaim(slabs) != 0 || !serves(); }
+  /// Publishes, and wakes the subscriber if it sleeps. Only when ready. False: it was not handed on.
+  bool push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept;
+  /// Takes back what the subscriber has released. Returns how many messages.
+  std::size_t reclaim(Slabs& slabs) noexcept;
+  /// Takes everything back: the subscriber reads none of it any more, or is not believed any more.
+  void reclaim_all(Slabs& slabs) noexcept {
+    queue_.reclaim_all([&](Slabs::Block block) { slabs.drop(block); });
+  }
+  /// Tells the subscriber that nothing will follow.
+  void finish() noexcept;
+  /// Looks whether the subscriber still lives: a system call.
+  void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
+
+  /// It wants messages, as far as is known.
+  [[nodiscard]] bool serves() const noexcept {
+    // MESSAGE-CLOSED acquire: pairs with the release in Inlet::close.
+    return !broken_ && !gone_ && own_page().closed.load(std::memory_order_acquire) == 0;
+  }
+  /// Nothing is to be expected of it any more, not even what it holds.
+  [[nodiscard]] bool over() const noexcept { return broken_ || gone_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return queue_.in_flight(); }
+  [[nodiscard]] fabric::Connection& connection() const noexcept { return *connection_; }
+
+ private:
+  [[nodiscard]] const layout::MessageOutbox& own_page() const noexcept {
+    return *reinterpret_cast<const layout::MessageOutbox*>(connection_->segment().data());
+  }
+  bool make_room(Slabs& slabs) noexcept;
+
+  std::unique_ptr<fabric::Connection> connection_;
+  layout::MessageInbox& peers_page_;
+  OutQueue queue_;
+  std::uint64_t dropped_ = 0;
+  bool drops_;
+  bool broken_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace wherry::message

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/publisher.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "message/handshake.hpp"
+
+namespace wherry {
+namespace {
+
+using message::Outlet;
+using message::Slabs;
+
+constexpr std::size_t kMinPool = 4096;
+
+/// How often a publisher that never waits looks whether its subscribers still live: a system call each.
+constexpr std::int64_t kLookIntervalNs = 10'000'000;
+
+std::int64_t coarse_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+std::size_t pool_size(std::size_t asked) {
+  if (asked == 0) asked = config::number(config::Key::pool, kMinPool, layout::kMessageMaxPool);
+  if (asked > layout::kMessageMaxPool) {
+    throw Error(EINVAL, "make a pool", "", "a pool has at most " + std::to_string(layout::kMessageMaxPool) + " bytes");
+  }
+  return std::bit_ceil(std::max(asked, kMinPool));
+}
+
+}  // namespace
+
+Publisher::Impl::Impl(PublisherOptions options)
+    : Member(fabric::Bell::space), pool_bytes_(pool_size(options.pool_bytes)), prefault_(options.prefault) {
+  config::check(config::Key::spin);
+}
+
+Publisher::Impl::~Impl() {
+  for (const auto& outlet : outlets_) {
+    if (!inherited() && outlet->serves()) outlet->finish();
+  }
+  outlets_.clear();
+  if (slabs_ != nullptr) slabs_->let_go();
+}
+
+/// The pool is the fabric's that the first address names.
+const fabric::Offer& Publisher::Impl::offer_on(const Address& address) {
+  fabric::Fabric& fabric = meeting_.fabric_of(address);
+  if (slabs_ != nullptr) return offer_;
+  const auto memory = fabric.share(pool_bytes_);
+  if (prefault_) {
+    constexpr std::size_t kPage = 4096;
+    for (std::size_t at = 0; at < pool_bytes_; at += kPage) memory->bytes()[at] = std::byte{0};
+  }
+  offer_ = message::publishers_offer(memory);
+  slabs_ = new Slabs(memory);
+  return offer_;
+}
+
+void Publisher::Impl::join(std::unique_ptr<fabric::Connection> connection) {
+  auto outlet = message::make_outlet(std::move(connection));
+  outlets_.reserve(outlets_.size() + 1);
+  crowd_.join(outlet->connection());
+  outlets_.push_back(std::move(outlet));
+}
+
+void Publisher::Impl::meet() {
+  meeting_.meet(offer_, [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+  look_for_deaths();
+}
+
+void Publisher::Impl::listen(const Address& address) {
+  offer_on(address);
+  meeting_.listen(address);
+}
+
+void Publisher::Impl::connect(const Address& address, Timeout timeout) {
+  join(meeting_.connect(address, offer_on(address), connect_deadline(timeout)));
+}
+
+void Publisher::Impl::start_connect(const Address& address) { meeting_.start_connect(address, offer_on(address)); }
+
+std::size_t Publisher::Impl::admit(std::size_t wanted, Timeout timeout) {
+  return wait_for_peers(wanted, timeout, [this] { return subscribers(); }, [this] { meet(); });
+}
+
+std::size_t Publisher::Impl::subscribers() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(outlets_.begin(), outlets_.end(), [](const auto& outlet) { return outlet->serves(); }));
+}
+
+int Publisher::Impl::descriptor() {
+  const int descriptor = crowd_.descriptor();
+  polled_ = true;
+  return descriptor;
+}
+
+// Loaning -------------------------------------------------------------------------------------------------------------
+
+/// What was used last comes first; then what subscribers have released; memory never used before comes last.
+Result Publisher::Impl::find(Block& block, std::size_t bytes) {
+  if (slabs_ == nullptr) return Result::failure(ENOTCONN);
+  if (cancelled()) return Result::failure(ECANCELED);
+  if (bytes > pool_bytes_) return Result::failure(EMSGSIZE);
+  block = slabs_->take_ready(bytes);
+  if (block == Slabs::kNone) {
+    reclaim();
+    block = slabs_->take(bytes);
+  }
+  if (block != Slabs::kNone) return Result::moved(bytes);
+  return in_flight() ? Result::blocked() : Result::failure(ENOBUFS);
+}
+
+Result Publisher::Impl::try_loan(Block& block, std::size_t bytes) {
+  Result result = find(block, bytes);
+  if (!result.would_block()) return result;
+  look_for_deaths();
+  if (polled_) crowd_.rearm([this] { return reclaim() != 0; });
+  return find(block, bytes);
+}
+
+Result Publisher::Impl::loan(Block& block, std::size_t bytes, fabric::Deadline deadline) {
+  while (true) {
+    const Result result = find(block, bytes);
+    if (!result.would_block()) return result;
+    if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
+    wait(deadline, [this] { return reclaim() != 0; });
+  }
+}
+
+std::size_t Publisher::Impl::reclaim() noexcept {
+  std::size_t count = 0;
+  for (const auto& outlet : outlets_) count += outlet->reclaim(*slabs_);
+  return count;
+}
+
+bool Publisher::Impl::in_flight() const noexcept {
+  return std::any_of(outlets_.begin(), outlets_.end(), [](const auto& outlet) { return outlet->in_flight() != 0; });
+}
+
+// Publishing ----------------------------------------------------------------------------------------------------------
+
+bool Publisher::Impl::everybody_ready() noexcept {
+  return std::all_of(outlets_.begin(), outlets_.end(), [this](const auto& outlet) { return outlet->ready(*slabs_); });
+}
+
+Result Publisher::Impl::hand_out(Block block, std::size_t bytes) {
+  if (cancelled()) return Result::failure(ECANCELED);
+  if (!everybody_ready()) return Result::blocked();
+  bool anybody = meeting_.open();
+  for (const auto& outlet : outlets_) {
+    outlet->push(*slabs_, block, bytes);
+    anybody = anybody || outlet->serves();
+  }
+  if (!anybody) return Result::failure(EPIPE);
+  slabs_->drop(block);
+  watch_for_deaths();
+  return Result::moved(bytes);
+}
+
+Result Publisher::Impl::try_publish(Block block, std::size_t bytes) {
+  const Result result = hand_out(block, bytes);
+  if (!result.would_block()) return result;
+  look_for_deaths();
+  if (polled_) crowd_.rearm([this] { return everybody_ready(); });
+  return hand_out(block, bytes);
+}
+
+Result Publisher::Impl::publish(Block block, std::size_t bytes, fabric::Deadline deadline) {
+  while (true) {
+    const Result result = hand_out(block, bytes);
+    if (!result.would_block()) return result;
+    if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
+    wait(deadline, [this] { return everybody_ready(); });
+  }
+}
+
+/// Waits for something to come back, a death included.
+template <class Ready>
+void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
+  const auto news = [&] { return cancelled() || ready(); };
+  if (spin_.look(news, deadline)) return;
+  crowd_.sleep_unless(deadline, news);
+  if (!news()) {
+    look_for_deaths();
+    meet_quietly([this] { meet(); });
+  }
+  if (polled_) crowd_.rearm(news);
+}
+
+// Deaths --------------------------------------------------------------------------------------------------------------
+
+void Publisher::Impl::watch_for_deaths() noexcept {
+  const std::int64_t now = coarse_ns();
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + kLookIntervalNs;
+  look_for_deaths();
+}
+
+void Publisher::Impl::look_for_deaths() noexcept {
+  for (const auto& outlet : outlets_) outlet->look();
+  let_go();
+}
+
+void Publisher::Impl::let_go() noexcept {
+  std::erase_if(outlets_, [this](const auto& outlet) {
+    if (!outlet->over()) return false;
+    outlet->reclaim_all(*slabs_);
+    crowd_.leave(outlet->connection());
+    return true;
+  });
+}
+
+}  // namespace wherry

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wherry::Publisher holds. May include: base, layout, fabric, stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <wherry/message.hpp>
+
+#include "message/member.hpp"
+#include "message/outlet.hpp"
+#include "message/slabs.hpp"
+
+namespace wherry {
+
+class Publisher::Impl : public message::Member {
+ public:
+  /// Throws Error(EINVAL).
+  explicit Impl(PublisherOptions options);
+  ~Impl();
+
+  void listen(const Address& address);
+  void connect(const Address& address, Timeout timeout);
+  void start_connect(const Address& address);
+  std::size_t admit(std::size_t wanted, Timeout timeout);
+
+  Result try_loan(message::Slabs::Block& block, std::size_t bytes);
+  Result loan(message::Slabs::Block& block, std::size_t bytes, fabric::Deadline deadline);
+  Result try_publish(message::Slabs::Block block, std::size_t bytes);
+  Result publish(message::Slabs::Block block, std::size_t bytes, fabric::Deadline deadline);
+  int descriptor();
+
+  [[nodiscard]] std::size_t subscribers() const noexcept;
+  [[nodiscard]] std::size_t pool_bytes() const noexcept { return pool_bytes_; }
+  /// Null before the first listen or connect.
+  [[nodiscard]] message::Slabs* slabs() const noexcept { return slabs_; }
+
+ private:
+  using Block = message::Slabs::Block;
+
+  const fabric::Offer& offer_on(const Address& address);
+  void join(std::unique_ptr<fabric::Connection> connection);
+  void meet();
+  Result find(Block& block, std::size_t bytes);
+  Result hand_out(Block block, std::size_t bytes);
+  [[nodiscard]] bool everybody_ready() noexcept;
+  std::size_t reclaim() noexcept;
+  [[nodiscard]] bool in_flight() const noexcept;
+  void watch_for_deaths() noexcept;
+  void look_for_deaths() noexcept;
+  void let_go() noexcept;
+  template <class Ready>
+  void wait(fabric::Deadline deadline, Ready&& ready);
+
+  std::size_t pool_bytes_;
+  bool prefault_;
+  fabric::Offer offer_;
+  message::Slabs* slabs_ = nullptr;
+  std::vector<std::unique_ptr<message::Outlet>> outlets_;
+  bool polled_ = false;  ///< the descriptor was asked for
+  std::int64_t next_look_ns_ = 0;
+};
+
+}  // namespace wherry

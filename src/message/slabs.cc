@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/slabs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace wherry::message {
+
+Slabs::Slabs(std::shared_ptr<fabric::SharedMemory> memory)
+    : memory_(std::move(memory)), start_(memory_->bytes().data()), bytes_(memory_->bytes().size()) {
+  const auto shift = static_cast<unsigned>(std::bit_width(bytes_) - 1);
+  grain_shift_ = std::max(kMinGrainShift, shift > kMostUnitsShift ? shift - kMostUnitsShift : 0U);
+  top_order_ = shift - grain_shift_;
+  // Zeroed by the system, page by page as it is used: State::inside.
+  units_.reset(static_cast<Unit*>(std::calloc(std::size_t{1} << top_order_, sizeof(Unit))));
+  if (units_ == nullptr) throw std::bad_alloc();
+  ready_.fill(kNone);
+  apart_.fill(kNone);
+  put_apart(0, top_order_);
+}
+
+unsigned Slabs::order_of(std::size_t bytes) const noexcept {
+  const std::size_t units = bytes == 0 ? 1 : ((bytes - 1) >> grain_shift_) + 1;
+  return static_cast<unsigned>(std::bit_width(units - 1));
+}
+
+Slabs::Block Slabs::use(Block block) noexcept {
+  units_[block].state = State::used;
+  units_[block].users = 1;
+  ++in_use_;
+  return block;
+}
+
+Slabs::Block Slabs::take_ready(std::size_t bytes) noexcept {
+  if (bytes > bytes_) return kNone;
+  const unsigned order = order_of(bytes);
+  const Block block = ready_[order];
+  if (block == kNone) return kNone;
+  ready_[order] = units_[block].next;
+  return use(block);
+}
+
+Slabs::Block Slabs::take(std::size_t bytes) noexcept {
+  if (bytes > bytes_) return kNone;
+  if (const Block ready = take_ready(bytes); ready != kNone) return ready;
+  const unsigned order = order_of(bytes);
+  Block block = split(order);
+  if (block == kNone) {
+    merge_ready();
+    block = split(order);
+  }
+  return block == kNone ? kNone : use(block);
+}
+
+void Slabs::free(Block block) noexcept {
+  Unit& unit = units_[block];
+  unit.state = State::ready;
+  unit.next = std::exchange(ready_[unit.order], block);
+  --in_use_;
+}
+
+/// Makes a block of `order` of the smallest larger one that is apart.
+Slabs::Block Slabs::split(unsigned order) noexcept {
+  unsigned from = order;
+  while (from <= top_order_ && apart_[from] == kNone) ++from;
+  if (from > top_order_) return kNone;
+  const Block block = apart_[from];
+  unlink(block);
+  while (from > order) {
+    --from;
+    put_apart(block + (Block{1} << from), from);
+  }
+  units_[block].order = static_cast<std::uint8_t>(order);
+  return block;
+}
+
+void Slabs::merge_ready() noexcept {
+  for (Block& stack : ready_) {
+    while (stack != kNone) {
+      const Block block = std::exchange(stack, units_[stack].next);
+      merge(block);
+    }
+  }
+}
+
+void Slabs::merge(Block block) noexcept {
+  unsigned order = units_[block].order;
+  while (order < top_order_) {
+    const Block buddy = block ^ (Block{1} << order);
+    if (units_[buddy].state != State::apart || units_[buddy].order != order) break;
+    unlink(buddy);
+    units_[std::max(block, buddy)].state = State::inside;
+    block = std::min(block, buddy);
+    ++order;
+  }
+  put_apart(block, order);
+}
+
+void Slabs::put_apart(Block block, unsigned order) noexcept {
+  Unit& unit = units_[block];
+  unit.state = State::apart;
+  unit.order = static_cast<std::uint8_t>(order);
+  unit.previous = kNone;
+  unit.next = std::exchange(apart_[order], block);
+  if (unit.next != kNone) units_[unit.next].previous = block;
+}
+
+void Slabs::unlink(Block block) noexcept {
+  const Unit& unit = units_[block];
+  (unit.previous == kNone ? apart_[unit.order] : units_[unit.previous].next) = unit.next;
+  if (unit.next != kNone) units_[unit.next].previous = unit.previous;
+}
+
+}  // namespace wherry::message

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a publisher's pool are in use, and by how many. All of it is private to the publisher: nothing a peer
+// can write is believed about memory. May include: base, layout, fabric.
+//
+// Blocks are powers of two of a grain. A block that falls free goes onto its size's stack, whole: the next message of
+// that size is written where the last one that was read still lies in the caches, and a stream of messages keeps using
+// few blocks. Only when a size has run out are larger blocks split, and neighbours merged again (a buddy system).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "fabric/shared_memory.hpp"
+
+namespace wherry::message {
+
+class Slabs {
+ public:
+  using Block = std::uint32_t;
+  static constexpr Block kNone = UINT32_MAX;
+
+  /// The size of `memory` must be a power of two. Throws std::bad_alloc.
+  explicit Slabs(std::shared_ptr<fabric::SharedMemory> memory);
+  Slabs(const Slabs&) = delete;
+  Slabs& operator=(const Slabs&) = delete;
+
+  /// A block of at least `bytes` that was used before and lies ready, else kNone. It has one user.
+  Block take_ready(std::size_t bytes) noexcept;
+  /// The same, and splits and merges what is free if need be. kNone: there is none.
+  Block take(std::size_t bytes) noexcept;
+  /// One more user.
+  void share(Block block, std::uint32_t users = 1) noexcept { units_[block].users += users; }
+  /// One user fewer; the last frees it.
+  void drop(Block block) noexcept {
+    if (--units_[block].users == 0) free(block);
+  }
+
+  [[nodiscard]] std::size_t offset(Block block) const noexcept { return std::size_t{block} << grain_shift_; }
+  [[nodiscard]] std::byte* start(Block block) const noexcept { return start_ + offset(block); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return bytes_; }
+  /// Blocks that somebody uses.
+  [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
+
+  // A loan may outlive its publisher: whoever lets go last deletes.
+  void hold() noexcept { ++holders_; }
+  void let_go() noexcept {
+    if (--holders_ == 0) delete this;
+  }
+
+ private:
+  static constexpr unsigned kMinGrainShift = 7;    ///< two lines: neighbours are fetched together
+  static constexpr unsigned kMostUnitsShift = 22;  ///< bounds what bookkeeping a huge pool needs
+  static constexpr unsigned kOrders = kMostUnitsShift + 1;
+
+  enum class State : std::uint8_t { inside = 0, used, ready, apart };  ///< inside: not the first unit of a block
+
+  /// Of the first unit of a block; the others' are not touched, nor is the memory they would take.
+  struct Unit {
+    Block next;
+    union {
+      Block previous;       ///< while apart
+      std::uint32_t users;  ///< while used
+    };
+    std::uint8_t order;
+    State state;
+  };
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  [[nodiscard]] unsigned order_of(std::size_t bytes) const noexcept;
+  Block use(Block block) noexcept;
+  void free(Block block) noexcept;
+  Block split(unsigned order) noexcept;
+  void merge_ready() noexcept;
+  void merge(Block block) noexcept;
+  void put_apart(Block block, unsigned order) noexcept;
+  void unlink(Block block) noexcept;
+
+  std::shared_ptr<fabric::SharedMemory> memory_;
+  std::byte* start_;
+  std::size_t bytes_;
+  unsigned grain_shift_;
+  unsigned top_order_;
+  std::unique_ptr<Unit[], Free> units_;
+  std::array<Block, kOrders> ready_;  ///< stacks of blocks that were used before
+  std::array<Block, kOrders> apart_;  ///< lists of the others, whose neighbour is not free
+  std::size_t in_use_ = 0;
+  std::size_t holders_ = 1;
+};
+
+}  // namespace wherry::message

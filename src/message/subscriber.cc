@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message/subscriber.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "message/handshake.hpp"
+
+namespace wherry {
+namespace {
+
+using message::Inlet;
+
+/// How often a subscriber that polls without ever sleeping looks whether its publishers still live.
+constexpr std::chrono::milliseconds kLookInterval{1};
+
+std::uint32_t places_for(std::size_t queue) {
+  if (queue == 0 || queue > layout::kMessageMaxQueue) {
+    throw Error(
+        EINVAL, "make a subscriber", "",
+        "its queue has 1 to " + std::to_string(layout::kMessageMaxQueue) + " messages, not " + std::to_string(queue));
+  }
+  return static_cast<std::uint32_t>(std::bit_ceil(queue));
+}
+
+void touch(std::span<const std::byte> memory) {
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < memory.size(); at += kPage) {
+    (void)*static_cast<const volatile std::byte*>(memory.data() + at);
+  }
+}
+
+}  // namespace
+
+Subscriber::Impl::Impl(SubscriberOptions options)
+    : Member(fabric::Bell::data),
+      places_(places_for(options.queue)),
+      overflow_(options.overflow),
+      prefault_(options.prefault) {
+  config::check(config::Key::spin);
+}
+
+Subscriber::Impl::~Impl() {
+  for (auto& inlet : inlets_) {
+    // A forked child's copy: what is shared is the parent's, and so is what this would write.
+    if (inherited()) (void)inlet.release();
+  }
+}
+
+void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
+  auto inlet = message::make_inlet(std::move(connection), places_, overflow_);
+  if (prefault_) touch(inlet->connection().shown());
+  inlets_.reserve(inlets_.size() + 1);
+  crowd_.join(inlet->connection());
+  inlets_.push_back(std::move(inlet));
+}
+
+void Subscriber::Impl::meet() {
+  meeting_.meet(message::subscribers_offer(places_, overflow_),
+                [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+}
+
+void Subscriber::Impl::listen(const Address& address) {
+  (void)meeting_.fabric_of(address).share(4096);  // A fabric that cannot show memory says so.
+  meeting_.listen(address);
+}
+
+void Subscriber::Impl::connect(const Address& address, Timeout timeout) {
+  (void)meeting_.fabric_of(address).share(4096);
+  join(meeting_.connect(address, message::subscribers_offer(places_, overflow_), connect_deadline(timeout)));
+}
+
+void Subscriber::Impl::start_connect(const Address& address) {
+  (void)meeting_.fabric_of(address).share(4096);
+  meeting_.start_connect(address, message::subscribers_offer(places_, overflow_));
+}
+
+std::size_t Subscriber::Impl::admit(std::size_t wanted, Timeout timeout) {
+  return wait_for_peers(wanted, timeout, [this] { return publishers(); }, [this] { meet(); });
+}
+
+std::uint64_t Subscriber::Impl::dropped() const noexcept {
+  std::uint64_t count = dropped_;
+  for (const auto& inlet : inlets_) count += inlet->dropped();
+  return count;
+}
+
+int Subscriber::Impl::descriptor() {
+  const int descriptor = crowd_.descriptor();
+  polled_ = true;
+  rearm_descriptor();
+  return descriptor;
+}
+
+// Taking --------------------------------------------------------------------------------------------------------------
+
+/// A message of whoever's turn it is, or the news that somebody is gone. Never blocks, without a system call.
+Result Subscriber::Impl::next(Inlet*& from, Inlet::Taken& taken) {
+  if (cancelled()) return Result::failure(ECANCELED);
+  const std::size_t count = inlets_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (turn_ >= count) turn_ = 0;
+    const std::size_t which = turn_++;
+    const Inlet::Look look = inlets_[which]->take(taken);
+    if (look == Inlet::Look::message) {
+      from = inlets_[which].get();
+      return Result::moved(taken.bytes.size());
+    }
+    if (look != Inlet::Look::nothing) return let_go(which, look);
+  }
+  return count == 0 ? without_anybody() : Result::blocked();
+}
+
+/// moved: nothing the caller need hear of; look on.
+Result Subscriber::Impl::let_go(std::size_t which, Inlet::Look why) noexcept {
+  Inlet& inlet = *inlets_[which];
+  dropped_ += inlet.dropped();
+  crowd_.leave(inlet.connection());
+  inlets_.erase(inlets_.begin() + static_cast<std::ptrdiff_t>(which));
+  if (why == Inlet::Look::end) return Result::at_end();
+  lost_ = true;
+  return Result::failure(why == Inlet::Look::lost ? ECONNRESET : EPROTO);
+}
+
+Result Subscriber::Impl::without_anybody() const noexcept {
+  if (!meeting_.set_up()) return Result::failure(ENOTCONN);
+  if (meeting_.open()) return Result::blocked();
+  return lost_ ? Result::failure(ECONNRESET) : Result::at_end();
+}
+
+bool Subscriber::Impl::waiting() const noexcept {
+  return cancelled() || std::any_of(inlets_.begin(), inlets_.end(), [](const auto& inlet) { return inlet->waiting(); });
+}
+
+Result Subscriber::Impl::try_take(Inlet*& from, Inlet::Taken& taken) {
+  while (true) {
+    Result result = next(from, taken);
+    if (result.would_block()) {
+      look_for_deaths(polled_);
+      if (polled_) rearm_descriptor();
+      result = next(from, taken);
+    }
+    // One of several has ended: that is no end yet.
+    if (!result.ended() || (inlets_.empty() && !meeting_.open())) return result;
+  }
+}
+
+Result Subscriber::Impl::take(Inlet*& from, Inlet::Taken& taken, fabric::Deadline deadline) {
+  const auto ready = [this] { return waiting(); };
+  while (true) {
+    const Result result = next(from, taken);
+    if (result.ended() && (!inlets_.empty() || meeting_.open())) continue;
+    if (!result.would_block()) return result;
+    if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
+    if (spin_.look(ready, deadline)) continue;
+    crowd_.sleep_unless(deadline, ready);
+    if (!waiting()) {
+      look_for_deaths(true);
+      meet_quietly([this] { meet(); });
+    }
+    if (polled_) rearm_descriptor();
+  }
+}
+
+void Subscriber::Impl::rearm_descriptor() {
+  crowd_.rearm([this] { return waiting() || (inlets_.empty() && !meeting_.open()); });
+}
+
+void Subscriber::Impl::look_for_deaths(bool always) noexcept {
+  if (!always) {
+    const auto now = stream::SteadyClock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kLookInterval;
+  }
+  for (const auto& inlet : inlets_) inlet->look();
+}
+
+}  // namespace wherry

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wherry::Subscriber holds. May include: base, layout, fabric, stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <wherry/message.hpp>
+
+#include "message/inlet.hpp"
+#include "message/member.hpp"
+
+namespace wherry {
+
+class Subscriber::Impl : public message::Member {
+ public:
+  /// Throws Error(EINVAL).
+  explicit Impl(SubscriberOptions options);
+  ~Impl();
+
+  void listen(const Address& address);
+  void connect(const Address& address, Timeout timeout);
+  void start_connect(const Address& address);
+  std::size_t admit(std::size_t wanted, Timeout timeout);
+
+  Result try_take(message::Inlet*& from, message::Inlet::Taken& taken);
+  Result take(message::Inlet*& from, message::Inlet::Taken& taken, fabric::Deadline deadline);
+  int descriptor();
+
+  [[nodiscard]] std::size_t publishers() const noexcept { return inlets_.size(); }
+  [[nodiscard]] std::uint64_t dropped() const noexcept;
+
+ private:
+  void join(std::unique_ptr<fabric::Connection> connection);
+  void meet();
+  Result next(message::Inlet*& from, message::Inlet::Taken& taken);
+  Result let_go(std::size_t which, message::Inlet::Look why) noexcept;
+  [[nodiscard]] Result without_anybody() const noexcept;
+  [[nodiscard]] bool waiting() const noexcept;
+  void look_for_deaths(bool always) noexcept;
+  void rearm_descriptor();
+
+  const std::uint32_t places_;
+  const Overflow overflow_;
+  const bool prefault_;
+  std::vector<message::InletPtr> inlets_;
+  std::size_t turn_ = 0;       ///< whose message is looked for first
+  std::uint64_t dropped_ = 0;  ///< by publishers that are gone
+  bool lost_ = false;          ///< one of them died
+  bool polled_ = false;        ///< the descriptor was asked for
+  stream::SteadyClock::time_point next_look_{};
+};
+
+}  // namespace wherry
