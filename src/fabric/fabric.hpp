@@ -104,6 +104,21 @@ class Connection {
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
   /// dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
+  /// Whether both ends may ask for `read_private` and `write_private` on this connection: the peer's process lives and
+  /// the kernel lets this one reach its memory. Costs a system call or two; the answer can change to false at any time.
+  virtual bool reaches_private_memory() { return false; }
+  /// Copies from memory of the peer's process that was never offered, where the peer said it is (in its own addresses).
+  /// Blocks for the copy, not for the peer's program, which must keep that memory as it is meanwhile. Returns how many
+  /// bytes, a prefix; fewer than asked for when the kernel refuses, the peer has no memory there, or it is gone.
+  virtual std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) {
+    static_cast<void>(destination), static_cast<void>(address);
+    return 0;
+  }
+  /// The other way round: copies to where the peer said that it wants it.
+  virtual std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) {
+    static_cast<void>(address), static_cast<void>(source);
+    return 0;
+  }
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
   /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
   /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.

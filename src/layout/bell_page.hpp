@@ -29,16 +29,25 @@ struct alignas(64) Sleeper {
   std::uint64_t reserved[7];
 };
 
+/// By which the peer recognises the owner's process before it reaches into memory that was never shared.
+struct Recognition {
+  std::uint64_t address;  // where, in the owner's private memory, the number is
+  std::uint64_t number;   // random; 0: the owner cannot be recognised
+};
+static_assert(sizeof(Recognition) == 16 && offsetof(Recognition, number) == 8);
+
 struct BellPage {
   std::uint32_t version;  // W: owner, once, before the peer maps it
   std::uint32_t reserved0;
   std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake
-  std::uint64_t reserved1[6];
+  Recognition recognition;      // W: owner, once, before the peer maps it
+  std::uint64_t reserved1[4];
   Sleeper sleepers[2];  // W: peer; [0] its receiver waits for data, [1] its sender waits for space
 };
 static_assert(std::is_standard_layout_v<BellPage>);
 static_assert(sizeof(Sleeper) == 64 && alignof(Sleeper) == 64 && offsetof(Sleeper, epoch) == 0);
 static_assert(offsetof(BellPage, version) == 0 && offsetof(BellPage, segment_bytes) == 8);
+static_assert(offsetof(BellPage, recognition) == 16);
 static_assert(offsetof(BellPage, sleepers) == 64, "the owner's line, then one line for each of the peer's two writers");
 static_assert(sizeof(BellPage) == 192 && sizeof(BellPage) <= kBellPageBytes);
 

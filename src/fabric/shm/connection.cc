@@ -52,6 +52,7 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
                 error == EPROTO ? "it is not a sealed memfd of the size announced; the connection is refused"
                                 : "raise the address space limit (ulimit -v), or use smaller rings or pools");
   }
+  private_memory_.emplace(peer_.pid, reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->recognition);
   remote_ = peer_mapping_.start() + layout::kBellPageBytes;
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
   for (const Bell bell : kBells) doors_[index(bell)].sleeper = &memory_.page().sleepers[index(bell)].epoch;

@@ -6,12 +6,14 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
+#include "fabric/shm/private_memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
 
 namespace wherry::fabric::shm {
@@ -45,6 +47,13 @@ class ShmConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool reaches_private_memory() override { return private_memory_->reachable(); }
+  std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
+    return private_memory_->read(destination, address);
+  }
+  std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
+    return private_memory_->write(address, source);
+  }
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return !gone_.load(std::memory_order_relaxed); }
 
@@ -78,6 +87,7 @@ class ShmConnection final : public Connection {
   OwnMemory memory_;
   Mapping peer_mapping_;
   Mapping shown_;
+  std::optional<PrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;
   UniqueFd socket_;

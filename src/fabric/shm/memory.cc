@@ -14,6 +14,8 @@
 
 #include <wherry/error.hpp>
 
+#include "fabric/shm/private_memory.hpp"
+
 namespace wherry::fabric::shm {
 namespace {
 
@@ -59,6 +61,7 @@ OwnMemory::OwnMemory(std::size_t segment_bytes, std::byte* caller)
   auto* page = new (start) layout::BellPage{};
   page->version = layout::kBellPageVersion;
   page->segment_bytes = segment_bytes;
+  page->recognition = recognition();
   if (caller == nullptr) {
     segment_ = {start + layout::kBellPageBytes, segment_bytes};
   } else {
