@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which plots there are, by question. Only those are made that the results have rows for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+import bars
+import dots
+import lines
+import quantities
+from results import Results, Row
+
+MODE_TEXT = {"handover": "hand-over alone", "touched": "payload written and read"}
+
+
+@dataclass(frozen=True)
+class Plot:
+    bench: str
+    name: str  # of its file
+    title: str
+    how_to_read: str
+    draw: Callable[[], Figure]
+
+
+def plots(results: Results) -> Iterator[Plot]:
+    for bench in ("stream", "limit"):
+        for mode in results.modes(bench):
+            yield from over_size(results, bench, mode, "GB/s", "Payload a second", "higher is better")
+    for mode in results.modes("stream"):
+        yield from over_size(results, "stream", mode, "cpu_s_per_GB", "CPU seconds per GB, all processes", "lower is better")
+    yield from hand_overs(results)
+    yield from latency(results)
+    yield from many(results)
+    yield from connect(results)
+
+
+def over_size(results: Results, bench: str, mode: str, metric: str, what: str, better: str) -> Iterator[Plot]:
+    rows = results.select(bench, metric, mode)
+    if rows:
+        title = f"{what}: one sender, one receiver, {MODE_TEXT[mode]}"
+        name = f"{bench}-{mode}-{metric.lower().replace('/', '-per-').replace('_', '-')}"
+        how = f"Logarithmic axes, {better}. Dashed: limits of this machine. Bars: median absolute deviation."
+        yield Plot(bench, name, title, how, lambda: lines.draw(title, rows, metric))
+
+
+def hand_overs(results: Results) -> Iterator[Plot]:
+    """What is handed over in place has no bytes per second: nothing moves but a reference."""
+    rows = {system: own for system, own in results.select("stream", "msgs/s", "handover").items() if system in results.in_place}
+    if rows:
+        title = "Hand-overs a second of messages that stay in place"
+        how = "Only a reference moves, so the size should not matter; how fast the payload itself is, touched figures say."
+        yield Plot("stream", "stream-in-place-msgs-per-s", title, how, lambda: lines.draw(title, rows, "msgs/s"))
+
+
+def latency(results: Results) -> Iterator[Plot]:
+    for prefix, whom, stem in (("ns_", "both awake", "awake"), ("asleep_ns_", "to a process that sleeps", "asleep")):
+        for mode in results.modes("latency"):
+            rows = {share: results.select("latency", prefix + share, mode) for share in ("p50", "p99", "p99.9")}
+            if not rows["p50"]:
+                continue
+            size = reference_size(rows["p50"])
+            shown = {share: at_size(own, size) for share, own in rows.items()}
+            title = f"One way, {quantities.size(size)}, {whom}"
+            how = f"Half of each round trip, in the order of the medians; {MODE_TEXT[mode]}. Logarithmic axis, left is better."
+            yield Plot("latency", f"latency-{stem}-{mode}", title, how, dot_drawing(title, shown, prefix + "p50"))
+    for mode in results.modes("latency"):
+        rows = results.select("latency", "ns_p50", mode)
+        if any(len(own) > 1 for own in rows.values()):
+            title = f"Median one-way time over the size, both awake, {MODE_TEXT[mode]}"
+            how = "Logarithmic axes, lower is better."
+            yield Plot("latency", f"latency-over-size-{mode}", title, how, line_drawing(title, rows, "ns_p50"))
+
+
+def dot_drawing(title: str, shares: dict[str, dict[str, Row]], metric: str) -> Callable[[], Figure]:
+    return lambda: dots.draw(title, shares, metric)
+
+
+def line_drawing(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size") -> Callable[[], Figure]:
+    return lambda: lines.draw(title, rows, metric, over)
+
+
+def reference_size(rows: dict[str, list[Row]]) -> int:
+    """64 bytes, or what is nearest."""
+    return min({row.size for own in rows.values() for row in own}, key=lambda size: abs(size - 64))
+
+
+def at_size(rows: dict[str, list[Row]], size: int) -> dict[str, Row]:
+    return {system: row for system, own in rows.items() for row in own if row.size == size}
+
+
+def many(results: Results) -> Iterator[Plot]:
+    for mode in results.modes("many"):
+        for senders in results.senders("many"):
+            rows = results.select("many", "GB/s", mode, senders)
+            panels = [(quantities.size(size), at_size(rows, size)) for size in sizes_of(rows)]
+            if panels:
+                title = f"{senders} senders, one receiver, {MODE_TEXT[mode]}: GB/s"
+                how = "Higher is better; in the order of the last column. Black lines: median absolute deviation."
+                yield Plot("many", f"many-{senders}-{mode}", title, how, bar_drawing(title, panels))
+
+
+def sizes_of(rows: dict[str, list[Row]]) -> list[int]:
+    return sorted({row.size for own in rows.values() for row in own})
+
+
+def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]]) -> Callable[[], Figure]:
+    return lambda: bars.draw(title, panels, "GB/s")
+
+
+def connect(results: Results) -> Iterator[Plot]:
+    metrics = dict.fromkeys(row.metric for row in results.rows if row.bench == "connect")
+    for metric in metrics:
+        rows = results.select("connect", metric)
+        if any(row.median > 0 for own in rows.values() for row in own):
+            rows = {system: [row for row in own if row.median > 0] for system, own in rows.items()}
+            rows = {system: own for system, own in rows.items() if own}
+            title = CONNECT_TITLES.get(metric, metric.replace("_", " "))
+            yield Plot("connect", f"connect-{metric.replace('_', '-')}", title, "Logarithmic axes, lower is better.",
+                       line_drawing(title, rows, metric, "senders"))
+
+
+CONNECT_TITLES = {
+    "connect_ns": "Time to connect and accept, each",
+    "register_ns": "Time to register memory",
+    "memory_bytes_per_connection": "Memory of one connection",
+    "descriptors_per_connection": "Descriptors of one connection",
+}

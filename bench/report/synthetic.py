@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Made-up results of the shape that `wherry bench` writes, for the tests: no measurement of anything."""
+
+import random
+
+SIZES = [64, 4096, 65536, 1 << 20, 1 << 24, 1 << 27]
+# GB/s of large messages and ns of a message of no size: (handover), and how much touching costs.
+SPEEDS = {
+    "wherry": (16, 25), "wherry-reserve": (20, 20), "tcp": (3, 2000), "unix": (3.6, 1100), "pipe": (2.6, 380),
+    "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nanomsg-tcp": (1.6, 1600), "nanomsg-ipc": (2.4, 1500),
+    "nng-tcp": (1.5, 20000), "nng-ipc": (1.9, 20000), "ucx": (13, 66), "ofi-shm": (14, 225), "ofi-tcp": (3.9, 5200),
+    "mpich": (11, 700), "ompi": (10, 190), "aeron-ipc": (3.8, 400),
+    "limit:memcpy-1": (24, 2), "limit:two-copy": (13.5, 45), "limit:one-copy": (19, 120), "limit:split-copy": (25, 1800),
+}
+IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
+LATENCIES = {"wherry": 190, "aeron-ipc": 263, "ucx": 421, "ompi": 487, "iceoryx2": 686, "mpich": 926, "unix": 23290,
+             "tcp": 30196, "pipe": 24698, "zmq-ipc": 58802, "wherry-zerocopy": 240, "limit:cache-line": 140,
+             "limit:futex": 29640, "limit:eventfd": 28300}
+
+
+def results(seed: int = 1) -> dict:
+    """One file with rows of every question."""
+    dice = random.Random(seed)
+    rows: list[dict] = []
+
+    def add(bench, system, mode, senders, size, metric, value):
+        spread = abs(dice.gauss(0, 0.04))
+        version = "" if system.startswith(("wherry", "limit:")) else "1.2.3"
+        rows.append({"bench": bench, "system": system, "version": version, "mode": mode, "senders": senders, "size": size,
+                     "metric": metric, "median": value * dice.uniform(0.93, 1.07), "mad": value * spread, "n": 5})
+
+    for bench, senders, sizes in (("stream", [1], SIZES), ("many", [8, 60], [65536, 2 << 20, 8 << 20])):
+        for count in senders:
+            for size in sizes:
+                add_throughput(add, bench, count, size)
+    for system, nanoseconds in LATENCIES.items():
+        for size in (8, 64, 1024, 4096, 65536):
+            add_latency(add, system, nanoseconds, size)
+    for count in (1, 10, 100, 1000):
+        for system, nanoseconds, memory in (("wherry", 1.2e5, 1.5e4), ("tcp", 3e4, 5e4), ("unix", 1.5e4, 4e4)):
+            add("connect", system, "handover", count, 0, "connect_ns", nanoseconds * (1 + count / 4000))
+            add("connect", system, "handover", count, 0, "memory_bytes_per_connection", memory)
+    return {"environment": environment(), "rows": rows}
+
+
+def add_throughput(add, bench: str, senders: int, size: int) -> None:
+    for system, (gigabytes, overhead) in SPEEDS.items():
+        if bench == "many" and system.startswith("limit:"):
+            continue
+        paging = 1 / (1 + size / (1 << 28))
+        for mode, share in (("handover", 1.0), ("touched", 0.55)):
+            rate = share * paging / (overhead / size + 1 / gigabytes) / (1 if senders == 1 else 1.5)
+            add(bench, system, mode, senders, size, "GB/s", rate)
+            add(bench, system, mode, senders, size, "msgs/s", rate * 1e9 / size)
+            add(bench, system, mode, senders, size, "cpu_s_per_GB", 2 / rate)
+            add(bench, system, mode, senders, size, "switches_per_GB", 1e4 / rate)
+    for system, messages in IN_PLACE.items():
+        if bench == "many" and system.startswith("limit:"):
+            continue
+        touched = 1 / (1e9 / messages / size + 1 / 16)
+        add(bench, system, "handover", senders, size, "msgs/s", messages)
+        add(bench, system, "touched", senders, size, "GB/s", touched)
+        add(bench, system, "touched", senders, size, "cpu_s_per_GB", 2 / touched)
+
+
+def add_latency(add, system: str, nanoseconds: float, size: int) -> None:
+    if system in ("limit:futex", "limit:eventfd", "limit:cache-line") and size != 64:
+        return
+    median = nanoseconds + size / 12
+    if system not in ("limit:futex", "limit:eventfd"):
+        for metric, factor in (("ns_p50", 1), ("ns_p99", 2.2), ("ns_p99.9", 40), ("ns_max", 300)):
+            add("latency", system, "handover", 1, size, metric, median * factor)
+    if system != "limit:cache-line":
+        for metric, factor in (("asleep_ns_p50", 1), ("asleep_ns_p99", 2.5)):
+            add("latency", system, "handover", 1, size, metric, max(median, 25000) * factor)
+
+
+def environment() -> dict:
+    systems = {system: {"version": "1.2.3", "settings": f"the best calls of {system}"} for system in SPEEDS}
+    return {"cpu": "Made-up CPU", "cores": 2, "kernel": "6.1.0", "architecture": "x86_64", "memory_bytes": 16 << 30,
+            "samples": 5, "seed": 1, "foreign_load_max": 0.031, "retaken": 2, "systems": systems,
+            "not_found": {"openmpi": "no mpicc"}}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each system looks, the same in every plot, and who belongs to whom.
+
+Wherry is blue and thick. The peers a reader will look for have a colour of Okabe and Ito's palette, which people who see
+few colours can tell apart, and a marker, for those who see none. All others are thin and grey and carry their name at
+the end of the line; so do limits, dashed. A name that is not in the table is grey: a new peer needs no change here.
+"""
+
+from dataclasses import dataclass
+
+# Light and dark form of every colour; a plot is drawn in the light ones, the page exchanges them (svg.py).
+INK = ("#222222", "#e8e8e8")
+FAINT = ("#e3e3e3", "#3a3f44")
+GREY = ("#a3a3a3", "#767676")
+GREY_TEXT = ("#6f6f6f", "#a0a0a0")
+LIMIT = ("#8c8c8c", "#909090")
+PAPER = ("#fefefe", "#16191c")
+
+# name: (colours, marker). The order is that of tables.
+WHERRY = {
+    "wherry": (("#0072b2", "#4fb0ec"), "o"),
+    "wherry-reserve": (("#56a4d9", "#9cd3fb"), "s"),
+    "wherry-zerocopy": (("#1f3a93", "#93a8ff"), "D"),
+}
+COLOURED = {
+    "ucx": (("#d18f00", "#f0b429"), "^"),
+    "ofi-shm": (("#009e73", "#2fc79b"), "v"),
+    "mpich": (("#cc79a7", "#e39cc4"), "P"),
+    "ompi": (("#9a5b80", "#c08aa9"), "X"),
+    "iceoryx2": (("#d55e00", "#ff8a3c"), "h"),
+    "aeron-ipc": (("#7a6a00", "#cbb93a"), "*"),
+    "tcp": (("#4d4d4d", "#c9c9c9"), "x"),
+    "unix": (("#4e4e4e", "#cacaca"), "+"),
+}
+OTHERS = ("pipe", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
+LIMITS = ("memcpy-1", "memcpy-2", "two-copy", "one-copy", "split-copy", "in-place", "cache-line", "futex", "eventfd")
+LIMIT_PREFIX = "limit:"
+DASHES = {"two-copy": (5, 2), "one-copy": (1, 1.5), "split-copy": (6, 2, 1, 2), "in-place": (3, 1.5), "memcpy-1": (2, 4)}
+RANK = {name: rank for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *(LIMIT_PREFIX + name for name in LIMITS)])}
+
+
+@dataclass(frozen=True)
+class Look:
+    colour: str
+    text: str
+    marker: str
+    width: float
+    dashes: tuple[float, ...] | None
+    layer: int
+
+
+def is_wherry(system: str) -> bool:
+    return system == "wherry" or system.startswith("wherry-")
+
+
+def is_limit(system: str) -> bool:
+    return system.startswith(LIMIT_PREFIX)
+
+
+def is_peer(system: str) -> bool:
+    return not is_wherry(system) and not is_limit(system)
+
+
+def short(system: str) -> str:
+    """The name without "limit:", for where a heading or a dash already says so."""
+    return system.removeprefix(LIMIT_PREFIX)
+
+
+def in_order(systems) -> list[str]:
+    """Wherry's first, then peers, then limits; what the tables above do not name comes last of its kind."""
+    def place(system: str) -> tuple:
+        kind = 0 if is_wherry(system) else 2 if is_limit(system) else 1
+        return (kind, RANK.get(system, len(RANK)), system)
+
+    return sorted(systems, key=place)
+
+
+def look(system: str) -> Look:
+    if is_limit(system):
+        dashes = DASHES.get(short(system), (4, 3))
+        return Look(LIMIT[0], GREY_TEXT[0], "", 1.3, dashes, 2)
+    if system in WHERRY:
+        (light, _), marker = WHERRY[system]
+        return Look(light, light, marker, 2.8, None, 5)
+    if system in COLOURED:
+        (light, _), marker = COLOURED[system]
+        return Look(light, light, marker, 1.4, None, 4)
+    if is_wherry(system):
+        return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
+    return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)
+
+
+def lettering(system: str) -> dict[str, str]:
+    """How a plot writes the name."""
+    return {
+        "color": look(system).text,
+        "fontweight": "bold" if is_wherry(system) else "normal",
+        "fontstyle": "italic" if is_limit(system) else "normal",
+    }
+
+
+def colour_pairs() -> dict[str, tuple[str, str]]:
+    """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
+    pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED).items()}
+    return pairs
