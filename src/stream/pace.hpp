@@ -5,8 +5,8 @@
 // message. A receiver that is faster than its sender and looks at once does that for every message, and then both are
 // slow: 64-byte messages went at 7 million a second, and at 25 million when the receiver let a microsecond pass before
 // each look and so found dozens. Whoever waits for an answer must not lose that microsecond. So the pause begins only
-// after many looks in a row have found something at once, as no answer can come that soon; and it ends, for ever longer
-// periods, unless it gathers several times what a look without it finds.
+// after many looks in a row have found something almost at once, sooner than an answer can come; and it ends, for ever
+// longer periods, unless it gathers several times what a look without it finds.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Pace {
     } while (std::chrono::steady_clock::now() < end);
   }
 
-  /// What that look found.
+  /// What that look found, or those that followed it almost at once.
   void found(std::size_t bytes) {
     if (pausing_) {
       judge(bytes);
@@ -66,13 +66,13 @@ class Pace {
   static constexpr int kStepsPerClock = 4;
   static constexpr std::size_t kPlenty = std::size_t{16} << 10;  ///< a look that finds this much is cheap already
   static constexpr std::uint32_t kPatience = 16;
-  static constexpr std::uint32_t kMostPatience = 4096;
+  static constexpr std::uint32_t kMostPatience = 65536;
   static constexpr std::uint32_t kMostInVain = 4;
   static constexpr std::size_t kWorth = 3;
 
   bool pausing_ = false;
   std::uint32_t patience_ = kPatience;
-  std::uint32_t in_a_row_ = 0;  ///< looks that found something at once
+  std::uint32_t in_a_row_ = 0;  ///< looks that found something so soon
   std::uint32_t vain_ = 0;
   std::size_t gathered_ = 0;  ///< by those looks
   std::size_t worth_it_ = 0;  ///< what a look after a pause must find

@@ -99,17 +99,18 @@ void Receiver::return_credit() {
 }
 
 Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadline) {
-  if (consumer_.known_fill() == 0) {
-    pace_.before_look();
-    const Result result = copy_out(buffers);
-    pace_.found(result.bytes + consumer_.known_fill());
-    if (!result.would_block()) return result;
-  }
+  const bool fresh = consumer_.known_fill() == 0;
+  if (fresh) pace_.before_look();
+  bool soon = true;
   while (true) {
     const Result result = copy_out(buffers);
-    if (!result.would_block()) return result;
+    if (!result.would_block()) {
+      if (fresh) pace_.found(soon ? result.bytes + consumer_.known_fill() : 0);
+      return result;
+    }
     const Result readable = wait_readable(deadline);
     if (!readable.ok()) return {0, readable.status, readable.error};
+    soon = spin_.came_soon();
   }
 }
 

@@ -38,6 +38,7 @@ class SpinBudget {
   /// Looks until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
   template <class Ready>
   bool look(Ready&& ready, fabric::Deadline deadline = {}) {
+    soon_ = false;
     if (budget_.count() == 0) return false;
     if (sleeps_to_go_ > 0) {
       --sleeps_to_go_;
@@ -45,27 +46,34 @@ class SpinBudget {
     }
     SteadyClock::time_point end = SteadyClock::now() + budget_;
     if (deadline) end = std::min(end, *deadline);
-    do {
+    for (bool first = true;; first = false) {
       for (int i = 0; i < kLooksPerClock; ++i) {
         if (ready()) {
           penalty_ = 0;
+          soon_ = first && i < kSoon;
           return true;
         }
         arch::pause();
       }
-    } while (SteadyClock::now() < end);
+      if (SteadyClock::now() >= end) break;
+    }
     penalty_ = penalty_ * 2 + 1 > kMaxPenalty ? kMaxPenalty : penalty_ * 2 + 1;
     sleeps_to_go_ = penalty_;
     return false;
   }
 
+  /// Whether the last look succeeded almost at once.
+  [[nodiscard]] bool came_soon() const { return soon_; }
+
  private:
   static constexpr int kLooksPerClock = 32;  ///< about half a microsecond between two looks at the clock
+  static constexpr int kSoon = 8;            ///< looks
   static constexpr std::uint32_t kMaxPenalty = 63;
 
   std::chrono::microseconds budget_;
   std::uint32_t penalty_ = 0;
   std::uint32_t sleeps_to_go_ = 0;
+  bool soon_ = false;
 };
 
 /// Sleeps once on `bell` unless `ready()` after the announcement; `before_sleep()` runs right before the descriptor is

@@ -64,6 +64,25 @@ TEST(SpinBudget, OneSuccessForgivesAllFailures) {
   EXPECT_TRUE(looks(budget)) << "the penalty starts from one again";
 }
 
+TEST(SpinBudget, TellsWhetherItCameAlmostAtOnce) {
+  SpinBudget budget(1s);
+  const auto look_at = [&](int success) {
+    int looked = 0;
+    EXPECT_TRUE(budget.look([&] { return ++looked == success; }));
+    return budget.came_soon();
+  };
+  EXPECT_TRUE(look_at(1));
+  EXPECT_TRUE(look_at(8));
+  EXPECT_FALSE(look_at(9));
+  EXPECT_FALSE(look_at(33)) << "the first look after a look at the clock";
+  SpinBudget vain(1us);
+  EXPECT_TRUE(vain.look([] { return true; }));
+  EXPECT_TRUE(looks(vain));
+  EXPECT_FALSE(vain.came_soon());
+  EXPECT_FALSE(looks(vain));
+  EXPECT_FALSE(vain.came_soon());
+}
+
 TEST(SpinBudget, ABadSettingIsRefused) {
   const ScopedEnvironment spin("WHERRY_SPIN", "fast");
   EXPECT_THROW(SpinBudget(), Error);
