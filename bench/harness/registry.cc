@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "bench/peers/foreign/foreign.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
@@ -13,6 +14,7 @@ Registry Registry::find() {
   Registry registry;
   registry.systems = built_in_systems();
   add_modules(registry);
+  add_foreign_peers(registry);
   return registry;
 }
 

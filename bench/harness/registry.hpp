@@ -20,7 +20,7 @@ struct Registry {
   Systems systems;
   std::vector<Missing> missing;
 
-  /// The built-in ones, and those of the modules that could be loaded.
+  /// The built-in ones, those of the modules that could be loaded, and those that are programs (peers/foreign).
   static Registry find();
 
   /// The named ones, in this order; all if there are no names. Throws std::invalid_argument that names what there is.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/peers/foreign/foreign.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "bench/peers/foreign/description.hpp"
+#include "bench/peers/foreign/foreign_system.hpp"
+
+namespace wherry::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> places() {
+  if (const char* named = std::getenv("WHERRY_BENCH_PEERS"); named != nullptr && *named != '\0') return {named};
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  // The program is build/PRESET/bin/wherry, and what scripts/build-peers makes serves all presets.
+  return {here.parent_path().parent_path() / "peers", here.parent_path() / "lib" / "wherry" / "bench"};
+}
+
+std::vector<fs::path> peers_in(const fs::path& place) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored)) {
+    if (fs::exists(entry.path() / "peer.json", ignored)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void add(const fs::path& folder, Registry& registry) {
+  try {
+    Description description = read_description(folder);
+    if (!description.missing.empty()) {
+      registry.missing.push_back({description.name, description.missing});
+    } else {
+      registry.systems.push_back(std::make_unique<ForeignSystem>(std::move(description)));
+    }
+  } catch (const std::exception& error) {
+    registry.missing.push_back({folder.filename(), error.what()});
+  }
+}
+
+}  // namespace
+
+void add_foreign_peers(Registry& registry) {
+  for (const fs::path& place : places()) {
+    for (const fs::path& folder : peers_in(place)) add(folder, registry);
+  }
+}
+
+}  // namespace wherry::bench
