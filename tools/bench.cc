@@ -13,6 +13,7 @@
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/environment.hpp"
 #include "bench/harness/registry.hpp"
+#include "bench/harness/table.hpp"
 #include "bench/questions/questions.hpp"
 #include "bench_options.hpp"
 #include "commands.hpp"
@@ -31,7 +32,8 @@ void say_failures(const bench::Campaign& campaign) {
 void ask(const bench::Asked& question, const BenchArguments& arguments) {
   const bench::Options options = arguments.options(question);
   const bench::Registry registry = bench::Registry::find();
-  const std::vector<bench::System*> systems = registry.select(options.systems);
+  std::vector<bench::System*> systems = registry.select(options.systems);
+  if (question.limits_only) std::erase_if(systems, [](const auto* one) { return !bench::is_limit(one->name()); });
   // Names of its own, so that nothing of this user's gets in between.
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   bench::Campaign campaign(options, systems, question.points(options));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_options.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <stdexcept>
@@ -57,7 +58,7 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
       ->check(CLI::Range(1, 1000));
   command.add_option("--modes", modes, "handover, touched (the payload is really written and read), or both")
       ->delimiter(',')
-      ->capture_default_str()
+      ->default_str(fmt::format("{}", fmt::join(question.modes, ",")))
       ->check(CLI::IsMember({"handover", "touched"}));
   command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
       ->delimiter(',');
@@ -79,8 +80,9 @@ bench::Options BenchArguments::options(const bench::Asked& question) const {
   for (const std::string& size : sizes) options.sizes.push_back(config::parse_bytes("--sizes", size));
   if (sizes.empty()) options.sizes = options.smoke ? question.smoke : question.sizes;
   options.bytes = config::parse_bytes("--bytes", bytes);
-  options.modes = modes;
-  options.senders = senders.empty() ? question.senders : senders;
+  options.modes = modes.empty() ? question.modes : modes;
+  options.senders = senders;
+  if (senders.empty()) options.senders = options.smoke ? question.smoke_senders : question.senders;
   if (options.cores.empty()) options.cores = default_cores();
   if (options.smoke) {
     options.samples = 1;

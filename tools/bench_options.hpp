@@ -15,7 +15,7 @@ namespace wherry::tools {
 struct BenchArguments {
   std::vector<std::string> sizes;
   std::string bytes = "1G";
-  std::vector<std::string> modes{"handover", "touched"};
+  std::vector<std::string> modes;
   std::vector<std::uint32_t> senders;
   bench::Options other;
   std::string json;

@@ -9,20 +9,21 @@ namespace {
 using nlohmann::json;
 
 json systems(const Campaign& campaign) {
-  json list = json::array();
+  json list = json::object();
   for (const System* system : campaign.systems()) {
-    list.push_back({{"name", system->name()}, {"version", system->version()}, {"settings", system->settings()}});
+    list[system->name()] = {
+        {"version", system->version()}, {"settings", system->settings()}, {"in_place", system->in_place()}};
   }
   return list;
 }
 
-json missing(const Registry& registry) {
-  json list = json::array();
-  for (const Missing& one : registry.missing) list.push_back({{"name", one.name}, {"reason", one.reason}});
+json not_found(const Registry& registry) {
+  json list = json::object();
+  for (const Missing& one : registry.missing) list[one.name] = one.reason;
   return list;
 }
 
-json failures(const Campaign& campaign) {
+json failed(const Campaign& campaign) {
   json list = json::array();
   for (const Failure& one : campaign.failures()) {
     list.push_back({{"system", one.system}, {"point", one.point}, {"reason", one.reason}});
@@ -36,14 +37,14 @@ json describe_run(const Options& options, const Registry& registry, const Campai
   return {{"samples", options.samples},
           {"seconds", options.seconds},
           {"bytes", options.bytes},
-          {"pinned_to", options.cores},
+          {"cores_pinned_to", options.cores},
           {"seed", options.seed},
           {"systems", systems(campaign)},
-          {"missing", missing(registry)},
-          {"failures", failures(campaign)},
-          {"foreign_cores_busy_at_most", campaign.worst_load().busy},
-          {"foreign_cores_steal_at_most", campaign.worst_load().steal},
-          {"samples_taken_again", campaign.retaken()}};
+          {"not_found", not_found(registry)},
+          {"failed", failed(campaign)},
+          {"foreign_load_max", campaign.worst_load().busy},
+          {"steal_max", campaign.worst_load().steal},
+          {"retaken", campaign.retaken()}};
 }
 
 }  // namespace wherry::bench

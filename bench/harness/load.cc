@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/harness/load.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -15,13 +17,28 @@ namespace {
 
 constexpr double kMostCores = 0.15;
 
-double cpu_of(int who) {
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+double reaped() {
   rusage usage{};
-  ::getrusage(who, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
+  ::getrusage(RUSAGE_CHILDREN, &usage);
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The CPU seconds of a process that lives and of all below it: some systems keep their processes from sample to
+/// sample.
+double living(pid_t process) {
+  double sum = 0;
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) == 0 && ::clock_gettime(clock, &time) == 0) {
+    sum = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", process));
+  for (pid_t child = 0; children >> child;) sum += living(child);
+  return sum;
 }
 
 }  // namespace
@@ -46,7 +63,7 @@ LoadWatch::Reading LoadWatch::now() {
   return {.wall = static_cast<double>(monotonic_ns()) / 1e9,
           .busy = (user + nice + system + irq + softirq) / tick,
           .steal = steal / tick,
-          .own = cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN)};
+          .own = reaped() + living(::getpid())};
 }
 
 ForeignLoad LoadWatch::load() const {

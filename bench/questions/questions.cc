@@ -67,14 +67,105 @@ std::string stream_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+std::vector<Point> latency_points(const Options& options) {
+  std::vector<Point> points;
+  append(points, "latency", options, Question::latency, 1);
+  append(points, "latency", options, Question::asleep, 1);
+  return points;
+}
+
+std::string latency_tables(std::span<const Row> rows, const Options& options) {
+  struct Kind {
+    const char* prefix;
+    const char* text;
+  };
+  std::string text;
+  for (const std::string& mode : options.modes) {
+    for (const Kind kind :
+         {Kind{"ns_", "both awake, half of a round trip"}, Kind{"asleep_ns_", "one way to a process that sleeps"}}) {
+      for (const char* share : {"p50", "p99", "p99.9", "max"}) {
+        text += table(rows, {.title = fmt::format("{}: {} in us ({})", share, kind.text, mode_text(mode)),
+                             .bench = "latency",
+                             .mode = mode,
+                             .metric = std::string(kind.prefix) + share,
+                             .unit = 1e3,
+                             .highest_is_best = false,
+                             .ratios = share == std::string("p50")});
+      }
+    }
+  }
+  return text;
+}
+
+std::vector<Point> many_points(const Options& options) {
+  std::vector<Point> points;
+  for (const std::uint32_t senders : options.senders) append(points, "many", options, Question::stream, senders);
+  return points;
+}
+
+std::string many_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::uint32_t senders : options.senders) {
+    for (const std::string& mode : options.modes) text += throughput_tables(rows, "many", mode, senders);
+  }
+  return text;
+}
+
+std::vector<Point> limit_points(const Options& options) {
+  std::vector<Point> points;
+  append(points, "limit", options, Question::stream, 1);
+  Options small = options;
+  small.sizes = {64};
+  append(points, "limit", small, Question::latency, 1);
+  append(points, "limit", small, Question::asleep, 1);
+  return points;
+}
+
+std::string limit_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::string& mode : options.modes) text += throughput_tables(rows, "limit", mode, 1);
+  for (const std::string prefix : {"ns_", "asleep_ns_"}) {
+    for (const std::string share : {"p50", "p99"}) {
+      text += table(rows, {.title = fmt::format("{} in us, {}", share, prefix == "ns_" ? "both awake" : "from sleep"),
+                           .bench = "limit",
+                           .mode = "handover",
+                           .metric = prefix + share,
+                           .unit = 1e3,
+                           .highest_is_best = false});
+    }
+  }
+  return text;
+}
+
 const std::array kQuestions{
-    Asked{"stream",
-          "One sender, one receiver: how many bytes and messages a second",
-          {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
-          {64, 64 * kKiB, kMiB},
-          {1},
-          stream_points,
-          stream_tables},
+    Asked{.name = "stream",
+          .help = "One sender, one receiver: how many bytes and messages a second",
+          .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
+          .smoke = {64, 64 * kKiB, kMiB},
+          .points = stream_points,
+          .tables = stream_tables},
+    Asked{.name = "latency",
+          .help = "Two processes throw a message to and fro, awake and from sleep",
+          .sizes = {8, 64, kKiB, 4 * kKiB, 64 * kKiB},
+          .smoke = {64},
+          .modes = {"handover"},
+          .points = latency_points,
+          .tables = latency_tables},
+    Asked{.name = "many",
+          .help = "Many senders, one receiver: bytes a second and memory",
+          .sizes = {64 * kKiB, 2 * kMiB, 8 * kMiB},
+          .smoke = {64 * kKiB},
+          .senders = {8, 60},
+          .smoke_senders = {4},
+          .points = many_points,
+          .tables = many_tables},
+    Asked{.name = "limit",
+          .help = "What this machine's memory can do: the simplest programs that do only one thing",
+          .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
+          .smoke = {64, 64 * kKiB, kMiB},
+          .limits_only = true,
+          .points = limit_points,
+          .tables = limit_tables},
 };
 
 }  // namespace

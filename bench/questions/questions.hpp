@@ -13,13 +13,16 @@
 namespace wherry::bench {
 
 struct Asked {
-  std::string name;                    ///< of the subcommand
-  std::string help;                    ///< one line
-  std::vector<std::uint64_t> sizes;    ///< by default
-  std::vector<std::uint64_t> smoke;    ///< the same for --smoke
-  std::vector<std::uint32_t> senders;  ///< by default
-  std::vector<Point> (*points)(const Options& options);
-  std::string (*tables)(std::span<const Row> rows, const Options& options);
+  std::string name{};                  ///< of the subcommand
+  std::string help{};                  ///< one line
+  std::vector<std::uint64_t> sizes{};  ///< by default
+  std::vector<std::uint64_t> smoke{};  ///< with --smoke
+  std::vector<std::uint32_t> senders{1};
+  std::vector<std::uint32_t> smoke_senders{1};
+  std::vector<std::string> modes{"handover", "touched"};
+  bool limits_only = false;  ///< nothing but limits has an answer
+  std::vector<Point> (*points)(const Options& options) = nullptr;
+  std::string (*tables)(std::span<const Row> rows, const Options& options) = nullptr;
 };
 
 std::span<const Asked> questions();

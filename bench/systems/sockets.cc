@@ -5,94 +5,20 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <array>
+#include <fcntl.h>
+
 #include <cstring>
-#include <deque>
-#include <stdexcept>
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "bench/systems/message_buffer.hpp"
-#include "bench/systems/socket_io.hpp"
+#include "bench/systems/descriptor_links.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
-
-/// One end of a single connection.
-class SocketLink final : public Link {
- public:
-  SocketLink(UniqueFd socket, std::size_t size) : socket_(std::move(socket)), out_(size), in_(size) {}
-
-  std::span<std::byte> prepare() override { return out_.span(); }
-  void send() override { write_all_to(socket_.get(), out_.span()); }
-  std::span<const std::byte> receive() override {
-    read_all_from(socket_.get(), in_.span());
-    return in_.span();
-  }
-
- private:
-  UniqueFd socket_;
-  MessageBuffer out_;
-  MessageBuffer in_;
-};
-
-/// Receives from many: reads what is there of whoever is ready, each into a buffer of its own.
-class ManySocketsLink final : public Link {
- public:
-  ManySocketsLink(std::vector<UniqueFd> sockets, std::size_t size) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-    check(epoll_.valid(), "epoll_create1");
-    for (UniqueFd& socket : sockets) {
-      Sender& sender = senders_.emplace_back(std::move(socket), size);
-      epoll_event event{.events = EPOLLIN, .data = {.ptr = &sender}};
-      check(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, sender.socket.get(), &event) == 0, "epoll_ctl");
-    }
-  }
-
-  std::span<std::byte> prepare() override { throw std::logic_error("only receives"); }
-  void send() override { throw std::logic_error("only receives"); }
-
-  std::span<const std::byte> receive() override {
-    while (true) {
-      while (next_ < ready_) {
-        Sender& sender = *static_cast<Sender*>(events_[next_++].data.ptr);
-        if (sender.read_some()) return sender.buffer.span();
-      }
-      const int ready = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), -1);
-      check(ready > 0 || errno == EINTR, "epoll_wait");
-      next_ = 0;
-      ready_ = ready > 0 ? static_cast<std::size_t>(ready) : 0;
-    }
-  }
-
- private:
-  struct Sender {
-    Sender(UniqueFd from, std::size_t size) : socket(std::move(from)), buffer(size) {}
-    /// True when a message is complete.
-    bool read_some() {
-      if (filled == buffer.span().size()) filled = 0;
-      const std::span<std::byte> rest = buffer.span().subspan(filled);
-      const ssize_t n = ::recv(socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
-      if (n == 0) throw std::runtime_error("a sender is gone");
-      check(n > 0 || errno == EAGAIN, "recv");
-      if (n > 0) filled += static_cast<std::size_t>(n);
-      return filled == buffer.span().size();
-    }
-    UniqueFd socket;
-    MessageBuffer buffer;
-    std::size_t filled = 0;
-  };
-
-  UniqueFd epoll_;
-  std::deque<Sender> senders_;
-  std::array<epoll_event, 64> events_{};
-  std::size_t next_ = 0;
-  std::size_t ready_ = 0;
-};
 
 /// What TCP and Unix sockets differ in.
 struct Family {
@@ -143,13 +69,20 @@ class SocketSystem final : public LinkSystem {
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
 
   std::unique_ptr<Link> open(const Place& place) override {
-    if (!place.receives()) return std::make_unique<SocketLink>(connect(place), place.sample.size);
+    const std::size_t size = place.sample.size;
+    if (!place.receives()) return single(connect(place), size);
     std::vector<UniqueFd> sockets = accept(place);
-    if (sockets.size() == 1) return std::make_unique<SocketLink>(std::move(sockets[0]), place.sample.size);
-    return std::make_unique<ManySocketsLink>(std::move(sockets), place.sample.size);
+    if (sockets.size() == 1) return single(std::move(sockets[0]), size);
+    return std::make_unique<ManyDescriptorsLink>(std::move(sockets), size);
   }
 
  private:
+  static std::unique_ptr<Link> single(UniqueFd socket, std::size_t size) {
+    UniqueFd again(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+    check(again.valid(), "dup");
+    return std::make_unique<DescriptorLink>(std::move(socket), std::move(again), size);
+  }
+
   std::vector<UniqueFd> accept(const Place& place) {
     sockaddr_storage address{};
     socklen_t length = 0;

@@ -7,6 +7,12 @@ Systems built_in_systems() {
   Systems systems;
   add_wherry(systems);
   add_sockets(systems);
+  add_pipe(systems);
+  add_memcpy_limits(systems);
+  add_two_copy_limit(systems);
+  add_slot_limits(systems);
+  add_split_copy_limit(systems);
+  add_wake_limits(systems);
   return systems;
 }
 

@@ -8,6 +8,12 @@ namespace wherry::bench {
 
 void add_wherry(Systems& systems);
 void add_sockets(Systems& systems);
+void add_pipe(Systems& systems);
+void add_memcpy_limits(Systems& systems);
+void add_two_copy_limit(Systems& systems);
+void add_slot_limits(Systems& systems);
+void add_split_copy_limit(Systems& systems);
+void add_wake_limits(Systems& systems);
 
 /// All of them, in the order tables show them.
 Systems built_in_systems();

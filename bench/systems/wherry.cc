@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wherry's streams in shared memory, with their defaults.
-#include <poll.h>
-
+// Wherry's streams in shared memory, with their defaults; and with the message written where it will be read from.
+#include <array>
+#include <bit>
 #include <deque>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
+#include <wherry/poller.hpp>
 #include <wherry/wherry.hpp>
 
 #include "bench/systems/message_buffer.hpp"
-#include "bench/systems/socket_io.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
@@ -19,10 +20,11 @@ namespace {
 constexpr std::chrono::seconds kPatience{20};
 
 void moved(const Result& result) {
-  if (!result.ok()) throw std::runtime_error("stream: " + std::system_category().message(result.error));
+  if (result.ended()) throw std::runtime_error("the sender is gone");
+  if (!result.ok()) throw std::system_error(result.error, std::system_category(), "stream");
 }
 
-class StreamLink final : public Link {
+class StreamLink : public Link {
  public:
   StreamLink(Stream stream, std::size_t size) : stream_(std::move(stream)), out_(size), in_(size) {}
 
@@ -33,10 +35,30 @@ class StreamLink final : public Link {
     return in_.span();
   }
 
+ protected:
+  Stream& stream() { return stream_; }
+  [[nodiscard]] std::size_t size() const { return out_.span().size(); }
+
  private:
   Stream stream_;
   MessageBuffer out_;
   MessageBuffer in_;
+};
+
+/// Writes its messages in the receiver's ring.
+class ReserveLink final : public StreamLink {
+ public:
+  using StreamLink::StreamLink;
+
+  std::span<std::byte> prepare() override {
+    Regions space = stream().reserve(size());
+    if (space.size() < size()) {
+      moved(stream().wait_writable(size(), kPatience));
+      space = stream().reserve(size());
+    }
+    return space.first;
+  }
+  void send() override { moved(stream().commit(size())); }
 };
 
 /// Receives from many: takes what is there of whoever has something, each into a buffer of its own.
@@ -44,30 +66,28 @@ class ManyStreamsLink final : public Link {
  public:
   ManyStreamsLink(std::vector<Stream> streams, std::size_t size) {
     for (Stream& stream : streams) {
-      const Sender& sender = senders_.emplace_back(std::move(stream), size);
-      polled_.push_back({sender.descriptor, POLLIN, 0});
+      const std::size_t number = senders_.size();
+      poller_.add(senders_.emplace_back(std::move(stream), size).stream, number);
     }
-    next_ = polled_.size();
   }
 
-  std::span<std::byte> prepare() override { throw std::logic_error("only receives"); }
-  void send() override { throw std::logic_error("only receives"); }
+  std::span<std::byte> prepare() override { throw std::logic_error("this end only receives"); }
+  void send() override { throw std::logic_error("this end only receives"); }
 
   std::span<const std::byte> receive() override {
     while (true) {
-      for (; next_ < polled_.size(); ++next_) {
-        if ((polled_[next_].revents & POLLIN) == 0) continue;
-        if (senders_[next_].read_some()) return senders_[next_++].buffer.span();
+      while (next_ < count_) {
+        Sender& sender = senders_[ready_[next_++]];
+        if (sender.read_some()) return sender.buffer.span();
       }
-      check(::poll(polled_.data(), polled_.size(), -1) > 0 || errno == EINTR, "poll");
       next_ = 0;
+      count_ = poller_.wait(ready_);
     }
   }
 
  private:
   struct Sender {
-    Sender(Stream from, std::size_t size)
-        : stream(std::move(from)), descriptor(stream.receive_descriptor()), buffer(size) {}
+    Sender(Stream from, std::size_t size) : stream(std::move(from)), buffer(size) {}
     /// True when a message is complete.
     bool read_some() {
       if (filled == buffer.span().size()) filled = 0;
@@ -77,39 +97,72 @@ class ManyStreamsLink final : public Link {
       return filled == buffer.span().size();
     }
     Stream stream;
-    int descriptor;
     MessageBuffer buffer;
     std::size_t filled = 0;
   };
 
+  Poller poller_;
   std::deque<Sender> senders_;
-  std::vector<pollfd> polled_;
+  std::array<Poller::Token, 64> ready_{};
   std::size_t next_ = 0;
+  std::size_t count_ = 0;
 };
 
-class WherrySystem final : public LinkSystem {
+Stream connect_to(const Place& place) { return connect(place.board.read(0), {}, kPatience); }
+
+std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
+  Listener listener = listen("wherry+shm://*:*", options);
+  place.board.post(0, listener.local().to_string());
+  std::vector<Stream> streams;
+  while (streams.size() < place.sample.senders) streams.push_back(listener.accept(kPatience));
+  return streams;
+}
+
+class StreamSystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry"; }
   [[nodiscard]] std::string settings() const override {
-    return "stream, defaults, blocking send and receive_all; many: poll and try_receive";
+    return "stream, defaults, blocking send and receive_all; many: Poller and try_receive";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
 
   std::unique_ptr<Link> open(const Place& place) override {
-    if (!place.receives()) {
-      return std::make_unique<StreamLink>(connect(place.board.read(0), {}, kPatience), place.sample.size);
-    }
-    Listener listener = listen("wherry+shm://*:*");
-    place.board.post(0, listener.local().to_string());
-    std::vector<Stream> streams;
-    while (streams.size() < place.sample.senders) streams.push_back(listener.accept(kPatience));
-    if (streams.size() == 1) return std::make_unique<StreamLink>(std::move(streams[0]), place.sample.size);
-    return std::make_unique<ManyStreamsLink>(std::move(streams), place.sample.size);
+    const std::size_t size = place.sample.size;
+    if (!place.receives()) return std::make_unique<StreamLink>(connect_to(place), size);
+    std::vector<Stream> streams = accept_all(place, {});
+    if (streams.size() == 1) return std::make_unique<StreamLink>(std::move(streams[0]), size);
+    return std::make_unique<ManyStreamsLink>(std::move(streams), size);
   }
+};
+
+class ReserveSystem final : public LinkSystem {
+ public:
+  [[nodiscard]] std::string name() const override { return "wherry-reserve"; }
+  [[nodiscard]] std::string settings() const override {
+    return "stream whose ring holds 4 messages, at least 1 MiB; reserve and commit, blocking receive_all: one copy";
+  }
+  /// A message in the ring must be in one piece: powers of two fit without a rest.
+  [[nodiscard]] bool can(const Sample& sample) const override {
+    return sample.question == Question::stream && sample.senders == 1 && std::has_single_bit(sample.size) &&
+           sample.size <= kLargestRing / 4;
+  }
+
+  std::unique_ptr<Link> open(const Place& place) override {
+    const std::size_t size = place.sample.size;
+    if (!place.receives()) return std::make_unique<ReserveLink>(connect_to(place), size);
+    std::vector<Stream> streams = accept_all(place, {.ring_bytes = std::max<std::size_t>(4 * size, 1 << 20)});
+    return std::make_unique<ReserveLink>(std::move(streams[0]), size);
+  }
+
+ private:
+  static constexpr std::size_t kLargestRing = 1 << 30;
 };
 
 }  // namespace
 
-void add_wherry(Systems& systems) { systems.push_back(std::make_unique<WherrySystem>()); }
+void add_wherry(Systems& systems) {
+  systems.push_back(std::make_unique<StreamSystem>());
+  systems.push_back(std::make_unique<ReserveSystem>());
+}
 
 }  // namespace wherry::bench

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wherry's messages: written in the publisher's pool, read there by the subscriber.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include <wherry/wherry.hpp>
+
+#include "bench/systems/systems.hpp"
+
+namespace wherry::bench {
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+constexpr std::size_t kQueue = 4;
+
+void moved(const Result& result) {
+  if (result.ended()) throw std::runtime_error("the publisher is gone");
+  if (!result.ok()) throw std::system_error(result.error, std::system_category(), "message");
+}
+
+/// What may be in flight, and what is being written.
+std::size_t pool_bytes(std::size_t size) { return std::max<std::size_t>(2 * kQueue * size, 1 << 20); }
+
+class MessageLink final : public Link {
+ public:
+  explicit MessageLink(const Place& place)
+      : size_(place.sample.size), publisher_({.pool_bytes = pool_bytes(size_)}), subscriber_({.queue = kQueue}) {
+    const bool answers = place.sample.question != Question::stream;
+    if (place.receives()) {
+      subscriber_.listen("wherry+shm://*:*");
+      place.board.post(0, subscriber_.local().to_string());
+      subscriber_.admit(place.sample.senders, kPatience);
+      if (answers) publisher_.connect(place.board.read(1), kPatience);
+    } else {
+      publisher_.connect(place.board.read(0), kPatience);
+      if (!answers) return;
+      subscriber_.listen("wherry+shm://*:*");
+      place.board.post(1, subscriber_.local().to_string());
+      subscriber_.admit(1, kPatience);
+    }
+  }
+
+  std::span<std::byte> prepare() override {
+    moved(publisher_.loan(loan_, size_));
+    return loan_.bytes();
+  }
+  void send() override { moved(publisher_.publish(loan_)); }
+  std::span<const std::byte> receive() override {
+    moved(subscriber_.take(message_));
+    return message_.bytes();
+  }
+
+ private:
+  std::size_t size_;
+  Publisher publisher_;
+  Subscriber subscriber_;
+  Loan loan_;
+  Message message_;
+};
+
+class ZeroCopySystem final : public LinkSystem {
+ public:
+  [[nodiscard]] std::string name() const override { return "wherry-zerocopy"; }
+  [[nodiscard]] std::string settings() const override {
+    return "messages, queue of 4, pool of 8 messages (at least 1 MiB), blocking loan, publish and take";
+  }
+  [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  [[nodiscard]] bool in_place() const override { return true; }
+  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<MessageLink>(place); }
+};
+
+}  // namespace
+
+void add_wherry_zerocopy(Systems& systems) { systems.push_back(std::make_unique<ZeroCopySystem>()); }
+
+}  // namespace wherry::bench
