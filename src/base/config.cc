@@ -57,6 +57,10 @@ constexpr std::array kOptions{
     Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
            std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},
+    Option{Key::split, "split", "WHERRY_SPLIT", "256K", "bytes",
+           "blocking transfers of at least this many bytes are copied by both sides at once, straight between their "
+           "buffers; 0: never",
+           Kind::bytes, 0, std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 256K, or 0", nullptr},
     Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
            Kind::flag, 0, 0, "on or off", nullptr},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",

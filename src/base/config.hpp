@@ -19,6 +19,7 @@ enum class Key : std::uint8_t {
   spin,
   connect_timeout,
   nontemporal,
+  split,
   statistics,
   faults,
   log,

@@ -62,16 +62,18 @@ struct alignas(256) StatisticsSlot {
   alignas(64) Counter bytes_sent;
   Counter sends;
   Counter send_sleeps;
-  Counter send_fill;   ///< bytes in flight in the peer's ring, as last seen by the sender
-  Counter data_wakes;  ///< times the peer was woken because of new bytes
-  std::uint64_t reserved1[3];
+  Counter send_fill;         ///< bytes in flight in the peer's ring, as last seen by the sender
+  Counter data_wakes;        ///< times the peer was woken because of new bytes
+  Counter bytes_sent_split;  ///< of bytes_sent: those that both sides copied at once, past the ring
+  std::uint64_t reserved1[2];
   // Line 2: W: the receiving thread (a listener counts accepted streams in `receives`).
   alignas(64) Counter bytes_received;
   Counter receives;
   Counter receive_sleeps;
-  Counter receive_fill;  ///< bytes waiting in the own ring, as last seen by the receiver
-  Counter space_wakes;   ///< times the peer was woken because of new space
-  std::uint64_t reserved2[3];
+  Counter receive_fill;          ///< bytes waiting in the own ring, as last seen by the receiver
+  Counter space_wakes;           ///< times the peer was woken because of new space
+  Counter bytes_received_split;  ///< of bytes_received: as bytes_sent_split
+  std::uint64_t reserved2[2];
   // Line 3: state. W: owner, any thread.
   alignas(64) Counter asleep_sending;  ///< 1 while the sending thread sleeps
   Counter asleep_receiving;            ///< 1 while the receiving thread sleeps
@@ -87,10 +89,12 @@ static_assert(offsetof(StatisticsSlot, receive_capacity) == 32 && offsetof(Stati
 static_assert(offsetof(StatisticsSlot, fabric) == 48);
 static_assert(offsetof(StatisticsSlot, bytes_sent) == 64 && offsetof(StatisticsSlot, sends) == 72);
 static_assert(offsetof(StatisticsSlot, send_sleeps) == 80 && offsetof(StatisticsSlot, send_fill) == 88);
-static_assert(offsetof(StatisticsSlot, data_wakes) == 96, "the sending thread's line ends here");
+static_assert(offsetof(StatisticsSlot, data_wakes) == 96 && offsetof(StatisticsSlot, bytes_sent_split) == 104,
+              "the sending thread's line ends here");
 static_assert(offsetof(StatisticsSlot, bytes_received) == 128 && offsetof(StatisticsSlot, receives) == 136);
 static_assert(offsetof(StatisticsSlot, receive_sleeps) == 144 && offsetof(StatisticsSlot, receive_fill) == 152);
-static_assert(offsetof(StatisticsSlot, space_wakes) == 160, "the receiving thread's line ends here");
+static_assert(offsetof(StatisticsSlot, space_wakes) == 160 && offsetof(StatisticsSlot, bytes_received_split) == 168,
+              "the receiving thread's line ends here");
 static_assert(offsetof(StatisticsSlot, asleep_sending) == 192 && offsetof(StatisticsSlot, asleep_receiving) == 200);
 
 inline constexpr std::size_t kStatisticsSlotsOffset = 256;  ///< the header is padded to a slot's alignment

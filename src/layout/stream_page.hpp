@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The segment of one side of a stream: a page of words that the peer writes, then the ring that the peer writes into.
 //
-//   0          64                  128                 192            4096             4096 + capacity
-//   +----------+-------------------+-------------------+---- ... -----+----- ... -------+
-//   | header   | incoming          | outgoing          | reserved     | incoming ring   |
-//   |          | tail, finished    | head, closed      |              |                 |
-//   +----------+-------------------+-------------------+---- ... -----+----- ... -------+
-//     W: owner   W: peer's sender    W: peer's receiver                 W: peer's sender
+//   0          64                  128                 192                    384        4096             4096 +
+//   capacity
+//   +----------+-------------------+-------------------+----------------------+-- ... ---+----- ... -------+
+//   | header   | incoming          | outgoing          | large transfers      | reserved | incoming ring   |
+//   |          | tail, finished    | head, closed      | invitation,deal,offer|          |                 |
+//   +----------+-------------------+-------------------+----------------------+-- ... ---+----- ... -------+
+//     W: owner   W: peer's sender    W: peer's receiver  W: owner, both, peer              W: peer's sender
 //
 // and what the two sides tell each other while connecting.
 #pragma once
@@ -19,9 +20,41 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kStreamVersion = 1;
+inline constexpr std::uint32_t kStreamVersion = 2;
 inline constexpr std::uint32_t kStreamMagic = 0x59524557;  // "WERY" in memory, little-endian
 inline constexpr std::size_t kStreamPageBytes = 4096;
+
+/// A large transfer into the owner's buffer that bypasses the ring: both sides copy parts of it at once, straight
+/// between the buffers of two blocked calls (stream/split_copy.hpp tells how they agree).
+struct SplitWords {
+  // The invitation. W: owner's receiver, while the deal is closed. "The byte at `position` of the ring's count, and the
+  // `bytes` from there on, belong at `address`".
+  Word invited_position;
+  Word invited_address;  // in the owner's process
+  Word invited_bytes;
+  Word receiver_finished;  // W: owner's receiver, release (SPLIT-DONE): 2 * the deal's number, + 1 if it was refused
+  std::uint64_t reserved0[4];
+
+  alignas(64) Word deal;  // W: both, compare-exchange (SPLIT-DEAL): 4 * number + SplitDeal
+  Word claimed;  // W: both, fetch-add, while accepted; owner's receiver, 0, while closed: pieces taken on so far
+  std::uint64_t reserved1[6];
+
+  // The offer. W: peer's sender, before it accepts. "At `position`, when the ring before it is empty, stand the `bytes`
+  // that lie at `address`".
+  alignas(64) Word offered_position;
+  Word offered_address;  // in the peer's process
+  Word offered_bytes;
+  Word sender_finished;  // W: peer's sender, release (SPLIT-DONE): as receiver_finished
+  std::uint64_t reserved2[4];
+};
+static_assert(sizeof(SplitWords) == 192 && alignof(SplitWords) == 64);
+static_assert(offsetof(SplitWords, invited_position) == 0 && offsetof(SplitWords, invited_address) == 8);
+static_assert(offsetof(SplitWords, invited_bytes) == 16 && offsetof(SplitWords, receiver_finished) == 24);
+static_assert(offsetof(SplitWords, deal) == 64 && offsetof(SplitWords, claimed) == 72, "a line that both write");
+static_assert(offsetof(SplitWords, offered_position) == 128 && offsetof(SplitWords, offered_address) == 136);
+static_assert(offsetof(SplitWords, offered_bytes) == 144 && offsetof(SplitWords, sender_finished) == 152);
+
+enum class SplitDeal : std::uint64_t { closed = 0, open = 1, accepted = 2 };
 
 struct StreamPage {
   std::uint32_t version;  // W: owner, once; for tools: the peer uses the greeting's
@@ -38,9 +71,12 @@ struct StreamPage {
   alignas(64) Word head;  // W: peer's receiver, release (RING-HEAD): bytes ever read from the peer's ring
   Word closed;            // W: peer's receiver, release (CLOSED): not 0 when the peer will receive no more
   std::uint64_t reserved3[6];
+
+  SplitWords split;
 };
 static_assert(std::is_standard_layout_v<StreamPage>);
-static_assert(sizeof(StreamPage) == 192 && sizeof(StreamPage) <= kStreamPageBytes);
+static_assert(offsetof(StreamPage, split) == 192);
+static_assert(sizeof(StreamPage) == 384 && sizeof(StreamPage) <= kStreamPageBytes);
 static_assert(alignof(StreamPage) == 64);
 static_assert(offsetof(StreamPage, version) == 0 && offsetof(StreamPage, capacity) == 8, "the owner's line");
 static_assert(offsetof(StreamPage, tail) == 64 && offsetof(StreamPage, finished) == 72, "the peer's sender's line");

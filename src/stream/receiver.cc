@@ -35,7 +35,8 @@ Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, Fate& f
       consumer_({connection.segment().data() + layout::kStreamPageBytes, capacity}, &own_page_.tail,
                 peers_head(remote_)),
       fate_(fate),
-      counters_(counters) {}
+      counters_(counters),
+      split_(connection, fate) {}
 
 Result Receiver::state() {
   if (fate_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
@@ -99,6 +100,9 @@ void Receiver::return_credit() {
 }
 
 Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadline) {
+  if (!deadline && buffers.size() == 1 && split_.wants(buffers[0].iov_len)) {
+    return receive_split({static_cast<std::byte*>(buffers[0].iov_base), buffers[0].iov_len}, Need::something);
+  }
   const bool fresh = consumer_.known_fill() == 0;
   if (fresh) pace_.before_look();
   bool soon = true;
@@ -112,6 +116,59 @@ Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadli
     if (!readable.ok()) return {0, readable.status, readable.error};
     soon = spin_.came_soon();
   }
+}
+
+Result Receiver::receive_all(std::span<std::byte> buffer, fabric::Deadline deadline) {
+  if (!deadline && split_.wants(buffer.size())) return receive_split(buffer, Need::all);
+  std::size_t moved = 0;
+  while (moved < buffer.size()) {
+    const auto rest = buffer.subspan(moved);
+    const iovec vector{rest.data(), rest.size()};
+    const Result result = receive(std::span(&vector, 1), deadline);
+    if (!result.ok()) return {moved, result.status, result.error};
+    moved += result.bytes;
+    if (moved < buffer.size() && has_passed(deadline)) return Result::failure(ETIMEDOUT, moved);
+  }
+  return Result::moved(moved);
+}
+
+/// Receives into a buffer that the sender is invited to help fill; what comes over the ring is taken from there first.
+Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
+  std::size_t moved = 0;
+  while (moved < buffer.size()) {
+    const auto rest = buffer.subspan(moved);
+    split_.invite(consumer_.head(), rest);
+    const bool accepted = split_.accepted();
+    const iovec vector{rest.data(), rest.size()};
+    Result result = copy_out(std::span(&vector, 1));
+    if (result.would_block() && accepted) result = take_split(rest);
+    if (result.would_block()) {
+      result = wait_readable({});
+      result.bytes = 0;
+    }
+    moved += result.bytes;
+    if (!result.ok()) {
+      if (!split_.withdraw()) split_.abandon();
+      return {moved, result.status, result.error};
+    }
+    if (moved != 0 && need == Need::something && split_.withdraw()) break;
+  }
+  if (split_.withdraw()) return Result::moved(moved);
+  split_.abandon();  // Accepted for bytes that this side no longer has room for.
+  return Result::failure(EPROTO, moved);
+}
+
+/// The ring is empty, and was looked at after the offer was seen: its end is where the offer must stand.
+Result Receiver::take_split(std::span<std::byte> buffer) {
+  if (split_.position() != consumer_.head()) return Result::failure(EPROTO);
+  const Result result = split_.take(buffer);
+  if (polled_) rearm_descriptor();
+  if (result.ok() && result.bytes != 0) {
+    bump(counters_.bytes_received, result.bytes);
+    bump(counters_.receives, 1);
+    bump(counters_.bytes_received_split, result.bytes);
+  }
+  return result;
 }
 
 ConstRegions Receiver::peek(std::size_t want) {
@@ -138,11 +195,12 @@ Result Receiver::consume(std::size_t bytes) {
 }
 
 Result Receiver::wait_readable(fabric::Deadline deadline) {
-  const auto ready = [&] { return !state().would_block(); };
+  const auto ready = [&] { return !state().would_block() || split_.accepted(); };
   bool timed_out = false;
   while (true) {
     const Result now = state();
     if (!now.would_block()) return now;
+    if (split_.accepted()) return Result::moved(0);
     if (timed_out) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
     // A sender that waits for space must not wait for a receiver that sleeps. While this side looks it owes less than a

@@ -12,6 +12,7 @@
 #include "ring/ring.hpp"
 #include "stream/fate.hpp"
 #include "stream/pace.hpp"
+#include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
 #include "stream/watcher.hpp"
@@ -26,6 +27,7 @@ class Receiver {
 
   Result try_receive(std::span<const iovec> buffers);
   Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
+  Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
   ConstRegions peek(std::size_t want);
   Result consume(std::size_t bytes);
   Result wait_readable(fabric::Deadline deadline);
@@ -51,6 +53,9 @@ class Receiver {
   /// moved (and how many bytes wait), would_block, end or failed, without a system call.
   Result state();
   Result copy_out(std::span<const iovec> buffers);
+  enum class Need : std::uint8_t { something, all };
+  Result receive_split(std::span<std::byte> buffer, Need need);
+  Result take_split(std::span<std::byte> buffer);
   void account(std::size_t bytes);
   void return_credit();
   void look_for_death(bool always);
@@ -64,6 +69,7 @@ class Receiver {
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   Pace pace_;
+  SplitReceiver split_;
   std::size_t shown_ = 0;
   bool polled_ = false;  ///< the descriptor was asked for
   Watcher* watcher_ = nullptr;

@@ -45,7 +45,8 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),
       fate_(fate),
-      counters_(counters) {
+      counters_(counters),
+      split_(connection, fate) {
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
@@ -171,6 +172,8 @@ void Sender::look_for_death() {
 }
 
 Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
+  const auto large = [&](const iovec& buffer) { return split_.wants(buffer.iov_len); };
+  if (!deadline && std::any_of(buffers.begin(), buffers.end(), large)) return send_split(buffers);
   // What fits goes out together: a header and its payload are one publication, and wake the receiver once.
   std::size_t total = 0;
   const Result at_once = copy_and_publish(buffers, total);
@@ -202,6 +205,52 @@ Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline dead
     if (result.failed()) return Result::failure(result.error, sent);
   }
   return Result::moved(sent);
+}
+
+Result Sender::send_split(std::span<const iovec> buffers) {
+  std::size_t total = 0;
+  for (const iovec& buffer : buffers) {
+    const Result result = split_.wants(buffer.iov_len) ? send_split(bytes_of(buffer)) : send(std::span(&buffer, 1), {});
+    total += result.bytes;
+    if (result.failed()) return Result::failure(result.error, total);
+  }
+  return Result::moved(total);
+}
+
+/// Sends piece by piece over the ring until the receiver turns out to have invited what follows.
+Result Sender::send_split(std::span<const std::byte> bytes) {
+  split_.hope(producer_.tail());
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const auto rest = bytes.subspan(sent);
+    if (const int error = obstacle(); error != 0) return Result::failure(error, sent);
+    auto result = over_invitation(rest);
+    if (!result) {
+      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), kMaxPiece)};
+      std::size_t copied = 0;
+      result = copy_and_publish(std::span(&piece, 1), copied);
+      if (result->ok() && copied == 0) {
+        result = wait_writable(1, {});
+        result->bytes = 0;
+      }
+    }
+    sent += result->bytes;
+    if (result->failed()) return Result::failure(result->error, sent);
+  }
+  return Result::moved(sent);
+}
+
+std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {
+  const std::optional<Result> result = split_.send(producer_.tail(), bytes);
+  if (!result) return {};
+  descriptor_armed_ = false;
+  if (polled_) rearm_descriptor();
+  if (result->bytes != 0) {
+    bump(counters_.bytes_sent, result->bytes);
+    bump(counters_.sends, 1);
+    bump(counters_.bytes_sent_split, result->bytes);
+  }
+  return result;
 }
 
 Regions Sender::reserve(std::size_t want) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <wherry/stream.hpp>
@@ -16,6 +17,7 @@
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/fate.hpp"
+#include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
 
@@ -41,6 +43,9 @@ class Sender {
   /// Why nothing may be sent any more: an errno value, or 0.
   int obstacle();
   Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
+  Result send_split(std::span<const iovec> buffers);
+  Result send_split(std::span<const std::byte> bytes);
+  std::optional<Result> over_invitation(std::span<const std::byte> bytes);
   Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
   bool publish(std::size_t bytes);
   bool put_range(std::uint64_t from, std::size_t bytes);
@@ -58,6 +63,7 @@ class Sender {
   Fate& fate_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
+  SplitSender split_;
   std::size_t reserved_ = 0;
   bool finished_ = false;
   bool short_ = false;             ///< the last try_send did not take everything

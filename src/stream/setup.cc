@@ -32,7 +32,8 @@ bool wait_for(int fd, const fabric::Deadline& deadline) {
 
 /// What a stream reads once it is connected must be valid before: an error then would cost both sides the connection.
 void check_configuration() {
-  for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout}) config::check(key);
+  for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout, config::Key::split})
+    config::check(key);
 }
 
 /// The capacity of this side's ring: what the options ask for, else the configured one, rounded.

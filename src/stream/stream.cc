@@ -78,17 +78,7 @@ Result Stream::receive(std::span<const iovec> buffers, Timeout timeout) noexcept
 }
 
 Result Stream::receive_all(std::span<std::byte> bytes, Timeout timeout) noexcept {
-  if (!impl_) return kClosed;
-  const fabric::Deadline deadline = stream::deadline_of(timeout);
-  std::size_t moved = 0;
-  while (moved < bytes.size()) {
-    const iovec rest = buffer_of(bytes.subspan(moved));
-    const Result result = impl_->receiver.receive(std::span(&rest, 1), deadline);
-    if (!result.ok()) return {moved, result.status, result.error};
-    moved += result.bytes;
-    if (moved < bytes.size() && stream::has_passed(deadline)) return Result::failure(ETIMEDOUT, moved);
-  }
-  return Result::moved(moved);
+  return impl_ ? impl_->receiver.receive_all(bytes, stream::deadline_of(timeout)) : kClosed;
 }
 
 Result Stream::try_send(std::span<const std::byte> bytes) noexcept {
@@ -155,6 +145,8 @@ StreamCounters Stream::counters() const noexcept {
   const auto value = [](const layout::Counter& counter) { return counter.load(std::memory_order_relaxed); };
   return {.bytes_sent = value(slot.bytes_sent),
           .bytes_received = value(slot.bytes_received),
+          .bytes_sent_split = value(slot.bytes_sent_split),
+          .bytes_received_split = value(slot.bytes_received_split),
           .sends = value(slot.sends),
           .receives = value(slot.receives),
           .send_sleeps = value(slot.send_sleeps),

@@ -14,7 +14,7 @@ def rows(**env):
 def test_every_option_is_a_row_with_variable_value_default_unit_and_help():
     result, table = rows()
     assert result.returncode == 0
-    assert {"node", "job", "fabric", "ring", "spin", "connect_timeout", "nontemporal", "statistics", "faults", "log"} <= set(
+    assert {"node", "job", "fabric", "ring", "spin", "connect_timeout", "nontemporal", "split", "statistics", "faults", "log"} <= set(
         table
     )
     for row in table.values():
