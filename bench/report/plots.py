@@ -10,9 +10,7 @@ import bars
 import dots
 import lines
 import quantities
-from results import Results, Row
-
-MODE_TEXT = {"handover": "hand-over alone", "touched": "payload written and read"}
+from results import MODE_TEXT, Results, Row, at_size, reference_size, sizes_of
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,6 @@ def line_drawing(title: str, rows: dict[str, list[Row]], metric: str, over: str 
     return lambda: lines.draw(title, rows, metric, over)
 
 
-def reference_size(rows: dict[str, list[Row]]) -> int:
-    """64 bytes, or what is nearest."""
-    return min({row.size for own in rows.values() for row in own}, key=lambda size: abs(size - 64))
-
-
-def at_size(rows: dict[str, list[Row]], size: int) -> dict[str, Row]:
-    return {system: row for system, own in rows.items() for row in own if row.size == size}
-
-
 def many(results: Results) -> Iterator[Plot]:
     for mode in results.modes("many"):
         for senders in results.senders("many"):
@@ -99,10 +88,6 @@ def many(results: Results) -> Iterator[Plot]:
                 title = f"{senders} senders, one receiver, {MODE_TEXT[mode]}: GB/s"
                 how = "Higher is better; in the order of the last column. Black lines: median absolute deviation."
                 yield Plot("many", f"many-{senders}-{mode}", title, how, bar_drawing(title, panels))
-
-
-def sizes_of(rows: dict[str, list[Row]]) -> list[int]:
-    return sorted({row.size for own in rows.values() for row in own})
 
 
 def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]]) -> Callable[[], Figure]:

@@ -34,6 +34,7 @@ class Row:
         return (self.bench, self.system, self.mode, self.senders, self.size, self.metric)
 
 
+MODE_TEXT = {"handover": "hand-over alone", "touched": "payload written and read"}
 TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")
 NUMBERS = ("median", "mad")
@@ -131,6 +132,19 @@ class Results:
                     where = f"{seen[row.key]} and {run.name} both have" if seen[row.key] != run.name else f"{run.name} has twice"
                     raise ReportError(f"{where} {row.metric} of {row.system} in {row.bench}, {row.size} bytes")
                 seen[row.key] = run.name
+
+
+def sizes_of(rows: dict[str, list[Row]]) -> list[int]:
+    return sorted({row.size for own in rows.values() for row in own})
+
+
+def reference_size(rows: dict[str, list[Row]]) -> int:
+    """64 bytes, or what is nearest."""
+    return min({row.size for own in rows.values() for row in own}, key=lambda size: abs(size - 64))
+
+
+def at_size(rows: dict[str, list[Row]], size: int) -> dict[str, Row]:
+    return {system: row for system, own in rows.items() for row in own if row.size == size}
 
 
 def read(paths: list[Path]) -> Results:

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables for the page: systems down, sizes across, the best of each column marked, limits and ratios below."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import compare
+import quantities
+import systems
+from results import MODE_TEXT, Results, Row, at_size, sizes_of
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    note: str = ""  # The spread, where a reader must know of it; what a ratio is a ratio of.
+    best: bool = False
+
+
+EMPTY = Cell("–")
+
+
+@dataclass
+class Line:
+    head: str
+    cells: list[Cell]
+    kind: str  # "wherry", "peer", "limit" or "ratio"
+
+
+@dataclass
+class Table:
+    bench: str
+    title: str
+    columns: list[str]
+    lines: list[Line] = field(default_factory=list)
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """Every row of the results that is not known to be another way to say the same stands in one of these."""
+    for bench, metric, mode in dict.fromkeys((row.bench, row.metric, row.mode) for row in results.rows):
+        columns = {}
+        for senders in results.senders(bench):
+            rows = results.select(bench, metric, mode, senders)
+            for size in sizes_of(rows):
+                columns[column_name(results, bench, senders, size)] = at_size(rows, size)
+        yield table(results, bench, table_title(results, bench, metric, mode), columns)
+
+
+def column_name(results: Results, bench: str, senders: int, size: int) -> str:
+    if bench == "connect":
+        return f"{senders:,}"
+    sent = quantities.size(size)
+    return f"{senders} × {sent}" if len(results.senders(bench)) > 1 else sent
+
+
+METRIC_TITLES = {
+    "GB/s": "GB a second",
+    "msgs/s": "Messages a second",
+    "cpu_s_per_GB": "CPU seconds per GB, all processes",
+    "switches_per_GB": "Context switches per GB",
+    "memory_bytes": "Memory of all processes together (proportional set size)",
+    "memory_bytes_per_connection": "Memory of one connection",
+    "connect_ns": "Time to connect and accept",
+}
+
+
+def table_title(results: Results, bench: str, metric: str, mode: str) -> str:
+    title = METRIC_TITLES.get(metric)
+    if metric.startswith(("ns_", "asleep_ns_")):
+        share = metric.rsplit("_", 1)[1]
+        title = f"One way {'to a sleeper' if metric.startswith('asleep') else 'while both are awake'}, {share}"
+    title = title or metric.replace("_", " ")
+    if bench == "connect":
+        return title
+    return f"{title}, {MODE_TEXT.get(mode, mode)}"
+
+
+def table(results: Results, bench: str, title: str, columns: dict[str, dict[str, Row]]) -> Table:
+    made = Table(bench, title, list(columns))
+    names = systems.in_order({system for rows in columns.values() for system in rows})
+    winners = [compare.best(rows, lambda system: not systems.is_limit(system)) for rows in columns.values()]
+    for system in names:
+        cells = [cell(rows.get(system), winner) for rows, winner in zip(columns.values(), winners)]
+        kind = "wherry" if systems.is_wherry(system) else "limit" if systems.is_limit(system) else "peer"
+        made.lines.append(Line(system, cells, kind))
+    for system in filter(systems.is_wherry, names):
+        made.lines += ratio_lines(results, system, columns)
+    return made
+
+
+def cell(row: Row | None, winner: Row | None) -> Cell:
+    if row is None:
+        return EMPTY
+    text = quantities.quantity(row.median, row.metric)
+    # The title has the unit.
+    for unit in (" GB/s", " s/GB", " /GB"):
+        text = text.removesuffix(unit)
+    return Cell(text, quantities.noise(row.median, row.mad), row is winner)
+
+
+def ratio_lines(results: Results, system: str, columns: dict[str, dict[str, Row]]) -> list[Line]:
+    """How many times as good as the best peer, and as the limit."""
+    peers, limits = [], []
+    for rows in columns.values():
+        mine = rows.get(system)
+        peers.append(mine and compare.ratio(mine, compare.best_peer(rows)))
+        limits.append(mine and compare.ratio(mine, compare.best_limit(results, rows, system)))
+    lines = [Line(f"{system} ÷ best peer", [ratio_cell(one) for one in peers], "ratio"),
+             Line(f"{system} ÷ limit", [ratio_cell(one) for one in limits], "ratio")]
+    return [line for line in lines if any(cell is not EMPTY for cell in line.cells)]
+
+
+def ratio_cell(ratio: compare.Ratio | None) -> Cell:
+    return Cell(ratio.text(), systems.short(ratio.of.system)) if ratio else EMPTY
