@@ -56,11 +56,18 @@ Result Receiver::state() {
 Result Receiver::try_receive(std::span<const iovec> buffers) {
   const Result result = copy_out(buffers);
   if (!result.would_block()) return result;
+  (void)try_readable();
+  return copy_out(buffers);
+}
+
+Result Receiver::try_readable() {
+  const Result now = state();
+  if (!now.would_block()) return now;
   return_credit();
   if (polled_) rearm_descriptor();
   // A watcher hears of a death by the bell.
   if (watcher_ == nullptr) look_for_death(polled_);
-  return copy_out(buffers);
+  return state();
 }
 
 /// Moves what is there. Never blocks.

@@ -31,6 +31,8 @@ class Receiver {
   ConstRegions peek(std::size_t want);
   Result consume(std::size_t bytes);
   Result wait_readable(fabric::Deadline deadline);
+  /// The same without waiting: would_block, after all that try_receive does then.
+  Result try_readable();
   /// Tells the sender that nothing more will be received.
   void close();
   int descriptor();

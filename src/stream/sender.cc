@@ -69,6 +69,7 @@ Result Sender::try_send(std::span<const iovec> buffers) {
   std::size_t wanted = 0;
   for (const auto& buffer : buffers) wanted += buffer.iov_len;
   if (polled_) silence_descriptor(wanted == 0);
+  wanted_ = 1;
   std::size_t copied = 0;
   const Result result = copy_and_publish(buffers, copied);
   if (!result.failed()) {
@@ -256,6 +257,7 @@ std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) 
 Regions Sender::reserve(std::size_t want) {
   const Regions regions = obstacle() != 0 ? Regions{} : producer_.reserve(want);
   reserved_ = regions.size();
+  wanted_ = 1;
   if (polled_ && regions.empty() && want != 0) rearm_descriptor();
   return regions;
 }
@@ -290,6 +292,18 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
   }
 }
 
+Result Sender::try_writable(std::size_t bytes) {
+  if (polled_) silence_descriptor(false);
+  wanted_ = std::clamp<std::size_t>(bytes, 1, producer_.capacity() / 2);
+  if (const int error = obstacle(); error != 0) return Result::failure(error);
+  if (producer_.space() >= wanted_) return Result::moved(producer_.space());
+  short_ = true;
+  if (polled_) rearm_descriptor();
+  look_for_death();
+  const int error = obstacle();
+  return error != 0 ? Result::failure(error) : Result::blocked();
+}
+
 Result Sender::finish() {
   if (finished_) return Result::moved(0);
   if (const int error = obstacle(); error != 0) return Result::failure(error);
@@ -312,7 +326,7 @@ int Sender::descriptor() {
 void Sender::rearm_descriptor() {
   connection_.arm(Bell::space);
   descriptor_armed_ = true;
-  rang_self_ = producer_.space() > 0 || obstacle() != 0;
+  rang_self_ = producer_.space() >= wanted_ || obstacle() != 0;
   if (rang_self_) connection_.ring_own(Bell::space);
 }
 

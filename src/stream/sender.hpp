@@ -34,6 +34,8 @@ class Sender {
   Regions reserve(std::size_t want);
   Result commit(std::size_t bytes);
   Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
+  /// The same without waiting: would_block, and the descriptor becomes readable when there is so much space.
+  Result try_writable(std::size_t bytes);
   Result finish();
   int descriptor();
 
@@ -65,6 +67,7 @@ class Sender {
   SpinBudget spin_;
   SplitSender split_;
   std::size_t reserved_ = 0;
+  std::size_t wanted_ = 1;  ///< space that the descriptor is to tell of
   bool finished_ = false;
   bool short_ = false;             ///< the last try_send did not take everything
   bool polled_ = false;            ///< the descriptor was asked for
