@@ -9,7 +9,7 @@ import systems
 from results import Row
 
 WIDTH, ROW_HEIGHT = 2.15, 0.2  # of one panel and one of its bars, in inches
-LEFT, TOP, BOTTOM, BETWEEN, RIGHT = 1.35, 0.75, 0.3, 0.25, 0.3
+LEFT, TOP, BOTTOM, BETWEEN, RIGHT = 1.35, 0.72, 0.1, 0.25, 0.1
 
 
 def draw(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> Figure:
@@ -19,10 +19,11 @@ def draw(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> F
     best_first = sorted(names, key=lambda system: last[system].median if system in last else -1.0,
                         reverse=not quantities.lower_is_better(metric))
     height = ROW_HEIGHT * (len(names) + 0.4)
-    width = LEFT + len(panels) * WIDTH + (len(panels) - 1) * BETWEEN + RIGHT
+    # Never narrower than the title.
+    width = LEFT + max(len(panels), 3) * (WIDTH + BETWEEN) - BETWEEN + RIGHT
     with canvas.styled():
         figure = Figure(figsize=(width, TOP + height + BOTTOM))
-        figure.text(LEFT / width, 1 - 0.12 / (TOP + height + BOTTOM), title, va="top", fontsize=10, fontweight="bold")
+        figure.text(LEFT / width, 1 - 0.15 / (TOP + height + BOTTOM), title, va="top", fontsize=10, fontweight="bold")
         for index, (heading, rows) in enumerate(panels):
             axes = canvas.axes_at(figure, LEFT + index * (WIDTH + BETWEEN), TOP, WIDTH, height)
             axes.set_title(heading, fontsize=9, fontweight="normal", pad=5)
@@ -51,9 +52,8 @@ def draw_panel(axes, order: list[str], rows: dict[str, Row], metric: str) -> Non
 
 
 def short_figure(value: float, metric: str) -> str:
-    """The title has the unit; two digits are what many processes on few cores repeat."""
-    text = quantities.quantity(value, metric)
-    return text.removesuffix(" GB/s")
+    """Without the unit that the title has."""
+    return quantities.quantity(value, metric).removesuffix(" GB/s").removesuffix(" s/GB")
 
 
 def label_rows(axes, order: list[str]) -> None:

@@ -76,6 +76,7 @@ def comparisons(results: Results) -> Iterator[Comparison]:
     yield from in_place_hand_overs(results)
     yield from latency(results)
     yield from many(results)
+    yield from connect(results)
 
 
 def compare(results: Results, what: str, system: str, rows: dict[str, Row], copying: bool, headline: bool = False):
@@ -144,3 +145,10 @@ def many(results: Results) -> Iterator[Comparison]:
         for size in sizes_of(memory)[:1]:
             what = f"{senders} senders, memory of each, all processes together"
             yield from compare(results, what, "wherry", at_size(memory, size), False)
+
+
+def connect(results: Results) -> Iterator[Comparison]:
+    rows = results.select("connect", "connect_ns")
+    for count in results.senders("connect")[-1:]:
+        at = {system: row for system, own in rows.items() for row in own if row.senders == count}
+        yield from compare(results, f"connect and accept, each of {count:,}", "wherry", at, False, True)

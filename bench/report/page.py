@@ -50,15 +50,22 @@ def header(results: Results, benches: list[str]) -> str:
 
 
 def glance(results: Results) -> str:
+    found = list(compare.comparisons(results))
+    if not found:
+        return ""
+    short = [one for one in found if one.headline] or found
+    rest = [one for one in found if one not in short]
+    more = f"<details><summary>{len(rest)} more comparisons</summary>{glance_table(rest)}</details>" if rest else ""
+    return f"<section id=glance><h2>At a glance</h2><p>{texts.GLANCE}</p>{glance_table(short)}{more}</section>"
+
+
+def glance_table(found: list[compare.Comparison]) -> str:
     lines = []
-    for one in compare.comparisons(results):
+    for one in found:
         cells = [f"<td><b>{figure(one.mine)}</b></td><td>{figure(one.tcp)}</td>", ratio_cells(one.peer), ratio_cells(one.limit)]
         lines.append(f"<tr><th>{escape(one.what)}</th>{''.join(cells)}</tr>")
-    if not lines:
-        return ""
-    heads = ("", "Wherry", "TCP", "best peer", "ratio", "limit", "ratio")
-    return (f'<section id=glance><h2>At a glance</h2><p>{texts.GLANCE}</p><div class=scroll><table><thead><tr>'
-            + "".join(f"<th>{text}</th>" for text in heads) + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div></section>")
+    heads = "".join(f"<th>{text}</th>" for text in ("", "Wherry", "TCP", "best peer", "ratio", "limit", "ratio"))
+    return f"<div class=scroll><table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
 
 
 def figure(row: Row | None) -> str:

@@ -13,6 +13,10 @@ import quantities
 from results import MODE_TEXT, Results, Row, at_size, reference_size, sizes_of
 
 
+# Below, what a message costs says more than what a byte does, and would take all the room of a plot per byte.
+SMALL = 1024
+
+
 @dataclass(frozen=True)
 class Plot:
     bench: str
@@ -27,20 +31,28 @@ def plots(results: Results) -> Iterator[Plot]:
         for mode in results.modes(bench):
             yield from over_size(results, bench, mode, "GB/s", "Payload a second", "higher is better")
     for mode in results.modes("stream"):
-        yield from over_size(results, "stream", mode, "cpu_s_per_GB", "CPU seconds per GB, all processes", "lower is better")
+        yield from over_size(results, "stream", mode, "cpu_s_per_GB", "CPU seconds per GB, all processes", "lower is better",
+                             at_least=SMALL)
     yield from hand_overs(results)
     yield from latency(results)
     yield from many(results)
     yield from connect(results)
 
 
-def over_size(results: Results, bench: str, mode: str, metric: str, what: str, better: str) -> Iterator[Plot]:
-    rows = results.select(bench, metric, mode)
+def over_size(results: Results, bench: str, mode: str, metric: str, what: str, better: str,
+              at_least: int = 0) -> Iterator[Plot]:
+    rows = {system: [row for row in own if row.size >= at_least] for system, own in results.select(bench, metric, mode).items()}
+    rows = {system: own for system, own in rows.items() if own}
     if rows:
         title = f"{what}: one sender, one receiver, {MODE_TEXT[mode]}"
         name = f"{bench}-{mode}-{metric.lower().replace('/', '-per-').replace('_', '-')}"
         how = f"Logarithmic axes, {better}. Dashed: limits of this machine. Bars: median absolute deviation."
-        yield Plot(bench, name, title, how, lambda: lines.draw(title, rows, metric))
+        sizes = sizes_of(rows)
+        if len(sizes) > 1:
+            yield Plot(bench, name, title, how, line_drawing(title, rows, metric))
+        else:
+            panels = [(quantities.size(sizes[0]), at_size(rows, sizes[0]))]
+            yield Plot(bench, name, title, better.capitalize() + ".", bar_drawing(title, panels, metric))
 
 
 def hand_overs(results: Results) -> Iterator[Plot]:
@@ -49,7 +61,7 @@ def hand_overs(results: Results) -> Iterator[Plot]:
     if rows:
         title = "Hand-overs a second of messages that stay in place"
         how = "Only a reference moves, so the size should not matter; how fast the payload itself is, touched figures say."
-        yield Plot("stream", "stream-in-place-msgs-per-s", title, how, lambda: lines.draw(title, rows, "msgs/s"))
+        yield Plot("stream", "stream-in-place-msgs-per-s", title, how, line_drawing(title, rows, "msgs/s"))
 
 
 def latency(results: Results) -> Iterator[Plot]:
@@ -87,28 +99,24 @@ def many(results: Results) -> Iterator[Plot]:
             if panels:
                 title = f"{senders} senders, one receiver, {MODE_TEXT[mode]}: GB/s"
                 how = "Higher is better; in the order of the last column. Black lines: median absolute deviation."
-                yield Plot("many", f"many-{senders}-{mode}", title, how, bar_drawing(title, panels))
+                yield Plot("many", f"many-{senders}-{mode}", title, how, bar_drawing(title, panels, "GB/s"))
 
 
-def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]]) -> Callable[[], Figure]:
-    return lambda: bars.draw(title, panels, "GB/s")
+def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> Callable[[], Figure]:
+    return lambda: bars.draw(title, panels, metric)
 
 
 def connect(results: Results) -> Iterator[Plot]:
-    metrics = dict.fromkeys(row.metric for row in results.rows if row.bench == "connect")
-    for metric in metrics:
-        rows = results.select("connect", metric)
-        if any(row.median > 0 for own in rows.values() for row in own):
-            rows = {system: [row for row in own if row.median > 0] for system, own in rows.items()}
-            rows = {system: own for system, own in rows.items() if own}
-            title = CONNECT_TITLES.get(metric, metric.replace("_", " "))
+    for metric, title in CONNECT_TITLES.items():
+        rows = {system: [row for row in own if row.median > 0] for system, own in results.select("connect", metric).items()}
+        rows = {system: own for system, own in rows.items() if own}
+        if len({row.senders for own in rows.values() for row in own}) > 1:
             yield Plot("connect", f"connect-{metric.replace('_', '-')}", title, "Logarithmic axes, lower is better.",
                        line_drawing(title, rows, metric, "senders"))
 
 
 CONNECT_TITLES = {
-    "connect_ns": "Time to connect and accept, each",
-    "register_ns": "Time to register memory",
-    "memory_bytes_per_connection": "Memory of one connection",
-    "descriptors_per_connection": "Descriptors of one connection",
+    "connect_ns": "Time until both sides have the connection",
+    "memory_bytes_per_connection": "Memory of an idle connection, both sides",
+    "kernel_bytes_per_connection": "Memory in the kernel of an idle connection, both sides",
 }

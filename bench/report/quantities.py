@@ -22,26 +22,24 @@ def digits(value: float) -> str:
     return f"{rounded:.{max(places, 0)}f}"
 
 
+def scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """With the largest unit of which it is at least one, once rounded: 999.7 ns is 1.00 µs."""
+    rounded = float(f"{value:.3g}")
+    factor, unit = next(((factor, unit) for factor, unit in units if rounded >= factor), units[-1])
+    return f"{digits(value / factor)} {unit}"
+
+
 def nanoseconds(value: float) -> str:
-    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if value >= factor:
-            return f"{digits(value / factor)} {unit}"
-    return f"{digits(value)} ns"
+    return scaled(value, ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")))
 
 
 def per_second(value: float) -> str:
-    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{digits(value / factor)} {unit}/s"
-    return f"{digits(value)} /s"
+    return scaled(value, ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1, "/s")))
 
 
 def byte_count(value: float) -> str:
-    """Bytes that were measured, not chosen: "9.53 kB", in thousands."""
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= factor:
-            return f"{digits(value / factor)} {unit}"
-    return f"{digits(value)} B"
+    """Bytes that were measured, not chosen: in thousands."""
+    return scaled(value, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
 
 
 def quantity(value: float, metric: str) -> str:

@@ -36,14 +36,30 @@ class Table:
 
 
 def tables(results: Results) -> Iterator[Table]:
-    """Every row of the results that is not known to be another way to say the same stands in one of these."""
+    """Every row of the results stands in one of these."""
     for bench, metric, mode in dict.fromkeys((row.bench, row.metric, row.mode) for row in results.rows):
         columns = {}
         for senders in results.senders(bench):
             rows = results.select(bench, metric, mode, senders)
             for size in sizes_of(rows):
                 columns[column_name(results, bench, senders, size)] = at_size(rows, size)
-        yield table(results, bench, table_title(results, bench, metric, mode), columns)
+        title = table_title(bench, metric, mode)
+        for note, part in split_kinds(results, metric, mode, columns):
+            yield table(results, bench, title + note, part)
+
+
+def split_kinds(results: Results, metric: str, mode: str, columns: dict[str, dict[str, Row]]):
+    """Handing over a reference and copying a payload are not one contest: two tables, where both are counted."""
+    if (metric, mode) != ("msgs/s", "handover"):
+        return [("", columns)]
+    parts = []
+    for in_place, note in ((False, ""), (True, ", of messages that stay in place")):
+        part = {name: {system: row for system, row in rows.items() if (system in results.in_place) == in_place}
+                for name, rows in columns.items()}
+        part = {name: rows for name, rows in part.items() if rows}
+        if part:
+            parts.append((note, part))
+    return parts
 
 
 def column_name(results: Results, bench: str, senders: int, size: int) -> str:
@@ -59,12 +75,15 @@ METRIC_TITLES = {
     "cpu_s_per_GB": "CPU seconds per GB, all processes",
     "switches_per_GB": "Context switches per GB",
     "memory_bytes": "Memory of all processes together (proportional set size)",
-    "memory_bytes_per_connection": "Memory of one connection",
-    "connect_ns": "Time to connect and accept",
+    "memory_bytes_per_connection": "Memory of each connection",
+    "kernel_bytes_per_connection": "Memory of each connection in the kernel",
+    "descriptors_per_connection": "Descriptors of each connection, both sides",
+    "connect_ns": "Time until both sides have the connection",
+    "listen_ns": "Time to register a port",
 }
 
 
-def table_title(results: Results, bench: str, metric: str, mode: str) -> str:
+def table_title(bench: str, metric: str, mode: str) -> str:
     title = METRIC_TITLES.get(metric)
     if metric.startswith(("ns_", "asleep_ns_")):
         share = metric.rsplit("_", 1)[1]
