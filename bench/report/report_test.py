@@ -95,6 +95,7 @@ def test_plots_follow_the_colours_of_the_page(page):
 def test_a_text_of_the_results_cannot_break_the_page(tmp_path):
     pytest.importorskip("matplotlib")
     document = synthetic.results()
+    document["rows"] = [row for row in document["rows"] if row["bench"] == "connect"]
     for row in document["rows"]:
         row["version"] = "<script>&"
     document["environment"]["not_found"] = {"<b>": "<script>&"}
