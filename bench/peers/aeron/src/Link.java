@@ -31,7 +31,8 @@ final class Link implements AutoCloseable, FragmentHandler {
     Link(final Aeron aeron, final int from, final int to, final boolean crowded) {
         this.aeron = aeron;
         this.crowded = crowded;
-        final String channel = "aeron:ipc?term-length=" + (crowded ? "16m" : "64m");
+        // Long terms, since at the end of each the driver must have run; but a log is three of them, for each sender.
+        final String channel = "aeron:ipc?term-length=" + (crowded || to == BACK ? "16m" : "128m");
         subscription = from == 0 ? null : aeron.addSubscription("aeron:ipc", from);
         publication = to == 0 ? null : aeron.addExclusivePublication(channel, to);
     }

@@ -9,8 +9,10 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 /**
  * Aeron's IPC as a peer of `wherry bench`: one receiving process, with the media driver in it, and one process for each
@@ -59,6 +61,7 @@ public final class Peer {
     private static Aeron connect() {
         return Aeron.connect(new Aeron.Context()
             .aeronDirectoryName(directory())
+            .preTouchMappedMemory(true)
             .driverTimeoutMs(TimeUnit.HOURS.toMillis(PATIENCE_HOURS)));
     }
 
@@ -133,23 +136,29 @@ public final class Peer {
         hearAll(members);
         final long start = System.nanoTime();
         tellAll(members, "go");
-        final StringBuilder result = new StringBuilder();
         if (sample.latency()) {
-            for (long i = 1; i <= messages; i++) {
-                final long sent = System.nanoTime();
-                link.send(i);
-                link.receive(i * sample.size());
-                result.append(' ').append((System.nanoTime() - sent) / 2.0);
-            }
+            final double[] ways = exchange(link, sample, messages);
             hearAll(members);
-            return result.toString();
+            return Arrays.stream(ways).mapToObj(way -> " " + way).collect(Collectors.joining());
         }
         link.receive(messages * members.size() * sample.size());
-        result.append(' ').append((System.nanoTime() - start) / 1e9);
+        final double seconds = (System.nanoTime() - start) / 1e9;
         if (hearAll(members) != link.sum()) {
             throw new IOException("what was received is not what was sent");
         }
-        return result.toString();
+        return " " + seconds;
+    }
+
+    /** Half of each round trip in nanoseconds. */
+    private static double[] exchange(final Link link, final Sample sample, final long rounds) {
+        final double[] ways = new double[(int) rounds];
+        for (int i = 0; i < rounds; i++) {
+            final long sent = System.nanoTime();
+            link.send(i);
+            link.receive((i + 1L) * sample.size());
+            ways[i] = (System.nanoTime() - sent) / 2.0;
+        }
+        return ways;
     }
 
     private static void tellAll(final List<Member> members, final String line) {
