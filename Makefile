@@ -33,7 +33,7 @@ lint: ## clang-format and clang-tidy
 format: ## reformat all C++ in place
 	@scripts/lint --fix
 
-bench: setup ## build and run the benchmarks, results as JSON in build/bench
+bench: ## measure Wherry, its peers and the machine; report: build/bench/report.html
 	@scripts/bench
 
 install: setup ## install under PREFIX: make install PREFIX=$HOME/.local

@@ -40,7 +40,7 @@ def head() -> str:
 def header(results: Results, benches: list[str]) -> str:
     facts = results.runs[0].environment
     machine = ", ".join(texts.machine(facts))
-    peers = sum(systems.is_peer(system) for system in results.versions())
+    peers = len({row.system for row in results.rows if row.bench in texts.TRANSPORTS and systems.is_peer(row.system)})
     links = [("glance", "At a glance")] + [(bench, texts.heading(bench)) for bench in benches]
     links += [("systems", "Systems"), ("machine", "Machine and run"), ("method", "Method")]
     return (f"<header><h1>Wherry measured</h1><p class=soft>{escape(machine)}. "

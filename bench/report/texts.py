@@ -20,6 +20,9 @@ BENCHES = {
         "Each is the simplest program that does only that: memcpy by one core and by two at once, a two-copy pipeline through a "
         "shared buffer, one copy out of a shared buffer, split copy, where each side copies half, and slots that are written "
         "and read in place.")),
+    "death": ("When a peer dies", "Until this side notices that a peer was killed."),
+    "copy_hot": ("Copy kernels, in the cache", "The library's own ways to copy, within one process."),
+    "copy_cold": ("Copy kernels, from memory", "The same, from a source that is in no cache to a place that is in none."),
 }
 GLANCE = (
     "A ratio above 1 means that Wherry is better, for rates and for times alike. ≈: the two differ by less than their deviations "
@@ -37,6 +40,7 @@ METHOD = (
     "bytes, so it is given in messages only; compare bytes where the payload is written and read.",
     "KiB, MiB: powers of two. kB, MB, GB: powers of ten.",
 )
+TRANSPORTS = ("stream", "latency", "many", "connect")
 MACHINE_KEYS = ("cpu", "cores", "memory_bytes", "kernel", "architecture", "compiler", "governor", "hypervisor")
 # Told elsewhere on the page.
 NOT_FACTS = (*MACHINE_KEYS, "systems", "not_found", "failed")
