@@ -104,9 +104,12 @@ class Connection {
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
   /// dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
-  /// Whether both ends may ask for `read_private` and `write_private` on this connection: the peer's process lives and
-  /// the kernel lets this one reach its memory. Costs a system call or two; the answer can change to false at any time.
+  /// Whether this end may ask for `read_private` and `write_private`: the kernel lets this process reach the peer's
+  /// memory. Costs a system call the first time, then nothing; the answer can change to false at any time.
   virtual bool reaches_private_memory() { return false; }
+  /// Once that is true: whether the process that would be reached at this moment is the peer, and not another that has
+  /// its number, nor a program that it has become. Costs a system call. To be asked before its memory is written.
+  virtual bool recognises_peer() { return false; }
   /// Copies from memory of the peer's process that was never offered, where the peer said it is (in its own addresses).
   /// Blocks for the copy, not for the peer's program, which must keep that memory as it is meanwhile. Returns how many
   /// bytes, a prefix; fewer than asked for when the kernel refuses, the peer has no memory there, or it is gone.

@@ -156,6 +156,8 @@ class Consumer {
     return known_fill();
   }
   [[nodiscard]] std::size_t known_fill() const { return broken_ ? 0 : known_tail_ - position_; }
+  /// For who finds elsewhere that the producer breaks the rules.
+  void declare_broken() { broken_ = true; }
   [[nodiscard]] std::uint64_t head() const { return position_; }
   [[nodiscard]] std::size_t capacity() const { return view_.capacity; }
   [[nodiscard]] bool broken() const { return broken_; }

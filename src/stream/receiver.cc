@@ -155,21 +155,31 @@ Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
     }
     moved += result.bytes;
     if (!result.ok()) {
-      if (!split_.withdraw()) split_.abandon();
+      end_split(result);
+      // Who asks for something and has it hears of the failure with the next call.
+      if (moved != 0 && need == Need::something) break;
       return {moved, result.status, result.error};
     }
     if (moved != 0 && need == Need::something && split_.withdraw()) break;
   }
   if (split_.withdraw()) return Result::moved(moved);
-  split_.abandon();  // Accepted for bytes that this side no longer has room for.
-  return Result::failure(EPROTO, moved);
+  const Result broken = Result::failure(EPROTO, moved);  // Accepted for bytes that this side has no room for.
+  end_split(broken);
+  return broken;
+}
+
+/// What the sender has accepted for a call that ends otherwise is waited for.
+void Receiver::end_split(const Result& result) {
+  if (result.error == EPROTO) consumer_.declare_broken();
+  if (!split_.withdraw()) split_.abandon();
+  bell_used();
 }
 
 /// The ring is empty, and was looked at after the offer was seen: its end is where the offer must stand.
 Result Receiver::take_split(std::span<std::byte> buffer) {
   if (split_.position() != consumer_.head()) return Result::failure(EPROTO);
   const Result result = split_.take(buffer);
-  if (polled_) rearm_descriptor();
+  bell_used();
   if (result.ok() && result.bytes != 0) {
     bump(counters_.bytes_received, result.bytes);
     bump(counters_.receives, 1);
@@ -220,9 +230,14 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     set(counters_.asleep_receiving, 0);
     if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
-    if (watcher_ != nullptr) watcher_->bell_used();
-    if (polled_) rearm_descriptor();
+    bell_used();
   }
+}
+
+/// This side may have slept on the bell: whoever else waits for it arms it again.
+void Receiver::bell_used() {
+  if (watcher_ != nullptr) watcher_->bell_used();
+  if (polled_) rearm_descriptor();
 }
 
 void Receiver::close() {

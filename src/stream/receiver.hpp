@@ -58,6 +58,8 @@ class Receiver {
   enum class Need : std::uint8_t { something, all };
   Result receive_split(std::span<std::byte> buffer, Need need);
   Result take_split(std::span<std::byte> buffer);
+  void end_split(const Result& result);
+  void bell_used();
   void account(std::size_t bytes);
   void return_credit();
   void look_for_death(bool always);

@@ -220,6 +220,7 @@ Result Sender::send_split(std::span<const iovec> buffers) {
 
 /// Sends piece by piece over the ring until the receiver turns out to have invited what follows.
 Result Sender::send_split(std::span<const std::byte> bytes) {
+  reserved_ = 0;
   split_.hope(producer_.tail());
   std::size_t sent = 0;
   while (sent < bytes.size()) {

@@ -57,25 +57,31 @@ bool SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
   const std::size_t piece = piece_of(bytes);
   const std::size_t pieces = (bytes + piece - 1) / piece;
   for (std::size_t mine = 0; mine < pieces; ++mine) {
+    if (fate_.cancelled.load(std::memory_order_relaxed)) return stop();
     if (words_->claimed.fetch_add(1, std::memory_order_relaxed) >= pieces) return true;
     const std::size_t start = (from == From::front ? mine : pieces - 1 - mine) * piece;
     const std::size_t count = std::min(piece, bytes - start);
-    if (copy(start, count) == count) continue;
-    words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
-    return false;
+    if (copy(start, count) != count) return stop();
   }
   return true;
+}
+
+/// Neither side takes another piece.
+bool SplitEnd::stop() {
+  words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
+  return false;
 }
 
 SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers, bool refused, Bell own_bell) {
   // SPLIT-DONE release: the pieces this side copied; pairs with the acquire below, at the peer.
   own.store(2 * number_ + (refused ? 1 : 0), std::memory_order_release);
   connection_.announce(own_bell == Bell::data ? Bell::space : Bell::data);
-  if (!await(peers, own_bell)) return Outcome::lost;
+  const bool lost = !await(peers, own_bell);
   const bool peer_refused = peers.load(std::memory_order_acquire) % 2 != 0;
-  if (!refused && !peer_refused) return Outcome::copied;
+  if (!lost && !refused && !peer_refused) return Outcome::copied;
+  // Also when lost: a peer that goes on after all would take pieces of the next transfer for pieces of this one.
   disable();
-  return Outcome::refused;
+  return lost ? Outcome::lost : Outcome::refused;
 }
 
 /// Waits until the peer has said that it has finished. False: it is gone, or this side was cancelled and the peer
@@ -148,8 +154,7 @@ Result SplitReceiver::take(std::span<std::byte> buffer) {
 }
 
 void SplitReceiver::abandon() {
-  words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
-  (void)finish(words_->receiver_finished, words_->sender_finished, true, Bell::data);
+  (void)finish(words_->receiver_finished, words_->sender_finished, !stop(), Bell::data);
   close();
 }
 
@@ -180,7 +185,7 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   if (!wants_rest(bytes.size())) return {};
   const Invitation invited = invitation(tail);
   const std::size_t count = std::min(invited.bytes, bytes.size());
-  if (!wants_rest(count) || !connection_.reaches_private_memory()) return {};
+  if (count == 0 || !wants_rest(count) || !connection_.reaches_private_memory()) return {};
   words_->offered_position.store(tail, std::memory_order_relaxed);
   words_->offered_address.store(reinterpret_cast<std::uint64_t>(bytes.data()), std::memory_order_relaxed);
   words_->offered_bytes.store(count, std::memory_order_relaxed);
@@ -190,9 +195,11 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   connection_.announce(Bell::data);
   number_ = invited.deal / 4;
   hopeful_ = true;
-  const bool copied = copy_pieces(count, From::front, [&](std::size_t start, std::size_t n) {
-    return connection_.write_private(invited.address + start, bytes.subspan(start, n));
-  });
+  // Asked while the receiver copies already: what is written must not be some other process.
+  const bool recognised = connection_.recognises_peer() || stop();
+  const bool copied = recognised && copy_pieces(count, From::front, [&](std::size_t start, std::size_t n) {
+                        return connection_.write_private(invited.address + start, bytes.subspan(start, n));
+                      });
   const Outcome outcome = finish(words_->sender_finished, words_->receiver_finished, !copied, Bell::space);
   if (outcome == Outcome::lost) {
     return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);

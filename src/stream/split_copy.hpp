@@ -47,10 +47,11 @@ class SplitEnd {
 
   enum class Outcome : std::uint8_t { copied, refused, lost };
 
-  /// Copies pieces of `bytes` until none is left. False: the kernel refused one; nobody takes another.
+  /// Copies pieces of `bytes` until none is left. False: the kernel refused one, or this side was cancelled.
   enum class From : std::uint8_t { front, back };
   template <class CopyPiece>
   bool copy_pieces(std::size_t bytes, From from, CopyPiece&& copy);
+  bool stop();
   /// Says that this side has finished, and waits until the peer has.
   Outcome finish(layout::Word& own, const layout::Word& peers, bool refused, fabric::Bell own_bell);
   /// Nothing is split any more on this connection.

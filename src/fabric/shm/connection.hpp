@@ -48,6 +48,7 @@ class ShmConnection final : public Connection {
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool reaches_private_memory() override { return private_memory_->reachable(); }
+  bool recognises_peer() override { return private_memory_->recognise(); }
   std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
     return private_memory_->read(destination, address);
   }

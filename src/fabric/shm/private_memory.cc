@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/private_memory.hpp"
 
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <new>
+
 namespace wherry::fabric::shm {
 namespace {
 
-/// 0 where the kernel has no random numbers: then nobody recognises this process.
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  return ::getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number : 0;
+constexpr std::size_t kPage = 4096;
+
+/// The place of this process's number: a page that is zero again in a forked child. Null where there is none: then
+/// nobody recognises this process. Never unmapped: a connection may outlive static objects.
+std::atomic<std::uint64_t>* make_place() {
+  void* page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (::madvise(page, kPage, MADV_WIPEONFORK) == 0) return new (page) std::atomic<std::uint64_t>{0};
+  ::munmap(page, kPage);
+  return nullptr;
 }
+
+std::atomic<std::uint64_t>* place() {
+  static std::atomic<std::uint64_t>* const place = make_place();
+  return place;
+}
+
+/// This process's number as it is now: 0 if it has none, which is so in a forked child until it shows one.
+std::uint64_t own_number() { return place() == nullptr ? 0 : place()->load(std::memory_order_relaxed); }
 
 /// The system calls themselves: a sanitizer's wrappers would take the peer's address for one of this process.
 std::size_t process_vm(long call, pid_t peer, void* local, std::size_t bytes, std::uint64_t address) {
@@ -24,48 +40,36 @@ std::size_t process_vm(long call, pid_t peer, void* local, std::size_t bytes, st
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
 
-bool lives(int pidfd) {
-  pollfd ended{.fd = pidfd, .events = POLLIN, .revents = 0};
-  return ::poll(&ended, 1, 0) == 0;
-}
-
 }  // namespace
 
 layout::Recognition recognition() {
-  static const std::uint64_t number = random_number();
-  return {.address = reinterpret_cast<std::uint64_t>(&number), .number = number};
+  std::uint64_t number = own_number();
+  if (place() != nullptr && number == 0) {
+    std::uint64_t fresh = 0;
+    if (::getrandom(&fresh, sizeof fresh, GRND_NONBLOCK) != sizeof fresh) fresh = 0;
+    // Another thread may be first; then its number counts.
+    if (place()->compare_exchange_strong(number, fresh, std::memory_order_relaxed)) number = fresh;
+  }
+  return {.address = reinterpret_cast<std::uint64_t>(place()), .number = number};
 }
 
 PrivateMemory::PrivateMemory(pid_t peer, const layout::Recognition& shown)
-    : owner_(::getpid()), peer_(peer), shown_(shown) {}
-
-PrivateMemory::~PrivateMemory() {
-  if (const int pidfd = pidfd_.load(std::memory_order_relaxed); pidfd >= 0) ::close(pidfd);
-}
+    : peer_(peer), shown_(shown), owner_(own_number()) {}
 
 bool PrivateMemory::reachable() {
-  if (::getpid() != owner_) return false;
-  int pidfd = pidfd_.load(std::memory_order_acquire);
-  if (pidfd == kUnknown) {
-    const int found = recognise();
-    if (pidfd_.compare_exchange_strong(pidfd, found, std::memory_order_acq_rel)) {
-      pidfd = found;
-    } else if (found >= 0) {
-      ::close(found);  // The other direction's thread was first.
-    }
-  }
-  return pidfd >= 0 && lives(pidfd);
+  if (owner_ == 0 || own_number() != owner_) return false;
+  const Answer answer = answer_.load(std::memory_order_relaxed);
+  return answer == Answer::unknown ? recognise() : answer == Answer::yes;
 }
 
-int PrivateMemory::recognise() const {
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, peer_, 0U)));
-  if (!pidfd.valid()) return kRefused;
-  // Whoever has this process number now is asked, and can be nobody else as long as the pidfd says that it lives.
-  const layout::Recognition shown = shown_;
+bool PrivateMemory::recognise() {
   std::uint64_t number = 0;
-  const std::size_t n = process_vm(SYS_process_vm_readv, peer_, &number, sizeof number, shown.address);
-  const bool recognised = n == sizeof number && number == shown.number && number != 0;
-  return recognised && lives(pidfd.get()) ? pidfd.release() : kRefused;
+  const std::size_t n = process_vm(SYS_process_vm_readv, peer_, &number, sizeof number, shown_.address);
+  const bool recognised = n == sizeof number && number == shown_.number && number != 0;
+  if (!recognised) answer_.store(Answer::no, std::memory_order_relaxed);
+  Answer unknown = Answer::unknown;
+  if (recognised) answer_.compare_exchange_strong(unknown, Answer::yes, std::memory_order_relaxed);
+  return recognised;
 }
 
 std::size_t PrivateMemory::read(std::span<std::byte> destination, std::uint64_t address) const {

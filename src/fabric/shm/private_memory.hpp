@@ -3,9 +3,11 @@
 // kernel allows it to processes that may debug each other: the same user, and no hardening in between (Yama's
 // ptrace_scope, a container's seccomp filter or other process namespace). Where it refuses, the answer is "no".
 //
-// The kernel knows processes by numbers, and numbers are used again. Before the first access the peer is therefore
-// recognised: each side shows, in its bell page, the address of a random number in its private memory and the number
-// itself; only the right process has it there. After that a pidfd tells whether that same process still lives.
+// The kernel knows processes by numbers, and numbers are used again; a process may replace itself by exec; and who
+// accepts on a listener that it inherited has another number than the kernel vouches for. Memory is therefore never
+// written before the peer is recognised: each process shows, in its bell pages, the address of a random number in its
+// private memory and the number itself. Only that process, and as long as it is itself, has it there: in a forked
+// child the number is gone.
 #pragma once
 
 #include <sys/types.h>
@@ -15,41 +17,36 @@
 #include <cstdint>
 #include <span>
 
-#include "base/unique_fd.hpp"
 #include "layout/bell_page.hpp"
 
 namespace wherry::fabric::shm {
 
-/// What this side shows, so that the peer recognises it. One per process; from any thread.
+/// What this process shows, so that peers recognise it. From any thread.
 layout::Recognition recognition();
 
 /// The way to one peer's private memory. From any thread.
 class PrivateMemory {
  public:
-  /// @param shown  what the peer shows, in memory that it can change
   PrivateMemory(pid_t peer, const layout::Recognition& shown);
   PrivateMemory(const PrivateMemory&) = delete;
   PrivateMemory& operator=(const PrivateMemory&) = delete;
-  ~PrivateMemory();
 
-  /// True if the peer lives and its memory can be reached, by the process that made this object: what a forked child
-  /// would ask the peer to reach is not where the peer would look. A few system calls, the first time; later two.
+  /// True if the peer's memory could be reached so far, by the process that made this object: what a forked child would
+  /// ask the peer to reach is not where the peer would look. A system call the first time, then none.
   bool reachable();
+  /// Asks the kernel again: true if the process that would be reached now is still the peer. A "no" is remembered.
+  bool recognise();
   /// As Connection::read_private and write_private, once reachable() was true.
   [[nodiscard]] std::size_t read(std::span<std::byte> destination, std::uint64_t address) const;
   [[nodiscard]] std::size_t write(std::uint64_t address, std::span<const std::byte> source) const;
 
  private:
-  static constexpr int kUnknown = -1;
-  static constexpr int kRefused = -2;
+  enum class Answer : std::uint8_t { unknown, yes, no };
 
-  /// A pidfd of the peer, or kRefused.
-  [[nodiscard]] int recognise() const;
-
-  pid_t owner_;
-  pid_t peer_;
-  const layout::Recognition& shown_;
-  std::atomic<int> pidfd_{kUnknown};  ///< or kUnknown, kRefused
+  const pid_t peer_;
+  const layout::Recognition shown_;
+  const std::uint64_t owner_;  ///< the number of the process that made this object
+  std::atomic<Answer> answer_{Answer::unknown};
 };
 
 }  // namespace wherry::fabric::shm
