@@ -40,6 +40,12 @@ std::vector<FabricUnderTest> process_fabrics_under_test() {
   return fabrics;
 }
 
+std::vector<FabricUnderTest> mapped_fabrics_under_test() {
+  auto fabrics = fabrics_under_test();
+  std::erase_if(fabrics, [](const FabricUnderTest& tested) { return !tested.maps; });
+  return fabrics;
+}
+
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested) { return out << tested.label; }
 
 }  // namespace wherry::conformance

@@ -22,6 +22,7 @@ struct FabricUnderTest {
 
 std::vector<FabricUnderTest> fabrics_under_test();
 std::vector<FabricUnderTest> process_fabrics_under_test();
+std::vector<FabricUnderTest> mapped_fabrics_under_test();
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 
 }  // namespace wherry::conformance
@@ -30,6 +31,9 @@ std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 #define WHERRY_ON_EVERY_FABRIC(Suite) WHERRY_ON_FABRICS(Suite, fabrics_under_test())
 /// On those that join processes.
 #define WHERRY_ON_PROCESS_FABRICS(Suite) WHERRY_ON_FABRICS(Suite, process_fabrics_under_test())
+
+/// On those where each side maps the other's memory.
+#define WHERRY_ON_MAPPED_FABRICS(Suite) WHERRY_ON_FABRICS(Suite, mapped_fabrics_under_test())
 
 #define WHERRY_ON_FABRICS(Suite, list)                                                \
   INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::ValuesIn(::wherry::conformance::list), \
