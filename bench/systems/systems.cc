@@ -6,6 +6,7 @@ namespace wherry::bench {
 Systems built_in_systems() {
   Systems systems;
   add_wherry(systems);
+  add_wherry_zerocopy(systems);
   add_sockets(systems);
   add_pipe(systems);
   add_memcpy_limits(systems);

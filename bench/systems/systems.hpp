@@ -7,6 +7,7 @@
 namespace wherry::bench {
 
 void add_wherry(Systems& systems);
+void add_wherry_zerocopy(Systems& systems);
 void add_sockets(Systems& systems);
 void add_pipe(Systems& systems);
 void add_memcpy_limits(Systems& systems);
