@@ -5,6 +5,7 @@
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
+#include <wherry/framed.hpp>
 #include <wherry/message.hpp>
 #include <wherry/poller.hpp>
 #include <wherry/result.hpp>

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <wherry/stream.hpp>
+
+namespace wherry {
+
+/// What a FramedStream received. `message` is set if the result is `moved`; it may be empty.
+struct Received {
+  Result result;
+  std::span<const std::byte> message;
+};
+
+/// A stream that carries messages: what one send sent, one receive receives, whole, and in place: nothing is copied out
+/// of the ring. Both sides must use it, each in its direction. Bytes may be sent and received on the stream before, and
+/// after `release`.
+///
+/// A message is at most max_send() bytes, half the ring less 8, so that it has room in one piece; a larger one is
+/// refused with EMSGSIZE. In the ring it takes 8 bytes more than it has, rounded up to 8.
+///
+/// Threads, fork and errors: as for Stream. Besides, receiving fails with EPROTO when what arrived are no messages, and
+/// nothing that was sent with a failed or would_block result was sent in part.
+class FramedStream {
+ public:
+  class Impl;
+
+  FramedStream() noexcept;
+  /// Takes an open stream over.
+  explicit FramedStream(Stream stream);
+  FramedStream(FramedStream&&) noexcept;
+  FramedStream& operator=(FramedStream&&) noexcept;
+  /// Closes as `close` does.
+  ~FramedStream();
+
+  [[nodiscard]] bool is_open() const noexcept;
+  /// For who and what, counters, descriptors, a Poller, cancel and finish_sending (flush first). Must be open. Not for
+  /// sending or receiving, nor to be assigned to or moved from.
+  [[nodiscard]] Stream& stream() noexcept;
+  /// Flushes, lets the last message go, and returns the stream.
+  Stream release() noexcept;
+  /// Flushes, then closes as Stream::close does.
+  void close() noexcept;
+
+  // Sending ---------------------------------------------------------------------------------------------------------
+
+  /// Blocks until the whole message was accepted. After a timeout nothing of it was.
+  Result send(std::span<const std::byte> message, Timeout timeout = {}) noexcept;
+  /// One message out of several pieces.
+  Result send(std::span<const iovec> pieces, Timeout timeout = {}) noexcept;
+  Result try_send(std::span<const std::byte> message) noexcept;
+  Result try_send(std::span<const iovec> pieces) noexcept;
+
+  /// Room for a message of `bytes` in the peer's ring (or what stands for it); with null data if there is none now or
+  /// there can be none. Write into it, then `commit`. Valid until the next call that sends.
+  [[nodiscard]] std::span<std::byte> reserve(std::size_t bytes) noexcept;
+  /// Sends the first `bytes` of what `reserve` returned. EINVAL if nothing, or less, is reserved.
+  Result commit(std::size_t bytes) noexcept;
+  /// Blocks until `reserve(bytes)` will succeed.
+  Result wait_writable(std::size_t bytes, Timeout timeout = {}) noexcept;
+
+  /// Holds messages back until `flush`, to publish many small ones at once: the receiver's cache line is written, and a
+  /// receiver that sleeps is woken, once for all. What is held is also published when it comes to 64 KiB or a quarter
+  /// of the ring, and before a send waits for space. Who waits for an answer must flush before.
+  void hold() noexcept;
+  /// Publishes what is held, and holds no more.
+  Result flush() noexcept;
+
+  // Receiving -------------------------------------------------------------------------------------------------------
+
+  /// Blocks until there is a message. It is shown where it lies in the ring, until the next call that receives; a
+  /// hostile peer may still change it: copy what is checked before it is used.
+  Received receive(Timeout timeout = {}) noexcept;
+  /// After a report of a Poller or the receive descriptor: to be called until it would block.
+  Received try_receive() noexcept;
+
+  /// The largest message that can be sent, and received: the two directions may differ.
+  [[nodiscard]] std::size_t max_send() const noexcept;
+  [[nodiscard]] std::size_t max_receive() const noexcept;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry
