@@ -24,7 +24,7 @@ inline void require(bool ok, const std::string& what, const char* why) {
 }
 
 /// Libraries connect in the background, but the clock starts when all are connected: each sender sends one message of
-/// no use, and the receiver's end is open when it has them all.
+/// no use, and the receiver takes one for each, which may be others' next ones instead; the warm-up gets the rest.
 inline void greet(Link& link, const Place& place) {
   if (!place.receives()) {
     link.prepare();
