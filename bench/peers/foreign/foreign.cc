@@ -35,6 +35,17 @@ std::vector<fs::path> peers_in(const fs::path& place) {
   return found;
 }
 
+/// Those of Wherry's own sources that nobody has built.
+void add_unbuilt(Registry& registry) {
+  for (const char* name : {"mpich", "ompi", "iceoryx2", "aeron-ipc"}) {
+    const bool here = std::any_of(registry.systems.begin(), registry.systems.end(),
+                                  [&](const auto& system) { return system->name() == name; });
+    const bool known = std::any_of(registry.missing.begin(), registry.missing.end(),
+                                   [&](const Missing& one) { return one.name == name; });
+    if (!here && !known) registry.missing.push_back({name, "not built; scripts/build-peers does it"});
+  }
+}
+
 void add(const fs::path& folder, Registry& registry) {
   try {
     Description description = read_description(folder);
@@ -54,6 +65,7 @@ void add_foreign_peers(Registry& registry) {
   for (const fs::path& place : places()) {
     for (const fs::path& folder : peers_in(place)) add(folder, registry);
   }
+  add_unbuilt(registry);
 }
 
 }  // namespace wherry::bench

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "bench/peers/foreign/description.hpp"
+#include "bench/peers/foreign/foreign.hpp"
 #include "bench/peers/foreign/foreign_system.hpp"
 #include "tests/common/temporary_directory.hpp"
 
@@ -23,6 +25,7 @@ namespace fs = std::filesystem;
 using test::TemporaryDirectory;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -211,6 +214,26 @@ TEST_F(Foreign, OnlyWhatTheDescriptionPromisesIsAsked) {
   EXPECT_FALSE(can(Question::asleep, 1, 8));
   EXPECT_FALSE(can(Question::stream, 9, 8));
   EXPECT_FALSE(can(Question::stream, 1, 7));
+}
+
+TEST_F(Foreign, EachPeerIsHereOrSaidToBeMissing) {
+  const auto describe = [&](const char* name, const char* text) {
+    fs::create_directories(folder_.path() / name);
+    std::ofstream(folder_.path() / name / "peer.json") << text;
+  };
+  describe("mpich", R"({"name": "mpich", "settings": "s", "program": "p", "questions": ["stream"]})");
+  describe("ompi", R"({"name": "ompi", "missing": "no compiler"})");
+  describe("iceoryx2", "{");
+  ::setenv("WHERRY_BENCH_PEERS", folder_.path().c_str(), 1);
+  Registry registry;
+  add_foreign_peers(registry);
+  ::unsetenv("WHERRY_BENCH_PEERS");
+  ASSERT_EQ(registry.systems.size(), 1U);
+  EXPECT_EQ(registry.systems[0]->name(), "mpich");
+  EXPECT_THAT(registry.missing,
+              ElementsAre(AllOf(Field(&Missing::name, "iceoryx2"), Field(&Missing::reason, HasSubstr("peer.json"))),
+                          AllOf(Field(&Missing::name, "ompi"), Field(&Missing::reason, "no compiler")),
+                          AllOf(Field(&Missing::name, "aeron-ipc"), Field(&Missing::reason, HasSubstr("not built")))));
 }
 
 TEST_F(Foreign, ADescriptionIsReadFromItsFile) {

@@ -14,7 +14,6 @@ final class Link implements AutoCloseable, FragmentHandler {
     static final int TO_RECEIVER = 1;
     static final int BACK = 2;
     private static final int FRAGMENTS = 64;
-    private static final int LOOKS = 200;
 
     private final Aeron aeron;
     private final ExclusivePublication publication;
@@ -26,7 +25,6 @@ final class Link implements AutoCloseable, FragmentHandler {
     private long received;
     private long sum;
     private boolean touched;
-    private int looks;
 
     Link(final Aeron aeron, final int from, final int to, final boolean crowded) {
         this.aeron = aeron;
@@ -62,7 +60,6 @@ final class Link implements AutoCloseable, FragmentHandler {
                 idle();
             }
         }
-        looks = 0;
         return written;
     }
 
@@ -71,8 +68,6 @@ final class Link implements AutoCloseable, FragmentHandler {
         while (received < bytesInAll) {
             if (subscription.poll(this, FRAGMENTS) == 0) {
                 idle();
-            } else {
-                looks = 0;
             }
         }
     }
@@ -94,7 +89,7 @@ final class Link implements AutoCloseable, FragmentHandler {
         if (aeron.isClosed()) {
             throw new IllegalStateException("Aeron is closed");
         }
-        if (crowded && ++looks % LOOKS == 0) {
+        if (crowded) {
             Thread.yield();
         } else {
             Thread.onSpinWait();

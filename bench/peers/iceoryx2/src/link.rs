@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One direction of messages: a publisher and a subscriber of a service of byte slices.
 
-use crate::shared::{Patience, Shared};
+use crate::shared::Shared;
 use crate::touch;
 use crate::Failure;
 use iceoryx2::port::listener::Listener;
@@ -24,9 +24,7 @@ pub fn node(name: &str, folder: &str) -> Result<Node<ipc::Service>, Failure> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
     config.global.prefix = FileName::new(format!("{name}-").as_bytes())?;
-    config
-        .global
-        .set_root_path(&Path::new(folder.as_bytes())?);
+    config.global.set_root_path(&Path::new(folder.as_bytes())?);
     Ok(NodeBuilder::new()
         .config(&config)
         .signal_handling_mode(SignalHandlingMode::Disabled)
@@ -83,7 +81,14 @@ impl<'a> Sending<'a> {
             .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
             .create()?;
         let bell = bells.notifier_builder().create()?;
-        Ok(Self { publisher, bell, shared, rank, size, sent: 0 })
+        Ok(Self {
+            publisher,
+            bell,
+            shared,
+            rank,
+            size,
+            sent: 0,
+        })
     }
 
     /// Sends the next message, written if there is a word to write; what it adds up to.
@@ -105,7 +110,7 @@ impl<'a> Sending<'a> {
 
     /// Until no more than so many messages are on their way.
     pub fn wait_for(&self, on_their_way: u64) {
-        let mut patience = Patience::new();
+        let mut patience = self.shared.patience();
         while self.sent - self.shared.released(self.rank) > on_their_way {
             patience.wait();
         }
@@ -133,18 +138,27 @@ impl<'a> Receiving<'a> {
             .create()?;
         let bell = bells.listener_builder().create()?;
         let received = vec![0; senders + 1];
-        Ok(Self { subscriber, bell, shared, received })
+        Ok(Self {
+            subscriber,
+            bell,
+            shared,
+            received,
+        })
     }
 
     /// The next message's sum, if it is to be read.
     pub fn receive(&mut self, touched: bool) -> Result<u64, Failure> {
-        let mut patience = Patience::new();
+        let mut patience = self.shared.patience();
         loop {
             let Some(message) = self.subscriber.receive()? else {
                 patience.wait();
                 continue;
             };
-            let sum = if touched { touch::sum_all(message.payload()) } else { 0 };
+            let sum = if touched {
+                touch::sum_all(message.payload())
+            } else {
+                0
+            };
             let sender = *message.user_header();
             drop(message);
             self.received[sender as usize] += 1;

@@ -63,13 +63,22 @@ impl Place {
 
     fn receiving(&self, direction: &str, number: u64) -> Result<Receiving<'_>, Failure> {
         let senders = if direction == "back" { 1 } else { self.senders };
-        Receiving::open(&self.node, &self.service(direction, number), senders, &self.shared)
+        Receiving::open(
+            &self.node,
+            &self.service(direction, number),
+            senders,
+            &self.shared,
+        )
     }
 }
 
 /// "0,1": the receiver's core and the sender's.
 fn pin(cores: &str, rank: u64) {
-    let Some(core) = cores.split(',').nth(rank as usize).and_then(|core| core.parse().ok()) else {
+    let Some(core) = cores
+        .split(',')
+        .nth(rank as usize)
+        .and_then(|core| core.parse().ok())
+    else {
         return;
     };
     unsafe {
@@ -96,7 +105,11 @@ impl Member {
             .spawn()?;
         let orders = process.stdin.take().ok_or("no pipe")?;
         let answers = BufReader::new(process.stdout.take().ok_or("no pipe")?);
-        Ok(Self { process, orders, answers })
+        Ok(Self {
+            process,
+            orders,
+            answers,
+        })
     }
 
     fn tell(&mut self, line: &str) -> Result<(), Failure> {
@@ -136,7 +149,10 @@ fn send_samples(place: &Place) -> Result<(), Failure> {
         if sample.question == Question::Stream {
             say("open")?;
             sample::send_all(&sample, sample.warm_up, place.rank, &mut sending)?;
-            read_line()?;
+            let mut patience = place.shared.patience();
+            while place.shared.begun() <= number {
+                patience.wait();
+            }
             let sum = sample::send_all(&sample, sample.messages, place.rank, &mut sending)?;
             say(&sum.to_string())?;
             read_line()?;
@@ -150,7 +166,13 @@ fn send_samples(place: &Place) -> Result<(), Failure> {
                 sample::exchange_second(&sample, rounds, &mut sending, &mut receiving)?;
                 say("0")?;
             } else {
-                let ways = sample::exchange_asleep(1, rounds, &place.shared, &mut sending, &mut receiving)?;
+                let ways = sample::exchange_asleep(
+                    1,
+                    rounds,
+                    &place.shared,
+                    &mut sending,
+                    &mut receiving,
+                )?;
                 say(&join(&ways))?;
             }
         }
@@ -180,7 +202,12 @@ fn tell_all(members: &mut [Member], line: &str) -> Result<(), Failure> {
 }
 
 /// The receiver's part of a stream: seconds from the start together to the last message.
-fn stream(place: &Place, members: &mut [Member], line: &str, number: u64) -> Result<String, Failure> {
+fn stream(
+    place: &Place,
+    members: &mut [Member],
+    line: &str,
+    number: u64,
+) -> Result<String, Failure> {
     let sample = Sample::parse(line)?;
     let senders = place.senders as u64;
     let mut receiving = place.receiving("to", number)?;
@@ -189,7 +216,7 @@ fn stream(place: &Place, members: &mut [Member], line: &str, number: u64) -> Res
     say("ready")?;
     read_line()?;
     let start = Instant::now();
-    tell_all(members, "go")?;
+    place.shared.begin(number + 1);
     let received = sample::receive_all(&sample, sample.messages * senders, &mut receiving)?;
     let seconds = start.elapsed().as_secs_f64();
     let mut sent = 0u64;
@@ -223,15 +250,26 @@ fn exchange(place: &Place, other: &mut Member, line: &str, number: u64) -> Resul
         others = other.hear()?;
     }
     let asleep = sample.question == Question::Asleep;
-    Ok(if asleep { format!("{} {others}", join(&ways)) } else { join(&ways) })
+    Ok(if asleep {
+        format!("{} {others}", join(&ways))
+    } else {
+        join(&ways)
+    })
 }
 
 fn receive_samples(place: &Place) -> Result<(), Failure> {
     let mut members = (1..=place.senders)
         .map(|rank| Member::start(place, rank))
         .collect::<Result<Vec<_>, _>>()?;
-    let pids: Vec<String> = members.iter().map(|member| member.process.id().to_string()).collect();
-    say(&format!("processes {} {}", std::process::id(), pids.join(" ")))?;
+    let pids: Vec<String> = members
+        .iter()
+        .map(|member| member.process.id().to_string())
+        .collect();
+    say(&format!(
+        "processes {} {}",
+        std::process::id(),
+        pids.join(" ")
+    ))?;
     say(&format!("version {}", PackageVersion::get()))?;
     for number in 0.. {
         let line = read_line()?;
@@ -257,5 +295,9 @@ fn receive_samples(place: &Place) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let place = Place::new()?;
-    if place.rank == 0 { receive_samples(&place) } else { send_samples(&place) }
+    if place.rank == 0 {
+        receive_samples(&place)
+    } else {
+        send_samples(&place)
+    }
 }

@@ -16,6 +16,7 @@ struct Line(AtomicU64);
 
 pub struct Shared {
     lines: &'static [Line],
+    crowded: bool,
 }
 
 impl Shared {
@@ -27,7 +28,7 @@ impl Shared {
             .create(true)
             .truncate(false)
             .open(file)?;
-        let count = senders + 3;
+        let count = senders + 4;
         let bytes = count * std::mem::size_of::<Line>();
         file.set_len(bytes as u64)?;
         let memory = unsafe {
@@ -44,16 +45,35 @@ impl Shared {
             return Err(std::io::Error::last_os_error());
         }
         let lines = unsafe { std::slice::from_raw_parts(memory.cast::<Line>(), count) };
-        Ok(Self { lines })
+        Ok(Self {
+            lines,
+            crowded: senders > 1,
+        })
+    }
+
+    /// How to wait for what another process does.
+    pub fn patience(&self) -> Patience {
+        Patience::new(self.crowded)
     }
 
     /// How many messages of this sample have come back. W: the receiver.
     pub fn released(&self, sender: u64) -> u64 {
-        self.lines[sender as usize + 2].0.load(Ordering::Acquire)
+        self.lines[sender as usize + 3].0.load(Ordering::Acquire)
     }
 
     pub fn set_released(&self, sender: u64, messages: u64) {
-        self.lines[sender as usize + 2].0.store(messages, Ordering::Release);
+        self.lines[sender as usize + 3]
+            .0
+            .store(messages, Ordering::Release);
+    }
+
+    /// The samples begun so far, which the senders wait for before each: sooner seen than a line from a pipe. W: the receiver.
+    pub fn begun(&self) -> u64 {
+        self.lines[2].0.load(Ordering::Acquire)
+    }
+
+    pub fn begin(&self, samples: u64) {
+        self.lines[2].0.store(samples, Ordering::Release);
     }
 
     /// When this side of an exchange last sent, in nanoseconds of the machine's clock. W: that side.
@@ -62,19 +82,24 @@ impl Shared {
     }
 }
 
-/// Looks, and gives the core away when it has looked in vain for a while: somebody else may need it to go on.
-pub struct Patience(u32);
+/// Looks, and gives the core away now and then: somebody else may need it to go on. In a crowd surely somebody does.
+pub struct Patience {
+    looks: u32,
+    looks_each_turn: u32,
+}
 
 impl Patience {
-    const LOOKS: u32 = 200;
-
-    pub fn new() -> Self {
-        Self(0)
+    fn new(crowded: bool) -> Self {
+        let looks_each_turn = if crowded { 1 } else { 200 };
+        Self {
+            looks: 0,
+            looks_each_turn,
+        }
     }
 
     pub fn wait(&mut self) {
-        self.0 += 1;
-        if self.0 % Self::LOOKS == 0 {
+        self.looks += 1;
+        if self.looks % self.looks_each_turn == 0 {
             std::thread::yield_now();
         } else {
             std::hint::spin_loop();
