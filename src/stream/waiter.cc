@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/waiter.hpp"
 
-#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,10 +10,8 @@
 namespace wherry::stream {
 namespace {
 
-bool has_one_core() {
-  cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
-}
+/// Of the machine, not of this process: who is pinned to one core may have its peer on another.
+bool has_one_core() { return ::sysconf(_SC_NPROCESSORS_ONLN) == 1; }
 
 }  // namespace
 
