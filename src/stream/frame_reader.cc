@@ -20,18 +20,21 @@ FrameHeader header_at(const std::byte* place) {
 }  // namespace
 
 Result FrameReader::try_receive(std::span<const std::byte>& message) {
-  const Result result = next(message);
+  Result result = take(message);
+  if (result.would_block() && look_further()) result = take(message);
   if (!result.would_block()) return result;
   const Result readable = receiver_.try_readable();
-  return readable.ok() ? next(message) : readable;
+  if (!readable.ok()) return readable;
+  return look_further() ? take(message) : result;
 }
 
 Result FrameReader::receive(std::span<const std::byte>& message, fabric::Deadline deadline) {
   while (true) {
-    const Result result = next(message);
+    const Result result = take(message);
     if (!result.would_block()) return result;
-    const Result readable = receiver_.wait_readable(deadline);
-    if (!readable.ok()) return readable;
+    if (const Result consumed = consume_passed(); consumed.failed()) return consumed;
+    if (const Result more = receiver_.wait_for_more(deadline); !more.ok()) return more;
+    look_further();
   }
 }
 
@@ -40,17 +43,16 @@ Result FrameReader::let_go() {
   return consume_passed();
 }
 
-/// moved, would_block, or EPROTO for ever.
-Result FrameReader::next(std::span<const std::byte>& message) {
+/// The next message of those that were looked at: moved, would_block, or EPROTO for ever.
+Result FrameReader::take(std::span<const std::byte>& message) {
   if (broken_) return Result::failure(EPROTO);
   passed_ += std::exchange(shown_, 0);
   // The sender is to have space again long before all that has arrived was looked at.
   if (passed_ >= receiver_.capacity() / 8 && consume_passed().failed()) return Result::failure(EINVAL);
-  if (!here_.empty() && receiver_.look().failed()) return receiver_.look();
   while (true) {
     if (here_.empty()) here_ = std::exchange(after_, {});
-    if (here_.empty() && !look_further()) return Result::blocked();
-    if (here_.empty()) continue;
+    if (here_.empty()) return Result::blocked();
+    if (receiver_.cancelled()) return Result::failure(ECANCELED);
     if (here_.size() < sizeof(FrameHeader)) break;
     const FrameHeader header = header_at(here_.data());
     const std::size_t frame = layout::frame_bytes(header.bytes);

@@ -23,7 +23,7 @@ class FrameReader {
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(receiver_.capacity()); }
 
  private:
-  Result next(std::span<const std::byte>& message);
+  Result take(std::span<const std::byte>& message);
   bool look_further();
   Result consume_passed();
 

@@ -234,6 +234,15 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
   }
 }
 
+Result Receiver::wait_for_more(fabric::Deadline deadline) {
+  pace_.before_look();
+  Result now = state();
+  const bool at_once = !now.would_block();
+  if (!at_once) now = wait_readable(deadline);
+  pace_.found(at_once || spin_.came_soon() ? consumer_.known_fill() : 0);
+  return now;
+}
+
 /// This side may have slept on the bell: whoever else waits for it arms it again.
 void Receiver::bell_used() {
   if (watcher_ != nullptr) watcher_->bell_used();

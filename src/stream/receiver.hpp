@@ -31,6 +31,8 @@ class Receiver {
   ConstRegions peek(std::size_t want);
   Result consume(std::size_t bytes);
   Result wait_readable(fabric::Deadline deadline);
+  /// The same for a call that takes all that has come, of an empty ring: at the pace of a dense flow.
+  Result wait_for_more(fabric::Deadline deadline);
   /// The same without waiting: would_block, after all that try_receive does then.
   Result try_readable();
   /// Tells the sender that nothing more will be received.
@@ -50,6 +52,7 @@ class Receiver {
   void heed_bell();
 
   [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
+  [[nodiscard]] bool cancelled() const { return fate_.cancelled.load(std::memory_order_relaxed); }
 
  private:
   /// moved (and how many bytes wait), would_block, end or failed, without a system call.
