@@ -23,6 +23,10 @@ function(wherry_program)
     target_link_libraries(wherry_program PRIVATE wherry_tool_objects bench_objects)
     # The modules of `wherry bench` are classes derived from the program's own.
     set_target_properties(wherry_program PROPERTIES ENABLE_EXPORTS ON)
+    if(TARGET bench_peers)
+      # A program that finds modules of an older build beside it would call their functions by the wrong places.
+      add_dependencies(wherry_program bench_peers)
+    endif()
   endif()
   if(tests AND WHERRY_TESTS)
     add_executable(tools_test ${tests})
