@@ -133,13 +133,16 @@ class Connection {
   /// Load/store form only: call after the store that publishes something for the peer's `bell`.
   /// Returns true if the peer slept and was rung (one system call), false if it is awake (none).
   bool announce(Bell bell) {
-    arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
     auto& door = doors_[index(bell)];
+    if (door.fenced) {
+      arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
+    } else {
+      arch::publish_then_look_unfenced();  // SLEEP: pairs with the interrupt in arm()
+    }
     const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);
-    if ((epoch & 1) == 0 || epoch == door.rung) return false;
-    door.rung = epoch;
-    ring(bell);
-    return true;
+    if (epoch != door.seen) return answer(bell, epoch);
+    if (++door.quiet == door.patience) drop_fence(door);
+    return false;
   }
 
   /// Says that this side is about to sleep on `bell`. Full fence: what is looked at afterwards is newer than the
@@ -168,19 +171,31 @@ class Connection {
   /// Rings a bell of the peer's. Never blocks.
   virtual void ring(Bell bell) = 0;
 
-  /// For a decorator: the peer's sleeper word as the connection it wraps looks at it, and a ring through that
-  /// connection.
-  static const layout::Word* sleeper_of(const Connection& wrapped, Bell bell) {
-    return wrapped.doors_[index(bell)].sleeper;
-  }
-  static void ring_through(Connection& wrapped, Bell bell) { wrapped.ring(bell); }
-
-  /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page).
+  /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page). The
+  /// rest belongs to the announcing thread.
   struct alignas(64) Door {
     const layout::Word* sleeper = nullptr;
-    std::uint64_t rung = 0;  ///< the last sleep that was rung; touched by the announcing thread only
+    std::uint64_t seen = 0;  ///< the sleeper's word when it last changed: a sleep is rung once
+    bool fenced = true;
+    std::uint64_t quiet = 0;              ///< announcements since then
+    std::uint64_t patience = UINT64_MAX;  ///< after so many the fence is dropped
+    layout::Word* publisher = nullptr;    ///< where the peer is told of it, in its bell page
   };
   std::array<Door, 2> doors_;
+
+  /// For a fabric whose two sides both take part in interrupts, and whose arm() interrupts unfenced publishers.
+  static void allow_unfenced(Door& door, layout::Word& publisher);
+  /// What arm() does after the announcement, given the peer's word about how it publishes for this bell.
+  static void fence_of_arm(const layout::Word& publisher);
+
+  /// For a decorator: a door through which it announces in place of the connection it wraps, and a ring through that
+  /// connection.
+  static Door door_of(const Connection& wrapped, Bell bell) { return wrapped.doors_[index(bell)]; }
+  static void ring_through(Connection& wrapped, Bell bell) { wrapped.ring(bell); }
+
+ private:
+  bool answer(Bell bell, std::uint64_t epoch);
+  static void drop_fence(Door& door);
 };
 
 /// A port that is listened on. Destroying it frees the port and refuses the connectors that wait.

@@ -2,12 +2,12 @@
 // The control page of one side of a connection: what its two ends need to put each other to sleep and wake
 // each other up. It lies in front of the segment in the same memory; the peer writes it, the owner reads it.
 //
-//   0          64              128             192                    4096
-//   +----------+---------------+---------------+-------- ... ---------+--------- ... ----+
-//   | header   | data sleeper  | space sleeper | reserved             | the segment      |
-//   +----------+---------------+---------------+-------- ... ---------+--------- ... ----+
-//     W: owner   W: peer's       W: peer's
-//                receiver        sender
+//   0          64              128             192              256               320         4096
+//   +----------+---------------+---------------+----------------+-----------------+--- ... ---+--------- ... ----+
+//   | header   | data sleeper  | space sleeper | data publisher | space publisher | reserved  | the segment      |
+//   +----------+---------------+---------------+----------------+-----------------+--- ... ---+--------- ... ----+
+//     W: owner   W: peer's       W: peer's       W: peer's        W: peer's
+//                receiver        sender          sender           receiver
 #pragma once
 
 #include <atomic>
@@ -36,19 +36,29 @@ struct Recognition {
 };
 static_assert(sizeof(Recognition) == 16 && offsetof(Recognition, number) == 8);
 
+/// How the writer publishes what the owner waits for.
+struct alignas(64) Publisher {
+  Word unfenced;  // W: the publisher (the peer of the page's owner), release; R: the owner, before it sleeps. Not 0:
+                  // it looks for sleepers without a fence, and who is about to sleep must interrupt it
+  std::uint64_t reserved[7];
+};
+
 struct BellPage {
   std::uint32_t version;  // W: owner, once, before the peer maps it
   std::uint32_t reserved0;
   std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake
   Recognition recognition;      // W: owner, once, before the peer maps it
   std::uint64_t reserved1[4];
-  Sleeper sleepers[2];  // W: peer; [0] its receiver waits for data, [1] its sender waits for space
+  Sleeper sleepers[2];      // W: peer; [0] its receiver waits for data, [1] its sender waits for space
+  Publisher publishers[2];  // W: peer; [0] its sender brings data, [1] its receiver gives space back
 };
 static_assert(std::is_standard_layout_v<BellPage>);
 static_assert(sizeof(Sleeper) == 64 && alignof(Sleeper) == 64 && offsetof(Sleeper, epoch) == 0);
 static_assert(offsetof(BellPage, version) == 0 && offsetof(BellPage, segment_bytes) == 8);
 static_assert(offsetof(BellPage, recognition) == 16);
 static_assert(offsetof(BellPage, sleepers) == 64, "the owner's line, then one line for each of the peer's two writers");
-static_assert(sizeof(BellPage) == 192 && sizeof(BellPage) <= kBellPageBytes);
+static_assert(sizeof(Publisher) == 64 && alignof(Publisher) == 64 && offsetof(Publisher, unfenced) == 0);
+static_assert(offsetof(BellPage, publishers) == 192, "as many lines again for the other two threads of the peer");
+static_assert(sizeof(BellPage) == 320 && sizeof(BellPage) <= kBellPageBytes);
 
 }  // namespace wherry::layout

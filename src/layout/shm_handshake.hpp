@@ -20,12 +20,16 @@ inline constexpr std::uint32_t kShmVersion = 2;
 inline constexpr std::size_t kShmDescriptors = 3;      // without shown memory
 inline constexpr std::size_t kShmMostDescriptors = 4;  // with
 
+/// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish unfenced,
+/// and says so in layout/bell_page.hpp:Publisher.
+inline constexpr std::uint32_t kShmInterrupts = 1;
+
 struct ShmHello {
   std::uint32_t magic;          // kShmMagic
   std::uint32_t version;        // kShmVersion
   std::uint16_t node;           // of the sender
   std::uint16_t port;           // of the sender; 0: none bound
-  std::uint32_t reserved0;      // zero
+  std::uint32_t features;       // kShmInterrupts or 0; bits that are not known here mean nothing
   std::uint64_t segment_bytes;  // the memfd is a bell page, then this many bytes
   std::uint8_t greeting[64];    // for the layer above
   std::uint64_t shared_bytes;   // bytes of the fourth memfd, 0: there is none
@@ -33,7 +37,7 @@ struct ShmHello {
 static_assert(std::is_trivially_copyable_v<ShmHello>);
 static_assert(sizeof(ShmHello) == 96);
 static_assert(offsetof(ShmHello, magic) == 0 && offsetof(ShmHello, version) == 4);
-static_assert(offsetof(ShmHello, port) == 10 && offsetof(ShmHello, reserved0) == 12);
+static_assert(offsetof(ShmHello, port) == 10 && offsetof(ShmHello, features) == 12);
 static_assert(offsetof(ShmHello, node) == 8 && offsetof(ShmHello, segment_bytes) == 16 &&
               offsetof(ShmHello, greeting) == 24 && offsetof(ShmHello, shared_bytes) == 88);
 

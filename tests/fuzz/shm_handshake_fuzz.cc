@@ -60,7 +60,7 @@ ShmHello any_hello(Input& input) {
                  .version = layout::kShmVersion,
                  .node = 0,
                  .port = 0,
-                 .reserved0 = 0,
+                 .features = 0,
                  .segment_bytes = 8192,
                  .greeting = {},
                  .shared_bytes = input.one_in(2) ? 8192U : 0U};

@@ -5,6 +5,7 @@
 //
 //   CAPACITY, ITEMS         of the ring, and sent through it
 //   SENDER_POLLS, RECEIVER_POLLS   that side sleeps on a descriptor, as an event loop does, instead of in wait()
+//   UNFENCED                publishers may drop their fence at any moment, and sleepers then interrupt them
 //   WEAK                    plain stores leave the buffer in any order with release stores; else all in FIFO order (TSO)
 //   BREAK_*                 one rule is broken: the checker must find an error
 
@@ -12,7 +13,8 @@
 #define FINISHED 1  // W: sender; 0, or 1 + the final tail
 #define HEAD     2  // W: receiver
 #define SLEEPER  3  // + bell: DATA is written by the receiver, SPACE by the sender
-#define SLOTS    5  // W: sender; payload
+#define PUBLISHER 5 // + bell: DATA is written by the sender, SPACE by the receiver; 1 if it publishes unfenced
+#define SLOTS    7  // W: sender; payload
 #define WORDS    (SLOTS + CAPACITY)
 
 #define DATA  0
@@ -33,6 +35,8 @@ chan buffer[2] = [3] of { mtype, byte, byte };
 #define STORE(cpu, kind, word, value) buffer[cpu]!kind, word, value
 #define LOAD(word, variable) variable = memory[word]
 #define FENCE(cpu) empty(buffer[cpu])
+// The other CPU goes through a fence at some moment of the call.
+#define INTERRUPT(cpu) empty(buffer[1 - cpu])
 
 // One CPU's buffer drains by itself, at any time.
 proctype Drain(byte cpu) {
@@ -49,21 +53,51 @@ end:
   od
 }
 
-// Connection::announce
-inline announce(cpu, which, rung) {
+// Connection::announce, Connection::answer, Connection::drop_fence. Each process keeps `seen`, the epoch when it last
+// changed, and `fenced`.
+inline announce(cpu, which) {
 #ifndef BREAK_FENCE_IN_ANNOUNCE
-  FENCE(cpu);
+  if
+  :: fenced -> FENCE(cpu)
+  :: else
+  fi;
 #endif
   LOAD(SLEEPER + which, epoch_seen);
   if
 #ifdef BREAK_ONCE_PER_SLEEP
-  :: epoch_seen % 2 == 1 ->
+  :: epoch_seen % 2 == 1 || epoch_seen != seen ->
 #else
-  :: epoch_seen % 2 == 1 && epoch_seen != rung ->
+  :: epoch_seen != seen ->
 #endif
-    rung = epoch_seen;
-    atomic { bell[which] = 1; rings[which]++; assert(rings[which] <= arms[which]) }
-  :: else
+    seen = epoch_seen;
+#ifdef UNFENCED
+    if
+    :: !fenced ->
+#ifdef BREAK_RELEASE_OF_FENCE_BACK
+      STORE(cpu, loose, PUBLISHER + which, 0);
+#else
+      STORE(cpu, release, PUBLISHER + which, 0);
+#endif
+      fenced = 1
+    :: else
+    fi;
+#endif
+    if
+    :: epoch_seen % 2 == 1 -> atomic { bell[which] = 1; rings[which]++; assert(rings[which] <= arms[which]) }
+    :: else
+    fi
+  :: else ->
+#ifdef UNFENCED
+    if
+    :: fenced ->
+      STORE(cpu, release, PUBLISHER + which, 1);
+#ifndef BREAK_FENCE_IN_DROP
+      FENCE(cpu);
+#endif
+      fenced = 0
+    :: true  // it drops it later, or never, or has dropped it
+    fi
+#endif
   fi
 }
 
@@ -80,6 +114,17 @@ inline arm(cpu, which, epoch) {
   STORE(cpu, release, SLEEPER + which, epoch);
 #ifndef BREAK_FENCE_IN_ARM
   FENCE(cpu);
+#endif
+#ifdef UNFENCED
+  LOAD(PUBLISHER + which, unfenced);
+  if
+#ifdef BREAK_INTERRUPT
+  :: skip
+#else
+  :: unfenced -> INTERRUPT(cpu); unfenced = 0
+  :: else
+#endif
+  fi;
 #endif
 #ifdef BREAK_SILENCE_FIRST
   bell[which] = 0;
@@ -103,7 +148,8 @@ inline poll(which) {
 }
 
 proctype Sender() {
-  byte tail = 0, head = 0, epoch = 0, rung = 0, epoch_seen;
+  byte tail = 0, head = 0, epoch = 0, seen = 0, epoch_seen;
+  bool fenced = 1, unfenced = 0;
   do
   :: tail < ITEMS ->
     // Until there is space.
@@ -152,11 +198,11 @@ proctype Sender() {
 #else
     STORE(SENDER, release, TAIL, tail);
 #endif
-    announce(SENDER, DATA, rung)
+    announce(SENDER, DATA)
   :: tail == ITEMS -> break
   od;
   STORE(SENDER, release, FINISHED, tail + 1);
-  announce(SENDER, DATA, rung)
+  announce(SENDER, DATA)
 }
 
 // Receiver::state: what is there. The end is looked at before the ring is.
@@ -171,11 +217,12 @@ inline receive() {
   assert(item == head + 1);
   head++;
   STORE(RECEIVER, release, HEAD, head);
-  announce(RECEIVER, SPACE, rung)
+  announce(RECEIVER, SPACE)
 }
 
 proctype Receiver() {
-  byte tail = 0, head = 0, finished = 0, epoch = 0, rung = 0, item, epoch_seen;
+  byte tail = 0, head = 0, finished = 0, epoch = 0, seen = 0, item, epoch_seen;
+  bool fenced = 1, unfenced = 0;
 #ifdef RECEIVER_POLLS
   // Receiver::descriptor
   arm(RECEIVER, DATA, epoch);

@@ -21,7 +21,7 @@ FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const Faul
       puts_(plan.seed),
       wakes_{Dice(plan.seed + 1), Dice(plan.seed + 2)},
       arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)} {
-  for (const Bell bell : kBells) doors_[index(bell)].sleeper = sleeper_of(*inner_, bell);
+  for (const Bell bell : kBells) doors_[index(bell)] = door_of(*inner_, bell);
 }
 
 bool FaultyConnection::lives() {

@@ -10,7 +10,11 @@ namespace wherry::fabric::inproc {
 End::End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address)
     : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]) {
   peer_ = {.address = std::move(peer_address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
-  for (const Bell bell : kBells) doors_[index(bell)].sleeper = &own_.page.sleepers[index(bell)].epoch;
+  for (const Bell bell : kBells) {
+    Door& door = doors_[index(bell)];
+    door.sleeper = &own_.page.sleepers[index(bell)].epoch;
+    if (arch::takes_part_in_interrupts()) allow_unfenced(door, far_.page.publishers[index(bell)].unfenced);
+  }
 }
 
 End::~End() = default;
@@ -26,7 +30,7 @@ void End::arm(Bell bell) {
   auto& epoch = sleeps_[index(bell)].epoch;
   epoch += 1 + (epoch & 1);  // the next odd number: each sleep is a new one
   far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);
-  arch::publish_then_look();  // SLEEP: pairs with the fence in announce()
+  fence_of_arm(own_.page.publishers[index(bell)].unfenced);  // SLEEP: pairs with announce()
 }
 
 void End::disarm(Bell bell) {

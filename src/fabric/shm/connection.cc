@@ -26,7 +26,7 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
                          .version = layout::kShmVersion,
                          .node = node,
                          .port = port,
-                         .reserved0 = 0,
+                         .features = arch::takes_part_in_interrupts() ? layout::kShmInterrupts : 0,
                          .segment_bytes = memory.segment().size(),
                          .greeting = {},
                          .shared_bytes = shared == nullptr ? 0 : shared->bytes().size()};
@@ -55,7 +55,12 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   private_memory_.emplace(peer_.pid, reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->recognition);
   remote_ = peer_mapping_.start() + layout::kBellPageBytes;
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
-  for (const Bell bell : kBells) doors_[index(bell)].sleeper = &memory_.page().sleepers[index(bell)].epoch;
+  const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
+  for (const Bell bell : kBells) {
+    Door& door = doors_[index(bell)];
+    door.sleeper = &memory_.page().sleepers[index(bell)].epoch;
+    if (interrupts) allow_unfenced(door, peers_page().publishers[index(bell)].unfenced);
+  }
 }
 
 std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
@@ -78,8 +83,8 @@ bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell)
   return true;
 }
 
-layout::Word& ShmConnection::sleeper_at_peer(Bell bell) const {
-  return reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->sleepers[index(bell)].epoch;
+layout::BellPage& ShmConnection::peers_page() const {
+  return *reinterpret_cast<layout::BellPage*>(peer_mapping_.start());
 }
 
 bool ShmConnection::silence(Bell which) {
@@ -97,14 +102,14 @@ void ShmConnection::arm(Bell which) {
   bell.may_ring.store(true, std::memory_order_relaxed);
   bell.epoch = (bell.epoch + 1) | 1;
   // SLEEP release; pairs with the acquire in announce().
-  sleeper_at_peer(which).store(bell.epoch, std::memory_order_release);
-  arch::publish_then_look();  // SLEEP: pairs with the fence in announce()
+  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);
+  fence_of_arm(memory_.page().publishers[index(which)].unfenced);  // SLEEP: pairs with announce()
 }
 
 void ShmConnection::disarm(Bell which) {
   OwnBell& bell = bells_[index(which)];
   bell.epoch = (bell.epoch + 1) & ~std::uint64_t{1};
-  sleeper_at_peer(which).store(bell.epoch, std::memory_order_release);
+  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {

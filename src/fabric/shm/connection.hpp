@@ -83,7 +83,7 @@ class ShmConnection final : public Connection {
     std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
   };
 
-  [[nodiscard]] layout::Word& sleeper_at_peer(Bell bell) const;
+  [[nodiscard]] layout::BellPage& peers_page() const;
 
   OwnMemory memory_;
   Mapping peer_mapping_;

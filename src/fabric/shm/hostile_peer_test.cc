@@ -35,7 +35,7 @@ class RawPeer {
                                  .version = layout::kShmVersion,
                                  .node = 0,
                                  .port = 0,
-                                 .reserved0 = 0,
+                                 .features = 0,
                                  .segment_bytes = kBytes,
                                  .greeting = {},
                                  .shared_bytes = 0};
@@ -48,6 +48,7 @@ class RawPeer {
     EXPECT_EQ(receive_packet(socket_.get(), packet), 0);
     return packet;
   }
+  [[nodiscard]] layout::BellPage& page() const { return memory_.page(); }
   [[nodiscard]] int socket() const { return socket_.get(); }
   [[nodiscard]] int bell(Bell which) const { return bells_[index(which)].get(); }
 
@@ -106,6 +107,51 @@ TEST_F(HostilePeer, ThatTalksOnTheLivenessSocketIsGoneForBothDirections) {
     connection->arm(bell);
     EXPECT_EQ(connection->wait(bell, {}), Wake::gone);
   }
+}
+
+/// Far more often than it takes to drop a fence.
+void announce_to_one_who_is_awake(Connection& connection) {
+  for (int i = 0; i < 1'000'000; ++i) ASSERT_FALSE(connection.announce(Bell::data));
+}
+
+TEST_F(HostilePeer, ThatIsNotInterruptedIsPublishedToWithFences) {
+  const auto connection = connect();
+  ASSERT_NE(connection, nullptr);
+  announce_to_one_who_is_awake(*connection);
+  EXPECT_EQ(peer_.page().publishers[index(Bell::data)].unfenced.load(), 0U);
+}
+
+TEST_F(HostilePeer, ThatClaimsToPublishUnfencedDoesNotStopUsFromSleeping) {
+  const auto connection = connect();
+  ASSERT_NE(connection, nullptr);
+  const Packet ours = peer_.answer();
+  int error = 0;
+  const Mapping page = map_peers_memory(ours.descriptors[0].get(), kBytes, error);
+  ASSERT_EQ(error, 0);
+  reinterpret_cast<layout::BellPage*>(page.start())->publishers[index(Bell::data)].unfenced.store(UINT64_MAX);
+  connection->arm(Bell::data);
+  EXPECT_EQ(connection->wait(Bell::data, std::chrono::steady_clock::now()), Wake::timeout);
+}
+
+TEST(Unfenced, IsSaidToThePeerAndUnsaidWhenItSleeps) {
+  if (!arch::takes_part_in_interrupts()) GTEST_SKIP() << "this kernel does not interrupt";
+  const ScopedEnvironment job("WHERRY_JOB", ("unfenced-" + std::to_string(::getpid())).c_str());
+  const Offer offer{.segment_bytes = kBytes};
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  const auto connecting = find("shm").connect(listener->local(), offer);
+  const auto sleeper = listener->try_accept(offer);
+  const auto publisher = connecting->try_finish();
+  ASSERT_NE(publisher, nullptr);
+  const auto& page = *reinterpret_cast<layout::BellPage*>(sleeper->segment().data() - layout::kBellPageBytes);
+  const auto said = [&](Bell bell) { return page.publishers[index(bell)].unfenced.load(); };
+  EXPECT_EQ(said(Bell::data), 0U);
+  announce_to_one_who_is_awake(*publisher);
+  EXPECT_EQ(said(Bell::data), 1U);
+  EXPECT_EQ(said(Bell::space), 0U);
+  sleeper->arm(Bell::data);
+  EXPECT_EQ(said(Bell::data), 1U) << "until the next publication";
+  EXPECT_TRUE(publisher->announce(Bell::data));
+  EXPECT_EQ(said(Bell::data), 0U);
 }
 
 TEST_F(HostilePeer, WhoseMemoryCannotBeTrustedIsDroppedAndTheNextIsServed) {

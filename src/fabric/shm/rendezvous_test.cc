@@ -40,7 +40,7 @@ layout::ShmHello good_hello() {
           .version = layout::kShmVersion,
           .node = 3,
           .port = 4,
-          .reserved0 = 0,
+          .features = 0,
           .segment_bytes = 8192,
           .greeting = {1, 2, 3},
           .shared_bytes = 0};

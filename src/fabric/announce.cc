@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ways to publish (SLEEP). With a full fence between the store that publishes and the look for a sleeper, the
+// sleeper needs no more than a fence of its own. Without, the sleeper must interrupt the publisher, which is dear: so
+// the publisher chooses, by how often its peer sleeps, and tells it. Changing over is safe at any moment:
+//
+//  - fence dropped: the word is stored before a full fence. A sleeper that does not see it has announced itself before
+//    that fence, and every later look sees the sleeper.
+//  - fence back: the word is stored, with release, after all that was published without one. A sleeper that sees it
+//    sees that too.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fabric/fabric.hpp"
+
+namespace wherry::fabric {
+namespace {
+
+/// An interrupt costs every CPU about as much as this many fences cost one: whoever waits for so long before it drops
+/// the fence loses at most as much by interrupts as by fences, whatever the peer does.
+constexpr std::uint64_t kQuietPerCpu = 128;
+
+std::uint64_t patience() {
+  static const auto cpus = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  return kQuietPerCpu * cpus;
+}
+
+}  // namespace
+
+void Connection::allow_unfenced(Door& door, layout::Word& publisher) {
+  door.publisher = &publisher;
+  door.patience = patience();
+}
+
+void Connection::drop_fence(Door& door) {
+  door.publisher->store(1, std::memory_order_release);
+  arch::publish_then_look();
+  door.fenced = false;
+}
+
+bool Connection::answer(Bell bell, std::uint64_t epoch) {
+  Door& door = doors_[index(bell)];
+  door.seen = epoch;
+  door.quiet = 0;
+  if (!door.fenced) {
+    door.publisher->store(0, std::memory_order_release);
+    door.fenced = true;
+  }
+  if ((epoch & 1) == 0) return false;
+  ring(bell);
+  return true;
+}
+
+void Connection::fence_of_arm(const layout::Word& publisher) {
+  arch::publish_then_look();
+  if (publisher.load(std::memory_order_acquire) != 0) arch::interrupt_publishers();
+}
+
+}  // namespace wherry::fabric
