@@ -70,9 +70,10 @@ void describe(StatisticsSlot& slot, const Endpoint& endpoint) {
   slot.receive_capacity = endpoint.receive_capacity;
   slot.opened_ns = monotonic_ns();
   copy_text(slot.fabric, endpoint.fabric);
-  for (layout::Counter* counter : {&slot.bytes_sent, &slot.sends, &slot.send_sleeps, &slot.send_fill, &slot.data_wakes,
-                                   &slot.bytes_received, &slot.receives, &slot.receive_sleeps, &slot.receive_fill,
-                                   &slot.space_wakes, &slot.asleep_sending, &slot.asleep_receiving}) {
+  for (layout::Counter* counter :
+       {&slot.bytes_sent, &slot.sends, &slot.send_sleeps, &slot.send_fill, &slot.data_wakes, &slot.bytes_sent_split,
+        &slot.bytes_received_split, &slot.bytes_received, &slot.receives, &slot.receive_sleeps, &slot.receive_fill,
+        &slot.space_wakes, &slot.asleep_sending, &slot.asleep_receiving}) {
     set(*counter, 0);
   }
 }
