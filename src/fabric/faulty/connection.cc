@@ -20,7 +20,9 @@ FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const Faul
       plan_(plan),
       puts_(plan.seed),
       wakes_{Dice(plan.seed + 1), Dice(plan.seed + 2)},
-      arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)} {
+      arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)},
+      reads_(plan.seed + 5),
+      writes_(plan.seed + 6) {
   for (const Bell bell : kBells) doors_[index(bell)] = door_of(*inner_, bell);
 }
 
@@ -74,6 +76,19 @@ bool FaultyConnection::release_all() {
 
 bool FaultyConnection::get(std::span<std::byte> destination, std::uint64_t offset) {
   return lives() && inner_->get(destination, offset);
+}
+
+std::size_t FaultyConnection::allowed(std::size_t bytes, Dice& dice) {
+  if (!lives()) return 0;
+  return dice.percent(plan_.deny) ? static_cast<std::size_t>(dice.below(bytes)) : bytes;
+}
+
+std::size_t FaultyConnection::read_private(std::span<std::byte> destination, std::uint64_t address) {
+  return inner_->read_private(destination.first(allowed(destination.size(), reads_)), address);
+}
+
+std::size_t FaultyConnection::write_private(std::uint64_t address, std::span<const std::byte> source) {
+  return inner_->write_private(address, source.first(allowed(source.size(), writes_)));
 }
 
 bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

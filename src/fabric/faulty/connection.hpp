@@ -28,6 +28,10 @@ class FaultyConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  bool reaches_private_memory() override { return plan_.hide_map == 0 && lives() && inner_->reaches_private_memory(); }
+  bool recognises_peer() override { return lives() && inner_->recognises_peer(); }
+  std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override;
+  std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override;
 
@@ -54,6 +58,8 @@ class FaultyConnection final : public Connection {
   /// Counts a call. False: the connection is, or has just become, dead.
   bool lives();
   void delay(Dice& dice) const;
+  /// How much of an access to `bytes` of private memory the plan allows.
+  std::size_t allowed(std::size_t bytes, Dice& dice);
   void hold(std::uint64_t offset, std::span<const std::byte> source);
   bool release(std::size_t which);
   bool release_all();
@@ -68,6 +74,8 @@ class FaultyConnection final : public Connection {
   std::vector<Held> held_;
   std::array<Dice, 2> wakes_;  // [bell that is rung]: its announcing thread's
   std::array<Dice, 2> arms_;   // [bell that is armed]: its waiting thread's
+  Dice reads_;                 // the receiving thread's
+  Dice writes_;                // the sending thread's
 };
 
 }  // namespace wherry::fabric::faulty

@@ -34,6 +34,10 @@ class Recorder final : public Connection {
     return source.size();
   }
   bool get(std::span<std::byte>, std::uint64_t) override { return true; }
+  bool reaches_private_memory() override { return true; }
+  bool recognises_peer() override { return true; }
+  std::size_t read_private(std::span<std::byte> destination, std::uint64_t) override { return destination.size(); }
+  std::size_t write_private(std::uint64_t, std::span<const std::byte> source) override { return source.size(); }
   bool signal(std::uint64_t offset, std::uint64_t value, Bell) override {
     calls_.push_back({offset, 8, value});
     return true;
@@ -80,8 +84,9 @@ Played play(const FaultPlan& plan) {
 }
 
 TEST(FaultPlan, IsReadFromItsText) {
-  const FaultPlan plan = FaultPlan::parse("seed=7,refuse=1,short=2,reorder=3,delay=4,spurious=5,die=6,hide_map=1");
-  EXPECT_EQ(plan, (FaultPlan{7, 1, 2, 3, 4, 5, 6, 1}));
+  const FaultPlan plan =
+      FaultPlan::parse("seed=7,refuse=1,short=2,reorder=3,delay=4,spurious=5,die=6,hide_map=1,private=8");
+  EXPECT_EQ(plan, (FaultPlan{7, 1, 2, 3, 4, 5, 6, 1, 8}));
   EXPECT_EQ(FaultPlan::parse(""), FaultPlan{});
 }
 
@@ -144,6 +149,33 @@ TEST(FaultyConnection, EveryByteOfAPutArrivesBeforeTheSignalAfterIt) {
     }
     for (std::uint64_t i = 0; i <= call.value; ++i) ASSERT_EQ(arrived[i], reordered.taken[i]) << i;
   }
+}
+
+TEST(FaultyConnection, AccessesToPrivateMemoryStopShort) {
+  std::vector<Call> calls;
+  FaultyConnection connection(std::make_unique<Recorder>(calls), {.deny = 30});
+  EXPECT_TRUE(connection.reaches_private_memory() && connection.recognises_peer());
+  std::vector<std::byte> bytes(1000);
+  int reads = 0, writes = 0;
+  for (int i = 0; i < 200; ++i) {
+    reads += connection.read_private(bytes, 1) < bytes.size() ? 1 : 0;
+    writes += connection.write_private(1, bytes) < bytes.size() ? 1 : 0;
+  }
+  EXPECT_GT(reads, 30);
+  EXPECT_LT(reads, 90);
+  EXPECT_GT(writes, 30);
+  EXPECT_LT(writes, 90);
+}
+
+TEST(FaultyConnection, WhoHasNoMapOrIsDeadReachesNoPrivateMemory) {
+  std::vector<Call> calls;
+  FaultyConnection hidden(std::make_unique<Recorder>(calls), {.hide_map = 1});
+  EXPECT_FALSE(hidden.reaches_private_memory());
+  FaultyConnection dead(std::make_unique<Recorder>(calls), {.die = 1});
+  std::vector<std::byte> bytes(1000);
+  EXPECT_EQ(dead.read_private(bytes, 1), 0U);
+  EXPECT_EQ(dead.write_private(1, bytes), 0U);
+  EXPECT_FALSE(dead.reaches_private_memory() || dead.recognises_peer());
 }
 
 TEST(FaultyConnection, ArmsAreFollowedByRingsForNothing) {

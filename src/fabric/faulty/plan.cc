@@ -25,6 +25,7 @@ constexpr std::array kRows{
     Row{"short", &FaultPlan::shorten, kPercent},    Row{"reorder", &FaultPlan::reorder, kPercent},
     Row{"delay", &FaultPlan::delay, kLongestDelay}, Row{"spurious", &FaultPlan::spurious, kPercent},
     Row{"die", &FaultPlan::die, UINT64_MAX},        Row{"hide_map", &FaultPlan::hide_map, 1},
+    Row{"private", &FaultPlan::deny, kPercent},
 };
 
 [[noreturn]] void refuse(std::string_view text) {

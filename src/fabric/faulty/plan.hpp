@@ -18,6 +18,7 @@ struct FaultPlan {
   std::uint64_t spurious = 0;  ///< per cent of arms that are followed by a ring for nothing
   std::uint64_t die = 0;       ///< a connection dies at its call of this number; 0: never
   std::uint64_t hide_map = 0;  ///< 1: map() is null, so that everything goes by put
+  std::uint64_t deny = 0;      ///< per cent of accesses to private memory that stop short ("private" in the text)
 
   /// From "seed=1,short=10": the names above. Throws Error(EINVAL) that lists them.
   static FaultPlan parse(std::string_view text);
