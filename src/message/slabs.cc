@@ -16,7 +16,6 @@ Slabs::Slabs(std::shared_ptr<fabric::SharedMemory> memory)
   // Zeroed by the system, page by page as it is used: State::inside.
   units_.reset(static_cast<Unit*>(std::calloc(std::size_t{1} << top_order_, sizeof(Unit))));
   if (units_ == nullptr) throw std::bad_alloc();
-  ready_.fill(kNone);
   apart_.fill(kNone);
   put_apart(0, top_order_);
 }
@@ -29,17 +28,22 @@ unsigned Slabs::order_of(std::size_t bytes) const noexcept {
 Slabs::Block Slabs::use(Block block) noexcept {
   units_[block].state = State::used;
   units_[block].users = 1;
-  ++in_use_;
+  peak_ = std::max(peak_, ++in_use_);
   return block;
 }
 
 Slabs::Block Slabs::take_ready(std::size_t bytes) noexcept {
   if (bytes > bytes_) return kNone;
-  const unsigned order = order_of(bytes);
-  const Block block = ready_[order];
+  const Block block = pop_ready(order_of(bytes));
+  return block == kNone ? kNone : use(block);
+}
+
+Slabs::Block Slabs::pop_ready(unsigned order) noexcept {
+  const Block block = ready_[order].first;
   if (block == kNone) return kNone;
-  ready_[order] = units_[block].next;
-  return use(block);
+  ready_[order].first = units_[block].next;
+  --ready_count_;
+  return block;
 }
 
 Slabs::Block Slabs::take(std::size_t bytes) noexcept {
@@ -56,9 +60,15 @@ Slabs::Block Slabs::take(std::size_t bytes) noexcept {
 
 void Slabs::free(Block block) noexcept {
   Unit& unit = units_[block];
+  Queue& queue = ready_[unit.order];
   unit.state = State::ready;
-  unit.next = std::exchange(ready_[unit.order], block);
+  unit.next = kNone;
+  (queue.first == kNone ? queue.first : units_[queue.last].next) = block;
+  queue.last = block;
+  ++ready_count_;
   --in_use_;
+  if (++freed_ % kWindow == 0) last_peak_ = std::exchange(peak_, in_use_);
+  if (ready_count_ + in_use_ > std::max(peak_, last_peak_) + kMostSpare) merge(pop_ready(unit.order));
 }
 
 /// Makes a block of `order` of the smallest larger one that is apart.
@@ -77,11 +87,8 @@ Slabs::Block Slabs::split(unsigned order) noexcept {
 }
 
 void Slabs::merge_ready() noexcept {
-  for (Block& stack : ready_) {
-    while (stack != kNone) {
-      const Block block = std::exchange(stack, units_[stack].next);
-      merge(block);
-    }
+  for (unsigned order = 0; order <= top_order_; ++order) {
+    for (Block block = pop_ready(order); block != kNone; block = pop_ready(order)) merge(block);
   }
 }
 
