@@ -185,6 +185,8 @@ def to_row(path: Path, index: int, fields: object) -> Row:
             refuse(f'"{name}" is missing or not a count')
     for name in NUMBERS:
         value = fields.get(name)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
-            refuse(f'"{name}" is missing or not a number from 0 up')
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+            refuse(f'"{name}" is missing or not a number')
+    if fields["mad"] < 0:
+        refuse('"mad" is below 0')
     return Row(**{name: fields[name] for name in TEXTS + COUNTS + NUMBERS})

@@ -50,6 +50,7 @@ def test_rows_are_found_by_question_and_in_order_of_size(tmp_path):
     ({"rows": [row(median="fast")]}, '"median"'),
     ({"rows": [row(median=float("nan"))]}, '"median"'),
     ({"rows": [row(mad=float("inf"))]}, '"mad"'),
+    ({"rows": [row(mad=-0.1)]}, '"mad" is below 0'),
     ({"rows": [row(), row()]}, "has twice GB/s of wherry in stream, 64 bytes"),
     ({"rows": [row()], "environment": {"systems": ["wherry"]}}, "environment.systems"),
 ])
