@@ -46,7 +46,8 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
       remote_(connection.map()),
       fate_(fate),
       counters_(counters),
-      split_(connection, fate) {
+      split_(connection, fate),
+      piece_(std::min(kMaxPiece, capacity / 4)) {
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
@@ -88,19 +89,18 @@ Result Sender::try_send(std::span<const iovec> buffers) {
 Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& copied) {
   if (const int error = obstacle(); error != 0) return Result::failure(error, copied);
   reserved_ = 0;
-  const std::size_t piece = std::min(kMaxPiece, producer_.capacity() / 4);
   std::size_t unpublished = 0;
   bool taken = true;
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
     // A death that is noticed on the way stops the copying, but does not unsay what was published.
     while (!rest.empty() && copied < producer_.capacity() && !fate_.gone.load(std::memory_order_relaxed)) {
-      const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece - unpublished)), unpublished);
+      const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece_ - unpublished)), unpublished);
       if (n == 0) break;
       rest = rest.subspan(n);
       unpublished += n;
       copied += n;
-      if (unpublished == piece) {
+      if (unpublished == piece_) {
         taken = publish(unpublished);
         unpublished = 0;
       }
@@ -170,6 +170,13 @@ void Sender::watch_for_death() {
 void Sender::look_for_death() {
   if (fate_.gone.load(std::memory_order_relaxed)) return;
   if (connection_.peer_gone()) fate_.gone.store(true, std::memory_order_release);  // GONE
+}
+
+std::optional<Result> Sender::send_at_once(std::span<const std::byte> bytes) {
+  if (bytes.empty() || bytes.size() > piece_ || obstacle() != 0) return {};
+  if (producer_.copy_in(bytes) != bytes.size()) return {};  // What was copied in is not published, and overwritten.
+  reserved_ = 0;
+  return publish(bytes.size()) ? Result::moved(bytes.size()) : Result::failure(EPIPE, bytes.size());
 }
 
 Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {

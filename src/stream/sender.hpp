@@ -30,6 +30,8 @@ class Sender {
   Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
   Result try_send(std::span<const iovec> buffers);
+  /// One buffer that there is space for, as most are: one copy, one publication. Empty: it has to be sent the long way.
+  std::optional<Result> send_at_once(std::span<const std::byte> bytes);
   Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
   Regions reserve(std::size_t want);
   Result commit(std::size_t bytes);
@@ -66,6 +68,7 @@ class Sender {
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   SplitSender split_;
+  std::size_t piece_;  ///< bytes that are published at once, at most
   std::size_t reserved_ = 0;
   std::size_t wanted_ = 1;  ///< space that the descriptor is to tell of
   bool finished_ = false;

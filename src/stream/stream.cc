@@ -60,6 +60,8 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 Stream::~Stream() { close(); }
 
 Result Stream::send(std::span<const std::byte> bytes, Timeout timeout) noexcept {
+  if (!impl_) return kClosed;
+  if (const auto result = impl_->sender.send_at_once(bytes)) return *result;
   const iovec buffer = buffer_of(bytes);
   return send(std::span(&buffer, 1), timeout);
 }
