@@ -61,6 +61,13 @@ impl Place {
         Sending::open(&self.node, &name, senders, self.rank, size, &self.shared)
     }
 
+    /// Before new ends are opened, which count from nothing.
+    fn forget_released(&self) {
+        for sender in 0..=self.senders as u64 {
+            self.shared.set_released(sender, 0);
+        }
+    }
+
     fn receiving(&self, direction: &str, number: u64) -> Result<Receiving<'_>, Failure> {
         let senders = if direction == "back" { 1 } else { self.senders };
         Receiving::open(
@@ -137,27 +144,61 @@ fn say(line: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// The end of a stream that was opened for an earlier sample of the same size: its memory has been touched. Both sides
+/// keep theirs by the same rule.
+struct Kept<End> {
+    size: usize,
+    end: End,
+    warm_up: u64,
+}
+
+impl<End> Kept<End> {
+    /// The kept end, or a new one, which needs to go once around its memory.
+    fn for_sample(
+        kept: Option<Self>,
+        sample: &Sample,
+        open: impl FnOnce() -> Result<End, Failure>,
+    ) -> Result<Self, Failure> {
+        match kept.filter(|kept| kept.size == sample.size) {
+            Some(kept) => Ok(Self {
+                warm_up: sample.warm_up,
+                ..kept
+            }),
+            None => Ok(Self {
+                size: sample.size,
+                end: open()?,
+                warm_up: sample.warm_up.max(2 * link::DEPTH),
+            }),
+        }
+    }
+}
+
 /// A sender's life: an order, "ready", and when told to go the sample; its sum is the answer.
 fn send_samples(place: &Place) -> Result<(), Failure> {
+    let mut kept = None;
     for number in 0.. {
         let line = read_line()?;
         if line.is_empty() || line == "end" {
             return Ok(());
         }
         let sample = Sample::parse(&line)?;
-        let mut sending = place.sending("to", number, sample.size)?;
         if sample.question == Question::Stream {
+            let open = || place.sending("to", number, sample.size);
+            let mut stream = Kept::for_sample(kept.take(), &sample, open)?;
             say("open")?;
-            sample::send_all(&sample, sample.warm_up, place.rank, &mut sending)?;
+            sample::send_all(&sample, stream.warm_up, place.rank, &mut stream.end)?;
             let mut patience = place.shared.patience();
             while place.shared.begun() <= number {
                 patience.wait();
             }
-            let sum = sample::send_all(&sample, sample.messages, place.rank, &mut sending)?;
+            let sum = sample::send_all(&sample, sample.messages, place.rank, &mut stream.end)?;
             say(&sum.to_string())?;
             read_line()?;
+            kept = Some(stream);
             continue;
         }
+        kept = None;
+        let mut sending = place.sending("to", number, sample.size)?;
         let mut receiving = place.receiving("back", number)?;
         say("open")?;
         for rounds in [sample.warm_up, sample.messages] {
@@ -202,22 +243,26 @@ fn tell_all(members: &mut [Member], line: &str) -> Result<(), Failure> {
 }
 
 /// The receiver's part of a stream: seconds from the start together to the last message.
-fn stream(
-    place: &Place,
+fn stream<'a>(
+    place: &'a Place,
     members: &mut [Member],
     line: &str,
     number: u64,
+    kept: &mut Option<Kept<Receiving<'a>>>,
 ) -> Result<String, Failure> {
     let sample = Sample::parse(line)?;
     let senders = place.senders as u64;
-    let mut receiving = place.receiving("to", number)?;
+    let mut stream = Kept::for_sample(kept.take(), &sample, || {
+        place.forget_released();
+        place.receiving("to", number)
+    })?;
     open_senders(members, line)?;
-    sample::receive_all(&sample, sample.warm_up * senders, &mut receiving)?;
+    sample::receive_all(&sample, stream.warm_up * senders, &mut stream.end)?;
     say("ready")?;
     read_line()?;
     let start = Instant::now();
     place.shared.begin(number + 1);
-    let received = sample::receive_all(&sample, sample.messages * senders, &mut receiving)?;
+    let received = sample::receive_all(&sample, sample.messages * senders, &mut stream.end)?;
     let seconds = start.elapsed().as_secs_f64();
     let mut sent = 0u64;
     for member in members.iter_mut() {
@@ -226,6 +271,7 @@ fn stream(
     if sent != received {
         return Err("what was received is not what was sent".into());
     }
+    *kept = Some(stream);
     Ok(seconds.to_string())
 }
 
@@ -271,17 +317,19 @@ fn receive_samples(place: &Place) -> Result<(), Failure> {
         pids.join(" ")
     ))?;
     say(&format!("version {}", PackageVersion::get()))?;
+    let mut kept = None;
     for number in 0.. {
         let line = read_line()?;
         if line.is_empty() || line == "end" {
             break;
         }
-        for sender in 0..=place.senders as u64 {
-            place.shared.set_released(sender, 0);
-        }
         let result = match Sample::parse(&line)?.question {
-            Question::Stream => stream(place, &mut members, &line, number)?,
-            _ => exchange(place, &mut members[0], &line, number)?,
+            Question::Stream => stream(place, &mut members, &line, number, &mut kept)?,
+            _ => {
+                kept = None;
+                place.forget_released();
+                exchange(place, &mut members[0], &line, number)?
+            }
         };
         tell_all(&mut members, "close")?;
         say(&format!("done {result}"))?;
