@@ -74,7 +74,8 @@ class FramedStream {
   /// Blocks until there is a message. It is shown where it lies in the ring, until the next call that receives; a
   /// hostile peer may still change it: copy what is checked before it is used.
   Received receive(Timeout timeout = {}) noexcept;
-  /// After a report of a Poller or the receive descriptor: to be called until it would block.
+  /// After a report of a Poller or the receive descriptor. The last message is still in the ring and makes the stream
+  /// ready, until this would block.
   Received try_receive() noexcept;
 
   /// The largest message that can be sent, and received: the two directions may differ.

@@ -113,28 +113,32 @@ void Poller::Impl::remove(int descriptor) {
 std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
   if (ready.empty()) return 0;
   Found found{ready};
+  if (!timeout || timeout->count() != 0) pace_.before_look();
   if (asking_is_due()) ask(found);
   look(found);
-  if (!found.any()) linger(found, stream::deadline_of(timeout));
+  const bool soon = found.any() || linger(found, stream::deadline_of(timeout));
+  pace_.found(soon ? found.bytes : 0);
   reports_ += static_cast<unsigned>(found.count);
   show();
   return found.count;
 }
 
-/// Nothing is ready: asks the kernel, spins, and sleeps.
-void Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
-  ask(found);
+/// Nothing is ready: spins, asks the kernel, and sleeps. True: something came almost at once.
+bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
   while (true) {
-    look(found);
-    if (found.any() || interrupted_.exchange(false)) return;
     const bool over = stream::has_passed(deadline);
+    const bool stirred = !over && spin(found, deadline);
+    if (!stirred) ask(found);
+    look(found);
+    if (found.any() || interrupted_.exchange(false)) return stirred && spin_.came_soon();
     // Inside another event loop the bells take over from here; otherwise the next wait looks.
-    if (over && !nested_) return;
-    if (!over && spin(found, deadline)) continue;
-    if (!arm_all()) continue;
+    if (over && !nested_) return false;
+    if (stirred || !arm_all()) continue;
     hush();
-    if (over || interrupted_.exchange(false)) return;
+    if (over || interrupted_.exchange(false)) return false;
     sleep(found, deadline);
+    look(found);
+    if (found.any()) return false;
   }
 }
 
@@ -177,14 +181,15 @@ void Poller::Impl::look(Found& found) {
   for (std::size_t left = active_.size(); left > 0 && !found.full(); --left) {
     Polled& polled = active_.front();
     active_.splice(active_.end(), active_, polled.place);
-    const bool ready = !polled.receiver.look().would_block();
+    const Result now = polled.receiver.look();
+    const bool ready = !now.would_block();
     if (!ready && ++polled.vain > kLooksInVain && polled.receiver.arm_bell()) {
       polled.active = false;
       idle_.splice(idle_.end(), active_, polled.place);
     }
     if (!ready) continue;
     polled.vain = 0;
-    found.report(polled.token);
+    found.report(polled.token, now.bytes);
   }
 }
 
@@ -224,7 +229,7 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
         if (!shown_) bell_.silence();
         break;
       case Source::Kind::descriptor:
-        if (!found.full()) found.report(source.token);
+        if (!found.full()) found.report(source.token, 0);
         break;
       case Source::Kind::stream:
         auto& polled = static_cast<Polled&>(source);

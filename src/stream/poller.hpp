@@ -21,6 +21,7 @@
 
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
+#include "stream/pace.hpp"
 #include "stream/receiver.hpp"
 #include "stream/waiter.hpp"
 
@@ -68,17 +69,21 @@ class Poller::Impl {
   struct Found {
     std::span<Token> into;
     std::size_t count = 0;
+    std::size_t bytes = 0;  ///< that wait in the streams among them
 
     [[nodiscard]] bool any() const { return count != 0; }
     [[nodiscard]] bool full() const { return count == into.size(); }
-    void report(Token token) { into[count++] = token; }
+    void report(Token token, std::size_t waiting) {
+      into[count++] = token;
+      bytes += waiting;
+    }
   };
 
   void enter(Source& source);
   void leave(const Source& source);
   void forget(Polled& polled);
   void activate(Polled& polled);
-  void linger(Found& found, fabric::Deadline deadline);
+  bool linger(Found& found, fabric::Deadline deadline);
   bool spin(Found& found, fabric::Deadline deadline);
   bool arm_all();
   void look(Found& found);
@@ -98,6 +103,7 @@ class Poller::Impl {
   std::list<Polled> idle_;
   std::map<int, Source> descriptors_;
   stream::SpinBudget spin_;
+  stream::Pace pace_;
   unsigned reports_ = 0;  ///< since the clock was looked at
   stream::SteadyClock::time_point next_ask_{};
   bool nested_ = false;  ///< the descriptor was asked for

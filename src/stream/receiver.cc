@@ -62,11 +62,11 @@ Result Receiver::try_receive(std::span<const iovec> buffers) {
 
 Result Receiver::try_readable() {
   const Result now = state();
-  if (!now.would_block()) return now;
+  // A watcher returns credit before it sleeps, and hears of a death by the bell.
+  if (!now.would_block() || watcher_ != nullptr) return now;
   return_credit();
   if (polled_) rearm_descriptor();
-  // A watcher hears of a death by the bell.
-  if (watcher_ == nullptr) look_for_death(polled_);
+  look_for_death(polled_);
   return state();
 }
 
@@ -190,7 +190,7 @@ Result Receiver::take_split(std::span<std::byte> buffer) {
 
 ConstRegions Receiver::peek(std::size_t want) {
   Result now = state();
-  if (now.would_block()) {
+  if (now.would_block() && watcher_ == nullptr) {
     return_credit();
     if (polled_) {
       rearm_descriptor();
