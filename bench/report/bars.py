@@ -8,7 +8,7 @@ import quantities
 import systems
 from results import Row
 
-WIDTH, ROW_HEIGHT = 2.15, 0.2  # of one panel and one of its bars, in inches
+WIDTH, ROW_HEIGHT = 7.0, 0.2  # of all panels together and of one bar, in inches
 LEFT, TOP, BOTTOM, BETWEEN, RIGHT = 1.35, 0.72, 0.1, 0.25, 0.1
 
 
@@ -16,16 +16,19 @@ def draw(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> F
     """One panel per (heading, row of each system). All have the systems in one order, that of the last panel."""
     names = {system for _, rows in panels for system in rows}
     last = panels[-1][1]
-    best_first = sorted(names, key=lambda system: last[system].median if system in last else -1.0,
-                        reverse=not quantities.lower_is_better(metric))
+    best_first = sorted(
+        names,
+        key=lambda system: last[system].median if system in last else -1.0,
+        reverse=not quantities.lower_is_better(metric),
+    )
     height = ROW_HEIGHT * (len(names) + 0.4)
-    # Never narrower than the title.
-    width = LEFT + max(len(panels), 3) * (WIDTH + BETWEEN) - BETWEEN + RIGHT
+    width = LEFT + WIDTH + RIGHT
+    each = (WIDTH + BETWEEN) / len(panels) - BETWEEN
     with canvas.styled():
         figure = Figure(figsize=(width, TOP + height + BOTTOM))
         figure.text(LEFT / width, 1 - 0.15 / (TOP + height + BOTTOM), title, va="top", fontsize=10, fontweight="bold")
         for index, (heading, rows) in enumerate(panels):
-            axes = canvas.axes_at(figure, LEFT + index * (WIDTH + BETWEEN), TOP, WIDTH, height)
+            axes = canvas.axes_at(figure, LEFT + index * (each + BETWEEN), TOP, each, height)
             axes.set_title(heading, fontsize=9, fontweight="normal", pad=5)
             draw_panel(axes, best_first, rows, metric)
             label_rows(axes, best_first if index == 0 else [])
@@ -45,10 +48,21 @@ def draw_panel(axes, order: list[str], rows: dict[str, Row], metric: str) -> Non
         row = rows[system]
         colour = systems.look(system).colour
         axes.barh(place, row.median, height=0.72, color=colour, zorder=2)
-        axes.plot([max(row.median - row.mad, 0), row.median + row.mad], [place, place], color=systems.INK[0], linewidth=1,
-                  zorder=3)
-        axes.text(row.median + row.mad + top * 0.02, place, short_figure(row.median, metric), va="center", fontsize=8,
-                  fontweight="bold" if systems.is_wherry(system) else "normal")
+        axes.plot(
+            [max(row.median - row.mad, 0), row.median + row.mad],
+            [place, place],
+            color=systems.INK[0],
+            linewidth=1,
+            zorder=3,
+        )
+        axes.text(
+            row.median + row.mad + top * 0.02,
+            place,
+            short_figure(row.median, metric),
+            va="center",
+            fontsize=8,
+            fontweight="bold" if systems.is_wherry(system) else "normal",
+        )
 
 
 def short_figure(value: float, metric: str) -> str:

@@ -48,7 +48,9 @@ def styled():
 def axes_at(drawing: Figure, left: float, top: float, width: float, height: float) -> Axes:
     """Axes at a place in inches from the upper left corner: names beside lines need to know their room."""
     total_width, total_height = drawing.get_size_inches()
-    return drawing.add_axes((left / total_width, 1 - (top + height) / total_height, width / total_width, height / total_height))
+    return drawing.add_axes(
+        (left / total_width, 1 - (top + height) / total_height, width / total_width, height / total_height)
+    )
 
 
 def svg_text(drawing: Figure) -> str:

@@ -9,6 +9,7 @@ import systems
 def canvas():
     pytest.importorskip("matplotlib", reason="scripts/setup bench installs it")
     import canvas
+
     return canvas
 
 
@@ -25,7 +26,12 @@ def test_names_stay_within_the_axes_while_they_fit(canvas):
 
 
 def test_a_tick_has_no_needless_zeros(canvas):
-    assert [canvas.bare(text) for text in ("1.00 µs", "100 ns", "0.0500 GB/s", "10.0")] == ["1 µs", "100 ns", "0.05 GB/s", "10"]
+    assert [canvas.bare(text) for text in ("1.00 µs", "100 ns", "0.0500 GB/s", "10.0")] == [
+        "1 µs",
+        "100 ns",
+        "0.05 GB/s",
+        "10",
+    ]
 
 
 def test_every_colour_can_be_told_from_the_others():

@@ -104,12 +104,22 @@ def stream(results: Results) -> Iterator[Comparison]:
         for size in sizes_of(rows["cpu_s_per_GB"]):
             what = f"CPU time of a stream, {quantities.size(size)}, {MODE_TEXT[mode]}"
             if size > 256:
-                yield from compare(results, what, "wherry", at_size(rows["cpu_s_per_GB"], size), True,
-                                   mode == "handover" and size in HEADLINE_SIZES)
+                yield from compare(
+                    results,
+                    what,
+                    "wherry",
+                    at_size(rows["cpu_s_per_GB"], size),
+                    True,
+                    mode == "handover" and size in HEADLINE_SIZES,
+                )
 
 
 def in_place_hand_overs(results: Results) -> Iterator[Comparison]:
-    rows = {system: own for system, own in results.select("stream", "msgs/s", "handover").items() if system in results.in_place}
+    rows = {
+        system: own
+        for system, own in results.select("stream", "msgs/s", "handover").items()
+        if system in results.in_place
+    }
     for size in sizes_of(rows):
         what = f"zero-copy hand-over, {quantities.size(size)}"
         yield from compare(results, what, "wherry-zerocopy", at_size(rows, size), False, size in HEADLINE_SIZES)
@@ -139,7 +149,9 @@ def many(results: Results) -> Iterator[Comparison]:
             for size in sizes_of(rows):
                 at = at_size(rows, size)
                 what = f"{senders} senders, {quantities.size(size)}, {MODE_TEXT[mode]}"
-                yield from compare(results, what, "wherry", at, mode == "handover", mode == "handover" and size == 2 << 20)
+                yield from compare(
+                    results, what, "wherry", at, mode == "handover", mode == "handover" and size == 2 << 20
+                )
                 yield from compare(results, what + ", zero-copy", "wherry-zerocopy", at, False)
         memory = results.select("many", "memory_bytes_per_connection", "handover", senders)
         for size in sizes_of(memory)[:1]:

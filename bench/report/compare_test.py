@@ -12,8 +12,18 @@ from results import Results, Row, Run
 
 
 def row(system, median, metric="GB/s", mad=0.0, **changes):
-    fields = {"bench": "stream", "system": system, "version": "", "mode": "handover", "senders": 1, "size": 65536,
-              "metric": metric, "median": median, "mad": mad, "n": 5}
+    fields = {
+        "bench": "stream",
+        "system": system,
+        "version": "",
+        "mode": "handover",
+        "senders": 1,
+        "size": 65536,
+        "metric": metric,
+        "median": median,
+        "mad": mad,
+        "n": 5,
+    }
     return Row(**(fields | changes))
 
 
@@ -42,14 +52,25 @@ def test_a_peer_without_a_figure_gives_no_ratio():
 
 
 def test_limits_and_wherry_are_no_peers():
-    one = only(compare.stream(results_of(row("wherry", 8), row("wherry-reserve", 9), row("limit:two-copy", 10), row("tcp", 2))))
+    one = only(
+        compare.stream(results_of(row("wherry", 8), row("wherry-reserve", 9), row("limit:two-copy", 10), row("tcp", 2)))
+    )
     assert (one.peer.of.system, one.limit.of.system) == ("tcp", "limit:two-copy")
     assert (one.peer.value, one.limit.value) == (4, 0.8)
 
 
 def test_a_stream_is_compared_with_peers_that_copy_and_zero_copy_with_all():
-    rows = [row(system, median, mode="touched") for system, median in
-            (("wherry", 8), ("wherry-zerocopy", 12), ("ucx", 4), ("iceoryx2", 10), ("limit:two-copy", 9), ("limit:in-place", 15))]
+    rows = [
+        row(system, median, mode="touched")
+        for system, median in (
+            ("wherry", 8),
+            ("wherry-zerocopy", 12),
+            ("ucx", 4),
+            ("iceoryx2", 10),
+            ("limit:two-copy", 9),
+            ("limit:in-place", 15),
+        )
+    ]
     counted = [row(system, 1e6, "msgs/s") for system in ("wherry-zerocopy", "iceoryx2")]
     stream, zero_copy = (one for one in compare.stream(results_of(*rows, *counted)) if one.mine.mode == "touched")
     assert (stream.peer.of.system, stream.limit.of.system) == ("ucx", "limit:two-copy")
@@ -59,18 +80,34 @@ def test_a_stream_is_compared_with_peers_that_copy_and_zero_copy_with_all():
 def test_the_best_of_each_column_is_marked_and_is_no_limit():
     made = next(tables.tables(results_of(row("wherry", 8), row("tcp", 9), row("limit:two-copy", 20))))
     assert [(line.head, line.cells[0].best) for line in made.lines[:3]] == [
-        ("wherry", False), ("tcp", True), ("limit:two-copy", False)]
+        ("wherry", False),
+        ("tcp", True),
+        ("limit:two-copy", False),
+    ]
 
 
 def test_the_lowest_time_is_the_best():
-    made = next(tables.tables(results_of(*(row(name, value, "ns_p50", bench="latency") for name, value in (("wherry", 8), ("tcp", 9))))))
+    made = next(
+        tables.tables(
+            results_of(*(row(name, value, "ns_p50", bench="latency") for name, value in (("wherry", 8), ("tcp", 9))))
+        )
+    )
     assert [line.cells[0].best for line in made.lines[:2]] == [True, False]
 
 
 def test_hand_overs_in_place_and_copies_are_not_in_one_contest():
-    rows = [row("wherry", 9), row("wherry", 1e5, "msgs/s"), row("tcp", 2), row("tcp", 2e4, "msgs/s"), row("iceoryx2", 1e6, "msgs/s")]
+    rows = [
+        row("wherry", 9),
+        row("wherry", 1e5, "msgs/s"),
+        row("tcp", 2),
+        row("tcp", 2e4, "msgs/s"),
+        row("iceoryx2", 1e6, "msgs/s"),
+    ]
     counted = [made for made in tables.tables(results_of(*rows)) if made.title.startswith("Messages")]
-    assert [[line.head for line in made.lines] for made in counted] == [["wherry", "tcp", "wherry ÷ best peer"], ["iceoryx2"]]
+    assert [[line.head for line in made.lines] for made in counted] == [
+        ["wherry", "tcp", "wherry ÷ best peer"],
+        ["iceoryx2"],
+    ]
 
 
 def test_a_spread_above_a_tenth_is_shown():
@@ -78,18 +115,35 @@ def test_a_spread_above_a_tenth_is_shown():
     assert quantities.noise(10, 1.4) == "±14 %"
 
 
-@pytest.mark.parametrize("value, metric, text", [
-    (9.996, "GB/s", "10.0 GB/s"), (0.03124, "GB/s", "0.0312 GB/s"), (0, "GB/s", "0 GB/s"), (3141, "GB/s", "3140 GB/s"),
-    (20.95e6, "msgs/s", "20.9 M/s"), (850, "msgs/s", "850 /s"), (224, "ns_p50", "224 ns"), (29640, "asleep_ns_p99", "29.6 µs"),
-    (120000, "connect_ns", "120 µs"), (9530, "memory_bytes_per_connection", "9.53 kB"), (0.131, "cpu_s_per_GB", "0.131 s/GB"),
-    (999.7, "ns_p50", "1.00 µs"),
-])
+@pytest.mark.parametrize(
+    "value, metric, text",
+    [
+        (9.996, "GB/s", "10.0 GB/s"),
+        (0.03124, "GB/s", "0.0312 GB/s"),
+        (0, "GB/s", "0 GB/s"),
+        (3141, "GB/s", "3140 GB/s"),
+        (20.95e6, "msgs/s", "20.9 M/s"),
+        (850, "msgs/s", "850 /s"),
+        (224, "ns_p50", "224 ns"),
+        (29640, "asleep_ns_p99", "29.6 µs"),
+        (120000, "connect_ns", "120 µs"),
+        (9530, "memory_bytes_per_connection", "9.53 kB"),
+        (0.131, "cpu_s_per_GB", "0.131 s/GB"),
+        (999.7, "ns_p50", "1.00 µs"),
+    ],
+)
 def test_figures_have_three_digits_and_a_unit(value, metric, text):
     assert quantities.quantity(value, metric) == text
 
 
 def test_sizes_are_exact():
-    assert [quantities.size(size) for size in (64, 1000, 1024, 3 << 20, 1 << 30)] == ["64 B", "1000 B", "1 KiB", "3 MiB", "1 GiB"]
+    assert [quantities.size(size) for size in (64, 1000, 1024, 3 << 20, 1 << 30)] == [
+        "64 B",
+        "1000 B",
+        "1 KiB",
+        "3 MiB",
+        "1 GiB",
+    ]
 
 
 def test_wherry_comes_first_limits_last_and_a_new_peer_has_its_place():
@@ -97,7 +151,15 @@ def test_wherry_comes_first_limits_last_and_a_new_peer_has_its_place():
 
 
 def test_made_up_results_have_every_kind_of_comparison():
-    found = list(compare.comparisons(Results([Run("run.json", {}, [Row(**one) for one in synthetic.results()["rows"]])])))
-    for start in ("stream, 64 B", "zero-copy hand-over", "one way, 64 B, both awake", "one way, 64 B, to a sleeper", "60 senders"):
+    found = list(
+        compare.comparisons(Results([Run("run.json", {}, [Row(**one) for one in synthetic.results()["rows"]])]))
+    )
+    for start in (
+        "stream, 64 B",
+        "zero-copy hand-over",
+        "one way, 64 B, both awake",
+        "one way, 64 B, to a sleeper",
+        "60 senders",
+    ):
         assert any(one.what.startswith(start) for one in found), start
     assert results.MODE_TEXT["touched"] in " ".join(one.what for one in found)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of many systems side by side: a dot for the median, marks for the tail. A time has no bar: on a logarithmic axis
-a bar's length would say nothing."""
+"""Times of many systems side by side: a dot for the median, marks for the tail.
+
+A time has no bar: on a logarithmic axis a bar's length would say nothing.
+"""
 
 from matplotlib.figure import Figure
 
@@ -37,6 +39,7 @@ def draw(title: str, shares: dict[str, dict[str, Row]], metric: str) -> Figure:
 MARKS = {
     "p50": {"marker": "o", "markersize": 7, "markeredgewidth": 0},
     "p99": {"marker": "|", "markersize": 9, "markeredgewidth": 1.8},
+    "max": {"marker": "|", "markersize": 9, "markeredgewidth": 1.8},
     "p99.9": {"marker": "o", "markersize": 5, "markeredgewidth": 1.2, "markerfacecolor": systems.PAPER[0]},
 }
 
@@ -51,9 +54,24 @@ def draw_system(axes, place: int, system: str, rows: dict[str, Row]) -> None:
 
 def explain(axes, shares: list[str]) -> None:
     """What the marks mean, above the axes."""
-    meaning = {"p50": "median", "p99": "99 of 100 are faster", "p99.9": "999 of 1000 are faster"}
+    meaning = {
+        "p50": "median",
+        "p99": "99 of 100 are faster",
+        "p99.9": "999 of 1000 are faster",
+        "max": "slowest of a sample",
+    }
     handles = [
-        axes.plot([], [], color=systems.INK[0], linestyle="none", label=meaning[share], **MARKS[share])[0] for share in shares
+        axes.plot([], [], color=systems.INK[0], linestyle="none", label=meaning[share], **MARKS[share])[0]
+        for share in shares
     ]
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 0.995), ncols=len(shares), frameon=False,
-                fontsize=8.5, handletextpad=0.2, columnspacing=1.6, borderaxespad=0.2)
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.995),
+        ncols=len(shares),
+        frameon=False,
+        fontsize=8.5,
+        handletextpad=0.2,
+        columnspacing=1.6,
+        borderaxespad=0.2,
+    )

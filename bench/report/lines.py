@@ -41,8 +41,17 @@ def draw_line(axes: Axes, system: str, rows: list[Row], over: str) -> None:
     line = {"color": look.colour, "linewidth": look.width, "zorder": look.layer}
     (drawn,) = axes.plot(x, y, dashes=look.dashes, **line) if look.dashes else axes.plot(x, y, **line)
     drawn.set_gid(f"system-{system}")
-    axes.errorbar(x, y, [below, above], fmt=look.marker or "none", color=look.colour, markersize=5, zorder=look.layer,
-                  markeredgewidth=1.2 if look.marker in ("x", "+") else 0, elinewidth=0.7 if look.width < 1 else 1.1)
+    axes.errorbar(
+        x,
+        y,
+        [below, above],
+        fmt=look.marker or "none",
+        color=look.colour,
+        markersize=5,
+        zorder=look.layer,
+        markeredgewidth=1.2 if look.marker in ("x", "+") else 0,
+        elinewidth=0.7 if look.width < 1 else 1.1,
+    )
 
 
 def name_lines(axes: Axes, rows: dict[str, list[Row]], over: str) -> None:
@@ -52,10 +61,24 @@ def name_lines(axes: Axes, rows: dict[str, list[Row]], over: str) -> None:
     heights = canvas.spread([height for height, _ in ends], 0, HEIGHT, NAME_GAP)
     for (end, system), height in zip(ends, heights):
         look = systems.look(system)
-        axes.plot([1.005, 1.03], [end / HEIGHT, height / HEIGHT], color=look.colour, linewidth=0.7, clip_on=False,
-                  transform=axes.transAxes, zorder=2)
-        axes.text(1.036, height / HEIGHT, systems.short(system), transform=axes.transAxes, va="center", fontsize=8.5,
-                  **systems.lettering(system))
+        axes.plot(
+            [1.005, 1.03],
+            [end / HEIGHT, height / HEIGHT],
+            color=look.colour,
+            linewidth=0.7,
+            clip_on=False,
+            transform=axes.transAxes,
+            zorder=2,
+        )
+        axes.text(
+            1.036,
+            height / HEIGHT,
+            systems.short(system),
+            transform=axes.transAxes,
+            va="center",
+            fontsize=8.5,
+            **systems.lettering(system),
+        )
 
 
 def height_of(axes: Axes, row: Row, over: str) -> float:

@@ -24,17 +24,23 @@ def html(results: Results, plots: list) -> str:
     parts = [head(), header(results, benches), glance(results)]
     made = list(tables.tables(results))
     for bench in benches:
-        parts.append(section(bench, [plot for plot in plots if plot.bench == bench], [one for one in made if one.bench == bench]))
+        parts.append(
+            section(bench, [plot for plot in plots if plot.bench == bench], [one for one in made if one.bench == bench])
+        )
     parts += [systems_section(results), environment(results), method(), "</body></html>\n"]
     return "\n".join(parts)
 
 
 def head() -> str:
     style = CSS.read_text()
-    style = style.replace("@light@", svg.colour_variables(dark=False)).replace("@dark@", svg.colour_variables(dark=True))
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>Wherry measured</title>'
-            f"<style>{style}</style></head><body>")
+    style = style.replace("@light@", svg.colour_variables(dark=False)).replace(
+        "@dark@", svg.colour_variables(dark=True)
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>Wherry measured</title>'
+        f"<style>{style}</style></head><body>"
+    )
 
 
 def header(results: Results, benches: list[str]) -> str:
@@ -43,10 +49,13 @@ def header(results: Results, benches: list[str]) -> str:
     peers = len({row.system for row in results.rows if row.bench in texts.TRANSPORTS and systems.is_peer(row.system)})
     links = [("glance", "At a glance")] + [(bench, texts.heading(bench)) for bench in benches]
     links += [("systems", "Systems"), ("machine", "Machine and run"), ("method", "Method")]
-    return (f"<header><h1>Wherry measured</h1><p class=soft>{escape(machine)}. "
-            f"Beside {peers} other transports and the limits of the machine, all in the same run, taking turns. "
-            f"Ratios travel to other machines, absolute figures do not.</p><nav>"
-            + "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links) + "</nav></header>")
+    return (
+        f"<header><h1>Wherry measured</h1><p class=soft>{escape(machine)}. "
+        f"Beside {peers} other transports and the limits of the machine, all in the same run, taking turns. "
+        f"Ratios travel to other machines, absolute figures do not.</p><nav>"
+        + " ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links)
+        + "</nav></header>"
+    )
 
 
 def glance(results: Results) -> str:
@@ -62,7 +71,11 @@ def glance(results: Results) -> str:
 def glance_table(found: list[compare.Comparison]) -> str:
     lines = []
     for one in found:
-        cells = [f"<td><b>{figure(one.mine)}</b></td><td>{figure(one.tcp)}</td>", ratio_cells(one.peer), ratio_cells(one.limit)]
+        cells = [
+            f"<td><b>{figure(one.mine)}</b></td><td>{figure(one.tcp)}</td>",
+            ratio_cells(one.peer),
+            ratio_cells(one.limit),
+        ]
         lines.append(f"<tr><th>{escape(one.what)}</th>{''.join(cells)}</tr>")
     heads = "".join(f"<th>{text}</th>" for text in ("", "Wherry", "TCP", "best peer", "ratio", "limit", "ratio"))
     return f"<div class=scroll><table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
@@ -85,16 +98,21 @@ def ratio_cells(ratio: compare.Ratio | None) -> str:
 def section(bench: str, plots: list, made: list[tables.Table]) -> str:
     drawn = "".join(plot_html(plot) for plot in plots)
     shown = "".join(table_html(one) for one in made)
-    return (f'<section id="{escape(bench)}"><h2>{escape(texts.heading(bench))}</h2><p>{texts.about(bench)}</p>{drawn}'
-            f"<details><summary>{len(made)} tables: every figure, its spread, and the ratios</summary>{shown}</details></section>")
+    return (
+        f'<section id="{escape(bench)}"><h2>{escape(texts.heading(bench))}</h2><p>{texts.about(bench)}</p>{drawn}'
+        f"<details><summary>{len(made)} tables: every figure, its spread, and the ratios</summary>{shown}</details>"
+        "</section>"
+    )
 
 
 def plot_html(plot) -> str:
     with canvas.styled():
         drawing = canvas.svg_text(plot.draw())
     width = svg.natural_width(drawing) * 1.5
-    return (f'<figure style="max-width:{width:.0f}px">{svg.inline(drawing, plot.name, escape(plot.title))}'
-            f"<figcaption>{escape(plot.how_to_read)}</figcaption></figure>")
+    return (
+        f'<figure style="max-width:{width:.0f}px">{svg.inline(drawing, plot.name, escape(plot.title))}'
+        f"<figcaption>{escape(plot.how_to_read)}</figcaption></figure>"
+    )
 
 
 def table_html(table: tables.Table) -> str:
@@ -105,18 +123,22 @@ def table_html(table: tables.Table) -> str:
         cells = "".join(cell_html(cell) for cell in line.cells)
         body.append(f'<tr class="{line.kind}{first}"><th>{escape(systems.short(line.head))}</th>{cells}</tr>')
         before = line.kind
-    return (f"<div class=scroll><table><caption>{escape(table.title)}</caption><thead><tr><th></th>{heads}</tr></thead>"
-            f"<tbody>{''.join(body)}</tbody></table></div>")
+    return (
+        f"<div class=scroll><table><caption>{escape(table.title)}</caption><thead><tr><th></th>{heads}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
 
 
 def cell_html(cell: tables.Cell) -> str:
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
-    return f'<td{" class=best" if cell.best else ""}>{escape(cell.text)}{note}</td>'
+    return f"<td{' class=best' if cell.best else ''}>{escape(cell.text)}{note}</td>"
 
 
 def word_table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    body = "".join(f"<tr><th>{escape(name)}</th>" + "".join(f"<td class=words>{escape(text)}</td>" for text in words) + "</tr>"
-                   for name, *words in lines)
+    body = "".join(
+        f"<tr><th>{escape(name)}</th>" + "".join(f"<td class=words>{escape(text)}</td>" for text in words) + "</tr>"
+        for name, *words in lines
+    )
     top = "".join(f"<th style='text-align:left'>{escape(text)}</th>" for text in heads)
     return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
@@ -124,9 +146,14 @@ def word_table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 def systems_section(results: Results) -> str:
     versions, settings = results.versions(), results.settings()
     known = systems.in_order(set(versions) | set(settings))
-    parts = ["<section id=systems><h2>Systems</h2>", f"<p>{texts.SYSTEMS}</p>",
-             word_table(("", "version", "how it is driven"),
-                        [(name, versions.get(name, ""), settings.get(name, "")) for name in known])]
+    parts = [
+        "<section id=systems><h2>Systems</h2>",
+        f"<p>{texts.SYSTEMS}</p>",
+        word_table(
+            ("", "version", "how it is driven"),
+            [(name, versions.get(name, ""), settings.get(name, "")) for name in known],
+        ),
+    ]
     for key, title in (("not_found", "Not found, so not measured"), ("failed", "There, but failed at something")):
         notes = results.notes(key)
         if notes:

@@ -31,17 +31,28 @@ def plots(results: Results) -> Iterator[Plot]:
         for mode in results.modes(bench):
             yield from over_size(results, bench, mode, "GB/s", "Payload a second", "higher is better")
     for mode in results.modes("stream"):
-        yield from over_size(results, "stream", mode, "cpu_s_per_GB", "CPU seconds per GB, all processes", "lower is better",
-                             at_least=SMALL)
+        yield from over_size(
+            results,
+            "stream",
+            mode,
+            "cpu_s_per_GB",
+            "CPU seconds per GB, all processes",
+            "lower is better",
+            at_least=SMALL,
+        )
     yield from hand_overs(results)
     yield from latency(results)
     yield from many(results)
     yield from connect(results)
 
 
-def over_size(results: Results, bench: str, mode: str, metric: str, what: str, better: str,
-              at_least: int = 0) -> Iterator[Plot]:
-    rows = {system: [row for row in own if row.size >= at_least] for system, own in results.select(bench, metric, mode).items()}
+def over_size(
+    results: Results, bench: str, mode: str, metric: str, what: str, better: str, at_least: int = 0
+) -> Iterator[Plot]:
+    rows = {
+        system: [row for row in own if row.size >= at_least]
+        for system, own in results.select(bench, metric, mode).items()
+    }
     rows = {system: own for system, own in rows.items() if own}
     if rows:
         title = f"{what}: one sender, one receiver, {MODE_TEXT[mode]}"
@@ -57,23 +68,33 @@ def over_size(results: Results, bench: str, mode: str, metric: str, what: str, b
 
 def hand_overs(results: Results) -> Iterator[Plot]:
     """What is handed over in place has no bytes per second: nothing moves but a reference."""
-    rows = {system: own for system, own in results.select("stream", "msgs/s", "handover").items() if system in results.in_place}
+    rows = {
+        system: own
+        for system, own in results.select("stream", "msgs/s", "handover").items()
+        if system in results.in_place
+    }
     if rows:
         title = "Hand-overs a second of messages that stay in place"
-        how = "Only a reference moves, so the size should not matter; how fast the payload itself is, touched figures say."
+        how = "Only a reference moves, so the size should not matter. Bytes a second: see the payload written and read."
         yield Plot("stream", "stream-in-place-msgs-per-s", title, how, line_drawing(title, rows, "msgs/s"))
 
 
 def latency(results: Results) -> Iterator[Plot]:
-    for prefix, whom, stem in (("ns_", "both awake", "awake"), ("asleep_ns_", "to a process that sleeps", "asleep")):
+    # Waking somebody takes so long that a sample has few round trips: too few for shares of a thousand.
+    kinds = (
+        ("ns_", "both awake", "awake", ("p50", "p99", "p99.9")),
+        ("asleep_ns_", "to a process that sleeps", "asleep", ("p50", "max")),
+    )
+    for prefix, whom, stem, shares in kinds:
         for mode in results.modes("latency"):
-            rows = {share: results.select("latency", prefix + share, mode) for share in ("p50", "p99", "p99.9")}
+            rows = {share: results.select("latency", prefix + share, mode) for share in shares}
             if not rows["p50"]:
                 continue
             size = reference_size(rows["p50"])
             shown = {share: at_size(own, size) for share, own in rows.items()}
             title = f"One way, {quantities.size(size)}, {whom}"
-            how = f"Half of each round trip, in the order of the medians; {MODE_TEXT[mode]}. Logarithmic axis, left is better."
+            how = f"Half of each round trip, in the order of the medians; {MODE_TEXT[mode]}. "
+            how += "Logarithmic axis, left is better."
             yield Plot("latency", f"latency-{stem}-{mode}", title, how, dot_drawing(title, shown, prefix + "p50"))
     for mode in results.modes("latency"):
         rows = results.select("latency", "ns_p50", mode)
@@ -93,13 +114,22 @@ def line_drawing(title: str, rows: dict[str, list[Row]], metric: str, over: str 
 
 def many(results: Results) -> Iterator[Plot]:
     for mode in results.modes("many"):
+        panels = {}
         for senders in results.senders("many"):
             rows = results.select("many", "GB/s", mode, senders)
-            panels = [(quantities.size(size), at_size(rows, size)) for size in sizes_of(rows)]
-            if panels:
-                title = f"{senders} senders, one receiver, {MODE_TEXT[mode]}: GB/s"
+            panels[senders] = [
+                (f"{senders} senders, {quantities.size(size)}", at_size(rows, size)) for size in sizes_of(rows)
+            ]
+        if sum(map(len, panels.values())) <= PANELS:
+            panels = {"all": [panel for some in panels.values() for panel in some]}
+        for name, some in panels.items():
+            if some:
+                title = f"Many senders, one receiver, {MODE_TEXT[mode]}: GB/s"
                 how = "Higher is better; in the order of the last column. Black lines: median absolute deviation."
-                yield Plot("many", f"many-{senders}-{mode}", title, how, bar_drawing(title, panels, "GB/s"))
+                yield Plot("many", f"many-{name}-{mode}", title, how, bar_drawing(title, some, "GB/s"))
+
+
+PANELS = 3  # that fit side by side
 
 
 def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> Callable[[], Figure]:
@@ -108,11 +138,18 @@ def bar_drawing(title: str, panels: list[tuple[str, dict[str, Row]]], metric: st
 
 def connect(results: Results) -> Iterator[Plot]:
     for metric, title in CONNECT_TITLES.items():
-        rows = {system: [row for row in own if row.median > 0] for system, own in results.select("connect", metric).items()}
+        rows = {
+            system: [row for row in own if row.median > 0] for system, own in results.select("connect", metric).items()
+        }
         rows = {system: own for system, own in rows.items() if own}
         if len({row.senders for own in rows.values() for row in own}) > 1:
-            yield Plot("connect", f"connect-{metric.replace('_', '-')}", title, "Logarithmic axes, lower is better.",
-                       line_drawing(title, rows, metric, "senders"))
+            yield Plot(
+                "connect",
+                f"connect-{metric.replace('_', '-')}",
+                title,
+                "Logarithmic axes, lower is better.",
+                line_drawing(title, rows, metric, "senders"),
+            )
 
 
 CONNECT_TITLES = {

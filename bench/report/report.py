@@ -14,10 +14,17 @@ PICTURES = (".svg", ".png")
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="report.py", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json", help="results of wherry bench, one file per run")
-    parser.add_argument("--to", action="append", required=True, metavar="OUT",
-                        help=".html: the page; .svg, .png: a picture of the first plot, and of the others in files beside "
-                             "it; .md: a table; a folder (it ends in /): every plot as SVG and PNG")
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE.json", help="results of wherry bench, one file per run"
+    )
+    parser.add_argument(
+        "--to",
+        action="append",
+        required=True,
+        metavar="OUT",
+        help=".html: the page; .svg, .png: a picture of the first plot, and of the others in files beside "
+        "it; .md: a table; a folder (it ends in /): every plot as SVG and PNG",
+    )
     options = parser.parse_args(arguments)
     try:
         results = result_files.read(options.files)
@@ -44,9 +51,11 @@ def write(results: Results, out: str) -> None:
             save(plot, [path if index == 0 else path.with_name(f"{path.stem}-{plot.name}{path.suffix}")])
     elif path.suffix == ".html":
         import page
+
         path.write_text(page.html(results, plots_of(results)))
     elif path.suffix == ".md":
         import markdown
+
         path.write_text(markdown.table(results))
     else:
         raise ReportError(f"{out}: the name must end in .html, .svg, .png, .md, or in / for a folder")
@@ -67,6 +76,7 @@ def plots_of(results: Results) -> list:
 
 def save(plot, paths: list[Path]) -> None:
     import canvas
+
     figure = plot.draw()
     for path in paths:
         canvas.save(figure, path)

@@ -57,8 +57,10 @@ class Run:
             return [(str(system), str(reason)) for system, reason in notes.items()]
         if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
             raise ReportError(f"{self.name}: environment.{key} is neither an object nor a list of objects")
-        return [(str(note.get("system", "?")), ": ".join(filter(None, map(str, (note.get("point"), note.get("reason"))))))
-                for note in notes]
+        return [
+            (str(note.get("system", "?")), ": ".join(filter(None, map(str, (note.get("point"), note.get("reason"))))))
+            for note in notes
+        ]
 
 
 class Results:
@@ -73,7 +75,9 @@ class Results:
     def benches(self) -> list[str]:
         return list(dict.fromkeys(row.bench for row in self.rows))
 
-    def select(self, bench: str, metric: str, mode: str | None = None, senders: int | None = None) -> dict[str, list[Row]]:
+    def select(
+        self, bench: str, metric: str, mode: str | None = None, senders: int | None = None
+    ) -> dict[str, list[Row]]:
         """The rows that answer one question, by system and in order of size (connect: in order of connections)."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -112,7 +116,7 @@ class Results:
         return systems
 
     def _find_in_place(self) -> set[str]:
-        """Systems whose payload never moves: the run says so, or they have hand-overs but no bytes per second of them."""
+        """Systems whose payload never moves: the run says so, or they have hand-overs but no GB/s of them."""
         found = {system for run in self.runs for system, facts in self._facts(run).items() if facts.get("in_place")}
         handover = [row for row in self.rows if row.bench in ("stream", "many") and row.mode == "handover"]
         counted = {row.system for row in handover if row.metric == "msgs/s"}
@@ -129,7 +133,11 @@ class Results:
         for run in self.runs:
             for row in run.rows:
                 if row.key in seen:
-                    where = f"{seen[row.key]} and {run.name} both have" if seen[row.key] != run.name else f"{run.name} has twice"
+                    where = (
+                        f"{seen[row.key]} and {run.name} both have"
+                        if seen[row.key] != run.name
+                        else f"{run.name} has twice"
+                    )
                     raise ReportError(f"{where} {row.metric} of {row.system} in {row.bench}, {row.size} bytes")
                 seen[row.key] = run.name
 

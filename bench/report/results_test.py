@@ -16,8 +16,18 @@ def write(folder, document, name="run.json"):
 
 
 def row(**changes):
-    return {"bench": "stream", "system": "wherry", "version": "", "mode": "handover", "senders": 1, "size": 64,
-            "metric": "GB/s", "median": 1.0, "mad": 0.1, "n": 5} | changes
+    return {
+        "bench": "stream",
+        "system": "wherry",
+        "version": "",
+        "mode": "handover",
+        "senders": 1,
+        "size": 64,
+        "metric": "GB/s",
+        "median": 1.0,
+        "mad": 0.1,
+        "n": 5,
+    } | changes
 
 
 def read(folder, *documents):
@@ -36,24 +46,27 @@ def test_rows_are_found_by_question_and_in_order_of_size(tmp_path):
     assert list(found) == ["wherry", "tcp"]
 
 
-@pytest.mark.parametrize("document, reason", [
-    ("", "not JSON"),
-    ("[1", "not JSON"),
-    ([], 'no "rows"'),
-    ({"rows": {}}, 'no "rows"'),
-    ({"rows": [], "environment": []}, '"environment" is not an object'),
-    ({"rows": []}, "nothing was measured"),
-    ({"rows": [7]}, "row 0: not an object"),
-    ({"rows": [row(), row(size=65, system=7)]}, 'row 1: "system"'),
-    ({"rows": [row(size=-1)]}, '"size"'),
-    ({"rows": [row(n=True)]}, '"n"'),
-    ({"rows": [row(median="fast")]}, '"median"'),
-    ({"rows": [row(median=float("nan"))]}, '"median"'),
-    ({"rows": [row(mad=float("inf"))]}, '"mad"'),
-    ({"rows": [row(mad=-0.1)]}, '"mad" is below 0'),
-    ({"rows": [row(), row()]}, "has twice GB/s of wherry in stream, 64 bytes"),
-    ({"rows": [row()], "environment": {"systems": ["wherry"]}}, "environment.systems"),
-])
+@pytest.mark.parametrize(
+    "document, reason",
+    [
+        ("", "not JSON"),
+        ("[1", "not JSON"),
+        ([], 'no "rows"'),
+        ({"rows": {}}, 'no "rows"'),
+        ({"rows": [], "environment": []}, '"environment" is not an object'),
+        ({"rows": []}, "nothing was measured"),
+        ({"rows": [7]}, "row 0: not an object"),
+        ({"rows": [row(), row(size=65, system=7)]}, 'row 1: "system"'),
+        ({"rows": [row(size=-1)]}, '"size"'),
+        ({"rows": [row(n=True)]}, '"n"'),
+        ({"rows": [row(median="fast")]}, '"median"'),
+        ({"rows": [row(median=float("nan"))]}, '"median"'),
+        ({"rows": [row(mad=float("inf"))]}, '"mad"'),
+        ({"rows": [row(mad=-0.1)]}, '"mad" is below 0'),
+        ({"rows": [row(), row()]}, "has twice GB/s of wherry in stream, 64 bytes"),
+        ({"rows": [row()], "environment": {"systems": ["wherry"]}}, "environment.systems"),
+    ],
+)
 def test_a_bad_file_is_named_with_what_is_wrong_with_it(tmp_path, document, reason):
     with pytest.raises(ReportError, match=reason) as error:
         read(tmp_path, document)
@@ -80,12 +93,20 @@ def test_two_runs_of_one_question_are_not_mixed(tmp_path):
 
 def test_runs_of_two_machines_are_not_mixed(tmp_path):
     with pytest.raises(ReportError, match="different machines: cores differs"):
-        read(tmp_path, {"rows": [row()], "environment": {"cores": 2}},
-             {"rows": [row(size=65)], "environment": {"cores": 4}})
+        read(
+            tmp_path,
+            {"rows": [row()], "environment": {"cores": 2}},
+            {"rows": [row(size=65)], "environment": {"cores": 4}},
+        )
 
 
 def test_a_system_that_only_counts_hand_overs_is_in_place(tmp_path):
-    rows = [row(system="iceoryx2", metric="msgs/s"), row(system="iceoryx2", mode="touched"), row(), row(metric="msgs/s")]
+    rows = [
+        row(system="iceoryx2", metric="msgs/s"),
+        row(system="iceoryx2", mode="touched"),
+        row(),
+        row(metric="msgs/s"),
+    ]
     assert read(tmp_path, {"rows": rows}).in_place == {"iceoryx2"}
 
 

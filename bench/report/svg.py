@@ -11,7 +11,7 @@ REFERENCE = re.compile(r'(?:url\(#|href="#)([\w.-]+)')
 
 def inline(text: str, name: str, title: str) -> str:
     """`name` is unique on the page."""
-    text = text[text.index("<svg"):]
+    text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)

@@ -6,16 +6,45 @@ import random
 SIZES = [64, 4096, 65536, 1 << 20, 1 << 24, 1 << 27]
 # GB/s of large messages and ns of a message of no size: (handover), and how much touching costs.
 SPEEDS = {
-    "wherry": (16, 25), "wherry-reserve": (20, 20), "tcp": (3, 2000), "unix": (3.6, 1100), "pipe": (2.6, 380),
-    "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nanomsg-tcp": (1.6, 1600), "nanomsg-ipc": (2.4, 1500),
-    "nng-tcp": (1.5, 20000), "nng-ipc": (1.9, 20000), "ucx": (13, 66), "ofi-shm": (14, 225), "ofi-tcp": (3.9, 5200),
-    "mpich": (11, 700), "ompi": (10, 190), "aeron-ipc": (3.8, 400),
-    "limit:memcpy-1": (24, 2), "limit:two-copy": (13.5, 45), "limit:one-copy": (19, 120), "limit:split-copy": (25, 1800),
+    "wherry": (16, 25),
+    "wherry-reserve": (20, 20),
+    "tcp": (3, 2000),
+    "unix": (3.6, 1100),
+    "pipe": (2.6, 380),
+    "zmq-tcp": (2.4, 580),
+    "zmq-ipc": (2.8, 410),
+    "nanomsg-tcp": (1.6, 1600),
+    "nanomsg-ipc": (2.4, 1500),
+    "nng-tcp": (1.5, 20000),
+    "nng-ipc": (1.9, 20000),
+    "ucx": (13, 66),
+    "ofi-shm": (14, 225),
+    "ofi-tcp": (3.9, 5200),
+    "mpich": (11, 700),
+    "ompi": (10, 190),
+    "aeron-ipc": (3.8, 400),
+    "limit:memcpy-1": (24, 2),
+    "limit:two-copy": (13.5, 45),
+    "limit:one-copy": (19, 120),
+    "limit:split-copy": (25, 1800),
 }
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
-LATENCIES = {"wherry": 190, "aeron-ipc": 263, "ucx": 421, "ompi": 487, "iceoryx2": 686, "mpich": 926, "unix": 23290,
-             "tcp": 30196, "pipe": 24698, "zmq-ipc": 58802, "wherry-zerocopy": 240, "limit:cache-line": 140,
-             "limit:futex": 29640, "limit:eventfd": 28300}
+LATENCIES = {
+    "wherry": 190,
+    "aeron-ipc": 263,
+    "ucx": 421,
+    "ompi": 487,
+    "iceoryx2": 686,
+    "mpich": 926,
+    "unix": 23290,
+    "tcp": 30196,
+    "pipe": 24698,
+    "zmq-ipc": 58802,
+    "wherry-zerocopy": 240,
+    "limit:cache-line": 140,
+    "limit:futex": 29640,
+    "limit:eventfd": 28300,
+}
 
 
 def results(seed: int = 1) -> dict:
@@ -26,8 +55,20 @@ def results(seed: int = 1) -> dict:
     def add(bench, system, mode, senders, size, metric, value):
         spread = abs(dice.gauss(0, 0.04))
         version = "" if system.startswith(("wherry", "limit:")) else "1.2.3"
-        rows.append({"bench": bench, "system": system, "version": version, "mode": mode, "senders": senders, "size": size,
-                     "metric": metric, "median": value * dice.uniform(0.93, 1.07), "mad": value * spread, "n": 5})
+        rows.append(
+            {
+                "bench": bench,
+                "system": system,
+                "version": version,
+                "mode": mode,
+                "senders": senders,
+                "size": size,
+                "metric": metric,
+                "median": value * dice.uniform(0.93, 1.07),
+                "mad": value * spread,
+                "n": 5,
+            }
+        )
 
     for bench, senders, sizes in (("stream", [1], SIZES), ("many", [8, 60], [65536, 2 << 20, 8 << 20])):
         for count in senders:
@@ -77,6 +118,16 @@ def add_latency(add, system: str, nanoseconds: float, size: int) -> None:
 
 def environment() -> dict:
     systems = {system: {"version": "1.2.3", "settings": f"the best calls of {system}"} for system in SPEEDS}
-    return {"cpu": "Made-up CPU", "cores": 2, "kernel": "6.1.0", "architecture": "x86_64", "memory_bytes": 16 << 30,
-            "samples": 5, "seed": 1, "foreign_load_max": 0.031, "retaken": 2, "systems": systems,
-            "not_found": {"openmpi": "no mpicc"}}
+    return {
+        "cpu": "Made-up CPU",
+        "cores": 2,
+        "kernel": "6.1.0",
+        "architecture": "x86_64",
+        "memory_bytes": 16 << 30,
+        "samples": 5,
+        "seed": 1,
+        "foreign_load_max": 0.031,
+        "retaken": 2,
+        "systems": systems,
+        "not_found": {"openmpi": "no mpicc"},
+    }

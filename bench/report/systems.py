@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How each system looks, the same in every plot, and who belongs to whom.
 
-Wherry is blue and thick. The peers a reader will look for have a colour of Okabe and Ito's palette, which people who see
-few colours can tell apart, and a marker, for those who see none. All others are thin and grey and carry their name at
-the end of the line; so do limits, dashed. A name that is not in the table is grey: a new peer needs no change here.
+Wherry is blue and thick. The peers a reader will look for have a colour of Okabe and Ito's palette or near it, which
+people who see few colours can tell apart, and a marker, for those who see none. All others are thin and grey and carry
+their name at the end of the line; so do limits, dashed. A name that is not in the table is grey: a new peer needs no change here.
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,16 @@ COLOURED = {
 OTHERS = ("pipe", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = ("memcpy-1", "memcpy-2", "two-copy", "one-copy", "split-copy", "in-place", "cache-line", "futex", "eventfd")
 LIMIT_PREFIX = "limit:"
-DASHES = {"two-copy": (5, 2), "one-copy": (1, 1.5), "split-copy": (6, 2, 1, 2), "in-place": (3, 1.5), "memcpy-1": (2, 4)}
-RANK = {name: rank for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *(LIMIT_PREFIX + name for name in LIMITS)])}
+DASHES = {
+    "two-copy": (5, 2),
+    "one-copy": (1, 1.5),
+    "split-copy": (6, 2, 1, 2),
+    "in-place": (3, 1.5),
+    "memcpy-1": (2, 4),
+}
+RANK = {
+    name: rank for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *(LIMIT_PREFIX + name for name in LIMITS)])
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ def short(system: str) -> str:
 
 def in_order(systems) -> list[str]:
     """Wherry's first, then peers, then limits; what the tables above do not name comes last of its kind."""
+
     def place(system: str) -> tuple:
         kind = 0 if is_wherry(system) else 2 if is_limit(system) else 1
         return (kind, RANK.get(system, len(RANK)), system)

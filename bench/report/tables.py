@@ -54,8 +54,10 @@ def split_kinds(results: Results, metric: str, mode: str, columns: dict[str, dic
         return [("", columns)]
     parts = []
     for in_place, note in ((False, ""), (True, ", of messages that stay in place")):
-        part = {name: {system: row for system, row in rows.items() if (system in results.in_place) == in_place}
-                for name, rows in columns.items()}
+        part = {
+            name: {system: row for system, row in rows.items() if (system in results.in_place) == in_place}
+            for name, rows in columns.items()
+        }
         part = {name: rows for name, rows in part.items() if rows}
         if part:
             parts.append((note, part))
@@ -124,8 +126,10 @@ def ratio_lines(results: Results, system: str, columns: dict[str, dict[str, Row]
         mine = rows.get(system)
         peers.append(mine and compare.ratio(mine, compare.best_peer(rows)))
         limits.append(mine and compare.ratio(mine, compare.best_limit(results, rows, system)))
-    lines = [Line(f"{system} ÷ best peer", [ratio_cell(one) for one in peers], "ratio"),
-             Line(f"{system} ÷ limit", [ratio_cell(one) for one in limits], "ratio")]
+    lines = [
+        Line(f"{system} ÷ best peer", [ratio_cell(one) for one in peers], "ratio"),
+        Line(f"{system} ÷ limit", [ratio_cell(one) for one in limits], "ratio"),
+    ]
     return [line for line in lines if any(cell is not EMPTY for cell in line.cells)]
 
 

@@ -4,40 +4,64 @@
 import quantities
 
 BENCHES = {
-    "stream": ("One to one", (
-        "One process sends, another receives, each on a core of its own. <b>Hand-over</b> is the transport alone: nobody "
-        "writes or reads the payload. With the <b>payload written and read</b> the producer writes every byte of every message "
-        "and the consumer sums every byte, as a program that has something to say does.")),
-    "latency": ("One way", (
-        "Two processes throw one message to and fro; a figure is half of a round trip. <b>Awake</b>: both look for it all the "
-        "time or wait as the transport does by itself. <b>To a sleeper</b>: each waits before it answers until the other has "
-        "surely gone to sleep.")),
-    "many": ("Many to one", (
-        "Many processes send to one receiver, more of them than there are cores. Nobody is pinned. Memory is the proportional "
-        "set size of all processes, message buffers included.")),
+    "stream": (
+        "One to one",
+        (
+            "One process sends, another receives, each on a core of its own. <b>Hand-over</b> is the transport "
+            "alone: nobody writes or reads the payload. With the <b>payload written and read</b> the producer writes "
+            "every byte of every message and the consumer sums every byte, as a program that has something to say "
+            "does."
+        ),
+    ),
+    "latency": (
+        "One way",
+        (
+            "Two processes throw one message to and fro; a figure is half of a round trip. <b>Awake</b>: both look "
+            "for it all the time or wait as the transport does by itself. <b>To a sleeper</b>: each waits before it "
+            "answers until the other has surely gone to sleep."
+        ),
+    ),
+    "many": (
+        "Many to one",
+        (
+            "Many processes send to one receiver, more of them than there are cores. Nobody is pinned. Memory is the "
+            "proportional set size of all processes, message buffers included."
+        ),
+    ),
     "connect": ("Connecting", "What it takes to connect, and what a connection costs while it stays."),
-    "limit": ("Limits of the machine", (
-        "Each is the simplest program that does only that: memcpy by one core and by two at once, a two-copy pipeline through a "
-        "shared buffer, one copy out of a shared buffer, split copy, where each side copies half, and slots that are written "
-        "and read in place.")),
+    "limit": (
+        "Limits of the machine",
+        (
+            "Each is the simplest program that does only that: memcpy by one core and by two at once, a two-copy "
+            "pipeline through a shared buffer, one copy out of a shared buffer, split copy, where each side copies "
+            "half, and slots that are written and read in place."
+        ),
+    ),
     "death": ("When a peer dies", "Until this side notices that a peer was killed."),
     "copy_hot": ("Copy kernels, in the cache", "The library's own ways to copy, within one process."),
-    "copy_cold": ("Copy kernels, from memory", "The same, from a source that is in no cache to a place that is in none."),
+    "copy_cold": (
+        "Copy kernels, from memory",
+        "The same, from a source that is in no cache to a place that is in none.",
+    ),
 }
 GLANCE = (
-    "A ratio above 1 means that Wherry is better, for rates and for times alike. ≈: the two differ by less than their deviations "
-    "together, so no difference was shown. A stream is compared with peers that copy too, zero-copy with all. The limit is the "
-    "best that a minimal program of the same kind reached in the same run: not a proof that nothing faster exists.")
-SYSTEMS = "Each peer is driven by its own best settings. Versions are those that the libraries themselves gave at run time."
+    "A ratio above 1 means that Wherry is better, for rates and for times alike. ≈: the two differ by less than "
+    "their deviations together, so no difference was shown. A stream is compared with peers that copy too, zero-copy "
+    "with all. The limit is the best that a minimal program of the same kind reached in the same run: not a proof "
+    "that nothing faster exists."
+)
+SYSTEMS = (
+    "Each peer is driven by its own best settings. Versions are those that the libraries themselves gave at run time."
+)
 METHOD = (
-    "Every figure is the median of the samples; the spread is their median absolute deviation, shown where it exceeds a tenth of "
-    "the median. Within one run the systems take turns in random order, sample by sample, after a warm-up sample of each that "
-    "also chooses how many messages a sample has. Ratios are taken within one run only.",
-    "The clock runs from a common start to the last message received. CPU seconds are user and system time of all processes and "
-    "threads that take part, in that time. A sample during which other processes kept more than 15 % of a core busy is taken "
-    "again, at most twice.",
-    "In place: iceoryx2 and Wherry's zero-copy messages hand over a reference. How many of those a second says nothing about "
-    "bytes, so it is given in messages only; compare bytes where the payload is written and read.",
+    "Every figure is the median of the samples; the spread is their median absolute deviation, shown where it "
+    "exceeds a tenth of the median. Within one run the systems take turns in random order, sample by sample, after a "
+    "warm-up sample of each that also chooses how many messages a sample has. Ratios are taken within one run only.",
+    "The clock runs from a common start to the last message received. CPU seconds are user and system time of all "
+    "processes and threads that take part, in that time. A sample during which other processes kept more than 15 % "
+    "of a core busy is taken again, at most twice.",
+    "In place: iceoryx2 and Wherry's zero-copy messages hand over a reference. How many of those a second says "
+    "nothing about bytes, so it is given in messages only; compare bytes where the payload is written and read.",
     "KiB, MiB: powers of two. kB, MB, GB: powers of ten.",
 )
 TRANSPORTS = ("stream", "latency", "many", "connect")
