@@ -51,7 +51,7 @@ def header(results: Results, benches: list[str]) -> str:
     links += [("systems", "Systems"), ("machine", "Machine and run"), ("method", "Method")]
     return (
         f"<header><h1>Wherry measured</h1><p class=soft>{escape(machine)}. "
-        f"Beside {peers} other transports and the limits of the machine, all in the same run, taking turns. "
+        f"Beside {peers} other transports and the limits of the machine, each question in one run, taking turns. "
         f"Ratios travel to other machines, absolute figures do not.</p><nav>"
         + " ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links)
         + "</nav></header>"

@@ -3,7 +3,8 @@
 
 Wherry is blue and thick. The peers a reader will look for have a colour of Okabe and Ito's palette or near it, which
 people who see few colours can tell apart, and a marker, for those who see none. All others are thin and grey and carry
-their name at the end of the line; so do limits, dashed. A name that is not in the table is grey: a new peer needs no change here.
+their name at the end of the line; so do limits, dashed. A name that is not in the table is grey: a new peer needs no
+change here.
 """
 
 from dataclasses import dataclass
