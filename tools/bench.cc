@@ -16,6 +16,7 @@
 #include "bench/harness/table.hpp"
 #include "bench/questions/questions.hpp"
 #include "bench_options.hpp"
+#include "bench_plot.hpp"
 #include "commands.hpp"
 
 namespace wherry::tools {
@@ -23,10 +24,19 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-void say_failures(const bench::Campaign& campaign) {
-  for (const bench::Failure& failure : campaign.failures()) {
+void say_failures(const bench::Circumstances& circumstances) {
+  for (const bench::Failure& failure : circumstances.failures) {
     fmt::print(stderr, "wherry bench: {}, {}: {}\n", failure.point, failure.system, failure.reason);
   }
+}
+
+std::vector<bench::Row> measure(const bench::Asked& question, const bench::Options& options,
+                                const std::vector<bench::System*>& systems, bench::Circumstances& circumstances) {
+  if (question.measure != nullptr) return question.measure(options, systems, circumstances);
+  bench::Campaign campaign(options, systems, question.points(options));
+  std::vector<bench::Row> rows = campaign.run();
+  circumstances = campaign.circumstances();
+  return rows;
 }
 
 void ask(const bench::Asked& question, const BenchArguments& arguments) {
@@ -36,12 +46,14 @@ void ask(const bench::Asked& question, const BenchArguments& arguments) {
   if (question.limits_only) std::erase_if(systems, [](const auto* one) { return !bench::is_limit(one->name()); });
   // Names of its own, so that nothing of this user's gets in between.
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
-  bench::Campaign campaign(options, systems, question.points(options));
-  const std::vector<bench::Row> rows = campaign.run();
-  say_failures(campaign);
+  bench::Circumstances circumstances;
+  const std::vector<bench::Row> rows = measure(question, options, systems, circumstances);
+  say_failures(circumstances);
   fmt::print("{}", question.tables(rows, options));
-  if (!arguments.json.empty()) write_json(arguments.json, rows, describe_run(options, registry, campaign));
   if (rows.empty()) throw std::runtime_error("nothing could be measured");
+  const nlohmann::json run = describe_run(options, registry, systems, circumstances);
+  if (!arguments.json.empty()) write_json(arguments.json, rows, run);
+  if (!arguments.plot.empty()) draw(arguments.plot, rows, run);
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ std::string check_bytes(const std::string& text) {
   }
 }
 
+std::string check_plot(const std::string& text) {
+  const bool known = text.ends_with(".svg") || text.ends_with(".png") || text.ends_with(".html");
+  return known ? "" : "the name must end in .svg, .png or .html";
+}
+
 /// Two cores that this process may run on; one twice if there is only one.
 std::vector<int> default_cores() {
   cpu_set_t allowed;
@@ -63,7 +68,7 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
   command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
       ->delimiter(',');
   if (question.senders.size() > 1) {
-    command.add_option("--senders", senders, "How many processes send")
+    command.add_option(question.senders_option, senders, question.senders_help)
         ->delimiter(',')
         ->check(CLI::Range(1U, kMostSenders));
   }
@@ -72,6 +77,8 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
       ->check(CLI::Range(0, CPU_SETSIZE - 1));
   command.add_option("--seed", other.seed, "Of the order in which the systems take turns")->capture_default_str();
   command.add_option("--json", json, "Also write the figures to this file; -: standard output");
+  command.add_option("--plot", plot, "Also draw the figures: FILE.svg, FILE.png, or FILE.html, a page of everything")
+      ->check(check_plot);
   command.add_flag("--smoke", other.smoke, "A second: that it runs, not what it measures");
 }
 

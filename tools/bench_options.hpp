@@ -19,6 +19,7 @@ struct BenchArguments {
   std::vector<std::uint32_t> senders;
   bench::Options other;
   std::string json;
+  std::string plot;
 
   void add_to(CLI::App& command, const bench::Asked& question);
   /// With the question's defaults for what was not given. Throws wherry::Error.

@@ -86,11 +86,11 @@ void Campaign::take(Entry& entry, const Point& point, const std::string& what) {
       Outcome outcome = entry.system->run(entry.sample);
       const ForeignLoad load = watch.load();
       if (load.disturbing() && retake < kRetakes) {
-        ++retaken_;
+        ++circumstances_.retaken;
         continue;
       }
-      worst_.busy = std::max(worst_.busy, load.busy);
-      worst_.steal = std::max(worst_.steal, load.steal);
+      circumstances_.worst.busy = std::max(circumstances_.worst.busy, load.busy);
+      circumstances_.worst.steal = std::max(circumstances_.worst.steal, load.steal);
       entry.outcomes.push_back(std::move(outcome));
       return;
     }
@@ -101,7 +101,8 @@ void Campaign::take(Entry& entry, const Point& point, const std::string& what) {
 
 void Campaign::fail(Entry& entry, const Point& point, const char* reason) {
   entry.failed = true;
-  failures_.push_back({entry.system->name(), fmt::format("{} {}", point.bench, describe(point.sample)), reason});
+  circumstances_.failures.push_back(
+      {entry.system->name(), fmt::format("{} {}", point.bench, describe(point.sample)), reason});
 }
 
 }  // namespace wherry::bench

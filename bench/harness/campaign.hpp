@@ -30,6 +30,13 @@ struct Failure {
   std::string reason;
 };
 
+/// How it went.
+struct Circumstances {
+  std::vector<Failure> failures;
+  ForeignLoad worst;        ///< the most that others took during one sample that counted
+  std::size_t retaken = 0;  ///< samples taken again because others were busy
+};
+
 class Campaign {
  public:
   Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points);
@@ -37,11 +44,7 @@ class Campaign {
   /// All rows of all points. Says on standard error how far it is.
   std::vector<Row> run();
 
-  [[nodiscard]] const std::vector<System*>& systems() const { return systems_; }
-  [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
-  /// The most that others took during one sample that counted.
-  [[nodiscard]] const ForeignLoad& worst_load() const { return worst_; }
-  [[nodiscard]] std::size_t retaken() const { return retaken_; }
+  [[nodiscard]] const Circumstances& circumstances() const { return circumstances_; }
 
  private:
   struct Entry {
@@ -61,9 +64,7 @@ class Campaign {
   std::vector<Point> points_;
   Progress progress_;
   std::mt19937_64 random_;
-  std::vector<Failure> failures_;
-  ForeignLoad worst_;
-  std::size_t retaken_ = 0;
+  Circumstances circumstances_;
 };
 
 /// "64 KiB, touched, 60 senders"

@@ -8,9 +8,9 @@ namespace {
 
 using nlohmann::json;
 
-json systems(const Campaign& campaign) {
+json describe(std::span<System* const> systems) {
   json list = json::object();
-  for (const System* system : campaign.systems()) {
+  for (const System* system : systems) {
     list[system->name()] = {
         {"version", system->version()}, {"settings", system->settings()}, {"in_place", system->in_place()}};
   }
@@ -23,9 +23,9 @@ json not_found(const Registry& registry) {
   return list;
 }
 
-json failed(const Campaign& campaign) {
+json failed(const Circumstances& circumstances) {
   json list = json::array();
-  for (const Failure& one : campaign.failures()) {
+  for (const Failure& one : circumstances.failures) {
     list.push_back({{"system", one.system}, {"point", one.point}, {"reason", one.reason}});
   }
   return list;
@@ -33,18 +33,19 @@ json failed(const Campaign& campaign) {
 
 }  // namespace
 
-json describe_run(const Options& options, const Registry& registry, const Campaign& campaign) {
+json describe_run(const Options& options, const Registry& registry, std::span<System* const> systems,
+                  const Circumstances& circumstances) {
   return {{"samples", options.samples},
           {"seconds", options.seconds},
           {"bytes", options.bytes},
           {"cores_pinned_to", options.cores},
           {"seed", options.seed},
-          {"systems", systems(campaign)},
+          {"systems", describe(systems)},
           {"not_found", not_found(registry)},
-          {"failed", failed(campaign)},
-          {"foreign_load_max", campaign.worst_load().busy},
-          {"steal_max", campaign.worst_load().steal},
-          {"retaken", campaign.retaken()}};
+          {"failed", failed(circumstances)},
+          {"foreign_load_max", circumstances.worst.busy},
+          {"steal_max", circumstances.worst.steal},
+          {"retaken", circumstances.retaken}};
 }
 
 }  // namespace wherry::bench

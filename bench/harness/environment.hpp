@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/options.hpp"
@@ -11,6 +12,7 @@ namespace wherry::bench {
 
 /// How a run was made, for the "environment" of its JSON: options, systems with versions and settings, those that are
 /// not here and why, what failed, and how busy others were.
-nlohmann::json describe_run(const Options& options, const Registry& registry, const Campaign& campaign);
+nlohmann::json describe_run(const Options& options, const Registry& registry, std::span<System* const> systems,
+                            const Circumstances& circumstances);
 
 }  // namespace wherry::bench

@@ -8,4 +8,7 @@ namespace wherry::bench {
 /// The proportional set size of this process, in bytes: what a page costs is divided among the processes that map it.
 std::uint64_t proportional_memory();
 
+/// What the kernel holds for TCP connections of the whole machine, in bytes: it belongs to no process.
+std::uint64_t tcp_memory();
+
 }  // namespace wherry::bench

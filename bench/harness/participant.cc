@@ -56,10 +56,10 @@ class Participant {
   void warm_up() {
     const std::uint64_t messages = warm_up_messages(sample_);
     sample_.question == Question::stream ? stream(messages) : exchange(messages, {});
-    sum_ = 0;
   }
 
   void measure() {
+    if (watches_kernel()) kernel_before_ = tcp_memory();
     const Usage before = Usage::now();
     sample_.question == Question::stream ? stream(sample_.messages)
                                          : exchange(sample_.messages, meeting_.latencies(rank_));
@@ -72,10 +72,25 @@ class Participant {
     report.complete = true;
   }
 
+  /// When all are done, so that nobody pays for it.
+  void measure_memory() {
+    if (sample_.senders == 1) return;
+    std::uint64_t bytes = proportional_memory();
+    if (kernel_half_way_ > kernel_before_) bytes += kernel_half_way_ - kernel_before_;
+    meeting_.report(rank_).memory_bytes = bytes;
+  }
+
  private:
+  [[nodiscard]] bool watches_kernel() const { return rank_ == 0 && sample_.senders > 1; }
+
   void stream(std::uint64_t messages) {
     if (rank_ == 0) {
-      for (std::uint64_t i = 0; i < messages * sample_.senders; ++i) receive();
+      const std::uint64_t all = messages * sample_.senders;
+      for (std::uint64_t i = 0; i < all; ++i) {
+        receive();
+        // While everybody is still busy: what the kernel buffers is gone at the end.
+        if (i == all / 2 && watches_kernel()) kernel_half_way_ = tcp_memory();
+      }
     } else {
       for (std::uint64_t i = 0; i < messages; ++i) send();
       link_.finish();
@@ -148,6 +163,8 @@ class Participant {
   Link& link_;
   std::uint64_t sent_ = 0;
   std::uint64_t sum_ = 0;
+  std::uint64_t kernel_before_ = 0;
+  std::uint64_t kernel_half_way_ = 0;
 };
 
 }  // namespace
@@ -163,7 +180,7 @@ void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::
   meeting.start();
   participant.measure();
   meeting.stop();
-  if (sample.senders > 1) meeting.report(rank).memory_bytes = proportional_memory();
+  participant.measure_memory();
   meeting.leave();
 }
 

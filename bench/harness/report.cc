@@ -32,10 +32,18 @@ std::string cpu_model() {
   return "unknown";
 }
 
+/// How the kernel chooses the cores' frequency; empty where it does not, as in most virtual machines.
+std::string governor() {
+  std::string word;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") >> word;
+  return word;
+}
+
 nlohmann::json environment() {
   utsname system{};
   uname(&system);
-  return {{"cpu", cpu_model()},
+  return {{"governor", governor()},
+          {"cpu", cpu_model()},
           {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
           {"memory_bytes",
            static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))},

@@ -35,7 +35,7 @@ struct Sample {
   /// neither looks at the payload ("handover").
   bool touched = false;
   /// Cores: the receiver's, then the sender's. Empty: not pinned. With more than one sender nobody is pinned.
-  std::vector<int> cores;
+  std::vector<int> cores{};
   /// When a sample that is not done is given up.
   double patience_seconds = 30;
 };
@@ -50,7 +50,8 @@ struct Outcome {
   double cpu_seconds = 0;  ///< user and system, of all processes and threads that took part, in that time
   std::uint64_t context_switches = 0;
   std::vector<double> latencies_ns{};  ///< half of each round trip, sorted (latency and asleep)
-  std::uint64_t memory_bytes = 0;      ///< proportional set size of all processes at the end; 0: not measured
+  /// Proportional set size of all processes at the end, and what the kernel held for TCP half way; 0: not measured.
+  std::uint64_t memory_bytes = 0;
 };
 
 /// One end of a link, in one process. One thread uses it.
@@ -93,6 +94,22 @@ struct Place {
   [[nodiscard]] bool receives() const { return rank == 0; }
 };
 
+/// One process's part in opening and accepting connections (`wherry bench connect`). It keeps what it opened.
+class Connector {
+ public:
+  Connector() = default;
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+  virtual ~Connector() = default;
+
+  /// Listens and returns where; `name` is one that nobody else uses.
+  virtual std::string listen(const std::string& name) = 0;
+  /// Blocks until somebody has connected.
+  virtual void accept() = 0;
+  /// From another process.
+  virtual void connect(const std::string& where) = 0;
+};
+
 class System {
  public:
   System() = default;
@@ -112,6 +129,8 @@ class System {
   [[nodiscard]] virtual bool in_place() const { return false; }
   /// False: it works with threads of its own and would suffer from being kept on the one core that the sample names.
   [[nodiscard]] virtual bool pinned() const { return true; }
+  /// Called in each process after fork; null: its connections cannot be told apart, or are not measured.
+  virtual std::unique_ptr<Connector> connector() { return nullptr; }
   /// Takes one sample. Throws std::exception when it could not; the harness kills what is left over.
   virtual Outcome run(const Sample& sample) = 0;
 };

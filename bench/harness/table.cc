@@ -18,14 +18,9 @@ class Grid {
  public:
   Grid(std::span<const Row> rows, const TableOf& what) : what_(what) {
     for (const Row& row : rows) {
-      if (row.bench != what.bench || row.mode != what.mode || row.senders != what.senders || row.metric != what.metric)
-        continue;
-      if (std::find(sizes_.begin(), sizes_.end(), row.size) == sizes_.end()) sizes_.push_back(row.size);
-      auto& systems = is_limit(row.system) ? limits_ : systems_;
-      if (std::find(systems.begin(), systems.end(), row.system) == systems.end()) systems.push_back(row.system);
-      cells_[{row.system, row.size}] = row.median;
+      if (belongs(row)) add(row);
     }
-    std::sort(sizes_.begin(), sizes_.end());
+    std::sort(columns_.begin(), columns_.end());
     for (const auto& names : {systems_, limits_}) {
       for (const std::string& name : names) width_ = std::max(width_, name.size());
     }
@@ -34,17 +29,34 @@ class Grid {
   std::string text() {
     if (cells_.empty()) return {};
     text_ = fmt::format("\n{}\n{:<{}}", what_.title, "", width_);
-    for (const std::uint64_t size : sizes_) text_ += fmt::format("{:>{}} ", size_text(size), kColumn);
+    for (const std::uint64_t column : columns_) text_ += fmt::format("{:>{}} ", head(column), kColumn);
     text_ += "\n";
-    for (const std::string& name : systems_) line(name, [&](std::uint64_t size) { return marked(name, size); });
-    for (const std::string& name : limits_) line(name, [&](std::uint64_t size) { return plain(name, size); });
+    for (const std::string& name : systems_) line(name, [&](std::uint64_t column) { return marked(name, column); });
+    for (const std::string& name : limits_) line(name, [&](std::uint64_t column) { return plain(name, column); });
     if (what_.ratios) ratios();
     return text_;
   }
 
  private:
-  [[nodiscard]] std::optional<double> cell(const std::string& system, std::uint64_t size) const {
-    const auto found = cells_.find({system, size});
+  [[nodiscard]] bool belongs(const Row& row) const {
+    return row.bench == what_.bench && row.mode == what_.mode && row.metric == what_.metric &&
+           (what_.columns == Columns::senders || row.senders == what_.senders);
+  }
+
+  void add(const Row& row) {
+    const std::uint64_t column = what_.columns == Columns::sizes ? row.size : row.senders;
+    if (std::find(columns_.begin(), columns_.end(), column) == columns_.end()) columns_.push_back(column);
+    auto& systems = is_limit(row.system) ? limits_ : systems_;
+    if (std::find(systems.begin(), systems.end(), row.system) == systems.end()) systems.push_back(row.system);
+    cells_[{row.system, column}] = row.median;
+  }
+
+  [[nodiscard]] std::string head(std::uint64_t column) const {
+    return what_.columns == Columns::sizes ? size_text(column) : fmt::format("{}", column);
+  }
+
+  [[nodiscard]] std::optional<double> cell(const std::string& system, std::uint64_t column) const {
+    const auto found = cells_.find({system, column});
     return found == cells_.end() ? std::nullopt : std::optional(found->second);
   }
 
@@ -54,28 +66,28 @@ class Grid {
 
   /// The best of the systems that `counts`.
   template <class Counts>
-  [[nodiscard]] std::optional<double> best(std::uint64_t size, Counts&& counts) const {
+  [[nodiscard]] std::optional<double> best(std::uint64_t column, Counts&& counts) const {
     std::optional<double> found;
     for (const std::string& name : systems_) {
-      const std::optional<double> value = counts(name) ? cell(name, size) : std::nullopt;
+      const std::optional<double> value = counts(name) ? cell(name, column) : std::nullopt;
       if (value && (!found || better(*value, *found))) found = value;
     }
     return found;
   }
 
-  [[nodiscard]] std::string plain(const std::string& name, std::uint64_t size) const {
-    const std::optional<double> value = cell(name, size);
+  [[nodiscard]] std::string plain(const std::string& name, std::uint64_t column) const {
+    const std::optional<double> value = cell(name, column);
     return value ? figure(*value / what_.unit) : "-";
   }
 
-  [[nodiscard]] std::string marked(const std::string& name, std::uint64_t size) const {
-    const bool is_best = cell(name, size) && cell(name, size) == best(size, [](const auto&) { return true; });
-    return (is_best ? "*" : "") + plain(name, size);
+  [[nodiscard]] std::string marked(const std::string& name, std::uint64_t column) const {
+    const bool is_best = cell(name, column) && cell(name, column) == best(column, [](const auto&) { return true; });
+    return (is_best ? "*" : "") + plain(name, column);
   }
 
   void line(const std::string& head, const std::function<std::string(std::uint64_t)>& value) {
     text_ += fmt::format("{:<{}}", head, width_);
-    for (const std::uint64_t size : sizes_) text_ += fmt::format("{:>{}} ", value(size), kColumn);
+    for (const std::uint64_t column : columns_) text_ += fmt::format("{:>{}} ", value(column), kColumn);
     text_ += "\n";
   }
 
@@ -83,25 +95,27 @@ class Grid {
     for (const std::string& name : systems_) {
       if (!is_wherry(name)) continue;
       text_ += fmt::format("{}, as a multiple of\n", name);
-      ratio(name, "  the best peer",
-            [&](std::uint64_t size) { return best(size, [](const std::string& other) { return !is_wherry(other); }); });
+      ratio(name, "  the best peer", [&](std::uint64_t column) {
+        return best(column, [](const std::string& other) { return !is_wherry(other); });
+      });
       for (const std::string& limit : limits_) {
-        ratio(name, "  " + limit.substr(limit.find(':') + 1), [&](std::uint64_t size) { return cell(limit, size); });
+        ratio(name, "  " + limit.substr(limit.find(':') + 1),
+              [&](std::uint64_t column) { return cell(limit, column); });
       }
     }
   }
 
   void ratio(const std::string& name, const std::string& head,
              const std::function<std::optional<double>(std::uint64_t)>& of) {
-    line(head, [&](std::uint64_t size) {
-      const std::optional<double> mine = cell(name, size);
-      const std::optional<double> other = of(size);
+    line(head, [&](std::uint64_t column) {
+      const std::optional<double> mine = cell(name, column);
+      const std::optional<double> other = of(column);
       return mine && other && *other > 0 ? fmt::format("{:.2f}x", *mine / *other) : std::string("-");
     });
   }
 
   const TableOf& what_;
-  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> columns_;
   std::vector<std::string> systems_;
   std::vector<std::string> limits_;
   std::map<std::pair<std::string, std::uint64_t>, double> cells_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables for people: one row per system, one column per size, the best of each column marked.
+// Tables for people: one row per system, one column per size (or number of senders), the best of each column marked.
 #pragma once
 
 #include <span>
@@ -10,14 +10,18 @@
 
 namespace wherry::bench {
 
+/// What the columns are; rows that differ in it stand beside each other.
+enum class Columns : std::uint8_t { sizes, senders };
+
 struct TableOf {
   std::string title;
   std::string bench;
   std::string mode;
-  std::uint32_t senders = 1;
+  std::uint32_t senders = 1;  ///< where the columns are sizes
   std::string metric;
   double unit = 1;  ///< figures are divided by it
   bool highest_is_best = true;
+  Columns columns = Columns::sizes;
   bool ratios = false;  ///< add what Wherry's rows are to the best peer and to the limits
 };
 

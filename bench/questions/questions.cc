@@ -7,6 +7,7 @@
 #include <array>
 
 #include "bench/harness/table.hpp"
+#include "bench/questions/connect.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -23,9 +24,13 @@ void append(std::vector<Point>& points, const std::string& bench, const Options&
   for (const bool touched : {false, true}) {
     if (!wanted(options, touched ? "touched" : "handover")) continue;
     for (const std::uint64_t size : options.sizes) {
-      points.push_back(
-          {bench,
-           {.question = question, .size = size, .senders = senders, .touched = touched, .cores = options.cores}});
+      points.push_back({bench,
+                        {.question = question,
+                         .size = size,
+                         .senders = senders,
+                         .touched = touched,
+                         .cores = options.cores,
+                         .patience_seconds = options.smoke ? 10.0 : 30.0}});
     }
   }
 }
@@ -159,6 +164,15 @@ const std::array kQuestions{
           .smoke_senders = {4},
           .points = many_points,
           .tables = many_tables},
+    Asked{.name = "connect",
+          .help = "What a connection costs: time, memory, descriptors",
+          .senders = {1, 10, 100, 1000},
+          .smoke_senders = {1, 10},
+          .modes = {"handover"},
+          .senders_option = "--connections",
+          .senders_help = "How many connections there are in the end",
+          .measure = measure_connections,
+          .tables = connect_tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},

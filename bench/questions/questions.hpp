@@ -21,7 +21,12 @@ struct Asked {
   std::vector<std::uint32_t> smoke_senders{1};
   std::vector<std::string> modes{"handover", "touched"};
   bool limits_only = false;  ///< nothing but limits has an answer
+  const char* senders_option = "--senders";
+  const char* senders_help = "How many processes send";
+  /// Points for a campaign, or else a way of its own to measure.
   std::vector<Point> (*points)(const Options& options) = nullptr;
+  std::vector<Row> (*measure)(const Options& options, std::span<System* const> systems,
+                              Circumstances& circumstances) = nullptr;
   std::string (*tables)(std::span<const Row> rows, const Options& options) = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -25,8 +26,8 @@ struct Family {
   const char* name;
   const char* settings;
   int domain;
-  /// A listening socket, and the address to post.
-  UniqueFd (*listen)(const Place& place, sockaddr_storage& address, socklen_t& length);
+  /// A listening socket, and its address. The name is one that nobody else uses.
+  UniqueFd (*listen)(const std::string& name, sockaddr_storage& address, socklen_t& length);
 };
 
 UniqueFd listening_socket(int domain, const sockaddr_storage& address, socklen_t length) {
@@ -37,7 +38,7 @@ UniqueFd listening_socket(int domain, const sockaddr_storage& address, socklen_t
   return socket;
 }
 
-UniqueFd listen_tcp(const Place& /*place*/, sockaddr_storage& address, socklen_t& length) {
+UniqueFd listen_tcp(const std::string& /*name*/, sockaddr_storage& address, socklen_t& length) {
   const sockaddr_in any{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
   length = sizeof any;
   std::memcpy(&address, &any, length);
@@ -46,11 +47,11 @@ UniqueFd listen_tcp(const Place& /*place*/, sockaddr_storage& address, socklen_t
   return socket;
 }
 
-UniqueFd listen_unix(const Place& place, sockaddr_storage& address, socklen_t& length) {
+UniqueFd listen_unix(const std::string& unique, sockaddr_storage& address, socklen_t& length) {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
   // Abstract (the name begins with a zero): the kernel frees it.
-  place.name.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.name.size());
+  unique.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + unique.size());
   std::memcpy(&address, &name, length);
   return listening_socket(AF_UNIX, address, length);
 }
@@ -60,6 +61,49 @@ void no_delay(int socket) {
   check(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0, "setsockopt");
 }
 
+/// Opens and accepts connections of one family.
+class Sockets {
+ public:
+  explicit Sockets(const Family& family) : family_(family) {}
+
+  std::string listen(const std::string& name) {
+    sockaddr_storage address{};
+    socklen_t length = 0;
+    listening_ = family_.listen(name, address, length);
+    return {reinterpret_cast<const char*>(&address), length};
+  }
+  [[nodiscard]] UniqueFd accept() const {
+    UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    check(socket.valid(), "accept");
+    if (family_.domain == AF_INET) no_delay(socket.get());
+    return socket;
+  }
+  [[nodiscard]] UniqueFd connect(const std::string& address) const {
+    UniqueFd socket(::socket(family_.domain, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    check(socket.valid(), "socket");
+    const auto* where = reinterpret_cast<const sockaddr*>(address.data());
+    check(::connect(socket.get(), where, static_cast<socklen_t>(address.size())) == 0, "connect");
+    if (family_.domain == AF_INET) no_delay(socket.get());
+    return socket;
+  }
+
+ private:
+  Family family_;
+  UniqueFd listening_;
+};
+
+class SocketConnector final : public Connector {
+ public:
+  explicit SocketConnector(const Family& family) : sockets_(family) {}
+  std::string listen(const std::string& name) override { return sockets_.listen(name); }
+  void accept() override { open_.push_back(sockets_.accept()); }
+  void connect(const std::string& where) override { open_.push_back(sockets_.connect(where)); }
+
+ private:
+  Sockets sockets_;
+  std::vector<UniqueFd> open_;
+};
+
 class SocketSystem final : public LinkSystem {
  public:
   explicit SocketSystem(const Family& family) : family_(family) {}
@@ -67,13 +111,17 @@ class SocketSystem final : public LinkSystem {
   [[nodiscard]] std::string name() const override { return family_.name; }
   [[nodiscard]] std::string settings() const override { return family_.settings; }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  std::unique_ptr<Connector> connector() override { return std::make_unique<SocketConnector>(family_); }
 
   std::unique_ptr<Link> open(const Place& place) override {
     const std::size_t size = place.sample.size;
-    if (!place.receives()) return single(connect(place), size);
-    std::vector<UniqueFd> sockets = accept(place);
-    if (sockets.size() == 1) return single(std::move(sockets[0]), size);
-    return std::make_unique<ManyDescriptorsLink>(std::move(sockets), size);
+    Sockets sockets(family_);
+    if (!place.receives()) return single(sockets.connect(place.board.read(0)), size);
+    place.board.post(0, sockets.listen(place.name));
+    std::vector<UniqueFd> accepted;
+    while (accepted.size() < place.sample.senders) accepted.push_back(sockets.accept());
+    if (accepted.size() == 1) return single(std::move(accepted[0]), size);
+    return std::make_unique<ManyDescriptorsLink>(std::move(accepted), size);
   }
 
  private:
@@ -81,30 +129,6 @@ class SocketSystem final : public LinkSystem {
     UniqueFd again(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
     check(again.valid(), "dup");
     return std::make_unique<DescriptorLink>(std::move(socket), std::move(again), size);
-  }
-
-  std::vector<UniqueFd> accept(const Place& place) {
-    sockaddr_storage address{};
-    socklen_t length = 0;
-    const UniqueFd listening = family_.listen(place, address, length);
-    place.board.post(0, {reinterpret_cast<const char*>(&address), length});
-    std::vector<UniqueFd> sockets;
-    while (sockets.size() < place.sample.senders) {
-      sockets.emplace_back(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      check(sockets.back().valid(), "accept");
-      if (family_.domain == AF_INET) no_delay(sockets.back().get());
-    }
-    return sockets;
-  }
-
-  UniqueFd connect(const Place& place) {
-    const std::string address = place.board.read(0);
-    UniqueFd socket(::socket(family_.domain, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    check(socket.valid(), "socket");
-    const auto* where = reinterpret_cast<const sockaddr*>(address.data());
-    check(::connect(socket.get(), where, static_cast<socklen_t>(address.size())) == 0, "connect");
-    if (family_.domain == AF_INET) no_delay(socket.get());
-    return socket;
   }
 
   Family family_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <deque>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -118,6 +119,20 @@ std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
   return streams;
 }
 
+class StreamConnector final : public Connector {
+ public:
+  std::string listen(const std::string& /*name*/) override {
+    listener_.emplace(wherry::listen("wherry+shm://*:*"));
+    return listener_->local().to_string();
+  }
+  void accept() override { open_.push_back(listener_->accept(kPatience)); }
+  void connect(const std::string& where) override { open_.push_back(wherry::connect(where, {}, kPatience)); }
+
+ private:
+  std::optional<Listener> listener_;
+  std::vector<Stream> open_;
+};
+
 class StreamSystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry"; }
@@ -125,6 +140,7 @@ class StreamSystem final : public LinkSystem {
     return "stream, defaults, blocking send and receive_all; many: Poller and try_receive";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  std::unique_ptr<Connector> connector() override { return std::make_unique<StreamConnector>(); }
 
   std::unique_ptr<Link> open(const Place& place) override {
     const std::size_t size = place.sample.size;

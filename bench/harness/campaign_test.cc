@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/campaign.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "bench/harness/fake_system.hpp"
+
+namespace wherry::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::SizeIs;
+
+Options options(std::uint64_t seed = 1) { return {.sizes = {}, .samples = 6, .seed = seed}; }
+Point point(std::size_t size) { return {"stream", {.size = size, .cores = {}}}; }
+
+/// Runs a and b at one size; the order in which they were called.
+std::string turns(std::uint64_t seed) {
+  std::string order;
+  FakeSystem a("a", [&](const Sample&) {
+    order += "a";
+    return Outcome{.seconds = 1};
+  });
+  FakeSystem b("b", [&](const Sample&) {
+    order += "b";
+    return Outcome{.seconds = 1};
+  });
+  Campaign(options(seed), {&a, &b}, {point(64)}).run();
+  return order;
+}
+
+TEST(Campaign, SystemsTakeTurnsWithinEachRound) {
+  const std::string order = turns(1);
+  ASSERT_THAT(order, SizeIs(14));  // A warm-up and six samples of each.
+  for (std::size_t i = 0; i < order.size(); i += 2) EXPECT_NE(order[i], order[i + 1]) << order;
+}
+
+TEST(Campaign, TheOrderOfTurnsComesFromTheSeed) {
+  EXPECT_EQ(turns(3), turns(3));
+  const std::string first = turns(1);
+  EXPECT_TRUE(turns(2) != first || turns(3) != first || turns(4) != first);
+}
+
+TEST(Campaign, TheWarmUpIsNoSampleButSaysHowManyMessagesMakeOne) {
+  std::vector<std::uint64_t> messages;
+  FakeSystem system("one", [&](const Sample& sample) {
+    messages.push_back(sample.messages);
+    return Outcome{.seconds = static_cast<double>(sample.messages) * 1e-4};
+  });
+  const std::vector<Row> rows = Campaign(options(), {&system}, {point(1 << 20)}).run();
+  EXPECT_EQ(rows.at(0).n, 6U);
+  ASSERT_THAT(messages, SizeIs(7));
+  EXPECT_EQ(messages[1], 1024U);  // 1 GiB takes less than the wanted time.
+}
+
+TEST(Campaign, ASystemThatFailsIsLeftOutThereAndOnlyThere) {
+  FakeSystem broken("broken", [](const Sample& sample) {
+    if (sample.size == 64) throw std::runtime_error("too small");
+    return Outcome{.seconds = 1};
+  });
+  FakeSystem sound("sound", [](const Sample&) { return Outcome{.seconds = 1}; });
+  Campaign campaign(options(), {&broken, &sound}, {point(64), point(128)});
+  for (const Row& row : campaign.run()) EXPECT_FALSE(row.system == "broken" && row.size == 64);
+  EXPECT_THAT(campaign.circumstances().failures, ElementsAre(Field(&Failure::reason, "too small")));
+}
+
+TEST(Campaign, ASystemThatCannotIsNotAsked) {
+  FakeSystem system("one", [](const Sample&) -> Outcome { throw std::runtime_error("asked"); });
+  Campaign campaign(options(), {&system}, {point(FakeSystem::kUnable)});
+  EXPECT_THAT(campaign.run(), SizeIs(0));
+  EXPECT_THAT(campaign.circumstances().failures, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace wherry::bench

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the harness makes of a system that is driven through links, right or wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+
+#include "bench/systems/descriptor_links.hpp"
+
+namespace wherry::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+/// Socket pairs that both processes inherit, and a fault.
+class Faulty final : public LinkSystem {
+ public:
+  using Make = std::function<std::unique_ptr<Link>(const Place&, UniqueFd, UniqueFd)>;
+  explicit Faulty(Make make) : make_(std::move(make)) {}
+
+  [[nodiscard]] std::string name() const override { return "faulty"; }
+  [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  Outcome run(const Sample& sample) override {
+    for (auto& pair : ends_) {
+      int ends[2];
+      check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+      pair[0].reset(ends[0]);
+      pair[1].reset(ends[1]);
+    }
+    return LinkSystem::run(sample);
+  }
+  std::unique_ptr<Link> open(const Place& place) override {
+    return make_(place, std::move(ends_[place.rank][0]), std::move(ends_[1 - place.rank][1]));
+  }
+
+ private:
+  Make make_;
+  UniqueFd ends_[2][2];
+};
+
+std::unique_ptr<Link> sound(const Place& place, UniqueFd in, UniqueFd out) {
+  return std::make_unique<DescriptorLink>(std::move(in), std::move(out), place.sample.size);
+}
+
+Sample touched() { return {.size = 1000, .messages = 200, .touched = true, .cores = {}, .patience_seconds = 60}; }
+
+TEST(Link, ASoundSystemIsTimedAndItsSumsAgree) {
+  const Outcome outcome = Faulty(sound).run(touched());
+  EXPECT_GT(outcome.seconds, 0);
+  EXPECT_GT(outcome.cpu_seconds, 0);
+  EXPECT_TRUE(outcome.latencies_ns.empty());
+}
+
+TEST(Link, LatenciesAreOneForEachRoundTripAndSorted) {
+  Sample sample = touched();
+  sample.question = Question::latency;
+  const Outcome outcome = Faulty(sound).run(sample);
+  EXPECT_EQ(outcome.latencies_ns.size(), sample.messages);
+  EXPECT_TRUE(std::is_sorted(outcome.latencies_ns.begin(), outcome.latencies_ns.end()));
+}
+
+TEST(Link, FromSleepBothDirectionsCount) {
+  Sample sample = touched();
+  sample.question = Question::asleep;
+  sample.messages = 3;
+  EXPECT_EQ(Faulty(sound).run(sample).latencies_ns.size(), 6U);
+}
+
+/// Changes one byte of one message on its way.
+class Corrupting final : public Link {
+ public:
+  explicit Corrupting(std::unique_ptr<Link> link) : link_(std::move(link)) {}
+  std::span<std::byte> prepare() override { return buffer_ = link_->prepare(); }
+  void send() override {
+    if (++sent_ == 100) buffer_[77] ^= std::byte{1};
+    link_->send();
+  }
+  std::span<const std::byte> receive() override { return link_->receive(); }
+
+ private:
+  std::unique_ptr<Link> link_;
+  std::span<std::byte> buffer_;
+  int sent_ = 0;
+};
+
+TEST(Link, AByteThatChangedOnItsWayIsNoticed) {
+  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) {
+    return std::make_unique<Corrupting>(sound(place, std::move(in), std::move(out)));
+  });
+  EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>(HasSubstr("not what was sent")));
+}
+
+TEST(Link, AMessageOfAnotherSizeIsNoticed) {
+  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) {
+    return std::make_unique<DescriptorLink>(std::move(in), std::move(out), place.sample.size - place.rank);
+  });
+  EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>(HasSubstr("another size")));
+}
+
+TEST(Link, WhatOneProcessThrowsIsTheReasonOfTheSample) {
+  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) -> std::unique_ptr<Link> {
+    if (!place.receives()) throw std::runtime_error("no such library");
+    return sound(place, std::move(in), std::move(out));
+  });
+  EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>("sender 1: no such library"));
+}
+
+TEST(Link, AProcessThatEndsWithoutAWordIsTheReasonOfTheSample) {
+  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) -> std::unique_ptr<Link> {
+    if (place.receives()) std::_Exit(9);
+    return sound(place, std::move(in), std::move(out));
+  });
+  EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>("receiver: exit status 9"));
+}
+
+TEST(Link, ASampleThatHangsIsGivenUp) {
+  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) -> std::unique_ptr<Link> {
+    if (place.receives()) place.board.read(1);  // Which nobody posts.
+    return sound(place, std::move(in), std::move(out));
+  });
+  Sample sample = touched();
+  sample.patience_seconds = 0.05;
+  EXPECT_THAT([&] { system.run(sample); }, ThrowsMessage<std::runtime_error>(HasSubstr("not done")));
+}
+
+}  // namespace
+}  // namespace wherry::bench

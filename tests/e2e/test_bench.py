@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry bench: what it prints, what it writes, and what it says about a command line that is wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from program import PROGRAM, environment, wherry
+
+ROW = {"bench", "system", "version", "mode", "senders", "size", "metric", "median", "mad", "n"}
+SYSTEMS = ("--systems", "wherry,tcp,limit:in-place")
+
+
+def bench(*arguments, env=None):
+    return wherry("bench", *arguments, env=env, timeout=240)
+
+
+def measured(tmp_path, *arguments):
+    file = tmp_path / "rows.json"
+    result = bench(*arguments, "--smoke", "--json", file)
+    assert result.returncode == 0, result.stderr
+    return result.stdout, json.loads(file.read_text())
+
+
+def test_stream_writes_rows_of_both_modes_and_says_how_it_was_measured(tmp_path):
+    table, document = measured(tmp_path, "stream", *SYSTEMS, "--sizes", "64,64K")
+    rows = document["rows"]
+    assert all(set(row) == ROW for row in rows)
+    assert {(row["system"], row["mode"]) for row in rows if row["metric"] == "GB/s"} == {
+        ("wherry", "handover"), ("wherry", "touched"), ("tcp", "handover"), ("tcp", "touched"), ("limit:in-place", "touched")}
+    assert {row["size"] for row in rows} == {64, 65536}
+    assert {row["metric"] for row in rows} == {"GB/s", "msgs/s", "cpu_s_per_GB", "switches_per_GB"}
+    assert all(row["median"] > 0 for row in rows if row["metric"] in ("GB/s", "msgs/s"))
+    environment = document["environment"]
+    assert environment["systems"]["limit:in-place"]["in_place"] and environment["systems"]["tcp"]["settings"]
+    assert {"cpu", "cores", "kernel", "samples", "seed", "not_found", "failed", "retaken"} <= set(environment)
+    assert "as a multiple of" in table
+
+
+def test_latency_has_percentiles_awake_and_from_sleep(tmp_path):
+    _, document = measured(tmp_path, "latency", "--systems", "wherry,limit:futex")
+    found = {(row["system"], row["metric"]) for row in document["rows"]}
+    for system in ("wherry", "limit:futex"):
+        for prefix in ("ns_", "asleep_ns_"):
+            assert {(system, prefix + share) for share in ("p50", "p99", "p99.9", "max")} <= found
+
+
+def test_many_tells_memory_too(tmp_path):
+    _, document = measured(tmp_path, "many", "--systems", "wherry,unix", "--senders", "3")
+    memory = [row for row in document["rows"] if row["metric"] == "memory_bytes_per_connection"]
+    assert {row["system"] for row in memory} == {"wherry", "unix"}
+    assert all(row["senders"] == 3 and row["median"] > 0 for row in memory)
+
+
+def test_connect_tells_time_and_descriptors_for_each_number_of_connections(tmp_path):
+    _, document = measured(tmp_path, "connect", "--systems", "wherry,tcp,unix")
+    for metric in ("connect_ns", "descriptors_per_connection", "memory_bytes_per_connection"):
+        rows = [row for row in document["rows"] if row["metric"] == metric]
+        assert {(row["system"], row["senders"]) for row in rows} == {
+            (system, count) for system in ("wherry", "tcp", "unix") for count in (1, 10)}
+    descriptors = {row["system"]: row["median"] for row in document["rows"] if row["metric"] == "descriptors_per_connection"}
+    assert descriptors["tcp"] == 2 and descriptors["wherry"] == 10
+
+
+def test_limit_measures_nothing_but_limits(tmp_path):
+    _, document = measured(tmp_path, "limit", "--sizes", "64K")
+    systems = {row["system"] for row in document["rows"]}
+    assert {"limit:memcpy-1", "limit:memcpy-2", "limit:two-copy", "limit:one-copy", "limit:split-copy", "limit:in-place",
+            "limit:cache-line", "limit:futex", "limit:eventfd"} == systems
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("nothing",), ("stream", "--sizes", "0"), ("stream", "--sizes", "many"), ("stream", "--samples", "0"),
+    ("stream", "--modes", "both"), ("stream", "--systems", "tpc"), ("stream", "--plot", "out.gif"),
+    ("many", "--senders", "0"), ("connect", "--connections", "10,10"),
+])
+def test_a_wrong_command_line_is_a_usage_error_with_a_reason(arguments):
+    result = bench(*arguments)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.strip()
+    assert not result.stdout
+
+
+def test_a_name_that_is_unknown_is_answered_with_those_that_are_known():
+    assert "unix" in bench("stream", "--systems", "unxi").stderr
+
+
+def test_a_plot_without_its_script_says_what_to_do(tmp_path):
+    result = bench("stream", "--systems", "tcp", "--smoke", "--plot", tmp_path / "a.html", env={"WHERRY_BENCH_REPORT": str(tmp_path)})
+    assert result.returncode == 1
+    assert "could not draw" in result.stderr
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_no_process_is_left_behind_when_it_is_killed():
+    with subprocess.Popen([PROGRAM, "bench", "stream", "--systems", "tcp", "--seconds", "60", "--bytes", "1000G", "--sizes", "64K"],
+                          env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        def children():
+            with open(f"/proc/{program.pid}/task/{program.pid}/children") as file:
+                return [int(pid) for pid in file.read().split()]
+
+        while len(found := children()) < 2:
+            time.sleep(0.01)
+        os.kill(program.pid, signal.SIGKILL)
+        program.wait()
+    # The test's watchdog ends a wait in vain.
+    while any(alive(pid) for pid in found):
+        time.sleep(0.01)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench_options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace wherry::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+bench::Asked question(const std::string& name) {
+  for (const bench::Asked& one : bench::questions()) {
+    if (one.name == name) return one;
+  }
+  throw std::logic_error("no such question");
+}
+
+bench::Options parse(const std::string& name, const std::string& line) {
+  CLI::App app;
+  BenchArguments arguments;
+  const bench::Asked asked = question(name);
+  arguments.add_to(app, asked);
+  app.parse(line);
+  return arguments.options(asked);
+}
+
+TEST(BenchOptions, DefaultsAreTheQuestions) {
+  const bench::Options options = parse("stream", "");
+  EXPECT_EQ(options.sizes, question("stream").sizes);
+  EXPECT_THAT(options.senders, ElementsAre(1U));
+  EXPECT_THAT(options.modes, ElementsAre("handover", "touched"));
+  EXPECT_EQ(options.bytes, std::uint64_t{1} << 30);
+  EXPECT_EQ(options.samples, 5);
+  EXPECT_THAT(options.systems, IsEmpty());
+  EXPECT_THAT(options.cores, Not(IsEmpty()));
+  EXPECT_THAT(parse("many", "").senders, ElementsAre(8U, 60U));
+  EXPECT_THAT(parse("latency", "").modes, ElementsAre("handover"));
+}
+
+TEST(BenchOptions, ListsAndSizesAreReadAsTheyAreWritten) {
+  const bench::Options options =
+      parse("many", "--sizes 64,4K,1M --bytes 256M --senders 2,3 --systems tcp,unix --cores 1,0 --modes touched");
+  EXPECT_THAT(options.sizes, ElementsAre(64U, 4096U, 1048576U));
+  EXPECT_EQ(options.bytes, std::uint64_t{256} << 20);
+  EXPECT_THAT(options.senders, ElementsAre(2U, 3U));
+  EXPECT_THAT(options.systems, ElementsAre("tcp", "unix"));
+  EXPECT_THAT(options.cores, ElementsAre(1, 0));
+  EXPECT_THAT(options.modes, ElementsAre("touched"));
+}
+
+TEST(BenchOptions, SmokeTakesOneShortSample) {
+  const bench::Options options = parse("stream", "--smoke");
+  EXPECT_EQ(options.samples, 1);
+  EXPECT_EQ(options.sizes, question("stream").smoke);
+  EXPECT_THAT(parse("stream", "--smoke --sizes 8").sizes, ElementsAre(8U));
+}
+
+TEST(BenchOptions, WhatIsNotValidIsRefused) {
+  for (const char* line : {"--sizes 0", "--sizes 2G", "--sizes x", "--bytes 0", "--samples 0", "--seconds 0",
+                           "--modes both", "--cores -1", "--plot out.txt", "--senders 4"}) {
+    EXPECT_THROW((void)parse("stream", line), CLI::ParseError) << line;
+  }
+  EXPECT_THROW((void)parse("many", "--senders 0"), CLI::ParseError);
+  EXPECT_THROW((void)parse("many", "--senders 1001"), CLI::ParseError);
+}
+
+}  // namespace
+}  // namespace wherry::tools
