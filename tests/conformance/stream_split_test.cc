@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large blocking transfers, which both sides copy at once where the fabric and the kernel let them: the bytes and their
+// order are the same whether they do or not, and what else lives on the stream notices nothing.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <random>
+#include <thread>
+
+#include <wherry/poller.hpp>
+
+#include "tests/conformance/stream_pair.hpp"
+
+namespace wherry::conformance {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+
+/// Memory at an odd address.
+class Unaligned {
+ public:
+  explicit Unaligned(std::size_t bytes, std::size_t offset = 1) : memory_(bytes + 64), bytes_(bytes), offset_(offset) {}
+  [[nodiscard]] std::span<std::byte> bytes() { return std::span(memory_).subspan(offset_, bytes_); }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::size_t bytes_;
+  std::size_t offset_;
+};
+
+class StreamSplit : public StreamTest {
+ protected:
+  [[nodiscard]] Streams pair_of(std::size_t ring) const {
+    return connect_pair({.ring_bytes = ring}, {.ring_bytes = ring});
+  }
+
+  /// Faults and puts take their time.
+  [[nodiscard]] std::size_t total() const { return GetParam().maps && GetParam().rings_exactly ? 48 * kMiB : 6 * kMiB; }
+
+  void send_random(Stream& stream, std::uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    for (std::size_t sent = 0; sent < total();) {
+      const std::size_t n = std::min(total() - sent, random_size(random));
+      Unaligned memory(n, random() % 64);
+      pattern_.fill(memory.bytes(), sent);
+      ASSERT_EQ(send_in_some_way(stream, memory.bytes(), random), n);
+      sent += n;
+    }
+  }
+  void receive_random(Stream& stream, std::uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    for (std::size_t received = 0; received < total();) {
+      const std::size_t n = std::min(total() - received, random_size(random));
+      Unaligned memory(n, random() % 64);
+      const bool all = random() % 2 == 0;
+      const Result result = all ? stream.receive_all(memory.bytes()) : stream.receive(memory.bytes());
+      ASSERT_TRUE(result.ok() && result.bytes != 0) << result.error << " after " << received;
+      ASSERT_TRUE(!all || result.bytes == n);
+      ASSERT_TRUE(pattern_.matches(memory.bytes().first(result.bytes), received)) << "after " << received;
+      received += result.bytes;
+    }
+  }
+
+  /// Blocks a receiver in receive_all, asleep, then sends.
+  template <class Send>
+  void with_a_waiting_receiver(Streams& ends, std::span<std::byte> buffer, Timeout timeout, Send&& send) const {
+    const std::uint64_t sleeps = ends.acceptor.counters().receive_sleeps;
+    std::thread receiver([&] {
+      const Result result = ends.acceptor.receive_all(buffer, timeout);
+      EXPECT_TRUE(result.ok()) << result.error;
+      EXPECT_EQ(result.bytes, buffer.size());
+    });
+    while (ends.acceptor.counters().receive_sleeps == sleeps) std::this_thread::yield();
+    send();
+    receiver.join();
+    EXPECT_TRUE(pattern_.matches(buffer, 0));
+  }
+
+  void expect_split(const Streams& ends, std::size_t bytes) const {
+    EXPECT_EQ(ends.connector.counters().bytes_sent_split, bytes);
+    EXPECT_EQ(ends.acceptor.counters().bytes_received_split, bytes);
+    EXPECT_EQ(ends.connector.counters().bytes_sent, ends.acceptor.counters().bytes_received);
+  }
+
+  /// Whether such a transfer is split here.
+  [[nodiscard]] static bool splits() {
+    std::uint64_t from = 1, to = 0;
+    const iovec here{&to, sizeof to}, there{&from, sizeof from};
+    return GetParam().fabric == "shm" && ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == sizeof to;
+  }
+
+  ScopedEnvironment threshold_{"WHERRY_SPLIT", "64K"};
+
+ private:
+  static std::size_t random_size(std::mt19937_64& random) {
+    constexpr std::size_t kMost[] = {100, 8 * kKiB, 66 * kKiB, 300 * kKiB, 8 * kMiB};
+    return 1 + random() % kMost[random() % std::size(kMost)];
+  }
+  static std::size_t send_in_some_way(Stream& stream, std::span<std::byte> bytes, std::mt19937_64& random) {
+    const std::size_t cut = random() % bytes.size();
+    const iovec pieces[] = {vector_of(bytes.first(cut)), {nullptr, 0}, vector_of(bytes.subspan(cut))};
+    return random() % 2 == 0 ? stream.send(bytes).bytes : stream.send(pieces).bytes;
+  }
+};
+
+TEST_P(StreamSplit, BytesOfAllSizesArriveInOrderInBothDirectionsAtOnce) {
+  for (const std::size_t ring : {4 * kKiB, 64 * kKiB, kMiB}) {
+    Streams ends = pair_of(ring);
+    std::vector<std::thread> threads;
+    for (Stream* end : {&ends.connector, &ends.acceptor}) {
+      threads.emplace_back([&, end] { send_random(*end, ring); });
+      threads.emplace_back([&, end] { receive_random(*end, ring + 1); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST_P(StreamSplit, TheSmallestThresholdOfAll) {
+  const ScopedEnvironment smallest("WHERRY_SPLIT", "1");
+  Streams ends = pair_of(64 * kKiB);
+  std::thread receiver([&] { receive_random(ends.acceptor, 2); });
+  send_random(ends.connector, 1);
+  receiver.join();
+}
+
+TEST_P(StreamSplit, WhatAWaitingReceiverAskedForIsSplitWhole) {
+  Streams ends = pair_of(64 * kKiB);
+  Unaligned memory(3 * kMiB + 17);
+  for (std::size_t round = 1; round <= 5; ++round) {
+    const auto bytes = pattern_.bytes(memory.bytes().size());
+    with_a_waiting_receiver(ends, memory.bytes(), {},
+                            [&] { EXPECT_EQ(ends.connector.send(bytes).bytes, bytes.size()); });
+    if (splits()) {
+      expect_split(ends, round * bytes.size());
+    }
+  }
+  if (GetParam().fabric.find("inproc") != std::string_view::npos) {
+    expect_split(ends, 0);
+  }
+}
+
+TEST_P(StreamSplit, NeverWithATimeoutOnEitherSide) {
+  for (const bool sender : {false, true}) {
+    Streams ends = pair_of(64 * kKiB);
+    std::vector<std::byte> buffer(kMiB);
+    const auto bytes = pattern_.bytes(buffer.size());
+    with_a_waiting_receiver(ends, buffer, sender ? Timeout{} : Timeout{kPatience}, [&] {
+      EXPECT_EQ(ends.connector.send(bytes, sender ? Timeout{kPatience} : Timeout{}).bytes, bytes.size());
+    });
+    expect_split(ends, 0);
+  }
+}
+
+TEST_P(StreamSplit, NeverWithTryCallsNorWhereItIsTurnedOff) {
+  {
+    Streams ends = pair_of(64 * kKiB);
+    std::vector<std::byte> buffer(kMiB);
+    const auto bytes = pattern_.bytes(buffer.size());
+    with_a_waiting_receiver(ends, buffer, {}, [&] {
+      for (std::size_t sent = 0; sent < bytes.size();) {
+        sent += ends.connector.try_send(std::span(bytes).subspan(sent)).bytes;
+      }
+    });
+    expect_split(ends, 0);
+  }
+  const ScopedEnvironment off("WHERRY_SPLIT", "0");
+  Streams ends = pair_of(64 * kKiB);
+  std::vector<std::byte> buffer(kMiB);
+  const auto bytes = pattern_.bytes(buffer.size());
+  with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_EQ(ends.connector.send(bytes).bytes, bytes.size()); });
+  expect_split(ends, 0);
+}
+
+TEST_P(StreamSplit, ABufferLargerThanTheMessageTakesSeveral) {
+  Streams ends = pair_of(64 * kKiB);
+  std::vector<std::byte> buffer(2 * kMiB);
+  const auto bytes = pattern_.bytes(buffer.size());
+  with_a_waiting_receiver(ends, buffer, {}, [&] {
+    for (std::size_t sent = 0; sent < bytes.size(); sent += 256 * kKiB) {
+      EXPECT_TRUE(ends.connector.send(std::span(bytes).subspan(sent, 256 * kKiB)).ok());
+    }
+  });
+  EXPECT_TRUE(!splits() || ends.connector.counters().bytes_sent_split >= 256 * kKiB);
+}
+
+TEST_P(StreamSplit, ABufferSmallerThanTheMessageTakesAPart) {
+  Streams ends = pair_of(64 * kKiB);
+  std::thread sender([&] { EXPECT_TRUE(ends.connector.send(pattern_.bytes(4 * kMiB)).ok()); });
+  std::size_t received = 0;
+  for (std::vector<std::byte> buffer(100'001); received < 4 * kMiB;) {
+    const Result result = ends.acceptor.receive(buffer);
+    ASSERT_TRUE(result.ok() && result.bytes > 0 && result.bytes <= buffer.size());
+    ASSERT_TRUE(pattern_.matches(std::span(buffer).first(result.bytes), received));
+    received += result.bytes;
+  }
+  EXPECT_EQ(received, 4 * kMiB);
+  sender.join();
+}
+
+TEST_P(StreamSplit, AHeaderAndItsPayloadInOneSend) {
+  Streams ends = pair_of(64 * kKiB);
+  auto bytes = pattern_.bytes(kMiB + 16);
+  const iovec pieces[] = {vector_of(part(bytes, 0, 16)), vector_of(part(bytes, 16, kMiB))};
+  std::thread receiver([&] {
+    for (int i = 0; i < 10; ++i) {
+      expect_bytes(ends.acceptor, pattern_, 16);
+      std::vector<std::byte> payload(kMiB);
+      EXPECT_TRUE(ends.acceptor.receive_all(payload).ok());
+      EXPECT_TRUE(pattern_.matches(payload, 16));
+    }
+  });
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ends.connector.send(pieces).bytes, bytes.size());
+  receiver.join();
+}
+
+TEST_P(StreamSplit, BothSendFirstWhereTheRingsHaveRoom) {
+  Streams ends = pair_of(kMiB);
+  const auto bytes = pattern_.bytes(700'000);
+  std::vector<std::byte> buffer(bytes.size());
+  for (int round = 0; round < 3; ++round) {
+    for (Stream* end : {&ends.connector, &ends.acceptor}) ASSERT_EQ(end->send(bytes).bytes, bytes.size());
+    for (Stream* end : {&ends.connector, &ends.acceptor}) {
+      ASSERT_EQ(end->receive_all(buffer).bytes, bytes.size());
+      EXPECT_TRUE(pattern_.matches(buffer, 0));
+    }
+  }
+}
+
+TEST_P(StreamSplit, TheEndAfterHalfABuffer) {
+  Streams ends = pair_of(64 * kKiB);
+  std::thread sender([&] {
+    EXPECT_TRUE(ends.connector.send(pattern_.bytes(kMiB)).ok());
+    EXPECT_TRUE(ends.connector.finish_sending().ok());
+  });
+  std::vector<std::byte> buffer(2 * kMiB);
+  const Result result = ends.acceptor.receive_all(buffer);
+  EXPECT_TRUE(result.ended());
+  EXPECT_EQ(result.bytes, kMiB);
+  EXPECT_TRUE(pattern_.matches(std::span(buffer).first(kMiB), 0));
+  sender.join();
+}
+
+TEST_P(StreamSplit, WhatWasReservedBeforeIsVoid) {
+  Streams ends = pair_of(64 * kKiB);
+  std::vector<std::byte> buffer(kMiB);
+  const auto bytes = pattern_.bytes(buffer.size());
+  with_a_waiting_receiver(ends, buffer, {}, [&] {
+    EXPECT_FALSE(ends.connector.reserve(100).empty());
+    EXPECT_TRUE(ends.connector.send(bytes).ok());
+  });
+  EXPECT_EQ(ends.connector.commit(100).error, EINVAL);
+}
+
+TEST_P(StreamSplit, CancellingInMidTransferIsHeardOnBothSides) {
+  const auto bytes = pattern_.bytes(4 * kMiB);
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 40; ++round) {
+    Streams ends = pair_of(64 * kKiB);
+    const bool sender_cancels = round % 2 == 0;
+    Stream& canceller = sender_cancels ? ends.connector : ends.acceptor;
+    std::atomic<bool> started{false};
+    Result sent, received;
+    std::thread receiver([&] {
+      std::vector<std::byte> buffer(bytes.size());
+      while ((received = ends.acceptor.receive_all(buffer)).ok()) started = true;
+      EXPECT_TRUE(pattern_.matches(std::span(buffer).first(received.bytes), 0));
+    });
+    std::thread sender([&] {
+      while ((sent = ends.connector.send(bytes)).ok()) started = true;
+    });
+    while (!started) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
+    canceller.cancel();
+    (sender_cancels ? sender : receiver).join();
+    canceller.close();
+    (sender_cancels ? receiver : sender).join();
+    EXPECT_EQ(sent.error, sender_cancels ? ECANCELED : EPIPE);
+    EXPECT_EQ(received.error, sender_cancels ? ECONNRESET : ECANCELED);
+  }
+}
+
+/// Sleeps at once wherever it waits, so that each bell is used.
+class StreamSplitAsleep : public StreamSplit {
+ protected:
+  void transfer(Streams& ends, std::size_t bytes) {
+    std::thread sender([&] { EXPECT_TRUE(ends.connector.send(pattern_.bytes(bytes)).ok()); });
+    std::vector<std::byte> buffer(bytes);
+    EXPECT_TRUE(ends.acceptor.receive_all(buffer).ok());
+    EXPECT_TRUE(pattern_.matches(buffer, 0));
+    sender.join();
+  }
+
+  ScopedEnvironment spin_{"WHERRY_SPIN", "0"};
+};
+
+TEST_P(StreamSplitAsleep, DescriptorsStillTellOfBytesAndSpace) {
+  Streams ends = pair_of(64 * kKiB);
+  const int data = ends.acceptor.receive_descriptor();
+  const int space = ends.connector.send_descriptor();
+  std::array<std::byte, 64> small{};
+  std::vector<std::byte> none;
+  for (std::size_t round = 0; round < 30; ++round) {
+    transfer(ends, 300'000 + 37'000 * round);
+    EXPECT_TRUE(falls_silent(data, [&] { EXPECT_TRUE(ends.acceptor.try_receive(small).would_block()); }));
+    const std::size_t filled = send_until_full(ends.connector, pattern_);
+    EXPECT_TRUE(becomes_readable(data, kPatience));
+    EXPECT_TRUE(falls_silent(space, [&] { EXPECT_TRUE(ends.connector.try_send(small).would_block()); }));
+    expect_bytes(ends.acceptor, pattern_, filled);
+    EXPECT_TRUE(becomes_readable(space, kPatience));
+    EXPECT_TRUE(ends.connector.try_send(part(none, 0, 0)).ok());
+  }
+}
+
+TEST_P(StreamSplitAsleep, APollerStillHearsOfTheStream) {
+  Streams ends = pair_of(64 * kKiB);
+  Poller poller;
+  poller.add(ends.acceptor, 7);
+  std::array<Poller::Token, 4> ready{};
+  for (std::size_t round = 0; round < 30; ++round) {
+    while (poller.wait(ready, 1ms) != 0) continue;
+    transfer(ends, 300'000 + 37'000 * round);
+    std::thread sender([&] {
+      std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
+    });
+    std::size_t waiting = 0;
+    for (const Deadline end = in(kPatience); waiting == 0 && std::chrono::steady_clock::now() < *end;) {
+      (void)poller.wait(ready, kPatience);
+      waiting = ends.acceptor.peek().size();
+    }
+    EXPECT_EQ(waiting, 10U);
+    sender.join();
+    expect_bytes(ends.acceptor, pattern_, 10);
+  }
+  poller.remove(ends.acceptor);
+}
+
+WHERRY_ON_EVERY_FABRIC(StreamSplit);
+WHERRY_ON_EVERY_FABRIC(StreamSplitAsleep);
+
+}  // namespace
+}  // namespace wherry::conformance
