@@ -14,7 +14,9 @@ namespace wherry::bench {
 namespace {
 
 constexpr std::chrono::seconds kPatience{20};
-constexpr std::size_t kQueue = 4;
+
+/// Deep where a message is small beside the caches, so that neither side waits for the other's pace.
+std::size_t queue_for(std::size_t size) { return size <= (64 << 10) ? 16 : 4; }
 
 void moved(const Result& result) {
   if (result.ended()) throw std::runtime_error("the publisher is gone");
@@ -22,12 +24,14 @@ void moved(const Result& result) {
 }
 
 /// What may be in flight, and what is being written.
-std::size_t pool_bytes(std::size_t size) { return std::max<std::size_t>(2 * kQueue * size, 1 << 20); }
+std::size_t pool_bytes(std::size_t size) { return std::max<std::size_t>(2 * queue_for(size) * size, 1 << 20); }
 
 class MessageLink final : public Link {
  public:
   explicit MessageLink(const Place& place)
-      : size_(place.sample.size), publisher_({.pool_bytes = pool_bytes(size_)}), subscriber_({.queue = kQueue}) {
+      : size_(place.sample.size),
+        publisher_({.pool_bytes = pool_bytes(size_)}),
+        subscriber_({.queue = queue_for(size_)}) {
     const bool answers = place.sample.question != Question::stream;
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
@@ -65,7 +69,8 @@ class ZeroCopySystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry-zerocopy"; }
   [[nodiscard]] std::string settings() const override {
-    return "messages, queue of 4, pool of 8 messages (at least 1 MiB), blocking loan, publish and take";
+    return "messages; queue of 16 up to 64 KiB, of 4 above; pool of twice that (at least 1 MiB); blocking loan, "
+           "publish, take";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   [[nodiscard]] bool in_place() const override { return true; }
