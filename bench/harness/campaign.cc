@@ -21,7 +21,7 @@ std::size_t steps(const Options& options, const std::vector<System*>& systems, c
     able += static_cast<std::size_t>(
         std::count_if(systems.begin(), systems.end(), [&](const System* one) { return one->can(point.sample); }));
   }
-  return able * (static_cast<std::size_t>(options.samples) + 1);
+  return able * (static_cast<std::size_t>(options.samples) + (options.smoke ? 0 : 1));
 }
 
 }  // namespace
@@ -66,9 +66,10 @@ void Campaign::measure(const Point& point, std::vector<Row>& rows) {
 }
 
 void Campaign::calibrate(Entry& entry, const Point& point) {
+  entry.sample.messages = first_messages(entry.sample, options_);
+  if (options_.smoke) return;
   progress_.step(fmt::format("{} {}, {}: warming up", point.bench, describe(point.sample), entry.system->name()));
   try {
-    entry.sample.messages = first_messages(entry.sample, options_);
     const Outcome outcome = entry.system->run(entry.sample);
     entry.sample.messages = messages_for(entry.sample, outcome, options_);
   } catch (const std::exception& error) {

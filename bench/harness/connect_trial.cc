@@ -84,10 +84,15 @@ class Side {
   void reach(std::uint32_t number, std::size_t step) {
     for (; have_ < number; ++have_) rank_ == 0 ? accept() : connect();
     trial_.gates[2 * step].pass(2);
-    trial_.held[rank_][step] = {.memory = static_cast<double>(proportional_memory()),
-                                .kernel = rank_ == 0 ? slabs() : 0,
-                                .descriptors = static_cast<double>(open_descriptors())};
+    if (step == 0) (void)holdings();  // The first look needs memory of its own.
+    trial_.held[rank_][step] = holdings();
     trial_.gates[2 * step + 1].pass(2);
+  }
+
+  [[nodiscard]] Holdings holdings() const {
+    return {.memory = static_cast<double>(proportional_data()),
+            .kernel = rank_ == 0 ? slabs() : 0,
+            .descriptors = static_cast<double>(open_descriptors())};
   }
 
   void accept() {

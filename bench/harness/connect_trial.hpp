@@ -17,7 +17,7 @@ struct ConnectStep {
   std::uint32_t connections = 0;
   std::vector<double> connect_ns;  ///< of those since the step before: until both sides had the connection
   /// Beyond what one connection less needs; of all connections of this step and before.
-  double memory_bytes = 0;  ///< proportional set size
+  double memory_bytes = 0;  ///< proportional set size, without what files back
   double kernel_bytes = 0;  ///< the kernel's own small objects (slabs), of the whole machine
   double descriptors = 0;
 };
