@@ -55,14 +55,16 @@ Result Publisher::loan(Loan& into, std::size_t bytes, Timeout timeout) noexcept 
   if (!impl_) return kClosed;
   into.release();
   std::uint32_t block = 0;
-  return lend(into, block, impl_->loan(block, bytes, stream::deadline_of(timeout)));
+  const Result result = impl_->loan(block, bytes, stream::deadline_of(timeout));
+  return lend(into, block, result);
 }
 
 Result Publisher::try_loan(Loan& into, std::size_t bytes) noexcept {
   if (!impl_) return kClosed;
   into.release();
   std::uint32_t block = 0;
-  return lend(into, block, impl_->try_loan(block, bytes));
+  const Result result = impl_->try_loan(block, bytes);
+  return lend(into, block, result);
 }
 
 /// The loan's block is the subscribers' now, or free again.
