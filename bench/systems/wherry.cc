@@ -62,13 +62,18 @@ class ReserveLink final : public StreamLink {
   void send() override { moved(stream().commit(size())); }
 };
 
-/// Receives from many: takes what is there of whoever has something, each into a buffer of its own.
+/// From this size on a whole message is received by one call that blocks, which lets both sides copy it.
+constexpr std::size_t kLarge = std::size_t{256} << 10;
+
+/// Receives from many. Large messages one by one, all into one buffer; of smaller ones it takes what is there of
+/// whoever has something, each into a buffer of its own.
 class ManyStreamsLink final : public Link {
  public:
   ManyStreamsLink(std::vector<Stream> streams, std::size_t size) {
+    if (size >= kLarge) whole_.emplace(size);
     for (Stream& stream : streams) {
       const std::size_t number = senders_.size();
-      poller_.add(senders_.emplace_back(std::move(stream), size).stream, number);
+      poller_.add(senders_.emplace_back(std::move(stream), whole_ ? 0 : size).stream, number);
     }
   }
 
@@ -79,6 +84,10 @@ class ManyStreamsLink final : public Link {
     while (true) {
       while (next_ < count_) {
         Sender& sender = senders_[ready_[next_++]];
+        if (whole_) {
+          moved(sender.stream.receive_all(whole_->span()));
+          return whole_->span();
+        }
         if (sender.read_some()) return sender.buffer.span();
       }
       next_ = 0;
@@ -103,6 +112,7 @@ class ManyStreamsLink final : public Link {
   };
 
   Poller poller_;
+  std::optional<MessageBuffer> whole_;
   std::deque<Sender> senders_;
   std::array<Poller::Token, 64> ready_{};
   std::size_t next_ = 0;

@@ -21,6 +21,9 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
+/// How long a large send waits for a receiver that has others to serve first: 60 of them, 2 MiB each, take 12 ms.
+constexpr std::chrono::milliseconds kLongestHope{20};
+
 /// How often a sender that never sleeps looks whether the peer still lives: a system call, so not per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
@@ -228,6 +231,7 @@ Result Sender::send_split(std::span<const iovec> buffers) {
 /// Sends piece by piece over the ring until the receiver turns out to have invited what follows.
 Result Sender::send_split(std::span<const std::byte> bytes) {
   reserved_ = 0;
+  bool patient = split_.hopeful();
   split_.hope(producer_.tail());
   std::size_t sent = 0;
   while (sent < bytes.size()) {
@@ -245,8 +249,22 @@ Result Sender::send_split(std::span<const std::byte> bytes) {
     }
     sent += result->bytes;
     if (result->failed()) return Result::failure(result->error, sent);
+    if (patient && split_.wants_rest(bytes.size() - sent)) await_invitation();
+    patient = false;
   }
   return Result::moved(sent);
+}
+
+/// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
+/// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
+/// copy of that much. Whoever has stopped to receive so is waited for in vain, once.
+void Sender::await_invitation() {
+  const fabric::Deadline deadline = SteadyClock::now() + kLongestHope;
+  const auto ready = [&] { return split_.invited(producer_.tail()) || obstacle() != 0; };
+  while (!ready()) {
+    if (has_passed(deadline)) return split_.despair();
+    if (!spin_.look(ready, deadline)) sleep_for_space(ready, deadline);
+  }
 }
 
 std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {
@@ -288,16 +306,22 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
     if (producer_.space() >= wanted) return Result::moved(producer_.space());
     if (timed_out) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
-    const Wake wake = sleep_unless(connection_, Bell::space, deadline, ready, [&] {
-      bump(counters_.send_sleeps, 1);
-      set(counters_.asleep_sending, 1);
-    });
-    set(counters_.asleep_sending, 0);
-    if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
-    timed_out = wake == Wake::timeout;
-    descriptor_armed_ = false;
-    if (polled_) rearm_descriptor();
+    timed_out = sleep_for_space(ready, deadline) == Wake::timeout;
   }
+}
+
+/// Sleeps once on the bell for space, unless `ready()`.
+template <class Ready>
+fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
+  const Wake wake = sleep_unless(connection_, Bell::space, deadline, ready, [&] {
+    bump(counters_.send_sleeps, 1);
+    set(counters_.asleep_sending, 1);
+  });
+  set(counters_.asleep_sending, 0);
+  if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
+  descriptor_armed_ = false;
+  if (polled_) rearm_descriptor();
+  return wake;
 }
 
 Result Sender::try_writable(std::size_t bytes) {

@@ -116,6 +116,7 @@ void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
   // SPLIT-DEAL release: the invitation; pairs with the acquire in SplitSender::invitation.
   words_->deal.store(deal(SplitDeal::open), std::memory_order_release);
   open_ = true;
+  connection_.announce(Bell::space);  // The sender may be asleep in the hope of this.
 }
 
 bool SplitReceiver::withdraw() {
@@ -175,10 +176,9 @@ SplitSender::Invitation SplitSender::invitation(std::uint64_t tail) const {
 void SplitSender::hope(std::uint64_t tail) {
   if (!hopeful_) return;
   for (int i = 0; i < kHopefulLooks; ++i) {
-    if (invitation(tail).bytes != 0) return;
+    if (invited(tail)) return;
     arch::pause();
   }
-  hopeful_ = false;
 }
 
 std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std::byte> bytes) {

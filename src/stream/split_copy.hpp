@@ -106,6 +106,11 @@ class SplitSender : public SplitEnd {
   /// as copying a piece into the ring would take. Who begins over the ring half a microsecond too early pays with the
   /// whole message: the receiver then empties the ring while the sender fills it.
   void hope(std::uint64_t tail);
+  /// Whether the receiver split the last large message, and so will probably invite the sender to the next one too.
+  [[nodiscard]] bool hopeful() const { return hopeful_; }
+  void despair() { hopeful_ = false; }
+  /// True if there is an invitation that the byte `tail` falls into.
+  [[nodiscard]] bool invited(std::uint64_t tail) const { return invitation(tail).bytes != 0; }
   /// If the receiver has invited the ring's byte `tail`, hands it as much of `bytes` as it invited and returns when
   /// both have copied. Empty: no invitation, or one that is not worth it. Moved: how many bytes, 0 if it was refused.
   std::optional<Result> send(std::uint64_t tail, std::span<const std::byte> bytes);
