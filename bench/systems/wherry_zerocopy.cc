@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-/// Deep where a message is small beside the caches, so that neither side waits for the other's pace.
-std::size_t queue_for(std::size_t size) { return size <= (64 << 10) ? 16 : 4; }
+/// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace.
+std::size_t queue_for(const Sample& sample) { return !sample.touched || sample.size <= (64 << 10) ? 16 : 4; }
 
 void moved(const Result& result) {
   if (result.ended()) throw std::runtime_error("the publisher is gone");
@@ -24,14 +24,16 @@ void moved(const Result& result) {
 }
 
 /// What may be in flight, and what is being written.
-std::size_t pool_bytes(std::size_t size) { return std::max<std::size_t>(2 * queue_for(size) * size, 1 << 20); }
+std::size_t pool_bytes(const Sample& sample) {
+  return std::max<std::size_t>(2 * queue_for(sample) * sample.size, 1 << 20);
+}
 
 class MessageLink final : public Link {
  public:
   explicit MessageLink(const Place& place)
       : size_(place.sample.size),
-        publisher_({.pool_bytes = pool_bytes(size_)}),
-        subscriber_({.queue = queue_for(size_)}) {
+        publisher_({.pool_bytes = pool_bytes(place.sample)}),
+        subscriber_({.queue = queue_for(place.sample)}) {
     const bool answers = place.sample.question != Question::stream;
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
@@ -69,7 +71,8 @@ class ZeroCopySystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry-zerocopy"; }
   [[nodiscard]] std::string settings() const override {
-    return "messages; queue of 16 up to 64 KiB, of 4 above; pool of twice that (at least 1 MiB); blocking loan, "
+    return "messages; queue of 16, of 4 where more than 64 KiB are touched; pool of twice that (at least 1 MiB); "
+           "blocking loan, "
            "publish, take";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }

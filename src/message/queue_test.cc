@@ -9,8 +9,11 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <random>
 #include <thread>
 #include <vector>
+
+#include "arch/pause.hpp"
 
 namespace wherry::message {
 namespace {
@@ -167,11 +170,15 @@ TEST_P(DroppingQueue, AHeadThatGoesBackOrBeyondBreaksBothEnds) {
 TEST_P(DroppingQueue, EachMessageIsEitherTakenOrDropped) {
   constexpr std::uint32_t kCount = 300'000;
   std::vector<std::uint8_t> taken(kCount), dropped(kCount);
-  std::atomic<bool> done{false};
+  std::atomic<bool> started{false}, done{false};
   std::thread taker([&] {
     std::uint64_t last = 0;
+    std::minstd_rand random(1);
+    started = true;
     while (true) {
       const bool was_done = done;
+      // About as slow as the publisher, so that both are at the oldest at once.
+      for (auto pauses = random() % 16; pauses > 0; --pauses) arch::pause();
       InQueue::Entry entry;
       const Look look = in_->take(entry);
       ASSERT_NE(look, Look::broken);
@@ -188,7 +195,10 @@ TEST_P(DroppingQueue, EachMessageIsEitherTakenOrDropped) {
     }
   });
   std::size_t returned = 0;
+  std::minstd_rand random(2);
+  while (!started) std::this_thread::yield();
   for (std::uint32_t block = 0; block < kCount; ++block) {
+    for (auto pauses = random() % 16; pauses > 0; --pauses) arch::pause();
     while (!out_->has_room()) {
       ASSERT_TRUE(out_->reclaim([&](std::uint32_t) { ++returned; }));
       if (out_->has_room()) break;
@@ -205,6 +215,7 @@ TEST_P(DroppingQueue, EachMessageIsEitherTakenOrDropped) {
     takes += taken[i];
   }
   EXPECT_EQ(returned, takes);
+  EXPECT_GT(takes, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DroppingQueue, ::testing::Values(true), [](const auto&) { return "drop_oldest"; });
