@@ -15,8 +15,13 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-/// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace.
-std::size_t queue_for(const Sample& sample) { return !sample.touched || sample.size <= (64 << 10) ? 16 : 4; }
+/// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; shallow where
+/// they do not, and where many publishers share the caches.
+std::size_t queue_for(const Sample& sample) {
+  const bool fits = !sample.touched || sample.size <= (64 << 10);
+  if (sample.senders > 1) return fits ? 4 : 2;
+  return fits ? 16 : 4;
+}
 
 void moved(const Result& result) {
   if (result.ended()) throw std::runtime_error("the publisher is gone");
@@ -25,15 +30,15 @@ void moved(const Result& result) {
 
 /// What may be in flight, and what is being written.
 std::size_t pool_bytes(const Sample& sample) {
-  return std::max<std::size_t>(2 * queue_for(sample) * sample.size, 1 << 20);
+  return 2 * queue_for(sample) * std::max<std::size_t>(sample.size, 4096);
 }
 
 class MessageLink final : public Link {
  public:
   explicit MessageLink(const Place& place)
       : size_(place.sample.size),
-        publisher_({.pool_bytes = pool_bytes(place.sample)}),
-        subscriber_({.queue = queue_for(place.sample)}) {
+        publisher_({.pool_bytes = pool_bytes(place.sample), .prefault = place.sample.touched}),
+        subscriber_({.queue = queue_for(place.sample), .prefault = place.sample.touched}) {
     const bool answers = place.sample.question != Question::stream;
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
@@ -71,9 +76,9 @@ class ZeroCopySystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry-zerocopy"; }
   [[nodiscard]] std::string settings() const override {
-    return "messages; queue of 16, of 4 where more than 64 KiB are touched; pool of twice that (at least 1 MiB); "
-           "blocking loan, "
-           "publish, take";
+    return "messages; queue of 16, of 4 where more than 64 KiB are touched, with many publishers of 4 and 2; pool of "
+           "twice "
+           "that, touched beforehand as others' buffers are; loan, publish, take";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   [[nodiscard]] bool in_place() const override { return true; }
