@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <vector>
 
 #include "base/scoped_environment.hpp"
+#include "stream/receiver.hpp"
 
 namespace wherry::stream {
 namespace {
@@ -22,11 +25,11 @@ using layout::SplitDeal;
 class OnePage final : public fabric::Connection {
  public:
   OnePage() {
-    for (const fabric::Bell bell : fabric::kBells) doors_[fabric::index(bell)].sleeper = &awake_;
+    for (const fabric::Bell bell : fabric::kBells) doors_[fabric::index(bell)].sleeper = &sleeper;
   }
-  std::span<std::byte> segment() const override { return {reinterpret_cast<std::byte*>(&page), sizeof page}; }
+  std::span<std::byte> segment() const override { return memory; }
   std::byte* map() const override { return segment().data(); }
-  std::size_t remote_bytes() const override { return sizeof page; }
+  std::size_t remote_bytes() const override { return memory.size(); }
   std::size_t put(std::uint64_t, std::span<const std::byte>) override { return 0; }
   bool get(std::span<std::byte>, std::uint64_t) override { return false; }
   bool reaches_private_memory() override {
@@ -35,6 +38,7 @@ class OnePage final : public fabric::Connection {
   }
   bool recognises_peer() override { return recognised; }
   std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
+    if (!recognised) return 0;
     std::memcpy(destination.data(), reinterpret_cast<const void*>(address), destination.size());
     return destination.size();
   }
@@ -59,17 +63,21 @@ class OnePage final : public fabric::Connection {
   const Peer& peer() const override { return peer_; }
   const fabric::Greeting& peer_greeting() const override { return greeting_; }
 
-  mutable layout::StreamPage page{};
+  alignas(64) mutable std::array<std::byte, 2 * layout::kStreamPageBytes> memory{};  // the page, and a ring
+  layout::StreamPage& page = *new (memory.data()) layout::StreamPage{};
+  layout::Word sleeper{0};
+  std::function<void()> when_rung;
   std::function<void()> before_accepting;
   std::function<void()> instead_of_sleeping;
   bool recognised = true;
   int writes = 0;
 
  protected:
-  void ring(fabric::Bell) override {}
+  void ring(fabric::Bell) override {
+    if (when_rung) when_rung();
+  }
 
  private:
-  layout::Word awake_{0};
   Peer peer_;
   fabric::Greeting greeting_{};
 };
@@ -191,6 +199,40 @@ TEST_F(SplitCopy, AReceiverWhoseSenderIsGoneReceivedNothing) {
   EXPECT_EQ(result.bytes, 0U);
   receiver_.invite(0, to_);
   EXPECT_EQ(words().deal % 4, static_cast<std::uint64_t>(SplitDeal::closed)) << "nobody is invited after a loss";
+}
+
+TEST_F(SplitCopy, AReceiveThatHasBytesReturnsThemThoughTheSenderDiesInMidTransfer) {
+  constexpr std::size_t kInRing = 3000;  // Enough that credit is returned, and rings.
+  connection_.page.tail = kInRing;
+  connection_.sleeper = 1;
+  connection_.when_rung = [&] {
+    words().offered_position = kInRing;
+    accept(kBytes / 2);
+    connection_.recognised = false;
+  };
+  layout::StatisticsSlot counters{};
+  Receiver receiver(connection_, layout::kStreamPageBytes, receivers_, counters);
+  const iovec buffer{to_.data(), to_.size()};
+  const Result first = receiver.receive(std::span(&buffer, 1), {});
+  EXPECT_TRUE(first.ok()) << first.error;
+  EXPECT_EQ(first.bytes, kInRing);
+  EXPECT_EQ(receiver.receive(std::span(&buffer, 1), {}).error, ECONNRESET);
+}
+
+TEST_F(SplitCopy, AnOfferThatDoesNotStandWhereTheRingEndsBreaksTheStreamForGood) {
+  layout::StatisticsSlot counters{};
+  Receiver receiver(connection_, layout::kStreamPageBytes, receivers_, counters);
+  connection_.instead_of_sleeping = [&] {
+    connection_.instead_of_sleeping = nullptr;
+    words().offered_position = 1;
+    accept(kBytes / 2);
+  };
+  const Result first = receiver.receive_all(to_, {});
+  EXPECT_EQ(first.error, EPROTO);
+  EXPECT_EQ(first.bytes, 0U);
+  connection_.page.tail = 10;
+  const iovec buffer{to_.data(), to_.size()};
+  EXPECT_EQ(receiver.try_receive(std::span(&buffer, 1)).error, EPROTO);
 }
 
 TEST_F(SplitCopy, ACancelledReceiverTakesNoFurtherPiece) {

@@ -292,6 +292,13 @@ class StreamSplitAsleep : public StreamSplit {
     sender.join();
   }
 
+  [[nodiscard]] std::size_t receive_whole(Stream& stream, std::size_t count) const {
+    std::vector<std::byte> buffer(count);
+    const std::size_t received = stream.receive_all(buffer).bytes;
+    EXPECT_TRUE(pattern_.matches(std::span(buffer).first(received), 0));
+    return received;
+  }
+
   ScopedEnvironment spin_{"WHERRY_SPIN", "0"};
 };
 
@@ -310,6 +317,19 @@ TEST_P(StreamSplitAsleep, DescriptorsStillTellOfBytesAndSpace) {
     expect_bytes(ends.acceptor, pattern_, filled);
     EXPECT_TRUE(becomes_readable(space, kPatience));
     EXPECT_TRUE(ends.connector.try_send(part(none, 0, 0)).ok());
+  }
+}
+
+TEST_P(StreamSplitAsleep, ADescriptorThatWasToTellOfSpaceStillDoesAfterASplitSend) {
+  Streams ends = pair_of(64 * kKiB);
+  const int space = ends.connector.send_descriptor();
+  for (std::size_t round = 0; round < 30; ++round) {
+    const std::size_t filled = send_until_full(ends.connector, pattern_);
+    const std::size_t more = 300'000 + 37'000 * round;
+    std::thread receiver([&] { EXPECT_EQ(receive_whole(ends.acceptor, filled + more), filled + more); });
+    EXPECT_TRUE(ends.connector.send(pattern_.bytes(more, filled)).ok());
+    receiver.join();
+    EXPECT_TRUE(becomes_readable(space, kPatience));
   }
 }
 
