@@ -15,12 +15,11 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-/// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; shallow where
-/// they do not, and where many publishers share the caches.
+/// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; as few as keep
+/// both sides busy where they do not.
 std::size_t queue_for(const Sample& sample) {
-  const bool fits = !sample.touched || sample.size <= (64 << 10);
-  if (sample.senders > 1) return fits ? 4 : 2;
-  return fits ? 16 : 4;
+  if (!sample.touched || sample.size <= (64 << 10)) return 16;
+  return sample.size <= (1 << 20) ? 4 : 1;
 }
 
 void moved(const Result& result) {
