@@ -291,15 +291,15 @@ TEST_P(FramedTest, BothWaysAtOnceEverythingArrivesInOrder) {
     std::minstd_rand random(seed);
     for (std::uint64_t i = 0; i < rounds; ++i) {
       if (random() % 4 == 0) stream.hold();
-      if (!stream.send(pattern_.bytes(size_of(i), i), kPatience).ok()) return (void)(ADD_FAILURE() << i);
-      if (random() % 4 == 0 && !stream.flush().ok()) return (void)(ADD_FAILURE() << i);
+      if (!stream.send(pattern_.bytes(size_of(i), i), kPatience).ok()) return ADD_FAILURE() << i;
+      if (random() % 4 == 0 && !stream.flush().ok()) return ADD_FAILURE() << i;
     }
     EXPECT_TRUE(stream.flush().ok());
   };
   const auto receive = [&](FramedStream& stream) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
       const std::span<const std::byte> message = stream.receive(kPatience).message;
-      if (message.size() != size_of(i) || !pattern_.matches(message, i)) return (void)(ADD_FAILURE() << i);
+      if (message.size() != size_of(i) || !pattern_.matches(message, i)) return ADD_FAILURE() << i;
     }
   };
   std::thread one([&] { send(ends.sender, 1); });
