@@ -66,12 +66,15 @@ void Campaign::measure(const Point& point, std::vector<Row>& rows) {
 }
 
 void Campaign::calibrate(Entry& entry, const Point& point) {
-  entry.sample.messages = first_messages(entry.sample, options_);
+  Options options = options_;
+  // Where nothing moves, the payload is no measure of a sample's length: 1 GiB would be 8 messages of 128 MiB.
+  if (entry.system->in_place() && !entry.sample.touched) options.bytes = UINT64_MAX;
+  entry.sample.messages = first_messages(entry.sample, options);
   if (options_.smoke) return;
   progress_.step(fmt::format("{} {}, {}: warming up", point.bench, describe(point.sample), entry.system->name()));
   try {
     const Outcome outcome = entry.system->run(entry.sample);
-    entry.sample.messages = messages_for(entry.sample, outcome, options_);
+    entry.sample.messages = messages_for(entry.sample, outcome, options);
   } catch (const std::exception& error) {
     fail(entry, point, error.what());
     progress_.skip(static_cast<std::size_t>(options_.samples));
