@@ -26,10 +26,10 @@ fs::path find_script() {
   }
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  const fs::path installed = here.parent_path() / "share" / "wherry" / "bench" / "report" / kScript;
+  fs::path installed = here.parent_path() / "share" / "wherry" / "bench" / "report" / kScript;
   if (fs::exists(installed, ignored)) return installed;
   for (fs::path folder = here; folder != folder.root_path(); folder = folder.parent_path()) {
-    const fs::path script = folder / "bench" / "report" / kScript;
+    fs::path script = folder / "bench" / "report" / kScript;
     if (fs::exists(script, ignored)) return script;
   }
   throw std::runtime_error(

@@ -101,11 +101,15 @@ TEST(Link, AByteThatChangedOnItsWayIsNoticed) {
   EXPECT_THAT([&] { system.run(sample); }, ThrowsMessage<std::runtime_error>(HasSubstr("not what was sent")));
 }
 
-TEST(Link, AMessageOfAnotherSizeIsNoticed) {
-  Faulty system([](const Place& place, UniqueFd in, UniqueFd out) {
-    return std::make_unique<DescriptorLink>(std::move(in), std::move(out), place.sample.size - place.rank);
-  });
-  EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>(HasSubstr("another size")));
+TEST(Link, AMessageOfAnotherSizeIsNoticedOnEitherSide) {
+  for (const std::uint32_t rank : {0U, 1U}) {
+    Faulty system([rank](const Place& place, UniqueFd in, UniqueFd out) {
+      const std::size_t size = place.sample.size - (place.rank == rank ? 1 : 0);
+      return std::make_unique<DescriptorLink>(std::move(in), std::move(out), size);
+    });
+    const char* what = rank == 0 ? "received a message of another size" : "prepared a message of another size";
+    EXPECT_THAT([&] { system.run(touched()); }, ThrowsMessage<std::runtime_error>(HasSubstr(what)));
+  }
 }
 
 TEST(Link, WhatOneProcessThrowsIsTheReasonOfTheSample) {

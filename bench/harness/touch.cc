@@ -34,12 +34,12 @@ std::uint64_t add_plain(const std::byte* from, std::size_t words) { return add_w
 [[gnu::target("avx2")]] std::uint64_t add_avx2(const std::byte* from, std::size_t words) {
   return add_words(from, words);
 }
-const bool g_avx2 = __builtin_cpu_supports("avx2") != 0;
-const auto g_store = g_avx2 ? store_avx2 : store_plain;
-const auto g_add = g_avx2 ? add_avx2 : add_plain;
+const bool kAvx2 = __builtin_cpu_supports("avx2") != 0;
+const auto kStore = kAvx2 ? store_avx2 : store_plain;
+const auto kAdd = kAvx2 ? add_avx2 : add_plain;
 #else
-constexpr auto g_store = store_plain;
-constexpr auto g_add = add_plain;
+constexpr auto kStore = store_plain;
+constexpr auto kAdd = add_plain;
 #endif
 
 std::uint64_t cut(std::uint64_t word, std::size_t bytes) {
@@ -52,7 +52,7 @@ std::uint64_t cut(std::uint64_t word, std::size_t bytes) {
 
 void write_all(std::span<std::byte> message, std::uint64_t word) {
   const std::size_t words = message.size() / kWord;
-  g_store(message.data(), words, word);
+  kStore(message.data(), words, word);
   if (const std::size_t rest = message.size() % kWord; rest != 0) {
     std::memcpy(message.data() + words * kWord, &word, rest);
   }
@@ -64,7 +64,7 @@ std::uint64_t sum_all(std::span<const std::byte> message) {
   if (const std::size_t rest = message.size() % kWord; rest != 0) {
     std::memcpy(&last, message.data() + words * kWord, rest);
   }
-  return g_add(message.data(), words) + last;
+  return kAdd(message.data(), words) + last;
 }
 
 std::uint64_t sum_of(std::uint64_t size, std::uint64_t word) { return size / kWord * word + cut(word, size % kWord); }
