@@ -161,14 +161,14 @@ TEST_F(Split, WhereTheKernelRefusesAllBytesGoOverTheRing) {
 
 /// While messages flow, at any moment of one.
 TEST_F(Split, ARefusalInMidTransferCostsNoByte) {
-  constexpr int kMessages = 40;
-  for (int round = 0; round < 8; ++round) {
+  constexpr int kMessages = 15;
+  for (int round = 0; round < 6; ++round) {
     const bool child_sends = round % 2 == 0;
     Listener listener = listen(address());
     Child child([&] {
       Stream stream = connect(listener.local().to_string(), {}, kPatience);
       std::thread refuser([&] {
-        std::this_thread::sleep_for(std::chrono::microseconds(1500 * round));
+        std::this_thread::sleep_for(std::chrono::microseconds(800 * round));
         (void)refuse_private_memory();
       });
       const bool done = child_sends ? send_messages(stream, kMessages) : receive_messages(stream, kMessages);
