@@ -23,6 +23,7 @@ struct Case {
   const char* fabric;
   std::size_t ring;
   double share;  ///< of the operations, for each of the two tests
+  const char* split = "256K";
 };
 
 /// What one process or thread does with its end: sends, receives, or both.
@@ -35,7 +36,7 @@ constexpr std::chrono::seconds kConnectPatience{20};
 
 class StreamStress : public ::testing::TestWithParam<Case> {
  protected:
-  StreamStress() : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()) {
+  StreamStress() : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()), split_("WHERRY_SPLIT", GetParam().split) {
     std::printf("--seed=%" PRIu64 " --operations=%" PRIu64 "\n", options().seed, options().operations);
   }
 
@@ -78,6 +79,7 @@ class StreamStress : public ::testing::TestWithParam<Case> {
 
   const Pattern pattern_{options().seed};
   ScopedEnvironment job_;
+  ScopedEnvironment split_;
   SharedValue<EndProgress> connector_;
   SharedValue<EndProgress> acceptor_;
 };
@@ -180,7 +182,8 @@ TEST_P(ProcessStress, BothWays) {
 INSTANTIATE_TEST_SUITE_P(, ProcessStress,
                          ::testing::Values(Case{"shm_4K", "shm", 4096, 0.125}, Case{"shm_64K", "shm", 65536, 0.125},
                                            Case{"shm_1M", "shm", 1 << 20, 0.125},
-                                           Case{"shm_16M", "shm", 16 << 20, 0.125}),
+                                           Case{"shm_16M", "shm", 16 << 20, 0.125},
+                                           Case{"shm_64K_split", "shm", 65536, 0.125, "2K"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
