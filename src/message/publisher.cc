@@ -12,7 +12,6 @@
 namespace wherry {
 namespace {
 
-using message::Outlet;
 using message::Slabs;
 
 constexpr std::size_t kMinPool = 4096;
