@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -39,12 +40,12 @@ class OnePage final : public fabric::Connection {
   bool recognises_peer() override { return recognised; }
   std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
     if (!recognised) return 0;
-    std::memcpy(destination.data(), reinterpret_cast<const void*>(address), destination.size());
+    std::memcpy(destination.data(), std::bit_cast<const void*>(address), destination.size());
     return destination.size();
   }
   std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
     ++writes;
-    std::memcpy(reinterpret_cast<void*>(address), source.data(), source.size());
+    std::memcpy(std::bit_cast<void*>(address), source.data(), source.size());
     return source.size();
   }
   bool signal(std::uint64_t, std::uint64_t, fabric::Bell) override { return false; }

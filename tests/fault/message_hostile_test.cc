@@ -26,7 +26,7 @@ class MessageHostile : public FaultTest {
 
   /// Values that mean something to a queue, or nothing.
   static std::uint64_t word(std::mt19937_64& random) {
-    const std::uint64_t lap = random() % 8, ticket = random() % (2 * kPlaces);
+    const std::uint64_t lap = random() % 8, ticket = random() % (std::uint64_t{2} * kPlaces);
     switch (random() % 5) {
       case 0:
         return lap << layout::kMessageTicketBits | ticket;
@@ -113,7 +113,7 @@ TEST_F(MessageHostile, APublisherThatWritesOverEverythingNeverLeadsOutsideItsPoo
       const auto pool = fabric::find("shm").share(kPool);
       const auto connection = shake_hands(subscriber.local(), message::publishers_offer(pool));
       scene_->ready = true;
-      scribble(*connection, 2 * kPlaces, round);
+      scribble(*connection, std::size_t{2} * kPlaces, round);
     });
     while (!scene_->ready) subscriber.admit();
     Child honest([&, where = subscriber.local().to_string()] {

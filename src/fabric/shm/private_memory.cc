@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <bit>
 #include <new>
 
 namespace wherry::fabric::shm {
@@ -35,7 +36,7 @@ std::uint64_t own_number() { return place() == nullptr ? 0 : place()->load(std::
 /// The system calls themselves: a sanitizer's wrappers would take the peer's address for one of this process.
 std::size_t process_vm(long call, pid_t peer, void* local, std::size_t bytes, std::uint64_t address) {
   const iovec here{local, bytes};
-  const iovec there{reinterpret_cast<void*>(address), bytes};
+  const iovec there{std::bit_cast<void*>(address), bytes};
   const long n = ::syscall(call, peer, &here, 1UL, &there, 1UL, 0UL);
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
