@@ -45,7 +45,9 @@ Subscriber::Impl::Impl(SubscriberOptions options)
 Subscriber::Impl::~Impl() {
   for (auto& inlet : inlets_) {
     // A forked child's copy: what is shared is the parent's, and so is what this would write.
-    if (inherited()) (void)inlet.release();
+    if (inherited()) {
+      [[maybe_unused]] const auto* parents = inlet.release();
+    }
   }
 }
 
