@@ -35,7 +35,7 @@ class Meeting {
     arrived_.value.fetch_add(1);
     while (arrived_.value.load() < 2 * round) {
       pause();
-      if (++waited_ % 1024 == 0) std::this_thread::yield();
+      if (++waited % 1024 == 0) std::this_thread::yield();
     }
   }
 
@@ -56,9 +56,9 @@ class Meeting {
   Line arrived_;
   Line stored_[2];
   Line saw_[2];
-  static thread_local unsigned waited_;
+  static thread_local unsigned waited;
 };
-thread_local unsigned Meeting::waited_ = 0;
+thread_local unsigned Meeting::waited = 0;
 
 TEST(Barrier, OfTwoFencedSidesAtLeastOneSeesTheOther) {
   EXPECT_EQ(Meeting().rounds_in_which_neither_saw_the_other(publish_then_look, publish_then_look), 0);
