@@ -24,10 +24,16 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-void say_failures(const bench::Circumstances& circumstances) {
+void say(const bench::Circumstances& circumstances) {
   for (const bench::Failure& failure : circumstances.failures) {
     fmt::print(stderr, "wherry bench: {}, {}: {}\n", failure.point, failure.system, failure.reason);
   }
+  if (!circumstances.worst.disturbing()) return;
+  fmt::print(
+      stderr,
+      "wherry bench: others were busy meanwhile: up to {:.0f} % of a core, and {:.0f} % taken by the hypervisor; {} "
+      "samples were taken again\n",
+      100 * circumstances.worst.busy, 100 * circumstances.worst.steal, circumstances.retaken);
 }
 
 std::vector<bench::Row> measure(const bench::Asked& question, const bench::Options& options,
@@ -48,7 +54,7 @@ void ask(const bench::Asked& question, const BenchArguments& arguments) {
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   bench::Circumstances circumstances;
   const std::vector<bench::Row> rows = measure(question, options, systems, circumstances);
-  say_failures(circumstances);
+  say(circumstances);
   fmt::print("{}", question.tables(rows, options));
   if (rows.empty()) throw std::runtime_error("nothing could be measured");
   const nlohmann::json run = describe_run(options, registry, systems, circumstances);

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <stdexcept>
+#include <algorithm>
+#include <string>
 
 #include <wherry/error.hpp>
 
@@ -14,7 +15,6 @@ namespace wherry::tools {
 namespace {
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-constexpr std::uint32_t kMostSenders = 1000;
 
 /// Empty if it is a size, else why not: what CLI11 wants of a check.
 std::string check_size(const std::string& text) {
@@ -39,14 +39,28 @@ std::string check_plot(const std::string& text) {
   return known ? "" : "the name must end in .svg, .png or .html";
 }
 
-/// Two cores that this process may run on; one twice if there is only one.
-std::vector<int> default_cores() {
+/// The cores that this process may run on.
+std::vector<int> allowed_cores() {
   cpu_set_t allowed;
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
   std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core) {
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(static_cast<unsigned>(core), &allowed)) cores.push_back(core);
   }
+  return cores;
+}
+
+std::string check_core(const std::string& text) {
+  const std::vector<int> cores = allowed_cores();
+  const bool known = std::any_of(cores.begin(), cores.end(), [&](int core) { return std::to_string(core) == text; });
+  return known ? "" : fmt::format("this process may run on cores {}", fmt::join(cores, ","));
+}
+
+/// The first two; none where there is only one, since one core for both is worth asking for.
+std::vector<int> default_cores() {
+  std::vector<int> cores = allowed_cores();
+  if (cores.size() < 2) return {};
+  cores.resize(2);
   return cores;
 }
 
@@ -70,11 +84,12 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
   if (question.senders.size() > 1) {
     command.add_option(question.senders_option, senders, question.senders_help)
         ->delimiter(',')
-        ->check(CLI::Range(1U, kMostSenders));
+        ->check(CLI::Range(1U, question.most_senders));
   }
-  command.add_option("--cores", other.cores, "Cores to keep the receiver and the sender on, such as 0,1")
+  command.add_option("--cores", other.cores, "Cores to keep the receiver and the sender on, such as 0,1; one for both")
+      ->expected(1, 2)
       ->delimiter(',')
-      ->check(CLI::Range(0, CPU_SETSIZE - 1));
+      ->check(check_core);
   command.add_option("--seed", other.seed, "Of the order in which the systems take turns")->capture_default_str();
   command.add_option("--json", json, "Also write the figures to this file; -: standard output");
   command.add_option("--plot", plot, "Also draw the figures: FILE.svg, FILE.png, or FILE.html, a page of everything")

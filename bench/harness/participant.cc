@@ -53,8 +53,8 @@ class Participant {
   Participant(const Sample& sample, Meeting& meeting, std::uint32_t rank, Link& link)
       : sample_(sample), meeting_(meeting), rank_(rank), link_(link) {}
 
-  void warm_up() {
-    const std::uint64_t messages = warm_up_messages(sample_);
+  void warm_up(bool in_place) {
+    const std::uint64_t messages = warm_up_messages(sample_, in_place);
     sample_.question == Question::stream ? stream(messages) : exchange(messages, {});
     // With many senders a system's own first message to connect may be among these, in place of one of ours.
     sum_ = 0;
@@ -178,7 +178,7 @@ void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::
   }
   const std::unique_ptr<Link> link = system.open(Place{sample, rank, meeting, name});
   Participant participant(sample, meeting, rank, *link);
-  participant.warm_up();
+  participant.warm_up(system.in_place());
   meeting.start();
   participant.measure();
   meeting.stop();

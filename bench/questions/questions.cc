@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/connect.hpp"
 
@@ -171,6 +172,7 @@ const std::array kQuestions{
           .modes = {"handover"},
           .senders_option = "--connections",
           .senders_help = "How many connections there are in the end",
+          .most_senders = kMostConnections,
           .measure = measure_connections,
           .tables = connect_tables},
     Asked{.name = "limit",

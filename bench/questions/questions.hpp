@@ -23,6 +23,7 @@ struct Asked {
   bool limits_only = false;  ///< nothing but limits has an answer
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
+  std::uint32_t most_senders = 1000;
   /// Points for a campaign, or else a way of its own to measure.
   std::vector<Point> (*points)(const Options& options) = nullptr;
   std::vector<Row> (*measure)(const Options& options, std::span<System* const> systems,

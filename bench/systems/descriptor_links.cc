@@ -53,13 +53,13 @@ std::span<std::byte> ManyDescriptorsLink::prepare() { throw std::logic_error("th
 void ManyDescriptorsLink::send() { throw std::logic_error("this end only receives"); }
 
 bool ManyDescriptorsLink::Sender::read_some() {
-  if (filled == buffer.span().size()) filled = 0;
+  if (filled == buffer.size()) filled = 0;
   const std::span<std::byte> rest = buffer.span().subspan(filled);
   const ssize_t n = ::read(descriptor.get(), rest.data(), rest.size());
   if (n == 0) throw std::runtime_error("a sender is gone");
   check(n > 0 || errno == EAGAIN || errno == EINTR, "read");
   if (n > 0) filled += static_cast<std::size_t>(n);
-  return filled == buffer.span().size();
+  return filled == buffer.size();
 }
 
 std::span<const std::byte> ManyDescriptorsLink::receive() {

@@ -23,7 +23,7 @@ class MemcpyLink final : public Link {
       : from_(sample.size),
         to_(sample.size),
         part_(part),
-        warm_(warm_up_messages(sample)),
+        warm_(warm_up_messages(sample, false)),
         last_(warm_ + sample.messages),
         mine_(mine),
         other_(other) {}

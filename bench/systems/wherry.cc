@@ -38,7 +38,7 @@ class StreamLink : public Link {
 
  protected:
   Stream& stream() { return stream_; }
-  [[nodiscard]] std::size_t size() const { return out_.span().size(); }
+  [[nodiscard]] std::size_t size() const { return out_.size(); }
 
  private:
   Stream stream_;
@@ -100,11 +100,11 @@ class ManyStreamsLink final : public Link {
     Sender(Stream from, std::size_t size) : stream(std::move(from)), buffer(size) {}
     /// True when a message is complete.
     bool read_some() {
-      if (filled == buffer.span().size()) filled = 0;
+      if (filled == buffer.size()) filled = 0;
       const Result result = stream.try_receive(buffer.span().subspan(filled));
       if (!result.would_block()) moved(result);
       filled += result.bytes;
-      return filled == buffer.span().size();
+      return filled == buffer.size();
     }
     Stream stream;
     MessageBuffer buffer;

@@ -75,7 +75,8 @@ def test_limit_measures_nothing_but_limits(tmp_path):
 @pytest.mark.parametrize("arguments", [
     (), ("nothing",), ("stream", "--sizes", "0"), ("stream", "--sizes", "many"), ("stream", "--samples", "0"),
     ("stream", "--modes", "both"), ("stream", "--systems", "tpc"), ("stream", "--plot", "out.gif"),
-    ("many", "--senders", "0"), ("connect", "--connections", "10,10"),
+    ("stream", "--sizes", "2G"), ("many", "--senders", "0"), ("many", "--senders", "1001"), ("connect", "--connections", "10,10"),
+    ("connect", "--connections", "10001"), ("stream", "--cores", "100000"),
 ])
 def test_a_wrong_command_line_is_a_usage_error_with_a_reason(arguments):
     result = bench(*arguments)
