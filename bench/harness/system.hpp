@@ -41,8 +41,8 @@ struct Sample {
 };
 
 /// How many messages each sender sends before the clock starts, in the same processes: after them the memory that the
-/// system goes round in has been touched by both sides. (Round trips for latency.) Where the payload stays in place that
-/// takes some messages, however large they are.
+/// system goes round in has been touched by both sides. (Round trips for latency.) Where the payload stays in place
+/// that takes some messages, however large they are.
 std::uint64_t warm_up_messages(const Sample& sample, bool in_place = true);
 
 /// What one sample came to.
