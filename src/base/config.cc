@@ -49,7 +49,7 @@ constexpr std::array kOptions{
     Option{Key::pool, "pool", "WHERRY_POOL", "256M", "bytes", "what all messages of a publisher may take together",
            Kind::bytes, 4 * kKiB, 512 * kGiB, "a number of bytes from 4K to 512G, such as 256M", nullptr},
     Option{Key::spin, "spin", "WHERRY_SPIN", "50", "us",
-           "how long a waiter looks before it sleeps; 0: sleeps at once, as always on a machine with one core",
+           "how long a waiter looks before it sleeps; the default is a start, and then measured; 0: sleeps at once",
            Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
     Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
            "how long connecting waits for the peer to accept", Kind::number, 0, 86'400'000,

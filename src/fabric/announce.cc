@@ -7,10 +7,12 @@
 //    that fence, and every later look sees the sleeper.
 //  - fence back: the word is stored, with release, after all that was published without one. A sleeper that sees it
 //    sees that too.
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/clock.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::fabric {
@@ -27,13 +29,18 @@ std::uint64_t patience() {
 
 }  // namespace
 
-void Connection::allow_unfenced(Door& door, layout::Word& publisher) {
-  door.publisher = &publisher;
-  door.patience = patience();
+void Connection::open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced) {
+  for (const Bell bell : kBells) {
+    Door& door = doors_[index(bell)];
+    door.sleeper = &own.sleepers[index(bell)].epoch;
+    door.heard = &own.publishers[index(bell)];
+    door.told = &peers.publishers[index(bell)];
+    if (unfenced) door.patience = patience();
+  }
 }
 
 void Connection::drop_fence(Door& door) {
-  door.publisher->store(1, std::memory_order_release);
+  door.told->unfenced.store(1, std::memory_order_release);
   arch::publish_then_look();
   door.fenced = false;
 }
@@ -43,10 +50,12 @@ bool Connection::answer(Bell bell, std::uint64_t epoch) {
   door.seen = epoch;
   door.quiet = 0;
   if (!door.fenced) {
-    door.publisher->store(0, std::memory_order_release);
+    door.told->unfenced.store(0, std::memory_order_release);
     door.fenced = true;
   }
   if ((epoch & 1) == 0) return false;
+  door.told->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
+  door.told->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
   ring(bell);
   return true;
 }

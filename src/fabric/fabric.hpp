@@ -160,6 +160,19 @@ class Connection {
   /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
   virtual void ring_own(Bell bell) = 0;
 
+  /// When and on which CPU the peer last rang `bell`, as it says: to learn from, not to rely on. None: it has not rung
+  /// yet, or the fabric does not tell.
+  struct Ring {
+    std::uint64_t ns;  ///< of CLOCK_MONOTONIC
+    std::uint64_t cpu;
+  };
+  [[nodiscard]] std::optional<Ring> last_ring(Bell bell) const {
+    const layout::Publisher* heard = doors_[index(bell)].heard;
+    const std::uint64_t ns = heard == nullptr ? 0 : heard->rung_ns.load(std::memory_order_relaxed);
+    if (ns == 0) return std::nullopt;
+    return Ring{ns, heard->rung_on.load(std::memory_order_relaxed)};
+  }
+
   /// True once the peer has closed or died. Costs a system call; cheap once true. Everything the peer had published is
   /// visible before it returns true.
   virtual bool peer_gone() = 0;
@@ -171,20 +184,21 @@ class Connection {
   /// Rings a bell of the peer's. Never blocks.
   virtual void ring(Bell bell) = 0;
 
-  /// A load/store fabric points each door at the peer's sleeper word for that bell (in this side's own bell page). The
-  /// rest belongs to the announcing thread.
+  /// What is behind a bell on a load/store fabric. All but the pointers belongs to the announcing thread.
   struct alignas(64) Door {
-    const layout::Word* sleeper = nullptr;
-    std::uint64_t seen = 0;  ///< the sleeper's word when it last changed: a sleep is rung once
+    const layout::Word* sleeper = nullptr;     ///< whether the peer sleeps: in this side's own bell page
+    const layout::Publisher* heard = nullptr;  ///< what the peer tells of its publishing: there too
+    layout::Publisher* told = nullptr;         ///< what this side tells of its own: in the peer's
+    std::uint64_t seen = 0;                    ///< the sleeper's word when it last changed: a sleep is rung once
+    std::uint64_t quiet = 0;                   ///< announcements since then
+    std::uint64_t patience = UINT64_MAX;       ///< after so many the fence is dropped
     bool fenced = true;
-    std::uint64_t quiet = 0;              ///< announcements since then
-    std::uint64_t patience = UINT64_MAX;  ///< after so many the fence is dropped
-    layout::Word* publisher = nullptr;    ///< where the peer is told of it, in its bell page
   };
   std::array<Door, 2> doors_;
 
-  /// For a fabric whose two sides both take part in interrupts, and whose arm() interrupts unfenced publishers.
-  static void allow_unfenced(Door& door, layout::Word& publisher);
+  /// For a load/store fabric, before anything is announced.
+  /// @param unfenced  both sides take part in interrupts, and arm() ends with fence_of_arm()
+  void open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced);
   /// What arm() does after the announcement, given the peer's word about how it publishes for this bell.
   static void fence_of_arm(const layout::Word& publisher);
 

@@ -40,7 +40,9 @@ static_assert(sizeof(Recognition) == 16 && offsetof(Recognition, number) == 8);
 struct alignas(64) Publisher {
   Word unfenced;  // W: the publisher (the peer of the page's owner), release; R: the owner, before it sleeps. Not 0:
                   // it looks for sleepers without a fence, and who is about to sleep must interrupt it
-  std::uint64_t reserved[7];
+  Word rung_ns;   // W: the publisher, before it rings: CLOCK_MONOTONIC then; 0: it has not rung yet
+  Word rung_on;   // W: the publisher, before it rings: the CPU it rings on
+  std::uint64_t reserved[5];
 };
 
 struct BellPage {
@@ -58,6 +60,7 @@ static_assert(offsetof(BellPage, version) == 0 && offsetof(BellPage, segment_byt
 static_assert(offsetof(BellPage, recognition) == 16);
 static_assert(offsetof(BellPage, sleepers) == 64, "the owner's line, then one line for each of the peer's two writers");
 static_assert(sizeof(Publisher) == 64 && alignof(Publisher) == 64 && offsetof(Publisher, unfenced) == 0);
+static_assert(offsetof(Publisher, rung_ns) == 8 && offsetof(Publisher, rung_on) == 16);
 static_assert(offsetof(BellPage, publishers) == 192, "as many lines again for the other two threads of the peer");
 static_assert(sizeof(BellPage) == 320 && sizeof(BellPage) <= kBellPageBytes);
 

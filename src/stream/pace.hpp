@@ -65,9 +65,9 @@ class Pace {
   static constexpr std::chrono::nanoseconds kPause{1000};
   static constexpr int kStepsPerClock = 4;
   static constexpr std::size_t kPlenty = std::size_t{16} << 10;  ///< a look that finds this much is cheap already
-  static constexpr std::uint32_t kPatience = 16;
+  static constexpr std::uint32_t kPatience = 32;
   static constexpr std::uint32_t kMostPatience = 65536;
-  static constexpr std::uint32_t kMostInVain = 4;
+  static constexpr std::uint32_t kMostInVain = 2;
   static constexpr std::size_t kWorth = 3;
 
   bool pausing_ = false;

@@ -17,7 +17,7 @@ int looks_until_it_pauses(Pace& pace, std::size_t bytes, int limit) {
 
 TEST(Pace, ManySmallFindsInARowBeginAPause) {
   Pace pace;
-  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 16);
+  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 32);
 }
 
 TEST(Pace, WhoWaitsForEachMessageNeverPauses) {
@@ -37,15 +37,15 @@ TEST(Pace, LargeFindsNeedNoPause) {
 TEST(Pace, APauseThatGathersMuchGoesOn) {
   Pace pace;
   looks_until_it_pauses(pace, 64, 100);
-  for (int i = 0; i < 10000; ++i) pace.found(i % 4 == 0 ? 3 * 64 : 64);
+  for (int i = 0; i < 10000; ++i) pace.found(i % 2 == 0 ? 3 * 64 : 64);
   EXPECT_TRUE(pace.pausing());
 }
 
 TEST(Pace, APauseThatGathersNothingEndsAndComesBackEverMoreSeldom) {
   Pace pace;
-  for (const int patience : {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536}) {
+  for (const int patience : {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536}) {
     ASSERT_EQ(looks_until_it_pauses(pace, 64, 100000), patience);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 2; ++i) {
       ASSERT_TRUE(pace.pausing());
       pace.found(64);
     }
@@ -56,11 +56,11 @@ TEST(Pace, APauseThatGathersNothingEndsAndComesBackEverMoreSeldom) {
 TEST(Pace, APauseThatPaysForgivesThoseThatDidNot) {
   Pace pace;
   looks_until_it_pauses(pace, 64, 100);
-  for (int i = 0; i < 4; ++i) pace.found(64);
-  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 32);
+  for (int i = 0; i < 2; ++i) pace.found(64);
+  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 64);
   pace.found(4096);
-  for (int i = 0; i < 4; ++i) pace.found(0);
-  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 32) << "doubled from the first patience, not from the last";
+  for (int i = 0; i < 2; ++i) pace.found(0);
+  EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 64) << "doubled from the first patience, not from the last";
 }
 
 TEST(Pace, APauseTakesItsTimeAndOnlyWhenItIsOn) {

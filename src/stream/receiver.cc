@@ -228,6 +228,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
       set(counters_.asleep_receiving, 1);
     });
     set(counters_.asleep_receiving, 0);
+    spin_.learn(connection_, Bell::data);
     if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
     bell_used();

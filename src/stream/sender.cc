@@ -318,6 +318,7 @@ fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
     set(counters_.asleep_sending, 1);
   });
   set(counters_.asleep_sending, 0);
+  spin_.learn(connection_, Bell::space);
   if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
   descriptor_armed_ = false;
   if (polled_) rearm_descriptor();

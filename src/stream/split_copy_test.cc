@@ -25,9 +25,7 @@ using layout::SplitDeal;
 /// process's. Whoever would sleep finds its peer gone.
 class OnePage final : public fabric::Connection {
  public:
-  OnePage() {
-    for (const fabric::Bell bell : fabric::kBells) doors_[fabric::index(bell)].sleeper = &sleeper;
-  }
+  OnePage() { open_doors(bells, bells, /*unfenced=*/false); }
   std::span<std::byte> segment() const override { return memory; }
   std::byte* map() const override { return segment().data(); }
   std::size_t remote_bytes() const override { return memory.size(); }
@@ -66,7 +64,8 @@ class OnePage final : public fabric::Connection {
 
   alignas(64) mutable std::array<std::byte, 2 * layout::kStreamPageBytes> memory{};  // the page, and a ring
   layout::StreamPage& page = *new (memory.data()) layout::StreamPage{};
-  layout::Word sleeper{0};
+  layout::BellPage bells{};
+  layout::Word& sleeper = bells.sleepers[1].epoch;  // of the sender, which waits for space
   std::function<void()> when_rung;
   std::function<void()> before_accepting;
   std::function<void()> instead_of_sleeping;

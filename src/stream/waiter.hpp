@@ -3,11 +3,13 @@
 // layout, fabric.
 //
 // Looking pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up
-// take (20 to 30 us across cores of a virtual machine). A budget shorter than that is the worst of all: each side falls
-// asleep while the other is waking up, and both lock into sleeping. So a waiter looks for the whole budget or not at
-// all: after a look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty processes
-// on two cores soon sleep nearly always; a pair on two cores soon looks always, since one successful look makes it look
-// again.
+// take (20 to 30 us across cores of a virtual machine, a few on others). A budget shorter than that is the worst of
+// all: each side falls asleep while the other is waking up, and both lock into sleeping. A longer one is wasted. So the
+// budget is twice what wake-ups are measured to take, from the ringer's note of when and where it rang; a peer that
+// rang on the waiter's own CPU is not looked for, until it rings on another. A waiter looks for the whole budget or not
+// at all: after a look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty
+// processes on two cores soon sleep nearly always; a pair on two cores soon looks always, since one successful look
+// makes it look again.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +33,22 @@ inline bool has_passed(const fabric::Deadline& deadline) { return deadline && St
 /// Whether and how long to look before sleeping. One per direction of a stream.
 class SpinBudget {
  public:
-  /// Budget from the configuration; none on a single core. Throws Error for a bad setting.
+  /// The configuration's budget; measured if that is the default, none on a machine with one CPU. Throws Error for a
+  /// bad setting.
   SpinBudget();
   explicit SpinBudget(std::chrono::microseconds budget) : budget_(budget) {}
+
+  /// After a sleep on `bell`.
+  void learn(const fabric::Connection& connection, fabric::Bell bell);
+  /// The same, given the clock and the CPU of the one who was woken.
+  void learn(const fabric::Connection::Ring& ring, std::uint64_t now_ns, std::uint64_t cpu);
+  [[nodiscard]] std::chrono::nanoseconds budget() const { return shares_cpu_ ? std::chrono::nanoseconds{} : budget_; }
 
   /// Looks until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
   template <class Ready>
   bool look(Ready&& ready, fabric::Deadline deadline = {}) {
     soon_ = false;
-    if (budget_.count() == 0) return false;
+    if (budget().count() == 0) return false;
     if (sleeps_to_go_ > 0) {
       --sleeps_to_go_;
       return false;
@@ -70,7 +79,11 @@ class SpinBudget {
   static constexpr int kSoon = 8;            ///< looks
   static constexpr std::uint32_t kMaxPenalty = 63;
 
-  std::chrono::microseconds budget_;
+  std::chrono::nanoseconds budget_;
+  std::chrono::nanoseconds wake_{};  ///< what a wake-up takes; 0: not measured
+  bool measures_ = false;
+  bool shares_cpu_ = false;  ///< the peer last rang on this side's CPU
+  std::uint64_t last_ring_ns_ = 0;
   std::uint32_t penalty_ = 0;
   std::uint32_t sleeps_to_go_ = 0;
   bool soon_ = false;

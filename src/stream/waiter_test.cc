@@ -83,6 +83,50 @@ TEST(SpinBudget, TellsWhetherItCameAlmostAtOnce) {
   EXPECT_FALSE(vain.came_soon());
 }
 
+TEST(SpinBudget, TheDefaultBecomesTwiceWhatAWakeUpTakes) {
+  const ScopedEnvironment spin("WHERRY_SPIN", nullptr);
+  SpinBudget budget;
+  EXPECT_EQ(budget.budget(), 50us);
+  auto woken_after = [&, rung = std::uint64_t{0}](std::uint64_t ns) mutable {
+    rung += 1'000'000'000;
+    budget.learn({.ns = rung, .cpu = 0}, rung + ns, 1);
+    return budget.budget();
+  };
+  EXPECT_EQ(woken_after(30'000), 60us);
+  EXPECT_EQ(woken_after(20'000'000), 60us) << "it waited for a CPU";
+  EXPECT_EQ(woken_after(-std::uint64_t{1}), 60us) << "such a time was made up";
+  EXPECT_EQ(woken_after(62'000), 62us) << "slowly up: it may have waited for a CPU";
+  EXPECT_EQ(woken_after(11'000), 52us) << "fast down";
+  for (int i = 0; i < 100; ++i) woken_after(100);
+  EXPECT_EQ(budget.budget(), 5us);
+  for (int i = 0; i < 1000; ++i) woken_after(90'000);
+  EXPECT_EQ(budget.budget(), 100us);
+}
+
+TEST(SpinBudget, ASettingIsKept) {
+  const ScopedEnvironment spin("WHERRY_SPIN", "70");
+  SpinBudget budget;
+  budget.learn({.ns = 1000, .cpu = 0}, 31'000, 1);
+  EXPECT_EQ(budget.budget(), 70us);
+}
+
+TEST(SpinBudget, APeerOnTheSameCpuIsNotLookedFor) {
+  SpinBudget budget(1us);
+  EXPECT_TRUE(looks(budget));
+  EXPECT_FALSE(looks(budget));
+  budget.learn({.ns = 1000, .cpu = 1}, 2000, 1);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(looks(budget));
+  budget.learn({.ns = 3000, .cpu = 0}, 4000, 1);
+  EXPECT_TRUE(looks(budget)) << "it has moved, and not looking was no penalty";
+}
+
+TEST(SpinBudget, ASleepThatNobodyRangTeachesNothing) {
+  SpinBudget budget(1us);
+  budget.learn({.ns = 1000, .cpu = 1}, 2000, 1);
+  budget.learn({.ns = 1000, .cpu = 1}, 5000, 0);
+  EXPECT_FALSE(looks(budget)) << "the waiter has moved, but the ring is the old one";
+}
+
 TEST(SpinBudget, ABadSettingIsRefused) {
   const ScopedEnvironment spin("WHERRY_SPIN", "fast");
   EXPECT_THROW(SpinBudget(), Error);

@@ -32,8 +32,7 @@ class HostileConnection final : public fabric::Connection {
   HostileConnection(Input& input, bool maps) : input_(input), maps_(maps) {
     const fabric::Offer offer = stream::offer_of(kCapacity);
     greeting_ = offer.greeting;
-    for (const fabric::Bell bell : fabric::kBells)
-      doors_[fabric::index(bell)].sleeper = &page_.sleepers[fabric::index(bell)].epoch;
+    open_doors(page_, peers_page_, /*unfenced=*/false);
   }
 
   std::span<std::byte> segment() const override { return {own_.bytes, kSegment}; }
@@ -95,6 +94,8 @@ class HostileConnection final : public fabric::Connection {
                                      &page.closed,
                                      &page_.sleepers[0].epoch,
                                      &page_.sleepers[1].epoch,
+                                     &page_.publishers[0].rung_ns,
+                                     &page_.publishers[1].rung_on,
                                      &page.split.deal,
                                      &page.split.claimed,
                                      &page.split.offered_position,
@@ -160,6 +161,7 @@ class HostileConnection final : public fabric::Connection {
   AlignedBlock own_;
   AlignedBlock remote_;
   layout::BellPage page_{};
+  layout::BellPage peers_page_{};
   Peer peer_;
   fabric::Greeting greeting_{};
 };

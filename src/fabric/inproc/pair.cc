@@ -10,11 +10,7 @@ namespace wherry::fabric::inproc {
 End::End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address)
     : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]) {
   peer_ = {.address = std::move(peer_address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
-  for (const Bell bell : kBells) {
-    Door& door = doors_[index(bell)];
-    door.sleeper = &own_.page.sleepers[index(bell)].epoch;
-    if (arch::takes_part_in_interrupts()) allow_unfenced(door, far_.page.publishers[index(bell)].unfenced);
-  }
+  open_doors(own_.page, far_.page, arch::takes_part_in_interrupts());
 }
 
 End::~End() = default;

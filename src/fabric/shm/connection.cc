@@ -56,11 +56,7 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   remote_ = peer_mapping_.start() + layout::kBellPageBytes;
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
   const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
-  for (const Bell bell : kBells) {
-    Door& door = doors_[index(bell)];
-    door.sleeper = &memory_.page().sleepers[index(bell)].epoch;
-    if (interrupts) allow_unfenced(door, peers_page().publishers[index(bell)].unfenced);
-  }
+  open_doors(memory_.page(), peers_page(), interrupts);
 }
 
 std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
