@@ -231,7 +231,7 @@ Result Sender::send_split(std::span<const iovec> buffers) {
 /// Sends piece by piece over the ring until the receiver turns out to have invited what follows.
 Result Sender::send_split(std::span<const std::byte> bytes) {
   reserved_ = 0;
-  bool patient = split_.hopeful();
+  bool patient = split_.patient();
   split_.hope(producer_.tail());
   std::size_t sent = 0;
   while (sent < bytes.size()) {
@@ -257,14 +257,14 @@ Result Sender::send_split(std::span<const std::byte> bytes) {
 
 /// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
 /// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
-/// copy of that much. Whoever has stopped to receive so is waited for in vain, once.
+/// copy of that much. Whoever has stopped to receive so is waited for in vain, ever more seldom.
 void Sender::await_invitation() {
   const fabric::Deadline deadline = SteadyClock::now() + kLongestHope;
   const auto ready = [&] { return split_.invited(producer_.tail()) || obstacle() != 0; };
-  while (!ready()) {
-    if (has_passed(deadline)) return split_.despair();
+  while (!ready() && !has_passed(deadline)) {
     if (!spin_.look(ready, deadline)) sleep_for_space(ready, deadline);
   }
+  split_.waited(ready());
 }
 
 std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {

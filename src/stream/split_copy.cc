@@ -195,6 +195,7 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   connection_.announce(Bell::data);
   number_ = invited.deal / 4;
   hopeful_ = true;
+  if (splits_to_go_ > 0) --splits_to_go_;
   // Asked while the receiver copies already: what is written must not be some other process.
   const bool recognised = connection_.recognises_peer() || stop();
   const bool copied = recognised && copy_pieces(count, From::front, [&](std::size_t start, std::size_t n) {

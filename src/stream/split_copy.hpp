@@ -18,6 +18,7 @@
 // Only calls without a timeout take part: a peer that stands still in mid-copy could not be left in time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -106,9 +107,15 @@ class SplitSender : public SplitEnd {
   /// as copying a piece into the ring would take. Who begins over the ring half a microsecond too early pays with the
   /// whole message: the receiver then empties the ring while the sender fills it.
   void hope(std::uint64_t tail);
-  /// Whether the receiver split the last large message, and so will probably invite the sender to the next one too.
-  [[nodiscard]] bool hopeful() const { return hopeful_; }
-  void despair() { hopeful_ = false; }
+  /// Whether a large send may wait, asleep, for its invitation: the receiver split the last large message, and such
+  /// waits have not lately been in vain. After one in vain 1, 3, 7 ... 63 messages must be split without one.
+  [[nodiscard]] bool patient() const { return hopeful_ && splits_to_go_ == 0; }
+  /// What came of such a wait.
+  void waited(bool found_invitation) {
+    if (!found_invitation) hopeful_ = false;
+    penalty_ = found_invitation ? 0 : std::min(penalty_ * 2 + 1, kMaxPenalty);
+    splits_to_go_ = penalty_;
+  }
   /// True if there is an invitation that the byte `tail` falls into.
   [[nodiscard]] bool invited(std::uint64_t tail) const { return invitation(tail).bytes != 0; }
   /// If the receiver has invited the ring's byte `tail`, hands it as much of `bytes` as it invited and returns when
@@ -124,7 +131,11 @@ class SplitSender : public SplitEnd {
 
   [[nodiscard]] Invitation invitation(std::uint64_t tail) const;
 
+  static constexpr std::uint32_t kMaxPenalty = 63;
+
   bool hopeful_ = false;
+  std::uint32_t penalty_ = 0;
+  std::uint32_t splits_to_go_ = 0;
 };
 
 }  // namespace wherry::stream

@@ -228,6 +228,40 @@ TEST_P(StreamSplit, BothSendFirstWhereTheRingsHaveRoom) {
   }
 }
 
+TEST_P(StreamSplit, WhoComesLateFindsOnePieceInTheRingAndSplitsTheRest) {
+  if (!splits()) GTEST_SKIP() << "needs the peer's private memory";
+  Streams ends = pair_of(kMiB);
+  std::vector<std::byte> buffer(2 * kMiB);
+  const auto bytes = pattern_.bytes(buffer.size());
+  with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
+  // The sender waits for a while only, so a slow machine may need several rounds; who does not wait at all fills the
+  // ring, and no round succeeds.
+  for (bool split = false; !split;) {
+    const std::uint64_t sleeps = ends.connector.counters().send_sleeps;
+    const std::uint64_t before = ends.connector.counters().bytes_sent_split;
+    std::thread sender([&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
+    while (ends.connector.counters().send_sleeps == sleeps) std::this_thread::yield();
+    EXPECT_TRUE(ends.acceptor.receive_all(buffer).ok());
+    sender.join();
+    EXPECT_TRUE(pattern_.matches(buffer, 0));
+    split = ends.connector.counters().bytes_sent_split - before >= bytes.size() - 64 * kKiB;
+  }
+}
+
+TEST_P(StreamSplit, WhoHopesInVainSendsAllOverTheRing) {
+  if (!splits()) GTEST_SKIP() << "needs the peer's private memory";
+  Streams ends = pair_of(kMiB);
+  std::vector<std::byte> buffer(kMiB);
+  const auto bytes = pattern_.bytes(buffer.size());
+  for (int round = 0; round < 3; ++round) {
+    with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
+    // Nobody receives until the send has returned: the ring has room for all of it.
+    ASSERT_TRUE(ends.connector.send(bytes).ok());
+    ASSERT_TRUE(ends.acceptor.receive_all(buffer, kPatience).ok());
+    EXPECT_TRUE(pattern_.matches(buffer, 0));
+  }
+}
+
 TEST_P(StreamSplit, TheEndAfterHalfABuffer) {
   Streams ends = pair_of(64 * kKiB);
   std::thread sender([&] {
