@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience{20};
 /// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; as few as keep
 /// both sides busy where they do not.
 std::size_t queue_for(const Sample& sample) {
-  if (!sample.touched || sample.size <= (64 << 10)) return 16;
+  if (!sample.touched || sample.size <= (64 << 10)) return sample.senders == 1 ? 16 : 8;
   return sample.size <= (1 << 20) ? 4 : 1;
 }
 
@@ -75,9 +75,9 @@ class ZeroCopySystem final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "wherry-zerocopy"; }
   [[nodiscard]] std::string settings() const override {
-    return "messages; queue of 16, of 4 where more than 64 KiB are touched, with many publishers of 4 and 2; pool of "
-           "twice "
-           "that, touched beforehand as others' buffers are; loan, publish, take";
+    return "messages; queue of 16, of 4 where more than 64 KiB are touched, of 1 where more than 1 MiB; with many "
+           "publishers of 8 in place of 16; pool of twice that, touched beforehand as others' buffers are; loan, "
+           "publish, take";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   [[nodiscard]] bool in_place() const override { return true; }

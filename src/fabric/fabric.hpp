@@ -133,6 +133,12 @@ class Connection {
   /// Load/store form only: call after the store that publishes something for the peer's `bell`.
   /// Returns true if the peer slept and was rung (one system call), false if it is awake (none).
   bool announce(Bell bell) {
+    return announce(bell, [] { return true; });
+  }
+  /// The same, but whether a peer that sleeps is rung is up to `worth_waking()`, which is asked when it is known to
+  /// sleep. Whoever says no owes the peer another announcement.
+  template <class Worth>
+  bool announce(Bell bell, Worth&& worth_waking) {
     auto& door = doors_[index(bell)];
     if (door.fenced) {
       arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
@@ -140,7 +146,7 @@ class Connection {
       arch::publish_then_look_unfenced();  // SLEEP: pairs with the interrupt in arm()
     }
     const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);
-    if (epoch != door.seen) return answer(bell, epoch);
+    if (epoch != door.seen) return ((epoch & 1) == 0 || worth_waking()) && answer(bell, epoch);
     if (++door.quiet == door.patience) drop_fence(door);
     return false;
   }

@@ -7,6 +7,7 @@
 //   +----------+-----------+--------+-- ... --+-----------------+         +----------+------------+-- ... --+---------+
 //   | header   | finished  | head   |         | queue of        |         | header   | closed     |         | returns |
 //   |          | dropped   |        |         | MessageEntry    |         |          |            |         |         |
+//   |          | wanted    |        |         |                 |         |          |            |         |         |
 //   +----------+-----------+--------+-- ... --+-----------------+         +----------+------------+-- ... --+---------+
 //     W: owner   W: publ.    W: both            W: publisher                W: owner   W: subscr.             W:
 //     subscr.
@@ -24,7 +25,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMessageVersion = 1;
+inline constexpr std::uint32_t kMessageVersion = 2;
 inline constexpr std::uint32_t kMessageMagic = 0x47534d57;  // "WMSG" in memory, little-endian
 inline constexpr std::size_t kMessagePageBytes = 4096;
 
@@ -48,7 +49,10 @@ struct MessageInbox {
 
   alignas(64) Word finished;  // W: publisher, release (MESSAGE-FINISHED): 0, or 1 + the number of entries ever made
   Word dropped;               // W: publisher; messages that this subscriber lost to drop_oldest
-  std::uint64_t reserved2[6];
+  /// Of a publisher that sleeps for want of room: how many messages given back, ever, are worth waking it for; 0: any.
+  /// Otherwise it is woken at the latest when nothing waits here any more, or this side sleeps.
+  Word wanted;  // W: publisher, before it sleeps
+  std::uint64_t reserved2[5];
 
   /// Entries taken or dropped. Used with drop_oldest only, where both may take the oldest: whoever moves it has it.
   alignas(64) Word head;  // W: subscriber and publisher, compare-and-swap by one (MESSAGE-HEAD)
@@ -57,7 +61,8 @@ struct MessageInbox {
 static_assert(std::is_standard_layout_v<MessageInbox>);
 static_assert(sizeof(MessageInbox) == 192 && sizeof(MessageInbox) <= kMessagePageBytes);
 static_assert(offsetof(MessageInbox, version) == 0 && offsetof(MessageInbox, finished) == 64, "the publisher's line");
-static_assert(offsetof(MessageInbox, dropped) == 72 && offsetof(MessageInbox, head) == 128, "the line of both");
+static_assert(offsetof(MessageInbox, dropped) == 72 && offsetof(MessageInbox, wanted) == 80);
+static_assert(offsetof(MessageInbox, head) == 128, "the line of both");
 
 struct MessageOutbox {
   std::uint32_t version;  // W: owner, once; for tools

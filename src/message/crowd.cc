@@ -87,6 +87,15 @@ void Crowd::sleep(fabric::Deadline deadline) noexcept {
   ::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr);
 }
 
+std::optional<fabric::Connection::Ring> Crowd::last_ring() const {
+  std::optional<fabric::Connection::Ring> last;
+  for (const fabric::Connection* member : members_) {
+    const auto ring = member->last_ring(bell_);
+    if (ring && (!last || ring->ns > last->ns)) last = ring;
+  }
+  return last;
+}
+
 void Crowd::ring() noexcept {
   const std::lock_guard lock(mutex_);
   if (own_) own_->ring();

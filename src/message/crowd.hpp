@@ -35,6 +35,8 @@ class Crowd {
     if (!ready()) sleep(deadline);
     for (fabric::Connection* member : members_) member->disarm(bell_);
   }
+  /// When and where a member's peer last rang.
+  [[nodiscard]] std::optional<fabric::Connection::Ring> last_ring() const;
   /// With a descriptor in use every bell is always armed, or the descriptor readable.
   template <class Ready>
   void rearm(Ready&& ready) {

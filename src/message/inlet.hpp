@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "fabric/check.hpp"
 #include "fabric/fabric.hpp"
@@ -50,8 +51,14 @@ class Inlet {
   }
   void release(std::uint32_t ticket) noexcept {
     queue_.give_back(static_cast<std::uint16_t>(ticket));
-    connection_->announce(fabric::Bell::space);
+    connection_->announce(fabric::Bell::space, [this] { return !(owes_ = !worth_waking()); });
     if (--held_ == 0 && left_) delete this;
+  }
+  /// Whether others have messages as well.
+  void set_contended(bool contended) noexcept { contended_ = contended; }
+  /// Wakes a publisher that sleeps although it has room again. Before the subscriber does anything but take.
+  void settle() noexcept {
+    if (std::exchange(owes_, false)) connection_->announce(fabric::Bell::space);
   }
   /// Looks whether the publisher still lives: a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
@@ -67,12 +74,21 @@ class Inlet {
   [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
     return *reinterpret_cast<const layout::MessageInbox*>(connection_->segment().data());
   }
+  /// A publisher that is woken for each place would run for one message and sleep again. While others have messages,
+  /// none is missed before its queue is empty, and one that wakes takes the core from whoever works now.
+  [[nodiscard]] bool worth_waking() noexcept {
+    if (left_ || !queue_.waiting()) return true;
+    const std::uint64_t wanted = own_page().wanted.load(std::memory_order_relaxed);
+    return contended_ ? wanted == 0 : queue_.returned() >= wanted;
+  }
   [[nodiscard]] Look last_look(std::uint64_t finished) const noexcept;
 
   std::unique_ptr<fabric::Connection> connection_;
   std::span<const std::byte> shown_;
   InQueue queue_;
   std::size_t held_ = 0;
+  bool owes_ = false;  ///< the publisher sleeps and was not rung for what came back
+  bool contended_ = false;
   bool left_ = false;
   bool gone_ = false;
 };

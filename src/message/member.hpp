@@ -3,6 +3,7 @@
 // base, fabric, stream.
 #pragma once
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include <wherry/message.hpp>
 
+#include "base/clock.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "message/crowd.hpp"
@@ -39,6 +41,14 @@ class Member {
   static fabric::Deadline connect_deadline(Timeout timeout) {
     if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
     return stream::deadline_of(timeout);
+  }
+
+  /// Sleeps as Crowd does, and learns what a wake-up takes.
+  template <class Ready>
+  void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
+    crowd_.sleep_unless(deadline, ready);
+    const auto ring = crowd_.last_ring();
+    if (ring) spin_.learn(*ring, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
   /// Blocks until `count()` is at least `wanted`; `meet()` lets in who has come, and lets go of who is gone.

@@ -25,6 +25,9 @@ class Outlet {
   void reclaim_all(Slabs& slabs) noexcept {
     queue_.reclaim_all([&](Slabs::Block block) { slabs.drop(block); });
   }
+  /// Before this side sleeps: what is worth waking it for. Half of what is in flight, or any message given back.
+  void want_half() noexcept { want(queue_.returned() + (queue_.in_flight() + 1) / 2); }
+  void want_any() noexcept { want(0); }
   /// Tells the subscriber that nothing will follow.
   void finish() noexcept;
   /// Looks whether the subscriber still lives: a system call.
@@ -44,6 +47,7 @@ class Outlet {
   [[nodiscard]] const layout::MessageOutbox& own_page() const noexcept {
     return *reinterpret_cast<const layout::MessageOutbox*>(connection_->segment().data());
   }
+  void want(std::uint64_t returned) noexcept { peers_page_.wanted.store(returned, std::memory_order_relaxed); }
   bool make_room(Slabs& slabs) noexcept;
 
   std::unique_ptr<fabric::Connection> connection_;

@@ -19,6 +19,9 @@ constexpr std::size_t kMinPool = 4096;
 /// How often a publisher that never waits looks whether its subscribers still live: a system call each.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
+/// How long a publisher sleeps at most although it has room again: a subscriber need not go on taking before it has.
+constexpr std::chrono::milliseconds kMostInBulk{20};
+
 std::int64_t coarse_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -120,7 +123,7 @@ Result Publisher::Impl::try_loan(Block& block, std::size_t bytes) {
   Result result = find(block, bytes);
   if (!result.would_block()) return result;
   look_for_deaths();
-  if (polled_) crowd_.rearm([this] { return reclaim() != 0; });
+  if (polled_) rearm_descriptor([this] { return reclaim() != 0; });
   return find(block, bytes);
 }
 
@@ -167,7 +170,7 @@ Result Publisher::Impl::try_publish(Block block, std::size_t bytes) {
   const Result result = hand_out(block, bytes);
   if (!result.would_block()) return result;
   look_for_deaths();
-  if (polled_) crowd_.rearm([this] { return everybody_ready(); });
+  if (polled_) rearm_descriptor([this] { return everybody_ready(); });
   return hand_out(block, bytes);
 }
 
@@ -180,17 +183,32 @@ Result Publisher::Impl::publish(Block block, std::size_t bytes, fabric::Deadline
   }
 }
 
-/// Waits for something to come back, a death included.
+/// Waits for something to come back, a death included. Sleeps until there is room for a good many messages, if that is
+/// soon: to wake for one and sleep again costs more than to write it.
 template <class Ready>
 void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
-  const auto news = [&] { return cancelled() || ready(); };
+  // What came back is taken by looking for it, so it is remembered.
+  bool came = false;
+  const auto news = [&] { return came = came || cancelled() || ready(); };
   if (spin_.look(news, deadline)) return;
-  crowd_.sleep_unless(deadline, news);
+  for (const auto& outlet : outlets_) outlet->want_half();
+  const auto in_bulk = stream::SteadyClock::now() + kMostInBulk;
+  sleep_unless(deadline ? std::min(*deadline, in_bulk) : in_bulk, news);
+  if (!news() && !stream::has_passed(deadline)) {
+    for (const auto& outlet : outlets_) outlet->want_any();
+    sleep_unless(deadline, news);
+  }
   if (!news()) {
     look_for_deaths();
     meet_quietly([this] { meet(); });
   }
-  if (polled_) crowd_.rearm(news);
+  if (polled_) rearm_descriptor([&] { return cancelled() || ready(); });
+}
+
+template <class Ready>
+void Publisher::Impl::rearm_descriptor(Ready&& ready) {
+  for (const auto& outlet : outlets_) outlet->want_any();
+  crowd_.rearm(ready);
 }
 
 // Deaths --------------------------------------------------------------------------------------------------------------

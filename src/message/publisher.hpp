@@ -53,6 +53,8 @@ class Publisher::Impl : public message::Member {
   void let_go() noexcept;
   template <class Ready>
   void wait(fabric::Deadline deadline, Ready&& ready);
+  template <class Ready>
+  void rearm_descriptor(Ready&& ready);
 
   std::size_t pool_bytes_;
   bool prefault_;

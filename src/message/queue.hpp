@@ -33,6 +33,8 @@ class OutQueue {
 
   [[nodiscard]] bool has_room() const noexcept { return !free_tickets_.empty(); }
   [[nodiscard]] std::size_t in_flight() const noexcept { return places_ - free_tickets_.size(); }
+  /// Messages that came back, ever.
+  [[nodiscard]] std::uint64_t returned() const noexcept { return returned_; }
   /// Entries ever made.
   [[nodiscard]] std::uint64_t tail() const noexcept { return tail_; }
 
@@ -127,6 +129,8 @@ class InQueue {
   }
   /// Entries taken or dropped.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// Messages given back, ever.
+  [[nodiscard]] std::uint64_t returned() const noexcept { return returned_; }
   [[nodiscard]] std::uint32_t places() const noexcept { return places_; }
 
  private:

@@ -16,6 +16,10 @@ using message::Inlet;
 /// How often a subscriber that polls without ever sleeping looks whether its publishers still live.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
+/// How long one of several publishers is served while it has messages: long enough for it to run beside the subscriber,
+/// in memory that both cores have in their caches, before the next is woken.
+constexpr std::chrono::microseconds kTurn{400};
+
 std::uint32_t places_for(std::size_t queue) {
   if (queue == 0 || queue > layout::kMessageMaxQueue) {
     throw Error(
@@ -102,17 +106,26 @@ int Subscriber::Impl::descriptor() {
 Result Subscriber::Impl::next(Inlet*& from, Inlet::Taken& taken) {
   if (cancelled()) return Result::failure(ECANCELED);
   const std::size_t count = inlets_.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  bool new_turn = count > 1 && stream::has_passed(turn_ends_);
+  if (new_turn) ++turn_;
+  for (std::size_t i = 0; i < count; ++i, ++turn_, new_turn = true) {
     if (turn_ >= count) turn_ = 0;
-    const std::size_t which = turn_++;
-    const Inlet::Look look = inlets_[which]->take(taken);
+    const Inlet::Look look = inlets_[turn_]->take(taken);
     if (look == Inlet::Look::message) {
-      from = inlets_[which].get();
+      from = inlets_[turn_].get();
+      if (new_turn) begin_turn(*from);
       return Result::moved(taken.bytes.size());
     }
-    if (look != Inlet::Look::nothing) return let_go(which, look);
+    if (look != Inlet::Look::nothing) return let_go(turn_, look);
   }
+  for (const auto& inlet : inlets_) inlet->settle();
   return count == 0 ? without_anybody() : Result::blocked();
+}
+
+void Subscriber::Impl::begin_turn(Inlet& inlet) noexcept {
+  inlet.set_contended(served_ != &inlet);
+  served_ = &inlet;
+  turn_ends_ = stream::SteadyClock::now() + kTurn;
 }
 
 /// moved: nothing the caller need hear of; look on.
@@ -121,6 +134,7 @@ Result Subscriber::Impl::let_go(std::size_t which, Inlet::Look why) noexcept {
   dropped_ += inlet.dropped();
   crowd_.leave(inlet.connection());
   inlets_.erase(inlets_.begin() + static_cast<std::ptrdiff_t>(which));
+  for (const auto& other : inlets_) other->set_contended(false);  // it may be the only one now
   if (why == Inlet::Look::end) return Result::at_end();
   lost_ = true;
   return Result::failure(why == Inlet::Look::lost ? ECONNRESET : EPROTO);
@@ -157,7 +171,7 @@ Result Subscriber::Impl::take(Inlet*& from, Inlet::Taken& taken, fabric::Deadlin
     if (!result.would_block()) return result;
     if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
-    crowd_.sleep_unless(deadline, ready);
+    sleep_unless(deadline, ready);
     if (!waiting()) {
       look_for_deaths(true);
       meet_quietly([this] { meet(); });

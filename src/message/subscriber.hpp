@@ -36,6 +36,7 @@ class Subscriber::Impl : public message::Member {
   void join(std::unique_ptr<fabric::Connection> connection);
   void meet();
   Result next(message::Inlet*& from, message::Inlet::Taken& taken);
+  void begin_turn(message::Inlet& inlet) noexcept;
   Result let_go(std::size_t which, message::Inlet::Look why) noexcept;
   [[nodiscard]] Result without_anybody() const noexcept;
   [[nodiscard]] bool waiting() const noexcept;
@@ -46,10 +47,12 @@ class Subscriber::Impl : public message::Member {
   const Overflow overflow_;
   const bool prefault_;
   std::vector<message::InletPtr> inlets_;
-  std::size_t turn_ = 0;       ///< whose message is looked for first
-  std::uint64_t dropped_ = 0;  ///< by publishers that are gone
-  bool lost_ = false;          ///< one of them died
-  bool polled_ = false;        ///< the descriptor was asked for
+  std::size_t turn_ = 0;  ///< whose message is looked for first
+  stream::SteadyClock::time_point turn_ends_{};
+  const message::Inlet* served_ = nullptr;  ///< whose message was taken last; only to compare with
+  std::uint64_t dropped_ = 0;               ///< by publishers that are gone
+  bool lost_ = false;                       ///< one of them died
+  bool polled_ = false;                     ///< the descriptor was asked for
   stream::SteadyClock::time_point next_look_{};
 };
 

@@ -48,6 +48,20 @@ TEST_P(MessageFlow, ABlockedPublisherGoesOnWhenTheSubscriberReleases) {
   taker.join();
 }
 
+TEST_P(MessageFlow, ABlockedPublisherGoesOnAlthoughTheSubscriberTakesNoMore) {
+  Subscriber subscriber({.queue = 16});
+  join(publisher_, subscriber);
+  for (std::uint64_t i = 0; i < 16; ++i) ASSERT_TRUE(try_publish_number(publisher_, i).ok());
+  std::thread taker([&] {
+    std::this_thread::sleep_for(5ms);  // so that the publisher sleeps, most of the time; without, this passes as well
+    EXPECT_EQ(take_number(subscriber), 0U);
+  });
+  Loan loan;
+  EXPECT_TRUE(publisher_.loan(loan, 8).ok());
+  EXPECT_TRUE(publisher_.publish(loan).ok()) << "one place is free, and the other messages stay where they are";
+  taker.join();
+}
+
 TEST_P(MessageFlow, WhereTheOldestIsDroppedTheNewestArriveAndTheLossIsCounted) {
   Subscriber subscriber({.queue = 4, .overflow = Overflow::drop_oldest});
   join(publisher_, subscriber);

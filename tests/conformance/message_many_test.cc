@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One to many, many to one, and how they come and go.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <set>
@@ -44,7 +46,7 @@ TEST_P(MessageMany, AMessageIsUsedAgainOnlyWhenTheLastHasReleasedIt) {
   EXPECT_TRUE(publisher.try_loan(loan, 1).ok());
 }
 
-TEST_P(MessageMany, ASubscriberThatListensTakesFromPublishersInTurn) {
+TEST_P(MessageMany, EveryPublisherHasItsTurnHoweverMuchTheOthersPublish) {
   Subscriber subscriber({.queue = 8});
   subscriber.listen(address());
   std::deque<Publisher> publishers;
@@ -53,17 +55,15 @@ TEST_P(MessageMany, ASubscriberThatListensTakesFromPublishersInTurn) {
     publishers[i].start_connect(subscriber.local().to_string());
     meet(publishers[i], subscriber, 1, i + 1);
   }
-  for (std::uint64_t round = 0; round < 2; ++round) {
-    for (std::size_t i = 0; i < 4; ++i) ASSERT_TRUE(publish_number(publishers[i], 10 * i + round).ok());
-  }
-  for (std::uint64_t round = 0; round < 2; ++round) {
-    std::set<std::uint64_t> senders;
-    for (int i = 0; i < 4; ++i) {
-      const std::uint64_t number = take_number(subscriber);
-      EXPECT_EQ(number % 10, round);
-      senders.insert(number / 10);
+  std::array<std::uint64_t, 4> taken{};
+  // All queues are always full: without turns the first would be served for ever.
+  while (std::ranges::min(taken) < 20) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      while (try_publish_number(publishers[i], i).ok()) continue;
     }
-    EXPECT_EQ(senders.size(), 4U) << "one of each before the second of any";
+    const std::uint64_t number = take_number(subscriber);
+    ASSERT_LT(number, 4U);
+    ++taken[number];
   }
 }
 
