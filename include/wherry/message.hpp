@@ -197,8 +197,8 @@ class Publisher {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Takes the messages of every publisher that is joined to it: each publisher's in order, the publishers in turn. A turn
-/// ends when the publisher has no message, or after 0.4 ms.
+/// Takes the messages of every publisher that is joined to it: each publisher's in order, the publishers in turn. A
+/// turn ends when the publisher has no message, or after 0.4 ms.
 ///
 /// Threads: one at a time, messages included; `cancel` from any thread while the object exists.
 ///
