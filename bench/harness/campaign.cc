@@ -15,11 +15,15 @@ namespace {
 /// How often a sample is taken again because others were busy.
 constexpr int kRetakes = 2;
 
+bool takes(const System& system, const Sample& sample) {
+  return system.can(sample) && (sample.idle == 0 || system.serves_idle());
+}
+
 std::size_t steps(const Options& options, const std::vector<System*>& systems, const std::vector<Point>& points) {
   std::size_t able = 0;
   for (const Point& point : points) {
     able += static_cast<std::size_t>(
-        std::count_if(systems.begin(), systems.end(), [&](const System* one) { return one->can(point.sample); }));
+        std::count_if(systems.begin(), systems.end(), [&](const System* one) { return takes(*one, point.sample); }));
   }
   return able * (static_cast<std::size_t>(options.samples) + (options.smoke ? 0 : 1));
 }
@@ -31,6 +35,7 @@ std::string describe(const Sample& sample) {
   if (sample.question == Question::asleep) text += ", from sleep";
   text += sample.touched ? ", touched" : ", handover";
   if (sample.senders > 1) text += fmt::format(", {} senders", sample.senders);
+  if (sample.idle > 0) text += fmt::format(", {} idle connections", sample.idle);
   return text;
 }
 
@@ -51,7 +56,7 @@ std::vector<Row> Campaign::run() {
 void Campaign::measure(const Point& point, std::vector<Row>& rows) {
   std::vector<Entry> entries;
   for (System* system : systems_) {
-    if (system->can(point.sample)) entries.push_back({system, point.sample});
+    if (takes(*system, point.sample)) entries.push_back({system, point.sample});
   }
   for (Entry& entry : entries) calibrate(entry, point);
   std::vector<Entry*> turns;

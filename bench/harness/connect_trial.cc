@@ -2,7 +2,6 @@
 #include "bench/harness/connect_trial.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "base/child_process.hpp"
 #include "base/open_descriptors.hpp"
+#include "bench/harness/descriptor_limit.hpp"
 #include "bench/harness/meeting.hpp"
 #include "bench/harness/memory_use.hpp"
 #include "bench/harness/process_group.hpp"
@@ -51,13 +51,6 @@ double slabs() {
     if (line.starts_with("Slab:")) return std::stod(line.substr(5)) * 1024;
   }
   return 0;
-}
-
-void raise_descriptor_limit() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 class Side {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "bench/harness/descriptor_limit.hpp"
 #include "bench/harness/memory_use.hpp"
 #include "bench/harness/touch.hpp"
 
@@ -176,6 +177,7 @@ void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::
   if (system.pinned() && sample.senders == 1 && !sample.cores.empty()) {
     pin(sample.cores[rank % sample.cores.size()]);
   }
+  if (sample.idle != 0) raise_descriptor_limit();
   const std::unique_ptr<Link> link = system.open(Place{sample, rank, meeting, name});
   Participant participant(sample, meeting, rank, *link);
   participant.warm_up(system.in_place());

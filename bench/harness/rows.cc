@@ -41,7 +41,7 @@ void add_throughput(Rows& rows, const System& system, const Sample& sample) {
              [=](const Outcome& outcome) { return static_cast<double>(outcome.context_switches) / gigabytes; });
   }
   rows.add("msgs/s", [=](const Outcome& outcome) { return messages / outcome.seconds; });
-  if (sample.senders > 1) {
+  if (sample.senders > 1 && sample.idle == 0) {
     rows.add("memory_bytes", [](const Outcome& outcome) { return static_cast<double>(outcome.memory_bytes); });
     rows.add("memory_bytes_per_connection",
              [=](const Outcome& outcome) { return static_cast<double>(outcome.memory_bytes) / sample.senders; });
@@ -74,7 +74,7 @@ void append_rows(std::vector<Row>& rows, const std::string& bench, const System&
              .system = system.name(),
              .version = system.version(),
              .mode = sample.touched ? "touched" : "handover",
-             .senders = sample.senders,
+             .senders = sample.senders + sample.idle,
              .size = sample.size};
   Rows result(rows, std::move(common), outcomes);
   sample.question == Question::stream ? add_throughput(result, system, sample) : add_latency(result, sample);

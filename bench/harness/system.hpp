@@ -31,6 +31,8 @@ struct Sample {
   std::size_t size = 0;        ///< bytes of one message
   std::uint64_t messages = 0;  ///< of each sender; round trips for latency
   std::uint32_t senders = 1;
+  /// Connections to the receiver on which nothing is ever sent; the first sender opens them. For serves_idle() alone.
+  std::uint32_t idle = 0;
   /// The producer writes every byte of each message and the consumer sums every byte (harness/touch.hpp). Otherwise
   /// neither looks at the payload ("handover").
   bool touched = false;
@@ -93,6 +95,10 @@ struct Place {
   /// A name that no other sample uses, for sockets and services.
   std::string name;
   [[nodiscard]] bool receives() const { return rank == 0; }
+  /// How many connections the receiver accepts.
+  [[nodiscard]] std::uint32_t connections() const { return sample.senders + sample.idle; }
+  /// How many of them this process opens that stay idle.
+  [[nodiscard]] std::uint32_t idle() const { return rank == 1 ? sample.idle : 0; }
 };
 
 /// One process's part in opening and accepting connections (`wherry bench connect`). It keeps what it opened.
@@ -126,6 +132,8 @@ class System {
   [[nodiscard]] virtual std::string settings() const { return {}; }
   /// False: this system has no way to do that, or not in reasonable time; it is left out of the table.
   [[nodiscard]] virtual bool can(const Sample& sample) const = 0;
+  /// Whether a sample may have idle connections.
+  [[nodiscard]] virtual bool serves_idle() const { return false; }
   /// The payload stays where the producer put it: its hand-over figures are not comparable as GB/s.
   [[nodiscard]] virtual bool in_place() const { return false; }
   /// False: it works with threads of its own and would suffer from being kept on the one core that the sample names.

@@ -117,6 +117,33 @@ std::string many_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+std::vector<Point> idle_points(const Options& options) {
+  std::vector<Point> points;
+  for (const std::uint32_t connections : options.senders) {
+    const std::size_t before = points.size();
+    append(points, "idle", options, Question::stream, 1);
+    for (std::size_t i = before; i < points.size(); ++i) points[i].sample.idle = connections - 1;
+  }
+  return points;
+}
+
+std::string idle_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::uint32_t connections : options.senders) {
+    for (const std::string& mode : options.modes) {
+      text += table(rows, {.title = fmt::format("million messages/s on the busy one of {} connections ({})",
+                                                connections, mode_text(mode)),
+                           .bench = "idle",
+                           .mode = mode,
+                           .senders = connections,
+                           .metric = "msgs/s",
+                           .unit = 1e6,
+                           .ratios = true});
+    }
+  }
+  return text;
+}
+
 std::vector<Point> limit_points(const Options& options) {
   std::vector<Point> points;
   append(points, "limit", options, Question::stream, 1);
@@ -165,6 +192,18 @@ const std::array kQuestions{
           .smoke_senders = {4},
           .points = many_points,
           .tables = many_tables},
+    Asked{.name = "idle",
+          .help = "One busy connection among many idle ones: whether the receiver looks for it or is told",
+          .sizes = {64, 64 * kKiB},
+          .smoke = {64},
+          .senders = {2, 1000},
+          .smoke_senders = {10},
+          .modes = {"handover"},
+          .senders_option = "--connections",
+          .senders_help = "How many connections the receiver has, one of them busy",
+          .most_senders = kMostConnections,
+          .points = idle_points,
+          .tables = idle_tables},
     Asked{.name = "connect",
           .help = "What a connection costs: time, memory, descriptors",
           .senders = {1, 10, 100, 1000},

@@ -28,6 +28,13 @@ BENCHES = {
             "proportional set size of all processes, message buffers included."
         ),
     ),
+    "idle": (
+        "One busy connection among idle ones",
+        (
+            "One receiver has so many connections; all messages come over one of them. A receiver that has to look at "
+            "all of them gets slower with their number; one that is told does not."
+        ),
+    ),
     "connect": ("Connecting", "What it takes to connect, and what a connection costs while it stays."),
     "limit": (
         "Limits of the machine",
@@ -64,7 +71,7 @@ METHOD = (
     "nothing about bytes, so it is given in messages only; compare bytes where the payload is written and read.",
     "KiB, MiB: powers of two. kB, MB, GB: powers of ten.",
 )
-TRANSPORTS = ("stream", "latency", "many", "connect")
+TRANSPORTS = ("stream", "latency", "many", "idle", "connect")
 MACHINE_KEYS = ("cpu", "cores", "memory_bytes", "kernel", "architecture", "compiler", "governor", "hypervisor")
 # Told elsewhere on the page.
 NOT_FACTS = (*MACHINE_KEYS, "systems", "not_found", "failed")

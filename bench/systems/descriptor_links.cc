@@ -15,8 +15,8 @@ void check(bool holds, const char* what) {
   if (!holds) throw std::system_error(errno, std::system_category(), what);
 }
 
-DescriptorLink::DescriptorLink(UniqueFd in, UniqueFd out, std::size_t size)
-    : in_(std::move(in)), out_(std::move(out)), out_buffer_(size), in_buffer_(size) {}
+DescriptorLink::DescriptorLink(UniqueFd in, UniqueFd out, std::size_t size, std::vector<UniqueFd> idle)
+    : in_(std::move(in)), out_(std::move(out)), idle_(std::move(idle)), out_buffer_(size), in_buffer_(size) {}
 
 void DescriptorLink::send() {
   std::span<const std::byte> bytes = out_buffer_.span();

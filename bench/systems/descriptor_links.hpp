@@ -19,10 +19,11 @@ namespace wherry::bench {
 /// Throws std::system_error with `what` unless it holds; for calls that set errno.
 void check(bool holds, const char* what);
 
-/// One end of a single connection: blocking write and read of whole messages. A socket is given twice.
+/// One end of a single connection: blocking write and read of whole messages. A socket is given twice. It keeps the
+/// `idle` connections open that are there besides.
 class DescriptorLink final : public Link {
  public:
-  DescriptorLink(UniqueFd in, UniqueFd out, std::size_t size);
+  DescriptorLink(UniqueFd in, UniqueFd out, std::size_t size, std::vector<UniqueFd> idle = {});
 
   std::span<std::byte> prepare() override { return out_buffer_.span(); }
   void send() override;
@@ -31,6 +32,7 @@ class DescriptorLink final : public Link {
  private:
   UniqueFd in_;
   UniqueFd out_;
+  std::vector<UniqueFd> idle_;
   MessageBuffer out_buffer_;
   MessageBuffer in_buffer_;
 };

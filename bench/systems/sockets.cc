@@ -111,24 +111,30 @@ class SocketSystem final : public LinkSystem {
   [[nodiscard]] std::string name() const override { return family_.name; }
   [[nodiscard]] std::string settings() const override { return family_.settings; }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  [[nodiscard]] bool serves_idle() const override { return true; }
   std::unique_ptr<Connector> connector() override { return std::make_unique<SocketConnector>(family_); }
 
   std::unique_ptr<Link> open(const Place& place) override {
     const std::size_t size = place.sample.size;
     Sockets sockets(family_);
-    if (!place.receives()) return single(sockets.connect(place.board.read(0)), size);
+    if (!place.receives()) return sending(sockets, place);
     place.board.post(0, sockets.listen(place.name));
     std::vector<UniqueFd> accepted;
-    while (accepted.size() < place.sample.senders) accepted.push_back(sockets.accept());
+    while (accepted.size() < place.connections()) accepted.push_back(sockets.accept());
     if (accepted.size() == 1) return single(std::move(accepted[0]), size);
     return std::make_unique<ManyDescriptorsLink>(std::move(accepted), size);
   }
 
  private:
-  static std::unique_ptr<Link> single(UniqueFd socket, std::size_t size) {
+  static std::unique_ptr<Link> sending(const Sockets& sockets, const Place& place) {
+    std::vector<UniqueFd> idle;
+    while (idle.size() < place.idle()) idle.push_back(sockets.connect(place.board.read(0)));
+    return single(sockets.connect(place.board.read(0)), place.sample.size, std::move(idle));
+  }
+  static std::unique_ptr<Link> single(UniqueFd socket, std::size_t size, std::vector<UniqueFd> idle = {}) {
     UniqueFd again(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
     check(again.valid(), "dup");
-    return std::make_unique<DescriptorLink>(std::move(socket), std::move(again), size);
+    return std::make_unique<DescriptorLink>(std::move(socket), std::move(again), size, std::move(idle));
   }
 
   Family family_;

@@ -121,11 +121,33 @@ class ManyStreamsLink final : public Link {
 
 Stream connect_to(const Place& place) { return connect(place.board.read(0), {}, kPatience); }
 
+/// The sender's end where it has connections besides on which it sends nothing.
+class AmongIdleLink final : public Link {
+ public:
+  AmongIdleLink(std::vector<Stream> idle, Stream busy, std::size_t size)
+      : idle_(std::move(idle)), busy_(std::move(busy), size) {}
+
+  std::span<std::byte> prepare() override { return busy_.prepare(); }
+  void send() override { busy_.send(); }
+  std::span<const std::byte> receive() override { return busy_.receive(); }
+
+ private:
+  std::vector<Stream> idle_;
+  StreamLink busy_;
+};
+
+std::unique_ptr<Link> sending_link(const Place& place) {
+  std::vector<Stream> idle;
+  while (idle.size() < place.idle()) idle.push_back(connect_to(place));
+  if (idle.empty()) return std::make_unique<StreamLink>(connect_to(place), place.sample.size);
+  return std::make_unique<AmongIdleLink>(std::move(idle), connect_to(place), place.sample.size);
+}
+
 std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
   Listener listener = listen("wherry+shm://*:*", options);
   place.board.post(0, listener.local().to_string());
   std::vector<Stream> streams;
-  while (streams.size() < place.sample.senders) streams.push_back(listener.accept(kPatience));
+  while (streams.size() < place.connections()) streams.push_back(listener.accept(kPatience));
   return streams;
 }
 
@@ -150,11 +172,12 @@ class StreamSystem final : public LinkSystem {
     return "stream, defaults, blocking send and receive_all; many: Poller and try_receive";
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
+  [[nodiscard]] bool serves_idle() const override { return true; }
   std::unique_ptr<Connector> connector() override { return std::make_unique<StreamConnector>(); }
 
   std::unique_ptr<Link> open(const Place& place) override {
     const std::size_t size = place.sample.size;
-    if (!place.receives()) return std::make_unique<StreamLink>(connect_to(place), size);
+    if (!place.receives()) return sending_link(place);
     std::vector<Stream> streams = accept_all(place, {});
     if (streams.size() == 1) return std::make_unique<StreamLink>(std::move(streams[0]), size);
     return std::make_unique<ManyStreamsLink>(std::move(streams), size);
