@@ -20,27 +20,28 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kStreamVersion = 2;
+inline constexpr std::uint32_t kStreamVersion = 3;
 inline constexpr std::uint32_t kStreamMagic = 0x59524557;  // "WERY" in memory, little-endian
 inline constexpr std::size_t kStreamPageBytes = 4096;
 
 /// A large transfer into the owner's buffer that bypasses the ring: both sides copy parts of it at once, straight
 /// between the buffers of two blocked calls (stream/split_copy.hpp tells how they agree).
 struct SplitWords {
-  // The invitation. W: owner's receiver, while the deal is closed. "The byte at `position` of the ring's count, and the
-  // `bytes` from there on, belong at `address`".
+  // The invitation. W: owner's receiver, before it opens a deal: "the byte at `position` of the ring's count, and the
+  // `bytes` from there on, belong at `address`". Before it accepts an offer: "of that, the first `bytes`; at
+  // `address`".
   Word invited_position;
   Word invited_address;  // in the owner's process
   Word invited_bytes;
-  Word receiver_finished;  // W: owner's receiver, release (SPLIT-DONE): 2 * the deal's number, + 1 if it was refused
+  Word receiver_finished;  // W: owner's receiver, release (SPLIT-DONE): 4 * the deal's number + SplitEnding
   std::uint64_t reserved0[4];
 
   alignas(64) Word deal;  // W: both, compare-exchange (SPLIT-DEAL): 4 * number + SplitDeal
-  Word claimed;  // W: both, fetch-add, while accepted; owner's receiver, 0, while closed: pieces taken on so far
+  Word claimed;           // W: both, fetch-add, while accepted: pieces taken on so far, of all deals
   std::uint64_t reserved1[6];
 
-  // The offer. W: peer's sender, before it accepts. "At `position`, when the ring before it is empty, stand the `bytes`
-  // that lie at `address`".
+  // The offer. W: peer's sender, before it offers, or accepts an invitation: "at `position`, when the ring before it is
+  // empty, stand the `bytes` that lie at `address`".
   alignas(64) Word offered_position;
   Word offered_address;  // in the peer's process
   Word offered_bytes;
@@ -54,7 +55,13 @@ static_assert(offsetof(SplitWords, deal) == 64 && offsetof(SplitWords, claimed) 
 static_assert(offsetof(SplitWords, offered_position) == 128 && offsetof(SplitWords, offered_address) == 136);
 static_assert(offsetof(SplitWords, offered_bytes) == 144 && offsetof(SplitWords, sender_finished) == 152);
 
-enum class SplitDeal : std::uint64_t { closed = 0, open = 1, accepted = 2 };
+/// Open: an invitation stands. Offered: an offer stands. The next deal begins where one is closed, or accepted and
+/// finished by both; its number is one more.
+enum class SplitDeal : std::uint64_t { closed = 0, open = 1, accepted = 2, offered = 3 };
+
+/// Part: this side copied the pieces it took. Refused: not all of them, and the transfer is void. All, of the receiver
+/// only: it took every piece, and the bytes are received whatever the sender says.
+enum class SplitEnding : std::uint64_t { part = 0, refused = 1, all = 2 };
 
 struct StreamPage {
   std::uint32_t version;  // W: owner, once; for tools: the peer uses the greeting's

@@ -139,16 +139,17 @@ Result Receiver::receive_all(std::span<std::byte> buffer, fabric::Deadline deadl
   return Result::moved(moved);
 }
 
-/// Receives into a buffer that the sender is invited to help fill; what comes over the ring is taken from there first.
+/// Receives into a buffer that the sender is invited to help fill, unless it offers; what comes over the ring is taken
+/// from there first.
 Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
   std::size_t moved = 0;
   while (moved < buffer.size()) {
     const auto rest = buffer.subspan(moved);
     split_.invite(consumer_.head(), rest);
-    const bool accepted = split_.accepted();
+    const bool agreed = split_.agreed();
     const iovec vector{rest.data(), rest.size()};
     Result result = copy_out(std::span(&vector, 1));
-    if (result.would_block() && accepted) result = take_split(rest);
+    if (result.would_block() && agreed) result = take_split(rest);
     if (result.would_block()) {
       result = wait_readable({});
       result.bytes = 0;
@@ -177,8 +178,7 @@ void Receiver::end_split(const Result& result) {
 
 /// The ring is empty, and was looked at after the offer was seen: its end is where the offer must stand.
 Result Receiver::take_split(std::span<std::byte> buffer) {
-  if (split_.position() != consumer_.head()) return Result::failure(EPROTO);
-  const Result result = split_.take(buffer);
+  const Result result = split_.take(consumer_.head(), buffer);
   bell_used();
   if (result.ok() && result.bytes != 0) {
     bump(counters_.bytes_received, result.bytes);
@@ -212,12 +212,12 @@ Result Receiver::consume(std::size_t bytes) {
 }
 
 Result Receiver::wait_readable(fabric::Deadline deadline) {
-  const auto ready = [&] { return !state().would_block() || split_.accepted(); };
+  const auto ready = [&] { return !state().would_block() || split_.agreed(); };
   bool timed_out = false;
   while (true) {
     const Result now = state();
     if (!now.would_block()) return now;
-    if (split_.accepted()) return Result::moved(0);
+    if (split_.agreed()) return Result::moved(0);
     if (timed_out) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
     // A sender that waits for space must not wait for a receiver that sleeps. While this side looks it owes less than a

@@ -21,8 +21,13 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
-/// How long a large send waits for a receiver that has others to serve first: 60 of them, 2 MiB each, take 12 ms.
-constexpr std::chrono::milliseconds kLongestHope{20};
+/// What tells the receiver to come when an offer is to follow: copied twice, so little.
+constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
+
+/// How long a large send waits for a receiver that has others to serve first: 60 of them, 2 MiB each, take 25 ms. Not
+/// so long for one that has read what came over the ring, and so was here.
+constexpr std::chrono::milliseconds kLongestHope{100};
+constexpr std::chrono::milliseconds kHope{20};
 
 /// How often a sender that never sleeps looks whether the peer still lives: a system call, so not per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
@@ -228,7 +233,7 @@ Result Sender::send_split(std::span<const iovec> buffers) {
   return Result::moved(total);
 }
 
-/// Sends piece by piece over the ring until the receiver turns out to have invited what follows.
+/// Sends piece by piece over the ring until the receiver turns out to have invited what follows, or takes up an offer.
 Result Sender::send_split(std::span<const std::byte> bytes) {
   reserved_ = 0;
   bool patient = split_.patient();
@@ -238,8 +243,13 @@ Result Sender::send_split(std::span<const std::byte> bytes) {
     const auto rest = bytes.subspan(sent);
     if (const int error = obstacle(); error != 0) return Result::failure(error, sent);
     auto result = over_invitation(rest);
+    if (!result && patient && sent != 0) {
+      patient = false;
+      result = over_offer(rest);
+      if (!result) continue;
+    }
     if (!result) {
-      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), kMaxPiece)};
+      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), patient ? kFirstPiece : kMaxPiece)};
       std::size_t copied = 0;
       result = copy_and_publish(std::span(&piece, 1), copied);
       if (result->ok() && copied == 0) {
@@ -249,26 +259,35 @@ Result Sender::send_split(std::span<const std::byte> bytes) {
     }
     sent += result->bytes;
     if (result->failed()) return Result::failure(result->error, sent);
-    if (patient && split_.wants_rest(bytes.size() - sent)) await_invitation();
-    patient = false;
   }
   return Result::moved(sent);
 }
 
-/// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
-/// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
-/// copy of that much. Whoever has stopped to receive so is waited for in vain, ever more seldom.
-void Sender::await_invitation() {
-  const fabric::Deadline deadline = SteadyClock::now() + kLongestHope;
-  const auto ready = [&] { return split_.invited(producer_.tail()) || obstacle() != 0; };
-  while (!ready() && !has_passed(deadline)) {
-    if (!spin_.look(ready, deadline)) sleep_for_space(ready, deadline);
-  }
-  split_.waited(ready());
+std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {
+  return account_split(split_.send(producer_.tail(), bytes));
 }
 
-std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {
-  const std::optional<Result> result = split_.send(producer_.tail(), bytes);
+/// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
+/// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
+/// copy of that much. When it comes it finds an offer, and begins at once. Whoever has stopped to receive so is waited
+/// for in vain, ever more seldom.
+std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
+  if (!split_.wants_rest(bytes.size())) return {};
+  const std::uint64_t tail = producer_.tail();
+  split_.offer(tail, bytes);
+  const auto start = SteadyClock::now();
+  const auto empty = [&] { return producer_.space() == producer_.capacity(); };
+  const auto ready = [&] { return split_.answered(tail) || obstacle() != 0; };
+  for (bool read = empty(); !ready(); read = empty()) {
+    const fabric::Deadline deadline = start + (read ? kHope : kLongestHope);
+    if (has_passed(deadline)) break;
+    const auto changed = [&] { return ready() || (!read && empty()); };
+    if (!spin_.look(changed, deadline)) sleep_for_space(changed, deadline);
+  }
+  return account_split(split_.conclude(tail, bytes));
+}
+
+std::optional<Result> Sender::account_split(const std::optional<Result>& result) {
   if (!result) return {};
   descriptor_armed_ = false;
   if (polled_) rearm_descriptor();

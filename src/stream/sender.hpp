@@ -49,8 +49,9 @@ class Sender {
   Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
   Result send_split(std::span<const iovec> buffers);
   Result send_split(std::span<const std::byte> bytes);
-  void await_invitation();
   std::optional<Result> over_invitation(std::span<const std::byte> bytes);
+  std::optional<Result> over_offer(std::span<const std::byte> bytes);
+  std::optional<Result> account_split(const std::optional<Result>& result);
   template <class Ready>
   fabric::Wake sleep_for_space(Ready&& ready, fabric::Deadline deadline);
   Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);

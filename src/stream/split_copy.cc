@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "base/config.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 using fabric::Bell;
 using fabric::Wake;
 using layout::SplitDeal;
+using layout::SplitEnding;
 using layout::SplitWords;
 using layout::StreamPage;
 
@@ -49,35 +51,66 @@ SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, Fate& fate
       fate_(fate),
       threshold_(words == nullptr ? 0 : config::number(config::Key::split)) {}
 
+bool SplitEnd::begin(std::uint64_t seen, SplitDeal state) {
+  const std::uint64_t next = seen - seen % 4 + 4 + static_cast<std::uint64_t>(state);
+  const std::uint64_t claimed = words_->claimed.load(std::memory_order_relaxed);
+  // SPLIT-DEAL: the invitation or the offer, unless the peer's was first; pairs with the acquire loads of the word.
+  if (!words_->deal.compare_exchange_strong(seen, next, std::memory_order_acq_rel)) return false;
+  number_ = next / 4;
+  base_ = claimed;
+  return true;
+}
+
+bool SplitEnd::accept(std::uint64_t seen) {
+  const std::uint64_t accepted = seen - seen % 4 + static_cast<std::uint64_t>(SplitDeal::accepted);
+  const std::uint64_t claimed = words_->claimed.load(std::memory_order_relaxed);
+  // SPLIT-DEAL: unless the peer has withdrawn; pairs with the acquire loads of the word.
+  if (!words_->deal.compare_exchange_strong(seen, accepted, std::memory_order_acq_rel)) return false;
+  number_ = accepted / 4;
+  base_ = claimed;
+  return true;
+}
+
+/// Withdraws what this side began. False: the peer has accepted it.
+bool SplitEnd::close(SplitDeal state) {
+  std::uint64_t expected = deal(state);
+  // SPLIT-DEAL: whichever of the two sides is first.
+  if (words_->deal.compare_exchange_strong(expected, deal(SplitDeal::closed), std::memory_order_acq_rel)) return true;
+  if (expected == deal(SplitDeal::accepted)) return false;
+  disable();  // Nobody could have written that but a peer that breaks the rules.
+  return true;
+}
+
 /// The sender works from the front and the receiver from the back, so that each finds in its cache what it copied of
-/// the message before, in the same buffers. `claimed` counts the pieces of both: as long as it is below their number,
-/// the two have not met.
+/// the message before, in the same buffers. `claimed` counts the pieces of both: as long as fewer than there are have
+/// been taken of this transfer, the two have not met.
 template <class CopyPiece>
-bool SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
+SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
   const std::size_t piece = piece_of(bytes);
   const std::size_t pieces = (bytes + piece - 1) / piece;
   for (std::size_t mine = 0; mine < pieces; ++mine) {
     if (fate_.cancelled.load(std::memory_order_relaxed)) return stop();
-    if (words_->claimed.fetch_add(1, std::memory_order_relaxed) >= pieces) return true;
+    if (words_->claimed.fetch_add(1, std::memory_order_relaxed) - base_ >= pieces) return Share::part;
     const std::size_t start = (from == From::front ? mine : pieces - 1 - mine) * piece;
     const std::size_t count = std::min(piece, bytes - start);
     if (copy(start, count) != count) return stop();
   }
-  return true;
+  return Share::all;
 }
 
 /// Neither side takes another piece.
-bool SplitEnd::stop() {
+SplitEnd::Share SplitEnd::stop() {
   words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
-  return false;
+  return Share::refused;
 }
 
-SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers, bool refused, Bell own_bell) {
-  // SPLIT-DONE release: the pieces this side copied; pairs with the acquire below, at the peer.
-  own.store(2 * number_ + (refused ? 1 : 0), std::memory_order_release);
+SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers, Share share, Bell own_bell) {
+  const bool refused = share == Share::refused;
+  // SPLIT-DONE release: the pieces this side copied; pairs with the acquire loads of the peer.
+  own.store(ending(refused ? SplitEnding::refused : SplitEnding::part), std::memory_order_release);
   connection_.announce(own_bell == Bell::data ? Bell::space : Bell::data);
   const bool lost = !await(peers, own_bell);
-  const bool peer_refused = peers.load(std::memory_order_acquire) % 2 != 0;
+  const bool peer_refused = peers.load(std::memory_order_acquire) == ending(SplitEnding::refused);
   if (!lost && !refused && !peer_refused) return Outcome::copied;
   // Also when lost: a peer that goes on after all would take pieces of the next transfer for pieces of this one.
   disable();
@@ -87,8 +120,7 @@ SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers,
 /// Waits until the peer has said that it has finished. False: it is gone, or this side was cancelled and the peer
 /// stands still.
 bool SplitEnd::await(const layout::Word& peers, Bell bell) {
-  // SPLIT-DONE acquire: pairs with the release in finish.
-  const auto finished = [&] { return peers.load(std::memory_order_acquire) / 2 == number_; };
+  const auto finished = [&] { return has_finished(peers); };
   fabric::Deadline deadline;
   while (!finished()) {
     const bool cancelled = fate_.cancelled.load(std::memory_order_relaxed);
@@ -107,56 +139,91 @@ SplitReceiver::SplitReceiver(fabric::Connection& connection, Fate& fate)
     : SplitEnd(connection, connection.map() == nullptr ? nullptr : words_in(connection.segment().data()), fate) {}
 
 void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
-  if (open_ || !wants_rest(buffer.size()) || !connection_.reaches_private_memory()) return;
-  ++number_;
+  willing_ = wants_rest(buffer.size()) && connection_.reaches_private_memory();
+  if (open_ || !willing_) return;
+  const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
+  const SplitDeal state = state_of(seen);
+  if (state == SplitDeal::offered) return;
+  if (state != SplitDeal::closed && seen != deal(SplitDeal::accepted)) return disable();  // No honest peer wrote that.
+  if (state == SplitDeal::accepted && !has_finished(words_->sender_finished)) return;
   words_->invited_position.store(head, std::memory_order_relaxed);
   words_->invited_address.store(reinterpret_cast<std::uint64_t>(buffer.data()), std::memory_order_relaxed);
   words_->invited_bytes.store(buffer.size(), std::memory_order_relaxed);
-  words_->claimed.store(0, std::memory_order_relaxed);
-  // SPLIT-DEAL release: the invitation; pairs with the acquire in SplitSender::invitation.
-  words_->deal.store(deal(SplitDeal::open), std::memory_order_release);
-  open_ = true;
-  connection_.announce(Bell::space);  // The sender may be asleep in the hope of this.
+  open_ = begin(seen, SplitDeal::open);
+  by_offer_ = false;
+  if (open_) connection_.announce(Bell::space);  // The sender may be asleep in the hope of this.
+}
+
+bool SplitReceiver::agreed() const {
+  if (!open_ && !willing_) return false;
+  const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
+  return open_ ? seen == deal(SplitDeal::accepted) : state_of(seen) == SplitDeal::offered;
 }
 
 bool SplitReceiver::withdraw() {
-  if (!open_) return true;
-  std::uint64_t expected = deal(SplitDeal::open);
-  // SPLIT-DEAL: whichever of the two sides is first.
-  if (!words_->deal.compare_exchange_strong(expected, deal(SplitDeal::closed), std::memory_order_acq_rel)) {
-    if (expected == deal(SplitDeal::accepted)) return false;
-    disable();  // Nobody could have written that but a peer that breaks the rules: it is not invited again.
-  }
-  open_ = false;
+  willing_ = false;
+  if (open_) open_ = !close(SplitDeal::open);
+  return !open_;
+}
+
+/// Accepts the offer for as much of it as there is room for.
+bool SplitReceiver::take_up(std::span<std::byte> buffer) {
+  const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
+  if (state_of(seen) != SplitDeal::offered) return false;
+  words_->invited_address.store(reinterpret_cast<std::uint64_t>(buffer.data()), std::memory_order_relaxed);
+  words_->invited_bytes.store(buffer.size(), std::memory_order_relaxed);
+  if (!accept(seen)) return false;
+  open_ = true;
+  by_offer_ = true;
+  connection_.announce(Bell::space);  // It may wake up in time to help.
   return true;
 }
 
-void SplitReceiver::close() {
-  words_->deal.store(deal(SplitDeal::closed), std::memory_order_relaxed);
-  open_ = false;
-}
-
-Result SplitReceiver::take(std::span<std::byte> buffer) {
-  const std::uint64_t bytes = words_->offered_bytes.load(std::memory_order_relaxed);
+Result SplitReceiver::take(std::uint64_t head, std::span<std::byte> buffer) {
+  if (!open_ && !take_up(buffer)) return Result::moved(0);
+  const std::uint64_t position = words_->offered_position.load(std::memory_order_relaxed);
+  const std::uint64_t offered = words_->offered_bytes.load(std::memory_order_relaxed);
   const std::uint64_t address = words_->offered_address.load(std::memory_order_relaxed);
-  if (bytes == 0 || bytes > buffer.size()) {
+  // An offer is for more than there may be room for, the answer to an invitation is not.
+  const std::uint64_t bytes = by_offer_ ? std::min<std::uint64_t>(offered, buffer.size()) : offered;
+  if (position != head || bytes == 0 || bytes > buffer.size()) {
     abandon();
     return Result::failure(EPROTO);
   }
-  const bool copied = copy_pieces(bytes, From::back, [&](std::size_t start, std::size_t count) {
+  return take(buffer.first(bytes), address);
+}
+
+Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
+  Share share = copy_pieces(buffer.size(), From::back, [&](std::size_t start, std::size_t count) {
     return connection_.read_private(buffer.subspan(start, count), address + start);
   });
-  const Outcome outcome = finish(words_->receiver_finished, words_->sender_finished, !copied, Bell::data);
-  close();
+  if (by_offer_ && share == Share::all) {
+    if (undisturbed()) {
+      words_->receiver_finished.store(ending(SplitEnding::all), std::memory_order_release);  // SPLIT-DONE
+      connection_.announce(Bell::space);
+      open_ = false;
+      return Result::moved(buffer.size());
+    }
+    share = stop();
+  }
+  const Outcome outcome = finish(words_->receiver_finished, words_->sender_finished, share, Bell::data);
+  open_ = false;
   if (outcome == Outcome::lost) {
     return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : ECONNRESET);
   }
-  return Result::moved(outcome == Outcome::copied ? bytes : 0);
+  return Result::moved(outcome == Outcome::copied ? buffer.size() : 0);
+}
+
+/// Whether all that was read can only have been what the sender offered: it had not given up before (and its buffer had
+/// not become its program's again), and it was no other process that has its number.
+bool SplitReceiver::undisturbed() {
+  return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
+         connection_.recognises_peer();
 }
 
 void SplitReceiver::abandon() {
-  (void)finish(words_->receiver_finished, words_->sender_finished, !stop(), Bell::data);
-  close();
+  (void)finish(words_->receiver_finished, words_->sender_finished, stop(), Bell::data);
+  open_ = false;
 }
 
 SplitSender::SplitSender(fabric::Connection& connection, Fate& fate)
@@ -186,26 +253,74 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   const Invitation invited = invitation(tail);
   const std::size_t count = std::min(invited.bytes, bytes.size());
   if (count == 0 || !wants_rest(count) || !connection_.reaches_private_memory()) return {};
+  show(tail, bytes.first(count));
+  if (!accept(invited.deal)) return {};
+  connection_.announce(Bell::data);
+  return copy(invited.address, bytes.first(count));
+}
+
+/// Shows where what follows the ring's byte `tail` lies.
+void SplitSender::show(std::uint64_t tail, std::span<const std::byte> bytes) {
   words_->offered_position.store(tail, std::memory_order_relaxed);
   words_->offered_address.store(reinterpret_cast<std::uint64_t>(bytes.data()), std::memory_order_relaxed);
-  words_->offered_bytes.store(count, std::memory_order_relaxed);
-  std::uint64_t expected = invited.deal;
-  // SPLIT-DEAL: the offer, unless the receiver has withdrawn; pairs with the acquire in SplitReceiver::accepted.
-  if (!words_->deal.compare_exchange_strong(expected, expected + 1, std::memory_order_acq_rel)) return {};
-  connection_.announce(Bell::data);
-  number_ = invited.deal / 4;
+  words_->offered_bytes.store(bytes.size(), std::memory_order_relaxed);
+}
+
+/// Copies its part of an accepted deal.
+Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes) {
   hopeful_ = true;
   if (splits_to_go_ > 0) --splits_to_go_;
-  // Asked while the receiver copies already: what is written must not be some other process.
-  const bool recognised = connection_.recognises_peer() || stop();
-  const bool copied = recognised && copy_pieces(count, From::front, [&](std::size_t start, std::size_t n) {
-                        return connection_.write_private(invited.address + start, bytes.subspan(start, n));
-                      });
-  const Outcome outcome = finish(words_->sender_finished, words_->receiver_finished, !copied, Bell::space);
-  if (outcome == Outcome::lost) {
-    return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
+  Outcome outcome = Outcome::copied;
+  if (all_taken()) {
+    words_->sender_finished.store(ending(SplitEnding::part),
+                                  std::memory_order_release);  // SPLIT-DONE: the next may begin
+  } else {
+    // Asked while the receiver copies already: what is written must not be some other process.
+    const bool recognised = connection_.recognises_peer();
+    const Share share =
+        !recognised ? stop() : copy_pieces(bytes.size(), From::front, [&](std::size_t start, std::size_t n) {
+          return connection_.write_private(address + start, bytes.subspan(start, n));
+        });
+    outcome = finish(words_->sender_finished, words_->receiver_finished, share, Bell::space);
   }
-  return Result::moved(outcome == Outcome::copied ? count : 0);
+  if (outcome == Outcome::copied || all_taken()) return Result::moved(bytes.size());
+  if (outcome == Outcome::refused) return Result::moved(0);
+  return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
+}
+
+/// Then they are received, even if this side has given up meanwhile.
+bool SplitSender::all_taken() const {
+  return words_->receiver_finished.load(std::memory_order_acquire) == ending(SplitEnding::all);  // SPLIT-DONE
+}
+
+void SplitSender::offer(std::uint64_t tail, std::span<const std::byte> bytes) {
+  const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
+  // This side has finished every deal that it accepted, and waited for the receiver to.
+  const bool over = state_of(seen) == SplitDeal::closed || seen == deal(SplitDeal::accepted);
+  if (!over || !connection_.reaches_private_memory()) return;
+  show(tail, bytes);
+  offering_ = begin(seen, SplitDeal::offered);
+  if (offering_) connection_.announce(Bell::data);
+}
+
+bool SplitSender::answered(std::uint64_t tail) const {
+  if (!offering_) return invited(tail);
+  return words_->deal.load(std::memory_order_acquire) != deal(SplitDeal::offered);  // SPLIT-DEAL
+}
+
+std::optional<Result> SplitSender::conclude(std::uint64_t tail, std::span<const std::byte> bytes) {
+  const bool accepted = std::exchange(offering_, false) && !close(SplitDeal::offered);
+  waited(accepted || invited(tail));
+  if (!accepted) return {};
+  const std::uint64_t count =
+      std::min<std::uint64_t>(words_->invited_bytes.load(std::memory_order_relaxed), bytes.size());
+  return copy(words_->invited_address.load(std::memory_order_relaxed), bytes.first(count));
+}
+
+void SplitSender::waited(bool found) {
+  if (!found) hopeful_ = false;
+  penalty_ = found ? 0 : std::min(penalty_ * 2 + 1, kMaxPenalty);
+  splits_to_go_ = penalty_;
 }
 
 }  // namespace wherry::stream

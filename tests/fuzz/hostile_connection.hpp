@@ -99,11 +99,13 @@ class HostileConnection final : public fabric::Connection {
                                      &page.split.deal,
                                      &page.split.claimed,
                                      &page.split.offered_position,
+                                     &page.split.offered_address,
                                      &page.split.offered_bytes,
                                      &page.split.sender_finished,
                                      &peers.split.deal,
                                      &peers.split.claimed,
                                      &peers.split.invited_position,
+                                     &peers.split.invited_address,
                                      &peers.split.invited_bytes,
                                      &peers.split.receiver_finished};
       layout::Word& word = *words[input_.number<std::uint8_t>() % std::size(words)];
@@ -133,23 +135,33 @@ class HostileConnection final : public fabric::Connection {
  private:
   /// What an honest peer would do next: a random word seldom is the right one.
   void play_along(layout::SplitWords& own, layout::SplitWords& peers) {
-    switch (input_.number<std::uint8_t>() % 4) {
-      case 0:  // accepts
+    const std::uint64_t own_number = own.deal / 4 * 4;
+    const std::uint64_t peers_number = peers.deal / 4 * 4;
+    switch (input_.number<std::uint8_t>() % 6) {
+      case 0:  // accepts an invitation
         own.offered_position = reinterpret_cast<layout::StreamPage*>(own_.bytes)->tail.load();
         own.offered_bytes = input_.number<std::uint16_t>();
-        own.deal += 1;
+        own.deal = own_number + static_cast<std::uint64_t>(layout::SplitDeal::accepted);
         break;
       case 1:  // invites
         peers.invited_position = reinterpret_cast<layout::StreamPage*>(remote_.bytes)->tail.load();
         peers.invited_bytes = input_.number<std::uint16_t>();
-        peers.claimed = 0;
-        peers.deal = (peers.deal | 3) + 2;
+        peers.deal = peers_number + 4 + static_cast<std::uint64_t>(layout::SplitDeal::open);
         break;
       case 2:  // has sent its part
-        own.sender_finished = own.deal / 4 * 2 + (input_.one_in(4) ? 1 : 0);
+        own.sender_finished = own_number + input_.number<std::uint8_t>() % 3;
         break;
-      default:  // has received its part
-        peers.receiver_finished = peers.deal / 4 * 2 + (input_.one_in(4) ? 1 : 0);
+      case 3:  // has received its part
+        peers.receiver_finished = peers_number + input_.number<std::uint8_t>() % 3;
+        break;
+      case 4:  // offers
+        own.offered_position = reinterpret_cast<layout::StreamPage*>(own_.bytes)->tail.load();
+        own.offered_bytes = input_.number<std::uint16_t>();
+        own.deal = own_number + 4 + static_cast<std::uint64_t>(layout::SplitDeal::offered);
+        break;
+      default:  // takes up an offer
+        peers.invited_bytes = input_.number<std::uint16_t>();
+        peers.deal = peers_number + static_cast<std::uint64_t>(layout::SplitDeal::accepted);
         break;
     }
   }
