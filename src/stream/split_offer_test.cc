@@ -77,6 +77,7 @@ TEST_F(SplitOffer, PiecesOfEarlierTransfersDoNotCount) {
     receiver_.invite(0, to_);
     connection_.instead_of_sleeping = [&] { EXPECT_EQ(receiver_.take(0, to_).bytes, kBytes); };
     const auto invited = sender_.send(0, from_);
+    connection_.instead_of_sleeping = nullptr;
     ASSERT_TRUE(invited && invited->bytes == kBytes);
     expect_received(kBytes);
     std::fill(to_.begin(), to_.end(), std::byte{0});
