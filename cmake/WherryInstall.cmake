@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wherry)
 
-install(TARGETS wherry EXPORT wherry-targets)
+install(TARGETS wherry wherry_c EXPORT wherry-targets)
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(EXPORT wherry-targets NAMESPACE wherry:: DESTINATION ${package_dir})
 if(TARGET wherry_program)
@@ -21,5 +21,7 @@ install(FILES ${PROJECT_BINARY_DIR}/wherry-config.cmake ${PROJECT_BINARY_DIR}/wh
   DESTINATION ${package_dir})
 
 file(RELATIVE_PATH WHERRY_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-configure_file(cmake/wherry.pc.in ${PROJECT_BINARY_DIR}/wherry.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/wherry.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(package wherry wherry-c)
+  configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C API of Wherry: byte streams between processes. C99; link with -lwherry_c (pkg-config wherry-c), which needs no
+ * C++ compiler.
+ *
+ * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
+ * fail with -EBADF. The function that makes a handle gives it to the caller, who gives it back with the matching
+ * `..._close`; after that it must not be used again.
+ *
+ * Results: 0 or more on success; on failure a negative errno value, never errno itself. wherry_last_error() tells the
+ * last failure of a call that sets something up (listen, accept, connect), in words. Calls that move data return how
+ * many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
+ * returns the failure.
+ *
+ * Timeouts are nanoseconds; negative (WHERRY_FOREVER): as long as it needs.
+ *
+ * Errors of moving data: -EAGAIN nothing can be moved now (only the forms that never block); -EPIPE the peer will
+ * receive no more; -ECONNRESET the peer died, or closed before it finished, and everything it had sent was received;
+ * -EPROTO the peer wrote nonsense into shared memory; -ECANCELED after wherry_cancel; -ETIMEDOUT; -EINVAL.
+ *
+ * Threads: one thread may send on a stream while another receives. wherry_cancel may be called from any thread while
+ * the stream exists. Everything else of one handle: one thread at a time.
+ */
+#ifndef WHERRY_WHERRY_H
+#define WHERRY_WHERRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wherry_stream {
+  void* impl;
+} wherry_stream;
+
+typedef struct wherry_listener {
+  void* impl;
+} wherry_listener;
+
+typedef struct wherry_connecting {
+  void* impl;
+} wherry_connecting;
+
+/* {0} of any handle. */
+#define WHERRY_NONE    {0}
+#define WHERRY_FOREVER ((int64_t)-1)
+
+/* The version of this header. */
+#define WHERRY_VERSION "0.1.0"
+/* The version of the library that is loaded. */
+const char* wherry_version(void);
+/* Why the last call of this thread that sets something up failed, and what to do about it; "" if none has. Valid until
+ * this thread's next such call. */
+const char* wherry_last_error(void);
+
+/* Listening and connecting ---------------------------------------------------------------------------------------- */
+
+/* Listens on `address`, such as "wherry://0:2000" or "wherry://" "*:*". Streams accepted there receive into rings of
+ * `ring_bytes` (0: the configured size). -EADDRINUSE, -EADDRNOTAVAIL (another node's), -EINVAL, -EMFILE. */
+int wherry_listen(const char* address, size_t ring_bytes, wherry_listener* listener);
+/* Blocks until somebody connects. -ETIMEDOUT, -EMFILE. A timeout of 0 never blocks: -EAGAIN when nobody waits. */
+int wherry_accept(wherry_listener listener, int64_t timeout_ns, wherry_stream* stream);
+/* Readable while a connector may wait. Belongs to the listener. */
+int wherry_listener_descriptor(wherry_listener listener);
+/* Writes the address that is listened on, wildcards resolved, with its terminating zero; returns its length, as
+ * snprintf does: `size` or more means that it was cut. */
+int wherry_listener_address(wherry_listener listener, char* text, size_t size);
+void wherry_listener_close(wherry_listener listener);
+
+/* Connects and blocks until the peer accepts. -ECONNREFUSED nobody listens there, -ETIMEDOUT, -EACCES, -EINVAL,
+ * -EMFILE. Negative timeout: the configured one (WHERRY_CONNECT_TIMEOUT). */
+int wherry_connect(const char* address, size_t ring_bytes, int64_t timeout_ns, wherry_stream* stream);
+/* Starts to connect and returns at once. */
+int wherry_start_connect(const char* address, size_t ring_bytes, wherry_connecting* connecting);
+/* -EAGAIN while the peer has not answered; else as wherry_connect. On success the attempt is over, but still to be
+ * closed. */
+int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream);
+/* Readable when wherry_try_finish has news. Belongs to the attempt. */
+int wherry_connecting_descriptor(wherry_connecting connecting);
+void wherry_connecting_close(wherry_connecting connecting);
+
+/* Moving data ----------------------------------------------------------------------------------------------------- */
+
+/* Blocks until all of it was accepted. */
+int64_t wherry_send(wherry_stream stream, const void* bytes, size_t size, int64_t timeout_ns);
+int64_t wherry_sendv(wherry_stream stream, const struct iovec* buffers, int count, int64_t timeout_ns);
+/* Blocks until at least one byte is there. 0: the end, the peer finished sending (or `size` is 0). */
+int64_t wherry_receive(wherry_stream stream, void* buffer, size_t size, int64_t timeout_ns);
+int64_t wherry_receivev(wherry_stream stream, const struct iovec* buffers, int count, int64_t timeout_ns);
+/* Blocks until the buffer is full. Fewer: the end. */
+int64_t wherry_receive_all(wherry_stream stream, void* buffer, size_t size, int64_t timeout_ns);
+/* Never block; move what can be moved now, -EAGAIN if that is nothing. */
+int64_t wherry_try_send(wherry_stream stream, const void* bytes, size_t size);
+int64_t wherry_try_receive(wherry_stream stream, void* buffer, size_t size);
+
+/* Zero-copy: at most two pieces of the ring, in `regions[0]` and `regions[1]`; returns the bytes in both, 0 if none.
+ * Never block. The sender writes into what it reserved and commits the first bytes of it; the receiver reads what it
+ * peeks at in place (a hostile peer may change it meanwhile) and gives it back by consuming it. */
+int64_t wherry_reserve(wherry_stream stream, size_t want, struct iovec regions[2]);
+int64_t wherry_commit(wherry_stream stream, size_t bytes);
+int64_t wherry_peek(wherry_stream stream, size_t want, struct iovec regions[2]);
+int64_t wherry_consume(wherry_stream stream, size_t bytes);
+
+/* Waiting --------------------------------------------------------------------------------------------------------- */
+
+/* Block until there is something to receive (returns how much; 0: the end), or space for `bytes` but at most half the
+ * ring (returns how much). */
+int64_t wherry_wait_readable(wherry_stream stream, int64_t timeout_ns);
+int64_t wherry_wait_writable(wherry_stream stream, size_t bytes, int64_t timeout_ns);
+/* For poll, select and epoll: readable while bytes, the end or a failure wait; silenced by a wherry_try_receive that
+ * returns -EAGAIN. Belongs to the stream. */
+int wherry_receive_descriptor(wherry_stream stream);
+/* Becomes *readable* when space returns after a wherry_try_send that moved less than all. Belongs to the stream. */
+int wherry_send_descriptor(wherry_stream stream);
+
+/* Ending ---------------------------------------------------------------------------------------------------------- */
+
+/* Half-close: the peer receives everything sent so far, then the end. */
+int wherry_finish_sending(wherry_stream stream);
+/* Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. */
+void wherry_stream_close(wherry_stream stream);
+/* Makes every blocked and later call on the stream fail with -ECANCELED. From any thread. */
+int wherry_cancel(wherry_stream stream);
+
+/* Who and what ---------------------------------------------------------------------------------------------------- */
+
+struct wherry_peer {
+  int64_t pid; /* as the operating system says */
+  uint32_t uid;
+  uint32_t gid;
+  uint16_t node; /* as it says of itself */
+  uint16_t port; /* 0: it connected from none */
+  uint32_t reserved;
+};
+int wherry_get_peer(wherry_stream stream, struct wherry_peer* peer);
+
+struct wherry_capacities {
+  size_t send;    /* bytes of the ring the peer receives into */
+  size_t receive; /* bytes of the ring this side receives into */
+};
+int wherry_get_capacities(wherry_stream stream, struct wherry_capacities* capacities);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

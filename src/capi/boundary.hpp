@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The boundary between C and C++: no exception crosses it, errors become negative errno values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <system_error>
+
+#include <wherry/result.hpp>
+#include <wherry/stream.hpp>
+
+namespace wherry::capi {
+
+/// Notes the text of a failure for wherry_last_error(). Returns the negative errno value.
+int failed(const std::exception& error) noexcept;
+int failed(int error, const char* text) noexcept;
+
+/// Runs a call that sets something up: what it throws becomes its result.
+template <class Call>
+int set_up(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return failed(error);
+  }
+}
+
+inline Timeout timeout_of(std::int64_t nanoseconds) {
+  if (nanoseconds < 0) return {};
+  return std::chrono::nanoseconds(nanoseconds);
+}
+
+/// Bytes, 0 at the end, or a negative errno value where nothing was moved.
+std::int64_t value_of(const Result& result) noexcept;
+
+}  // namespace wherry::capi

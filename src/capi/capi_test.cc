@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry.h as a program uses it. What streams promise is tested in tests/conformance; here: that C sees it.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <wherry/wherry.h>
+
+#include "base/scoped_environment.hpp"
+
+namespace {
+
+using wherry::ScopedEnvironment;
+
+constexpr int64_t kPatience = 20'000'000'000;
+
+bool readable(int fd, int timeout_ms) {
+  pollfd polled{fd, POLLIN, 0};
+  return ::poll(&polled, 1, timeout_ms) == 1;
+}
+
+class CApi : public ::testing::Test {
+ protected:
+  CApi() {
+    EXPECT_EQ(wherry_listen("wherry+inproc://*:*", 4096, &listener_), 0) << wherry_last_error();
+    EXPECT_GT(wherry_listener_address(listener_, address_, sizeof address_), 0);
+    wherry_connecting connecting = WHERRY_NONE;
+    EXPECT_EQ(wherry_start_connect(address_, 8192, &connecting), 0) << wherry_last_error();
+    EXPECT_EQ(wherry_try_finish(connecting, &connector_), -EAGAIN) << "nobody has accepted yet";
+    EXPECT_TRUE(readable(wherry_listener_descriptor(listener_), -1));
+    EXPECT_EQ(wherry_accept(listener_, 0, &acceptor_), 0) << wherry_last_error();
+    EXPECT_TRUE(readable(wherry_connecting_descriptor(connecting), -1));
+    EXPECT_EQ(wherry_try_finish(connecting, &connector_), 0) << wherry_last_error();
+    wherry_connecting_close(connecting);
+  }
+  ~CApi() override {
+    wherry_stream_close(connector_);
+    wherry_stream_close(acceptor_);
+    wherry_listener_close(listener_);
+  }
+  CApi(const CApi&) = delete;
+  CApi& operator=(const CApi&) = delete;
+
+  static void end(wherry_stream& stream) {
+    wherry_stream_close(stream);
+    stream = WHERRY_NONE;
+  }
+
+  wherry_listener listener_ = WHERRY_NONE;
+  wherry_stream connector_ = WHERRY_NONE;
+  wherry_stream acceptor_ = WHERRY_NONE;
+  char address_[64] = "";
+};
+
+TEST_F(CApi, SendsAndReceivesAndTellsTheEnd) {
+  EXPECT_EQ(wherry_send(connector_, "hello", 5, kPatience), 5);
+  char text[16] = "";
+  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kPatience), 5);
+  EXPECT_STREQ(text, "hello");
+  EXPECT_EQ(wherry_finish_sending(connector_), 0);
+  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kPatience), 0);
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), -EPIPE);
+}
+
+TEST_F(CApi, VectorsAreOneMessageOfBytes) {
+  char here[] = "hello, ", there[] = "world";
+  const iovec out[] = {{here, 7}, {there, 5}};
+  EXPECT_EQ(wherry_sendv(connector_, out, 2, kPatience), 12);
+  char first[4] = {}, second[8] = {};
+  const iovec in[] = {{first, 4}, {second, 8}};
+  EXPECT_EQ(wherry_receivev(acceptor_, in, 2, kPatience), 12);
+  EXPECT_EQ(std::string(first, 4) + std::string(second, 8), "hello, world");
+}
+
+TEST_F(CApi, ReceiveAllIsShortOnlyAtTheEnd) {
+  std::vector<unsigned char> sent(100'000), received(sent.size() + 1);
+  std::iota(sent.begin(), sent.end(), 0);
+  std::thread sender([&] {
+    EXPECT_EQ(wherry_send(connector_, sent.data(), sent.size(), kPatience), 100'000);
+    EXPECT_EQ(wherry_finish_sending(connector_), 0);
+  });
+  EXPECT_EQ(wherry_receive_all(acceptor_, received.data(), received.size(), kPatience), 100'000);
+  sender.join();
+  received.pop_back();
+  EXPECT_EQ(received, sent);
+}
+
+TEST_F(CApi, WouldBlockIsEagainAndAFullRingTakesAPart) {
+  char byte = 0;
+  EXPECT_EQ(wherry_try_receive(acceptor_, &byte, 1), -EAGAIN);
+  const std::vector<char> much(10'000, 'x');
+  EXPECT_EQ(wherry_try_send(connector_, much.data(), much.size()), 4096);
+  EXPECT_EQ(wherry_try_send(connector_, much.data(), 1), -EAGAIN);
+  EXPECT_EQ(wherry_send(connector_, much.data(), 1, 1'000'000), -ETIMEDOUT);
+  const int space = wherry_send_descriptor(connector_);
+  EXPECT_EQ(wherry_try_send(connector_, much.data(), 1), -EAGAIN);
+  std::vector<char> taken(4096);
+  EXPECT_EQ(wherry_receive_all(acceptor_, taken.data(), taken.size(), kPatience), 4096);
+  EXPECT_TRUE(readable(space, -1));
+  EXPECT_GE(wherry_wait_writable(connector_, 1000, kPatience), 1000);
+}
+
+TEST_F(CApi, TheReceiveDescriptorIsReadableWhileBytesWait) {
+  const int fd = wherry_receive_descriptor(acceptor_);
+  ASSERT_GE(fd, 0);
+  char byte = 0;
+  EXPECT_EQ(wherry_try_receive(acceptor_, &byte, 1), -EAGAIN);
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), 1);
+  EXPECT_TRUE(readable(fd, -1));
+  EXPECT_EQ(wherry_wait_readable(acceptor_, kPatience), 1);
+  EXPECT_EQ(wherry_try_receive(acceptor_, &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+}
+
+TEST_F(CApi, ZeroCopyOnBothSides) {
+  iovec regions[2] = {};
+  ASSERT_GE(wherry_reserve(connector_, 3, regions), 3);
+  std::memcpy(regions[0].iov_base, "abc", 3);
+  EXPECT_EQ(wherry_commit(connector_, 3), 3);
+  ASSERT_EQ(wherry_peek(acceptor_, 100, regions), 3);
+  EXPECT_EQ(std::string(static_cast<char*>(regions[0].iov_base), regions[0].iov_len), "abc");
+  EXPECT_EQ(wherry_consume(acceptor_, 4), -EINVAL);
+  EXPECT_EQ(wherry_consume(acceptor_, 3), 3);
+  EXPECT_EQ(wherry_peek(acceptor_, 100, regions), 0);
+}
+
+TEST_F(CApi, APeerThatClosesWithoutFinishingItsReceivingIsTold) {
+  end(acceptor_);
+  char byte = 0;
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), -EPIPE);
+  EXPECT_EQ(wherry_receive(connector_, &byte, 1, kPatience), 0);
+}
+
+TEST_F(CApi, CancelEndsABlockedCall) {
+  std::thread blocked([&] {
+    char byte = 0;
+    EXPECT_EQ(wherry_receive(acceptor_, &byte, 1, WHERRY_FOREVER), -ECANCELED);
+  });
+  EXPECT_EQ(wherry_cancel(acceptor_), 0);
+  blocked.join();
+}
+
+TEST_F(CApi, TellsThePeerAndTheCapacities) {
+  wherry_peer peer{};
+  ASSERT_EQ(wherry_get_peer(connector_, &peer), 0);
+  EXPECT_EQ(peer.pid, ::getpid());
+  EXPECT_EQ("wherry+inproc://" + std::to_string(peer.node) + ":" + std::to_string(peer.port), address_);
+  wherry_capacities capacities{};
+  ASSERT_EQ(wherry_get_capacities(connector_, &capacities), 0);
+  EXPECT_EQ(capacities.send, 4096U);
+  EXPECT_EQ(capacities.receive, 8192U);
+}
+
+TEST_F(CApi, AcceptWithoutAConnectorIsEagainOrTimesOut) {
+  wherry_stream stream = WHERRY_NONE;
+  EXPECT_EQ(wherry_accept(listener_, 0, &stream), -EAGAIN);
+  EXPECT_EQ(wherry_accept(listener_, 1'000'000, &stream), -ETIMEDOUT);
+  EXPECT_EQ(stream.impl, nullptr);
+}
+
+TEST_F(CApi, ANoneHandleIsRefusedByEveryCall) {
+  const wherry_stream none = WHERRY_NONE;
+  iovec regions[2] = {};
+  wherry_peer peer{};
+  wherry_capacities capacities{};
+  char byte = 0;
+  wherry_stream place = WHERRY_NONE;
+  for (const int64_t result : {wherry_send(none, "x", 1, 0),
+                               wherry_sendv(none, regions, 2, 0),
+                               wherry_receive(none, &byte, 1, 0),
+                               wherry_receivev(none, regions, 2, 0),
+                               wherry_receive_all(none, &byte, 1, 0),
+                               wherry_try_send(none, "x", 1),
+                               wherry_try_receive(none, &byte, 1),
+                               wherry_reserve(none, 1, regions),
+                               wherry_commit(none, 0),
+                               wherry_peek(none, 1, regions),
+                               wherry_consume(none, 0),
+                               wherry_wait_readable(none, 0),
+                               wherry_wait_writable(none, 1, 0),
+                               int64_t{wherry_receive_descriptor(none)},
+                               int64_t{wherry_send_descriptor(none)},
+                               int64_t{wherry_finish_sending(none)},
+                               int64_t{wherry_cancel(none)},
+                               int64_t{wherry_get_peer(none, &peer)},
+                               int64_t{wherry_get_capacities(none, &capacities)},
+                               int64_t{wherry_accept(WHERRY_NONE, 0, &place)},
+                               int64_t{wherry_listener_descriptor(WHERRY_NONE)},
+                               int64_t{wherry_listener_address(WHERRY_NONE, &byte, 1)},
+                               int64_t{wherry_try_finish(WHERRY_NONE, &place)},
+                               int64_t{wherry_connecting_descriptor(WHERRY_NONE)}}) {
+    EXPECT_EQ(result, -EBADF);
+  }
+  wherry_stream_close(none);
+  wherry_listener_close(WHERRY_NONE);
+  wherry_connecting_close(WHERRY_NONE);
+}
+
+TEST_F(CApi, MissingArgumentsAreRefused) {
+  EXPECT_EQ(wherry_send(connector_, nullptr, 1, 0), -EINVAL);
+  EXPECT_EQ(wherry_send(connector_, nullptr, 0, 0), 0);
+  EXPECT_EQ(wherry_sendv(connector_, nullptr, 1, 0), -EINVAL);
+  const iovec buffer{};
+  EXPECT_EQ(wherry_sendv(connector_, &buffer, -1, 0), -EINVAL);
+  EXPECT_EQ(wherry_receive(connector_, nullptr, 1, 0), -EINVAL);
+  EXPECT_EQ(wherry_reserve(connector_, 1, nullptr), -EINVAL);
+  EXPECT_EQ(wherry_get_peer(connector_, nullptr), -EINVAL);
+  EXPECT_EQ(wherry_listen(nullptr, 0, &listener_), -EINVAL);
+  EXPECT_EQ(wherry_connect(address_, 0, 0, nullptr), -EINVAL);
+}
+
+TEST(CApiErrors, SayWhatIsWrongAndWhatToDo) {
+  const ScopedEnvironment job("WHERRY_JOB", "capi-errors");
+  wherry_stream stream = WHERRY_NONE;
+  EXPECT_EQ(wherry_connect("wherry://0:2000", 0, kPatience, &stream), -ECONNREFUSED);
+  EXPECT_NE(std::string(wherry_last_error()).find("wherry://0:2000"), std::string::npos) << wherry_last_error();
+  wherry_listener listener = WHERRY_NONE;
+  EXPECT_EQ(wherry_listen("nonsense", 0, &listener), -EINVAL);
+  EXPECT_NE(std::string(wherry_last_error()).find("nonsense"), std::string::npos) << wherry_last_error();
+}
+
+TEST(CApiErrors, AnAddressIsCutWhereItDoesNotFit) {
+  wherry_listener listener = WHERRY_NONE;
+  ASSERT_EQ(wherry_listen("wherry+inproc://0:1234", 0, &listener), 0);
+  char text[8] = "";
+  EXPECT_EQ(wherry_listener_address(listener, text, sizeof text), 22);
+  EXPECT_STREQ(text, "wherry+");
+  EXPECT_EQ(wherry_listener_address(listener, nullptr, 0), 22);
+  wherry_listener_close(listener);
+}
+
+}  // namespace

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry.h: listening and connecting.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <wherry/wherry.h>
+
+#include "capi/boundary.hpp"
+
+namespace {
+
+using wherry::capi::failed;
+using wherry::capi::set_up;
+using wherry::capi::timeout_of;
+
+wherry::Listener* of(wherry_listener handle) { return static_cast<wherry::Listener*>(handle.impl); }
+wherry::Connecting* of(wherry_connecting handle) { return static_cast<wherry::Connecting*>(handle.impl); }
+
+int no_handle() { return failed(EBADF, "there is no such listener or attempt: the handle is zero"); }
+int no_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
+
+int give(wherry::Stream&& stream, wherry_stream* place) {
+  place->impl = new wherry::Stream(std::move(stream));
+  return 0;
+}
+
+}  // namespace
+
+int wherry_listen(const char* address, size_t ring_bytes, wherry_listener* listener) {
+  if (address == nullptr || listener == nullptr) return no_argument();
+  return set_up([&] {
+    listener->impl = new wherry::Listener(wherry::listen(address, {.ring_bytes = ring_bytes}));
+    return 0;
+  });
+}
+
+int wherry_accept(wherry_listener listener, int64_t timeout_ns, wherry_stream* stream) {
+  if (listener.impl == nullptr) return no_handle();
+  if (stream == nullptr) return no_argument();
+  return set_up([&] {
+    if (timeout_ns != 0) return give(of(listener)->accept(timeout_of(timeout_ns)), stream);
+    auto accepted = of(listener)->try_accept();
+    return accepted ? give(std::move(*accepted), stream) : -EAGAIN;
+  });
+}
+
+int wherry_listener_descriptor(wherry_listener listener) {
+  return listener.impl == nullptr ? no_handle() : of(listener)->descriptor();
+}
+
+int wherry_listener_address(wherry_listener listener, char* text, size_t size) {
+  if (listener.impl == nullptr) return no_handle();
+  if (text == nullptr && size != 0) return no_argument();
+  return set_up([&] {
+    const std::string address = of(listener)->local().to_string();
+    if (size != 0) {
+      const size_t fits = std::min(address.size(), size - 1);
+      std::memcpy(text, address.data(), fits);
+      text[fits] = '\0';
+    }
+    return static_cast<int>(address.size());
+  });
+}
+
+void wherry_listener_close(wherry_listener listener) { delete of(listener); }
+
+int wherry_connect(const char* address, size_t ring_bytes, int64_t timeout_ns, wherry_stream* stream) {
+  if (address == nullptr || stream == nullptr) return no_argument();
+  return set_up(
+      [&] { return give(wherry::connect(address, {.ring_bytes = ring_bytes}, timeout_of(timeout_ns)), stream); });
+}
+
+int wherry_start_connect(const char* address, size_t ring_bytes, wherry_connecting* connecting) {
+  if (address == nullptr || connecting == nullptr) return no_argument();
+  return set_up([&] {
+    connecting->impl = new wherry::Connecting(wherry::start_connect(address, {.ring_bytes = ring_bytes}));
+    return 0;
+  });
+}
+
+int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream) {
+  if (connecting.impl == nullptr) return no_handle();
+  if (stream == nullptr) return no_argument();
+  return set_up([&] {
+    auto connected = of(connecting)->try_finish();
+    return connected ? give(std::move(*connected), stream) : -EAGAIN;
+  });
+}
+
+int wherry_connecting_descriptor(wherry_connecting connecting) {
+  return connecting.impl == nullptr ? no_handle() : of(connecting)->descriptor();
+}
+
+void wherry_connecting_close(wherry_connecting connecting) { delete of(connecting); }
