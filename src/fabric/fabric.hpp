@@ -37,6 +37,7 @@
 #include <wherry/error.hpp>
 
 #include "arch/barrier.hpp"
+#include "fabric/exposed.hpp"
 #include "fabric/shared_memory.hpp"
 #include "layout/bell_page.hpp"
 
@@ -62,6 +63,11 @@ struct Offer {
   /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
   /// the fabric whose share() made it. Null: none.
   std::shared_ptr<SharedMemory> shared = nullptr;
+  /// The peer may reach memory that this side exposes (Connection::expose).
+  bool exposes = false;
+  /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and ring_own are not for it), and
+  /// saves their descriptors: for callers that are woken by other means.
+  bool bells = true;
 };
 
 inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;
@@ -122,6 +128,15 @@ class Connection {
     static_cast<void>(address), static_cast<void>(source);
     return 0;
   }
+  /// Exposes `memory`, whole pages that the caller already has and keeps; peers reach it by keys that the layer above
+  /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
+  /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
+  /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM. From any
+  /// thread.
+  virtual std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
+  /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
+  /// exposed nothing like that on this connection. Costs a mapping, perhaps; from any thread.
+  virtual std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error);
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
   /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
   /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.

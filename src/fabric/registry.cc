@@ -55,6 +55,15 @@ std::string Registry::list() const {
   return text;
 }
 
+std::shared_ptr<Exposed> Connection::expose(std::span<std::byte> /*memory*/) {
+  throw Error(ENOTSUP, "expose memory", peer().address.to_string(), "this connection was not made for it");
+}
+
+std::shared_ptr<Reached> Connection::reach(const Key& /*key*/, std::size_t /*bytes*/, int& error) {
+  error = ENXIO;
+  return nullptr;
+}
+
 std::shared_ptr<SharedMemory> Fabric::share(std::size_t /*bytes*/) {
   throw Error(ENOTSUP, "share memory on fabric", std::string(name()),
               "its peers cannot map each other's memory; use one that can, such as shm, or a stream");

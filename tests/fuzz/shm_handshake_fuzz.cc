@@ -63,7 +63,8 @@ ShmHello any_hello(Input& input) {
                  .features = 0,
                  .segment_bytes = 8192,
                  .greeting = {},
-                 .shared_bytes = input.one_in(2) ? 8192U : 0U};
+                 .shared_bytes = input.one_in(2) ? 8192U : 0U,
+                 .arena_bytes = 0};
   const fabric::Offer offer = stream::offer_of(4096);
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
   while (input.one_in(2)) {

@@ -2,6 +2,7 @@
 #include "fabric/faulty/connection.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -14,6 +15,35 @@ namespace {
 constexpr std::size_t kMostHeld = 16;
 
 }  // namespace
+
+/// Exposed memory on such a connection: puts are held back with those to the segment, and death is death here too.
+class FaultyReached final : public Reached {
+ public:
+  FaultyReached(FaultyConnection& connection, std::shared_ptr<Reached> inner)
+      : connection_(connection), inner_(std::move(inner)) {}
+
+  [[nodiscard]] std::byte* map() const override { return connection_.plan_.hide_map != 0 ? nullptr : inner_->map(); }
+  bool put(std::uint64_t offset, std::span<const std::byte> source) override {
+    const std::lock_guard lock(connection_.mutex_);
+    if (!connection_.lives() || source.empty()) return false;
+    if (!connection_.puts_.percent(connection_.plan_.reorder)) return inner_->put(offset, source);
+    return connection_.hold_back(inner_, offset, source);
+  }
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override {
+    return connection_.lives() && inner_->get(destination, offset);
+  }
+  bool signal(std::uint64_t offset, std::uint64_t value) override {
+    const std::lock_guard lock(connection_.mutex_);
+    return connection_.lives() && connection_.release_all() && inner_->signal(offset, value);
+  }
+  int map_at(std::uint64_t offset, std::size_t bytes, int protection, std::byte* where) override {
+    return connection_.plan_.hide_map != 0 ? ENOTSUP : inner_->map_at(offset, bytes, protection, where);
+  }
+
+ private:
+  FaultyConnection& connection_;
+  const std::shared_ptr<Reached> inner_;
+};
 
 FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
     : inner_(std::move(inner)),
@@ -42,23 +72,29 @@ std::size_t FaultyConnection::put(std::uint64_t offset, std::span<const std::byt
   if (!lives() || source.empty() || !in_range(offset, source.size(), remote_bytes()) || inner_->peer_gone()) return 0;
   if (puts_.percent(plan_.shorten)) source = source.first(1 + puts_.below(source.size()));
   if (!puts_.percent(plan_.reorder)) return inner_->put(offset, source);
-  hold(offset, source);
-  while (held_.size() > kMostHeld) {
-    if (!release(puts_.below(held_.size()))) return 0;
-  }
-  return source.size();
+  return hold_back(nullptr, offset, source) ? source.size() : 0;
 }
 
-void FaultyConnection::hold(std::uint64_t offset, std::span<const std::byte> source) {
+bool FaultyConnection::hold_back(std::shared_ptr<Reached> reached, std::uint64_t offset,
+                                 std::span<const std::byte> source) {
+  hold(std::move(reached), offset, source);
+  while (held_.size() > kMostHeld) {
+    if (!release(puts_.below(held_.size()))) return false;
+  }
+  return true;
+}
+
+void FaultyConnection::hold(std::shared_ptr<Reached> reached, std::uint64_t offset, std::span<const std::byte> source) {
   const std::size_t cut = puts_.below(source.size());
-  if (cut != 0) held_.push_back({offset, source.first(cut)});
-  held_.push_back({offset + cut, source.subspan(cut)});
+  if (cut != 0) held_.push_back({reached, offset, source.first(cut)});
+  held_.push_back({std::move(reached), offset + cut, source.subspan(cut)});
 }
 
 bool FaultyConnection::release(std::size_t which) {
   std::swap(held_[which], held_.back());
-  auto [offset, source] = held_.back();
+  auto [reached, offset, source] = std::move(held_.back());
   held_.pop_back();
+  if (reached != nullptr) return reached->put(offset, source);
   while (!source.empty()) {
     const std::size_t taken = inner_->put(offset, source);
     if (taken == 0) return false;
@@ -100,6 +136,11 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
   if (inner_->map() != nullptr) return store_and_announce(offset, value, bell);
   delay(wakes_[index(bell)]);
   return inner_->signal(offset, value, bell);
+}
+
+std::shared_ptr<Reached> FaultyConnection::reach(const Key& key, std::size_t bytes, int& error) {
+  auto inner = inner_->reach(key, bytes, error);
+  return inner == nullptr ? nullptr : std::make_shared<FaultyReached>(*this, std::move(inner));
 }
 
 // The wrapped connection has doors of its own: were signals to go through those and announcements through these, one

@@ -34,7 +34,7 @@ void Lane::queue_pieces(std::byte* to, std::span<const std::byte> from) {
   }
 }
 
-bool Lane::signal(std::byte* word, std::uint64_t value, Bell bell) {
+bool Lane::signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell) {
   std::unique_lock lock(mutex_);
   if (!wait_for_room(lock)) return false;
   queue({.to = word, .value = value, .bell = bell});
@@ -129,8 +129,9 @@ bool Lane::retire() {
 
 void Lane::deliver(const Step& signal) {
   reinterpret_cast<layout::Word*>(signal.to)->store(signal.value, std::memory_order_release);  // SIGNAL
+  if (!signal.bell) return;
   arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
-  const auto bell = index(signal.bell);
+  const auto bell = index(*signal.bell);
   const std::uint64_t epoch = page_.sleepers[bell].epoch.load(std::memory_order_acquire);
   if ((epoch & 1) == 0 || epoch == rung_[bell]) return;
   rung_[bell] = epoch;

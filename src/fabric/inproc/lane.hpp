@@ -28,7 +28,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   // The side that sends; both of its threads. They block while the queue is full, never for longer than the wire takes.
   /// Queues a copy. Returns how many bytes it took, 0 when the lane is dead.
   std::size_t copy(std::byte* to, std::span<const std::byte> from);
-  bool signal(std::byte* word, std::uint64_t value, Bell bell);
+  bool signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell);
   /// False: the lane died with something queued.
   bool flush();
 
@@ -44,7 +44,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
     const std::byte* from = nullptr;  // null: a signal
     std::size_t bytes = 0;
     std::uint64_t value = 0;
-    Bell bell = Bell::data;
+    std::optional<Bell> bell = std::nullopt;
     Clock::time_point not_before{};
     bool done = false;
   };

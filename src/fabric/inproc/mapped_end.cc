@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "fabric/arena.hpp"
+#include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
 
 namespace wherry::fabric::inproc {
@@ -17,6 +19,10 @@ bool MappedEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (!in_range(offset, destination.size(), remote_bytes()) || peer_gone()) return false;
   if (!destination.empty()) std::memcpy(destination.data(), map() + offset, destination.size());
   return true;
+}
+
+std::shared_ptr<Reached> MappedEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
+  return std::make_shared<ArenaReached>(Arena::instance().view(), place, bytes);
 }
 
 bool MappedEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

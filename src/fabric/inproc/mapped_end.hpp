@@ -19,6 +19,9 @@ class MappedEnd final : public End {
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return !peer_gone(); }
+
+ protected:
+  std::shared_ptr<Reached> reach_arena(std::uint64_t place, std::size_t bytes) override;
 };
 
 }  // namespace wherry::fabric::inproc

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
+
+#include "fabric/arena.hpp"
+#include "fabric/arena_reached.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -19,6 +23,18 @@ void End::leave() noexcept {
   own_.segment.give_back();
   own_.closed.store(true, std::memory_order_release);  // DEATH
   for (auto& bell : far_.bells) bell.ring();
+}
+
+std::shared_ptr<Exposed> End::expose(std::span<std::byte> memory) {
+  return own_.exposes ? Arena::instance().expose(memory) : Connection::expose(memory);
+}
+
+std::shared_ptr<Reached> End::reach(const Key& key, std::size_t bytes, int& error) {
+  error = ENXIO;
+  if (!far_.exposes || !Arena::instance().exposes(key, bytes)) return nullptr;
+  error = 0;
+  if (kind_of(key) == KeyKind::arena) return reach_arena(key.place, bytes);
+  return std::make_shared<OwnReached>(key.place);
 }
 
 void End::arm(Bell bell) {

@@ -16,10 +16,12 @@ namespace wherry::fabric::inproc {
 
 /// One side of a connection.
 struct Side {
-  Side(const Offer& offer, Reach reach) : segment(offer, reach), shared(offer.shared), greeting(offer.greeting) {}
+  Side(const Offer& offer, Reach reach)
+      : segment(offer, reach), shared(offer.shared), exposes(offer.exposes), greeting(offer.greeting) {}
 
   Segment segment;
   std::shared_ptr<SharedMemory> shared;
+  const bool exposes;
   layout::BellPage page{};         // says whether the *other* side sleeps, as between processes
   std::array<EventBell, 2> bells;  // this side hears them
   std::atomic<bool> closed{false};
@@ -39,6 +41,9 @@ class End : public Connection {
   [[nodiscard]] std::span<std::byte> segment() const override { return own_.segment.own(); }
   [[nodiscard]] std::size_t remote_bytes() const override { return far_.segment.own().size(); }
 
+  std::shared_ptr<Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error) override;
+
   void arm(Bell bell) override;
   void disarm(Bell bell) override;
   bool silence(Bell bell) override;
@@ -51,6 +56,8 @@ class End : public Connection {
   [[nodiscard]] const Greeting& peer_greeting() const override { return far_.greeting; }
 
  protected:
+  /// Memory of the arena, as this form reaches it.
+  virtual std::shared_ptr<Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
   void ring(Bell bell) override { far_.bells[index(bell)].ring(); }
   [[nodiscard]] Side& own() const { return own_; }
   [[nodiscard]] Side& far() const { return far_; }

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "fabric/arena.hpp"
+#include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
 
 namespace wherry::fabric::inproc {
@@ -33,6 +35,47 @@ bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
     offset += taken;
   }
   return !peer_gone();
+}
+
+namespace {
+
+/// The wire carries everything.
+class WiredReached final : public Reached {
+ public:
+  WiredReached(std::shared_ptr<Lane> lane, ArenaView::Range range) : lane_(std::move(lane)), range_(std::move(range)) {}
+  ~WiredReached() override { lane_->flush(); }  // what is queued needs the mapping
+
+  bool put(std::uint64_t offset, std::span<const std::byte> source) override {
+    return copy(range_.start + offset, source);
+  }
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override {
+    return copy(destination.data(), {range_.start + offset, destination.size()});
+  }
+  bool signal(std::uint64_t offset, std::uint64_t value) override {
+    return lane_->signal(range_.start + offset, value, std::nullopt);
+  }
+
+ private:
+  bool copy(std::byte* to, std::span<const std::byte> from) {
+    while (!from.empty()) {
+      const std::size_t taken = lane_->copy(to, from);
+      if (taken == 0) return false;
+      from = from.subspan(taken);
+      to += taken;
+    }
+    return true;
+  }
+
+  const std::shared_ptr<Lane> lane_;
+  const ArenaView::Range range_;
+};
+
+}  // namespace
+
+std::shared_ptr<Reached> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
+  auto range = Arena::instance().view()->map(place, bytes);
+  if (range.start == nullptr) return std::make_shared<OwnReached>(0);
+  return std::make_shared<WiredReached>(lane_.shared_from_this(), std::move(range));
 }
 
 bool PutEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

@@ -21,6 +21,9 @@ class PutEnd final : public End {
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return lane_.flush() && !peer_gone(); }
 
+ protected:
+  std::shared_ptr<Reached> reach_arena(std::uint64_t place, std::size_t bytes) override;
+
  private:
   [[nodiscard]] std::byte* far_memory() const { return far().segment.far(); }
 

@@ -6,18 +6,36 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "arch/copy.hpp"
+#include "fabric/arena.hpp"
+#include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
+#include "fabric/shm/private_reached.hpp"
 
 namespace wherry::fabric::shm {
 
+namespace {
+
+EventBell bell_of(const Offer& offer) { return offer.bells ? EventBell() : EventBell(UniqueFd()); }
+
+}  // namespace
+
 OwnSide::OwnSide(const Offer& offer)
-    : memory(offer.segment_bytes, offer.memory), shared(offer.shared), greeting(offer.greeting) {}
+    : memory(offer.segment_bytes, offer.memory),
+      shared(offer.shared),
+      arena(offer.exposes ? Arena::instance().view() : nullptr),
+      bells{bell_of(offer), bell_of(offer)},
+      greeting(offer.greeting) {}
 
 std::vector<int> OwnSide::descriptors() const {
-  std::vector<int> all{memory.descriptor(), bells[0].descriptor(), bells[1].descriptor()};
+  std::vector<int> all{memory.descriptor()};
+  for (const EventBell& bell : bells) {
+    if (bell.descriptor() >= 0) all.push_back(bell.descriptor());
+  }
   if (shared != nullptr) all.push_back(shared->descriptor());
+  if (arena != nullptr) all.push_back(arena->descriptor());
   return all;
 }
 
@@ -26,10 +44,12 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
                          .version = layout::kShmVersion,
                          .node = node,
                          .port = port,
-                         .features = arch::takes_part_in_interrupts() ? layout::kShmInterrupts : 0,
+                         .features = (arch::takes_part_in_interrupts() ? layout::kShmInterrupts : 0) |
+                                     (bells[0].descriptor() < 0 ? layout::kShmNoBells : 0),
                          .segment_bytes = memory.segment().size(),
                          .greeting = {},
-                         .shared_bytes = shared == nullptr ? 0 : shared->bytes().size()};
+                         .shared_bytes = shared == nullptr ? 0 : shared->bytes().size(),
+                         .arena_bytes = arena == nullptr ? 0 : arena->bytes()};
   static_assert(sizeof hello.greeting == sizeof(Greeting));
   std::memcpy(hello.greeting, greeting.data(), greeting.size());
   return hello;
@@ -37,6 +57,7 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
 
 ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer)
     : memory_(std::move(own.memory)),
+      exposes_(own.arena != nullptr),
       remote_bytes_(packet.hello.segment_bytes),
       socket_(std::move(socket)),
       bells_{OwnBell(std::move(own.bells[0])), OwnBell(std::move(own.bells[1]))},
@@ -45,7 +66,10 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   int error = 0;
   peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
   if (error == 0 && packet.hello.shared_bytes != 0) {
-    shown_ = map_shown_memory(packet.descriptors[3].get(), packet.hello.shared_bytes, error);
+    shown_ = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
+  }
+  if (error == 0 && packet.hello.arena_bytes != 0) {
+    peers_arena_ = view_arena(std::move(packet.descriptors[kArenaPlace]), packet.hello.arena_bytes, error);
   }
   if (error != 0) {
     throw Error(error, "map the memory of", peer_.address.to_string(),
@@ -77,6 +101,18 @@ bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell)
   reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
   announce(bell);
   return true;
+}
+
+std::shared_ptr<Exposed> ShmConnection::expose(std::span<std::byte> memory) {
+  return exposes_ ? Arena::instance().expose(memory) : Connection::expose(memory);
+}
+
+std::shared_ptr<Reached> ShmConnection::reach(const Key& key, std::size_t bytes, int& error) {
+  error = ENXIO;
+  if (peers_arena_ == nullptr || !peers_arena_->may_hold(key, bytes)) return nullptr;
+  error = 0;
+  if (kind_of(key) == KeyKind::arena) return std::make_shared<ArenaReached>(peers_arena_, key.place, bytes);
+  return std::make_shared<PrivateReached>(*this, key.place);
 }
 
 layout::BellPage& ShmConnection::peers_page() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries
-// nothing any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two.
+// nothing any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two;
+// and the peer's arena, one for all connections to it.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "fabric/arena_view.hpp"
 #include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
@@ -28,7 +30,8 @@ struct OwnSide {
 
   OwnMemory memory;
   std::shared_ptr<SharedMemory> shared;
-  std::array<EventBell, 2> bells;
+  std::shared_ptr<ArenaView> arena;  ///< null: this side exposes nothing
+  std::array<EventBell, 2> bells;    ///< without an eventfd where the offer wants none
   Greeting greeting;
 };
 
@@ -55,6 +58,8 @@ class ShmConnection final : public Connection {
   std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
     return private_memory_->write(address, source);
   }
+  std::shared_ptr<Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return !gone_.load(std::memory_order_relaxed); }
 
@@ -88,6 +93,8 @@ class ShmConnection final : public Connection {
   OwnMemory memory_;
   Mapping peer_mapping_;
   Mapping shown_;
+  const bool exposes_;
+  std::shared_ptr<ArenaView> peers_arena_;  ///< null: the peer exposes nothing
   std::optional<PrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;

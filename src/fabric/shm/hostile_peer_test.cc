@@ -38,7 +38,8 @@ class RawPeer {
                                  .features = 0,
                                  .segment_bytes = kBytes,
                                  .greeting = {},
-                                 .shared_bytes = 0};
+                                 .shared_bytes = 0,
+                                 .arena_bytes = 0};
     const std::array descriptors{memory < 0 ? memory_.descriptor() : memory, bells_[0].get(), bells_[1].get()};
     EXPECT_EQ(send_packet(socket_.get(), hello, descriptors), 0);
   }

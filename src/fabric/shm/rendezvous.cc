@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <wherry/error.hpp>
 
@@ -27,6 +29,22 @@ bool well_formed(const layout::ShmHello& hello) {
   return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
          hello.segment_bytes <= kMaxSegmentBytes && hello.segment_bytes % 4096 == 0 &&
          hello.shared_bytes <= kMaxSegmentBytes && hello.shared_bytes % 4096 == 0;
+}
+
+/// Which descriptors a hello announces, by their places.
+std::array<bool, layout::kShmMostDescriptors> announced_by(const layout::ShmHello& hello) {
+  const bool bells = (hello.features & layout::kShmNoBells) == 0;
+  return {true, bells, bells, hello.shared_bytes != 0, hello.arena_bytes != 0};
+}
+
+/// They arrive without gaps.
+void move_to_places(Packet& packet) {
+  auto arrived = std::exchange(packet.descriptors, {});
+  std::size_t next = 0;
+  const auto announced = announced_by(packet.hello);
+  for (std::size_t place = 0; place < announced.size(); ++place) {
+    if (announced[place]) packet.descriptors[place] = std::move(arrived[next++]);
+  }
 }
 
 union Control {
@@ -112,12 +130,15 @@ int receive_packet(int socket, Packet& packet) {
   const std::size_t count = collect_descriptors(message, packet);
   if (n == 0) return ECONNRESET;
   const bool whole = n == sizeof packet.hello && (message.msg_flags & MSG_TRUNC) == 0;
-  const bool shows = whole && packet.hello.shared_bytes != 0;
-  const std::size_t announced = shows ? layout::kShmMostDescriptors : layout::kShmDescriptors;
+  const auto places = announced_by(packet.hello);
+  const auto announced = whole ? static_cast<std::size_t>(std::count(places.begin(), places.end(), true)) : 1;
   // The kernel passes as many descriptors as this process has room for and drops the rest.
   if ((message.msg_flags & MSG_CTRUNC) != 0 && count < announced) return EMFILE;
   if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
-  if (!is_eventfd(packet.descriptors[1].get()) || !is_eventfd(packet.descriptors[2].get())) return EPROTO;
+  move_to_places(packet);
+  for (const std::size_t bell : {kBellPlace, kBellPlace + 1}) {
+    if (places[bell] && !is_eventfd(packet.descriptors[bell].get())) return EPROTO;
+  }
   return 0;
 }
 

@@ -39,8 +39,10 @@ bool same_user(const Peer& peer);
 /// The handshake's packet and the descriptors that travel with it.
 struct Packet {
   layout::ShmHello hello{};
-  std::array<UniqueFd, layout::kShmMostDescriptors> descriptors;  // the last is valid if the hello announces it
+  /// Memory, two bells, shown memory, arena, each at its place; but for the first, valid if the hello announces it.
+  std::array<UniqueFd, layout::kShmMostDescriptors> descriptors;
 };
+inline constexpr std::size_t kBellPlace = 1, kSharedPlace = 3, kArenaPlace = 4;  ///< in Packet::descriptors
 
 /// Sends one packet. Returns 0 or an errno value.
 int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors);

@@ -43,7 +43,8 @@ layout::ShmHello good_hello() {
           .features = 0,
           .segment_bytes = 8192,
           .greeting = {1, 2, 3},
-          .shared_bytes = 0};
+          .shared_bytes = 0,
+          .arena_bytes = 0};
 }
 
 int open_descriptors() {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/arena_view.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "fabric/populate.hpp"
+
+namespace wherry::fabric {
+namespace {
+
+/// Pages are mapped ahead of their use up to here; beyond, who uses little of a large window pays for that only.
+constexpr std::size_t kMostAhead = std::size_t{64} << 20;
+
+std::atomic<std::size_t> chunks_mapped{0};
+
+std::size_t chunks_of(std::size_t bytes) { return bytes / kArenaChunk; }
+
+bool is_sealed_memfd(int memfd, std::uint64_t bytes) {
+  struct statfs system{};
+  struct stat status{};
+  const int seals = ::fcntl(memfd, F_GET_SEALS);
+  return seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW) &&
+         ::fstatfs(memfd, &system) == 0 && system.f_type == TMPFS_MAGIC && ::fstat(memfd, &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) == bytes;
+}
+
+}  // namespace
+
+ArenaView::Chunks::~Chunks() {
+  ::munmap(bytes_.data(), bytes_.size());
+  chunks_mapped -= chunks_of(bytes_.size());
+}
+
+ArenaView::ArenaView(UniqueFd memfd, std::uint64_t bytes)
+    : memfd_(std::move(memfd)), file_(identity_of(memfd_.get())), bytes_(bytes) {}
+
+ArenaView::Range ArenaView::map(std::uint64_t place, std::size_t bytes) {
+  if (bytes == 0 || !holds(place, bytes)) return {};
+  const ChunkRange key{place / kArenaChunk, (place + bytes - 1) / kArenaChunk};
+  const std::size_t mapped_bytes = (key.second - key.first + 1) * kArenaChunk;
+  const std::lock_guard lock(mutex_);
+  auto& known = mapped_[key];
+  auto chunks = known.lock();
+  if (chunks == nullptr) {
+    std::erase_if(mapped_, [&key](const auto& entry) { return entry.first != key && entry.second.expired(); });
+    if (chunks_mapped + chunks_of(mapped_bytes) > kMostArenaChunks) return {};
+    void* start = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd_.get(),
+                         static_cast<off_t>(key.first * kArenaChunk));
+    if (start == MAP_FAILED) return {};
+    chunks_mapped += chunks_of(mapped_bytes);
+    chunks = std::make_shared<Chunks>(static_cast<std::byte*>(start), mapped_bytes);
+    known = chunks;
+  }
+  std::byte* start = chunks->start() + (place - key.first * kArenaChunk);
+  populate({start, std::min(bytes, kMostAhead)}, Access::write);
+  return {std::move(chunks), start};
+}
+
+std::vector<std::span<const std::byte>> ArenaView::mapped() {
+  std::vector<std::span<const std::byte>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, known] : mapped_) {
+    if (const auto chunks = known.lock()) all.emplace_back(chunks->start(), chunks->size());
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.data() < b.data(); });
+  return all;
+}
+
+bool ArenaView::may_hold(const Key& key, std::size_t bytes) const {
+  if (bytes == 0 || key.kind != key_of(0, kind_of(key)).kind) return false;
+  if (kind_of(key) == KeyKind::arena) return holds(key.place, bytes);
+  return kind_of(key) == KeyKind::address && key.place <= UINT64_MAX - bytes;
+}
+
+int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const {
+  if (!holds(place, bytes)) return ENXIO;
+  const int ahead = bytes <= kMostAhead ? MAP_POPULATE : 0;
+  void* got = ::mmap(where, bytes, protection, MAP_SHARED | MAP_FIXED | ahead, memfd_.get(), static_cast<off_t>(place));
+  return got == MAP_FAILED ? errno : 0;
+}
+
+std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error) {
+  // Views live as long as a connection or a window needs them. Never destroyed: so may static objects.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& views = *new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
+  error = EPROTO;
+  if (bytes % kArenaChunk != 0 || bytes == 0 || !is_sealed_memfd(memfd.get(), bytes)) return nullptr;
+  error = 0;
+  const FileIdentity file = identity_of(memfd.get());
+  const std::lock_guard lock(mutex);
+  std::erase_if(views, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = views[file];
+  auto view = known.lock();
+  if (view == nullptr) known = view = std::make_shared<ArenaView>(std::move(memfd), bytes);
+  return view;
+}
+
+}  // namespace wherry::fabric

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// An arena as this process maps it: its own, or a peer's. An arena (arena.hpp) is one enormous sparse memfd that holds
+// all that a process exposes. It is mapped in chunks, so that a thousand small windows cost one mapping.
+// May include: base.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "fabric/address_map.hpp"
+#include "fabric/exposed.hpp"
+
+namespace wherry::fabric {
+
+inline constexpr std::uint64_t kArenaChunk = std::uint64_t{64} << 20;
+/// Chunks that a process maps at most, of all arenas together: mappings are scarce (vm.max_map_count is 65530), and the
+/// program needs some too. Past it peers' memory is reached by system calls.
+inline constexpr std::size_t kMostArenaChunks = 16384;
+
+/// What the second word of a Key says about the first. The arena's number follows in the upper bits, so that the key of
+/// a process's child, which has another arena, is not taken for its parent's.
+enum class KeyKind : std::uint64_t { none = 0, arena = 1, address = 2 };
+constexpr KeyKind kind_of(const Key& key) { return static_cast<KeyKind>(key.kind & 3); }
+
+class ArenaView : public std::enable_shared_from_this<ArenaView> {
+ public:
+  /// Chunks that are mapped. They stay while somebody holds this, whatever becomes of the owner: an arena cannot
+  /// shrink.
+  class Chunks {
+   public:
+    Chunks(std::byte* start, std::size_t bytes) : bytes_(start, bytes) {}
+    Chunks(const Chunks&) = delete;
+    Chunks& operator=(const Chunks&) = delete;
+    ~Chunks();
+    [[nodiscard]] std::byte* start() const { return bytes_.data(); }
+    [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+
+   private:
+    std::span<std::byte> bytes_;
+  };
+
+  /// A range of the arena in this process; `start` is null if it could not be mapped.
+  struct Range {
+    std::shared_ptr<Chunks> chunks;
+    std::byte* start = nullptr;
+  };
+
+  ArenaView(UniqueFd memfd, std::uint64_t bytes);
+
+  [[nodiscard]] int descriptor() const { return memfd_.get(); }
+  [[nodiscard]] const FileIdentity& file() const { return file_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// Maps what is not mapped yet, and its pages up to a bound. From any thread.
+  Range map(std::uint64_t place, std::size_t bytes);
+  /// Maps a range at an address of the caller's. Returns 0 or an errno value.
+  [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;
+  /// All that map() has mapped and that is in use, by address.
+  [[nodiscard]] std::vector<std::span<const std::byte>> mapped();
+  /// The key of memory in this arena, or of the address of memory of the process whose arena it is.
+  [[nodiscard]] Key key_of(std::uint64_t place, KeyKind kind) const {
+    return {place, (file_.inode << 2) | static_cast<std::uint64_t>(kind)};
+  }
+  /// Whether a key is well formed for this arena's process.
+  [[nodiscard]] bool may_hold(const Key& key, std::size_t bytes) const;
+  [[nodiscard]] bool holds(std::uint64_t place, std::size_t bytes) const {
+    return bytes <= bytes_ && place <= bytes_ - bytes;
+  }
+
+ private:
+  using ChunkRange = std::pair<std::uint64_t, std::uint64_t>;  // first and last
+
+  const UniqueFd memfd_;
+  const FileIdentity file_;
+  const std::uint64_t bytes_;
+  std::mutex mutex_;
+  std::map<ChunkRange, std::weak_ptr<Chunks>> mapped_;
+};
+
+/// The view of the arena behind a descriptor, which a peer may have sent: one per arena, not per connection. Null, and
+/// an errno value, for what could be pulled from under us: anything but a memfd of exactly that size, sealed against
+/// shrinking.
+std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error);
+
+}  // namespace wherry::fabric

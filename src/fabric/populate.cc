@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/populate.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fabric/address_map.hpp"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace wherry::fabric {
+namespace {
+
+/// Before Linux 5.14, and for memory that is no pages of memory (a device's): what the mappings allow.
+bool mapped_for(std::uintptr_t start, std::uintptr_t end, Access access) {
+  const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
+  const AddressMap map;
+  while (start < end) {
+    const auto range = map.at(start);
+    if (!range || (range->protection & wanted) == 0) return false;
+    start = range->end;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool populate(std::span<const std::byte> memory, Access access) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size();
+  if (end < start) return false;
+  const std::size_t bytes = (end - start + page - 1) & ~(page - 1);
+  const int advice = access == Access::write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  int result = 0;
+  do {
+    result = ::madvise(reinterpret_cast<void*>(start), bytes, advice);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0) return true;
+  return errno == EINVAL && mapped_for(start, end, access);
+}
+
+}  // namespace wherry::fabric

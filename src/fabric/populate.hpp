@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of this process's that may not be there. May include: base.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace wherry::fabric {
+
+enum class Access : std::uint8_t { read, write };
+
+/// Brings the pages of `memory` in, so that an access finds them: one system call, none per page. False: some of it is
+/// not mapped, does not allow the access, or lies behind the end of its file; then nothing of it should be touched.
+bool populate(std::span<const std::byte> memory, Access access);
+
+}  // namespace wherry::fabric

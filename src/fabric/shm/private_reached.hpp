@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fabric/exposed.hpp"
+#include "fabric/fabric.hpp"
+
+namespace wherry::fabric::shm {
+
+/// Memory of the peer's that could not be moved into its arena, by its address: a kernel copy, if the kernel allows it.
+class PrivateReached final : public Reached {
+ public:
+  PrivateReached(Connection& connection, std::uint64_t address) : connection_(connection), address_(address) {}
+
+  bool put(std::uint64_t offset, std::span<const std::byte> source) override {
+    return connection_.recognises_peer() && connection_.write_private(address_ + offset, source) == source.size();
+  }
+  bool get(std::span<std::byte> destination, std::uint64_t offset) override {
+    return connection_.recognises_peer() &&
+           connection_.read_private(destination, address_ + offset) == destination.size();
+  }
+  bool signal(std::uint64_t offset, std::uint64_t value) override {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: what the kernel stores next comes after the puts
+    return put(offset, std::as_bytes(std::span(&value, 1)));
+  }
+
+ private:
+  Connection& connection_;
+  const std::uint64_t address_;
+};
+
+}  // namespace wherry::fabric::shm
