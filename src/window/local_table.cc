@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window/local_table.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "window/space.hpp"
+
+namespace wherry::window {
+namespace {
+
+bool is_pages(std::uint64_t number) { return number % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) == 0; }
+
+/// The errno value of what `call` throws.
+template <class Call>
+int error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code().value();
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection,
+                    std::uint64_t& offset) {
+  if (memory.empty() || !is_pages(memory.size()) || !is_pages(reinterpret_cast<std::uintptr_t>(memory.data())) ||
+      (protection & ~(PROT_READ | PROT_WRITE)) != 0) {
+    return EINVAL;
+  }
+  const std::lock_guard lock(mutex_);
+  if (closed_) return ECONNRESET;
+  if (const int error = choose(wanted, memory.size(), offset); error != 0) return error;
+  return error_of([&] {
+    Window window{
+        .bytes = memory.size(), .protection = protection, .exposed = connection_.expose(memory), .entries = {}};
+    const std::size_t pieces = window.exposed->pieces().size();
+    if (pieces > free_.size() + (layout::kMostWindows - sequences_.size())) throw std::bad_alloc();
+    window.entries.reserve(pieces);
+    sequences_.reserve(sequences_.size() + pieces);
+    const auto [added, is_new] = windows_.emplace(offset, std::move(window));
+    announce(offset, added->second);
+    publish_pieces();
+  });
+}
+
+bool LocalTable::is_free(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto next = windows_.lower_bound(offset);
+  if (next != windows_.end() && next->first - offset < bytes) return false;
+  if (next == windows_.begin()) return true;
+  const auto before = std::prev(next);
+  return offset - before->first >= before->second.bytes;
+}
+
+int LocalTable::choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes, std::uint64_t& offset) {
+  if (!wanted) {
+    if (bytes > kFirstChosenOffset - next_chosen_) return ENOMEM;
+    offset = kFirstChosenOffset + std::exchange(next_chosen_, next_chosen_ + bytes);
+    return 0;
+  }
+  offset = *wanted;
+  if (!is_pages(offset) || offset > UINT64_MAX / 2 || bytes > UINT64_MAX / 2 - offset) return EINVAL;
+  return offset + bytes <= kFirstChosenOffset && is_free(offset, bytes) ? 0 : EADDRINUSE;
+}
+
+/// Tells the peer.
+void LocalTable::announce(std::uint64_t offset, Window& window) {
+  for (const auto& piece : window.exposed->pieces()) {
+    std::uint32_t entry = 0;
+    if (free_.empty()) {
+      entry = static_cast<std::uint32_t>(sequences_.size());
+      sequences_.push_back(0);
+    } else {
+      entry = free_.back();
+      free_.pop_back();
+    }
+    window.entries.push_back(entry);
+    peers_.store_entry(entry, offset, piece.bytes, piece.key, window.protection);
+    peers_.store_sequence(entry, ++sequences_[entry]);  // WINDOW-ENTRY
+    offset += piece.bytes;
+  }
+  peers_.store_used(sequences_.size());
+  peers_.store_changes(++changes_);  // WINDOW-TABLE
+}
+
+int LocalTable::remove(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0 || !is_pages(bytes) || !is_pages(offset) || bytes > UINT64_MAX - offset) return EINVAL;
+  const std::uint64_t end = offset + bytes;
+  const std::lock_guard lock(mutex_);
+  const auto first = windows_.lower_bound(offset);
+  const auto last = windows_.lower_bound(end);
+  const auto reaches_beyond = [&](Windows::iterator after, std::uint64_t border) {
+    if (after == windows_.begin()) return false;
+    const auto& [start, window] = *std::prev(after);
+    return start < border && start + window.bytes > border;
+  };
+  if (reaches_beyond(first, offset) || reaches_beyond(last, end)) return EINVAL;
+  if (first == last) return ENXIO;
+  withdraw(first, last);
+  return error_of([this] { publish_pieces(); });
+}
+
+void LocalTable::remove_all() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  withdraw(windows_.begin(), windows_.end());
+  const std::lock_guard pieces_lock(pieces_mutex_);
+  pieces_ = nullptr;
+}
+
+void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
+  if (first == last) return;
+  for (auto window = first; window != last; ++window) {
+    for (const std::uint32_t entry : window->second.entries) peers_.store_sequence(entry, ++sequences_[entry]);
+  }
+  peers_.store_changes(++changes_);  // WINDOW-TABLE
+  // Either the peer, which marks a window before it looks once more whether that is still there, sees that it is not,
+  // or its mark is seen here.
+  arch::publish_then_look();
+  if (connection_.map() == nullptr) connection_.flush();
+  for (auto window = first; window != last; ++window) {
+    for (const std::uint32_t entry : window->second.entries) {
+      const std::uint64_t mark = told_.marks[entry].load(std::memory_order_acquire);
+      if (mark == sequences_[entry] - 1) window->second.exposed->keep();
+      free_.push_back(entry);
+    }
+  }
+  windows_.erase(first, last);
+}
+
+void LocalTable::publish_pieces() {
+  auto pieces = std::make_shared<LocalPieces>();
+  for (const auto& [start, window] : windows_) {
+    std::uint64_t offset = start;
+    for (const auto& piece : window.exposed->pieces()) {
+      pieces->push_back({.offset = offset,
+                         .bytes = piece.bytes,
+                         .protection = window.protection,
+                         .view = piece.view,
+                         .lasting = piece.lasting,
+                         .exposed = window.exposed});
+      offset += piece.bytes;
+    }
+  }
+  std::shared_ptr<const LocalPieces> now = std::move(pieces);
+  const std::lock_guard lock(pieces_mutex_);
+  std::swap(pieces_, now);
+}
+
+}  // namespace wherry::window

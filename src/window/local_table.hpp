@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The windows that this side has registered. May include: base, arch, layout, fabric.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "layout/window_page.hpp"
+#include "window/peers_page.hpp"
+
+namespace wherry::window {
+
+/// Memory of this process's behind a range of its offsets.
+struct LocalPiece {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  int protection = 0;
+  std::byte* view = nullptr;
+  bool lasting = false;  ///< as in fabric::Exposed::Piece
+  std::shared_ptr<fabric::Exposed> exposed;
+};
+
+/// As they were at one moment, by offset. Holds on to the memory.
+using LocalPieces = std::vector<LocalPiece>;
+
+class LocalTable {
+ public:
+  LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told)
+      : connection_(connection), peers_(peers), told_(told), pieces_(std::make_shared<LocalPieces>()) {}
+
+  /// As Space::register_memory and Space::unregister have it.
+  int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
+  int remove(std::uint64_t offset, std::uint64_t bytes);
+  void remove_all();
+
+  [[nodiscard]] std::shared_ptr<const LocalPieces> pieces() const {
+    const std::lock_guard lock(pieces_mutex_);
+    return pieces_;
+  }
+
+ private:
+  struct Window {
+    std::uint64_t bytes = 0;
+    int protection = 0;
+    std::shared_ptr<fabric::Exposed> exposed;
+    std::vector<std::uint32_t> entries;  ///< one for each piece of it
+  };
+  using Windows = std::map<std::uint64_t, Window>;
+
+  [[nodiscard]] bool is_free(std::uint64_t offset, std::uint64_t bytes) const;
+  int choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes, std::uint64_t& offset);
+  void announce(std::uint64_t offset, Window& window);
+  void withdraw(Windows::iterator first, Windows::iterator last);
+  void publish_pieces();
+
+  fabric::Connection& connection_;
+  PeersPage& peers_;
+  const layout::WindowPage& told_;
+
+  std::mutex mutex_;  // of who registers; guards what follows
+  bool closed_ = false;
+  Windows windows_;
+  std::vector<std::uint64_t> sequences_;  ///< of the entries used so far
+  std::vector<std::uint32_t> free_;       ///< of these, the ones free again
+  std::uint64_t changes_ = 0;
+  std::uint64_t next_chosen_ = 0;
+
+  mutable std::mutex pieces_mutex_;
+  std::shared_ptr<const LocalPieces> pieces_;
+};
+
+}  // namespace wherry::window

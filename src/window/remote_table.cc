@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window/remote_table.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <utility>
+
+namespace wherry::window {
+namespace {
+
+bool makes_sense(const RemoteWindow::Entry& entry, std::uint64_t protection) {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return entry.bytes != 0 && entry.bytes % page == 0 && entry.offset % page == 0 && entry.offset <= INT64_MAX &&
+         entry.bytes <= INT64_MAX - entry.offset && (protection & ~std::uint64_t{PROT_READ | PROT_WRITE}) == 0;
+}
+
+using Window = std::shared_ptr<RemoteWindow>;
+
+/// The first that begins behind `offset`.
+RemoteWindows::iterator behind(RemoteWindows& windows, std::uint64_t offset) {
+  return std::upper_bound(windows.begin(), windows.end(), offset,
+                          [](std::uint64_t at, const Window& window) { return at < window->offset; });
+}
+
+/// Puts it in its place, unless another is there: then the peer contradicts itself, and the first word counts.
+void insert(RemoteWindows& windows, Window window) {
+  const auto next = behind(windows, window->offset);
+  if (next != windows.end() && (*next)->offset - window->offset < window->bytes) return;
+  if (next != windows.begin()) {
+    const RemoteWindow& before = **std::prev(next);
+    if (window->offset - before.offset < before.bytes) return;
+  }
+  windows.insert(next, std::move(window));
+}
+
+}  // namespace
+
+fabric::Reached* RemoteWindow::reach(fabric::Connection& connection, int& error) {
+  if (fabric::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
+  const std::lock_guard lock(mutex_);
+  if (reached_ == nullptr) reached_ = connection.reach(key_, bytes, error);
+  ready_.store(reached_.get(), std::memory_order_release);
+  return reached_.get();
+}
+
+std::shared_ptr<const RemoteWindows> RemoteTable::windows() {
+  const std::uint64_t changes = told_.changes.load(std::memory_order_acquire);  // WINDOW-TABLE
+  const std::lock_guard lock(mutex_);
+  if (changes != changes_) {
+    try {
+      refresh();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    changes_ = changes;
+  }
+  return windows_;
+}
+
+void RemoteTable::refresh() {
+  auto fresh = std::make_shared<RemoteWindows>();
+  const std::size_t used = std::min<std::uint64_t>(told_.used.load(std::memory_order_relaxed), layout::kMostWindows);
+  std::vector<bool> known(used);
+  for (const Window& window : *windows_) {
+    if (window->index >= used) continue;
+    known[window->index] = told_.sequences[window->index].load(std::memory_order_acquire) == window->sequence;
+    if (known[window->index]) fresh->push_back(window);
+  }
+  for (std::size_t index = 0; index < used; ++index) {
+    const std::uint64_t sequence = told_.sequences[index].load(std::memory_order_acquire);  // WINDOW-ENTRY
+    RemoteWindow::Entry entry;
+    if (known[index] || !read(index, sequence, entry)) continue;
+    insert(*fresh, std::make_shared<RemoteWindow>(index, entry));
+  }
+  windows_ = std::move(fresh);
+}
+
+/// False: there is none, it makes no sense, or it is just being changed, which will be followed by another change.
+bool RemoteTable::read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const {
+  if (sequence % 2 == 0) return false;
+  const layout::WindowEntry& told = told_.entries[index];
+  const auto load = [](const layout::Word& word) { return word.load(std::memory_order_acquire); };
+  const std::uint64_t protection = load(told.protection);
+  entry = {.sequence = sequence,
+           .offset = load(told.offset),
+           .bytes = load(told.bytes),
+           .key = {load(told.place), load(told.kind)},
+           .protection = static_cast<int>(protection & 3)};
+  return told_.sequences[index].load(std::memory_order_relaxed) == sequence && makes_sense(entry, protection);
+}
+
+}  // namespace wherry::window

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The windows that the peer has registered, as far as they make sense: a copy of what it says, that is checked once and
+// then used. May include: base, arch, layout, fabric.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "layout/window_page.hpp"
+
+namespace wherry::window {
+
+class RemoteWindow {
+ public:
+  struct Entry {
+    std::uint64_t sequence = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    fabric::Key key;
+    int protection = 0;
+  };
+
+  RemoteWindow(std::size_t number, const Entry& entry)
+      : offset(entry.offset),
+        bytes(entry.bytes),
+        protection(entry.protection),
+        index(number),
+        sequence(entry.sequence),
+        key_(entry.key) {}
+
+  /// The memory itself; reached when it is first asked for. Null, and an errno value, if there is no such memory.
+  fabric::Reached* reach(fabric::Connection& connection, int& error);
+
+  const std::uint64_t offset;
+  const std::uint64_t bytes;
+  const int protection;
+  const std::size_t index;
+  const std::uint64_t sequence;
+
+ private:
+  const fabric::Key key_;
+  std::atomic<fabric::Reached*> ready_{nullptr};
+  std::mutex mutex_;
+  std::shared_ptr<fabric::Reached> reached_;
+};
+
+/// As they were at one moment, by offset.
+using RemoteWindows = std::vector<std::shared_ptr<RemoteWindow>>;
+
+class RemoteTable {
+ public:
+  explicit RemoteTable(const layout::WindowPage& told) : told_(told), windows_(std::make_shared<RemoteWindows>()) {}
+
+  /// What is registered now. Null: out of memory.
+  std::shared_ptr<const RemoteWindows> windows();
+
+ private:
+  void refresh();
+  bool read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const;
+
+  const layout::WindowPage& told_;
+  std::mutex mutex_;  // guards what follows
+  std::uint64_t changes_ = 0;
+  std::shared_ptr<const RemoteWindows> windows_;
+};
+
+}  // namespace wherry::window

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window/space.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "arch/cache_line.hpp"
+#include "arch/copy.hpp"
+#include "fabric/populate.hpp"
+
+namespace wherry::window {
+namespace {
+
+/// In lists of what has an offset and bytes: the one that holds `at`, or the end.
+template <class List, class Of>
+auto holder(const List& list, std::uint64_t at, Of&& of) {
+  auto next = std::upper_bound(list.begin(), list.end(), at,
+                               [&of](std::uint64_t wanted, const auto& item) { return wanted < of(item).offset; });
+  if (next == list.begin()) return list.end();
+  --next;
+  return at - of(*next).offset < of(*next).bytes ? next : list.end();
+}
+
+/// 0, or why the range does not lie in what is registered (ENXIO), or must not be used so (EPERM).
+template <class List, class Of>
+int check(const List& list, std::uint64_t start, std::uint64_t bytes, int protection, Of&& of) {
+  if (bytes > INT64_MAX || start > INT64_MAX - bytes) return ENXIO;
+  int error = 0;
+  auto item = holder(list, start, of);
+  for (std::uint64_t at = start; at < start + bytes; ++item) {
+    if (item == list.end() || of(*item).offset > at) return ENXIO;
+    if ((of(*item).protection & protection) != protection) error = EPERM;
+    at = of(*item).offset + of(*item).bytes;
+  }
+  return error;
+}
+
+const LocalPiece& local_of(const LocalPiece& piece) { return piece; }
+const RemoteWindow& remote_of(const std::shared_ptr<RemoteWindow>& window) { return *window; }
+
+/// The part of a transfer that comes before the last cache line of its destination.
+std::size_t before_last_line(std::uint64_t destination, std::size_t bytes) {
+  const std::size_t last = (destination + bytes - 1) % arch::kCacheLine + 1;
+  return bytes - std::min(last, bytes);
+}
+
+}  // namespace
+
+/// What a call works on: both sides' windows as they were when it began.
+struct Space::View {
+  std::shared_ptr<const LocalPieces> local;
+  std::shared_ptr<const RemoteWindows> remote;
+};
+
+/// The end of a transfer on this side: a range of windows, or memory that was found to be there.
+struct Space::LocalEnd {
+  std::uint64_t offset = 0;
+  std::byte* memory = nullptr;
+};
+
+Space::Space(fabric::Connection& connection, std::size_t place)
+    : connection_(connection),
+      told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
+      peers_(connection, place),
+      local_(connection, peers_, told_),
+      remote_(told_),
+      tickets_(peers_) {
+  told_.version = layout::kWindowVersion;
+}
+
+Space::~Space() { close(); }
+
+void Space::close() {
+  if (closed_.exchange(true)) return;
+  local_.remove_all();
+  peers_.store_closed();  // WINDOW-TABLE
+  connection_.flush();
+}
+
+bool Space::peer_left() {
+  return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
+}
+
+Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
+                                         int protection) {
+  if (peer_left()) return {.error = ECONNRESET};
+  Registered registered;
+  registered.error = local_.add(memory, offset, protection, registered.offset);
+  return registered;
+}
+
+int Space::unregister(std::uint64_t offset, std::size_t bytes) {
+  return closed_ ? ECONNRESET : local_.remove(offset, bytes);
+}
+
+int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
+  return transfer({.offset = local}, bytes, remote, true, options);
+}
+
+int Space::read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
+  return transfer({.offset = local}, bytes, remote, false, options);
+}
+
+int Space::write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options) {
+  if (!source.empty() && !fabric::populate(source, fabric::Access::read)) return EFAULT;
+  return transfer({.memory = const_cast<std::byte*>(source.data())}, source.size(), remote, true, options);
+}
+
+int Space::read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options) {
+  if (!destination.empty() && !fabric::populate(destination, fabric::Access::write)) return EFAULT;
+  return transfer({.memory = destination.data()}, destination.size(), remote, false, options);
+}
+
+int Space::look(View& view) {
+  view.remote = remote_.windows();
+  view.local = local_.pieces();
+  if (view.remote == nullptr) return ENOMEM;
+  return view.local == nullptr ? ECONNRESET : 0;
+}
+
+int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options) {
+  if (bytes == 0) return EINVAL;
+  if (peer_left()) return ECONNRESET;
+  const std::uint64_t ticket = tickets_.start();
+  View view;
+  int error = look(view);
+  if (error == 0 && local.memory == nullptr) {
+    error = check(*view.local, local.offset, bytes, writing ? PROT_READ : PROT_WRITE, local_of);
+  }
+  if (error == 0) error = check(*view.remote, remote, bytes, writing ? PROT_WRITE : PROT_READ, remote_of);
+  if (error == 0) error = move_in_order(view, local, bytes, remote, writing, options);
+  tickets_.finish(ticket);
+  return error;
+}
+
+int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
+                         RmaOptions options) {
+  std::size_t first = 0;
+  if (options.ordered) {
+    const std::uint64_t near = local.memory == nullptr ? local.offset : reinterpret_cast<std::uint64_t>(local.memory);
+    first = before_last_line(writing ? remote : near, bytes);
+    if (const int error = move(view, local, {0, first}, remote, writing); error != 0) return error;
+    if (!complete_puts()) return ECONNRESET;
+    std::atomic_thread_fence(std::memory_order_release);
+  }
+  if (const int error = move(view, local, {first, bytes}, remote, writing); error != 0) return error;
+  // What is read is complete with the call on every fabric: no word that follows it would say when it is.
+  return (writing && !options.complete) || complete_puts() ? 0 : ECONNRESET;
+}
+
+bool Space::complete_puts() { return connection_.map() != nullptr || connection_.flush(); }
+
+int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing) {
+  const auto access = writing ? fabric::Access::read : fabric::Access::write;
+  for (std::size_t at = part.from; at < part.to;) {
+    RemoteWindow& far = **holder(*view.remote, remote + at, remote_of);
+    const std::uint64_t far_at = remote + at - far.offset;
+    std::size_t bytes = std::min(part.to - at, far.bytes - far_at);
+    std::byte* near = local.memory + at;
+    if (local.memory == nullptr) {
+      const LocalPiece& piece = *holder(*view.local, local.offset + at, local_of);
+      const std::uint64_t near_at = local.offset + at - piece.offset;
+      bytes = std::min(bytes, piece.bytes - near_at);
+      near = piece.view + near_at;
+      if (!piece.lasting && !fabric::populate({near, bytes}, access)) return EFAULT;
+    }
+    int error = 0;
+    fabric::Reached* reached = far.reach(connection_, error);
+    if (reached == nullptr) return error;
+    if (!copy(*reached, far_at, {near, bytes}, writing)) return peer_left() ? ECONNRESET : EFAULT;
+    at += bytes;
+  }
+  return 0;
+}
+
+bool Space::copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
+  std::byte* const far = reached.map();
+  if (far == nullptr) return writing ? reached.put(offset, near) : reached.get(near, offset);
+  if (writing) {
+    arch::copy(far + offset, near.data(), near.size());
+  } else {
+    arch::copy(near.data(), far + offset, near.size());
+  }
+  return true;
+}
+
+Mark Space::mark(bool of_peer) const {
+  return {.of_peer = of_peer,
+          .calls = of_peer ? told_.started.load(std::memory_order_acquire)  // WINDOW-RMA
+                           : tickets_.started()};
+}
+
+int Space::wait(Mark mark, Clock::duration patience) {
+  const auto deadline = Clock::now() + patience;
+  if (!mark.of_peer) {
+    if (mark.calls > tickets_.started()) return EINVAL;
+    if (!tickets_.wait(mark.calls, deadline)) return ETIMEDOUT;
+    return complete_puts() ? 0 : ECONNRESET;
+  }
+  if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
+  const auto complete = [&] { return told_.completed.load(std::memory_order_acquire) >= mark.calls; };  // WINDOW-RMA
+  for (Backoff backoff; !complete(); backoff.pause()) {
+    // What it completed before it left is visible once it is seen to have left.
+    if (peer_left()) return complete() ? 0 : ECONNRESET;
+    if (Clock::now() > deadline) return ETIMEDOUT;
+  }
+  return 0;
+}
+
+int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
+                  Clock::duration patience) {
+  for (const auto* signal : {&local, &remote}) {
+    if (signal->has_value() && (*signal)->offset % 4 != 0) return EINVAL;
+  }
+  if (peer_left()) return ECONNRESET;
+  View view;
+  if (const int error = look(view); error != 0) return error;
+  int error = local ? check(*view.local, local->offset, sizeof local->value, PROT_WRITE, local_of) : 0;
+  if (error == 0 && remote) error = check(*view.remote, remote->offset, sizeof remote->value, PROT_WRITE, remote_of);
+  if (error == 0) error = wait(mark(of_peer), patience);
+  if (error == 0 && local) error = store_near(view, *local);
+  if (error == 0 && remote) error = store_far(view, *remote);
+  return error;
+}
+
+namespace {
+
+/// Eight bytes in one store where they are aligned, else in two.
+void store_release(std::byte* to, std::uint64_t value) {
+  if (reinterpret_cast<std::uintptr_t>(to) % sizeof value == 0) {
+    reinterpret_cast<layout::Word*>(to)->store(value, std::memory_order_release);  // SIGNAL
+    return;
+  }
+  auto* const halves = reinterpret_cast<std::atomic<std::uint32_t>*>(to);
+  halves[1].store(static_cast<std::uint32_t>(value >> 32), std::memory_order_release);
+  halves[0].store(static_cast<std::uint32_t>(value), std::memory_order_release);
+}
+
+}  // namespace
+
+int Space::store_near(const View& view, const Signal& signal) {
+  const LocalPiece& piece = *holder(*view.local, signal.offset, local_of);
+  const std::uint64_t at = signal.offset - piece.offset;
+  if (piece.bytes - at < sizeof signal.value) return ENXIO;
+  if (!piece.lasting && !fabric::populate({piece.view + at, sizeof signal.value}, fabric::Access::write)) return EFAULT;
+  store_release(piece.view + at, signal.value);
+  return 0;
+}
+
+int Space::store_far(const View& view, const Signal& signal) {
+  RemoteWindow& window = **holder(*view.remote, signal.offset, remote_of);
+  const std::uint64_t at = signal.offset - window.offset;
+  if (window.bytes - at < sizeof signal.value) return ENXIO;
+  int error = 0;
+  fabric::Reached* reached = window.reach(connection_, error);
+  if (reached == nullptr) return error;
+  if (reached->map() != nullptr) {
+    store_release(reached->map() + at, signal.value);
+    return 0;
+  }
+  if (at % sizeof signal.value == 0) return reached->signal(at, signal.value) ? 0 : EFAULT;
+  // No fabric stores such a word: after all that came before, as bytes.
+  const bool stored =
+      complete_puts() && reached->put(at, std::as_bytes(std::span(&signal.value, 1))) && complete_puts();
+  return stored ? 0 : EFAULT;
+}
+
+Space::Mapped Space::map(std::byte* where, std::uint64_t remote, std::size_t bytes, int protection) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || bytes % page != 0 || remote % page != 0 || reinterpret_cast<std::uintptr_t>(where) % page != 0 ||
+      protection == 0 || (protection & ~(PROT_READ | PROT_WRITE)) != 0) {
+    return {.error = EINVAL};
+  }
+  if (peer_left()) return {.error = ECONNRESET};
+  View view;
+  int error = look(view);
+  if (error == 0) error = check(*view.remote, remote, bytes, protection, remote_of);
+  if (error != 0) return {.error = error};
+  const bool reserve = where == nullptr;
+  if (reserve) {
+    void* start = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) return {.error = ENOMEM};
+    where = static_cast<std::byte*>(start);
+  }
+  error = map_windows(view, {where, bytes}, remote, protection);
+  if (error == 0) return {.error = 0, .start = where};
+  if (reserve) ::munmap(where, bytes);
+  return {.error = error};
+}
+
+int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection) {
+  auto window = holder(*view.remote, remote, remote_of);
+  for (; !where.empty(); ++window) {
+    RemoteWindow& far = **window;
+    const std::uint64_t at = remote - far.offset;
+    const std::size_t bytes = std::min<std::uint64_t>(where.size(), far.bytes - at);
+    int error = 0;
+    fabric::Reached* reached = far.reach(connection_, error);
+    if (reached == nullptr) return error;
+    // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
+    // window is seen to be gone here.
+    peers_.store_mark(far.index, far.sequence);
+    arch::publish_then_look();
+    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) return ENXIO;
+    error = reached->map_at(at, bytes, protection, where.data());
+    if (error != 0) return error == ENOTSUP || error == ENXIO ? error : ENOMEM;
+    where = where.subspan(bytes);
+    remote += bytes;
+  }
+  return 0;
+}
+
+}  // namespace wherry::window

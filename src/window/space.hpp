@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registered address spaces of the two sides of a connection. Each side registers ranges of its memory as *windows*
+// at offsets of its space; the other reads, writes and maps them by offset, without the owner's program taking part.
+//
+// Errors are errno values, 0 for none. All calls from any thread; none waits for the peer's program, but for those of
+// fences on the peer's RMA. May include: base, arch, layout, fabric.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "fabric/fabric.hpp"
+#include "layout/window_page.hpp"
+#include "window/local_table.hpp"
+#include "window/patience.hpp"
+#include "window/remote_table.hpp"
+#include "window/tickets.hpp"
+
+namespace wherry::window {
+
+/// Where a caller may put windows itself; above, offsets are chosen by this side.
+inline constexpr std::uint64_t kFirstChosenOffset = std::uint64_t{1} << 62;
+
+/// What a side may ask of its RMA.
+struct RmaOptions {
+  bool complete = false;  ///< return after completion (put fabrics complete late; others always complete first)
+  bool ordered = false;   ///< the last cache line of the destination becomes visible after all the rest
+};
+
+/// RMA calls up to a moment.
+struct Mark {
+  bool of_peer = false;
+  std::uint64_t calls = 0;
+};
+
+/// What a fence stores where, once the RMA before it is complete.
+struct Signal {
+  std::uint64_t offset = 0;  ///< a multiple of 4; 8 bytes in one window that may be written
+  std::uint64_t value = 0;
+};
+
+class Space {
+ public:
+  /// Bytes of each side's segment that it needs: zeroed, and used for nothing else.
+  static constexpr std::size_t kBytes = sizeof(layout::WindowPage);
+
+  /// @param connection  both sides' offers said `exposes`; outlives this object
+  /// @param place       offset in both segments, a multiple of the page size
+  Space(fabric::Connection& connection, std::size_t place);
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+  /// Closes.
+  ~Space();
+
+  struct Registered {
+    int error = 0;
+    std::uint64_t offset = 0;
+  };
+  /// Registers `memory`, which the caller already has: whole pages, EINVAL if not; EFAULT if some of it is not mapped.
+  /// Memory that is freed later stays in the window. Other threads must not write it during the call.
+  /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
+  ///                it is not below kFirstChosenOffset
+  /// @param protection  PROT_READ, PROT_WRITE: what the peer may do
+  /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left.
+  Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection);
+  /// Unregisters the windows that lie within a range of whole pages. EINVAL if it cuts one, or is empty; ENXIO if there
+  /// is none. The peer can start nothing new on them. The memory, and what the peer has mapped of it, stays.
+  int unregister(std::uint64_t offset, std::size_t bytes);
+
+  /// Copies between a range of this side's windows and one of the peer's; each may span windows that follow each other.
+  /// EINVAL: no bytes. ENXIO: not all of a range is registered. EPERM: a window does not allow it (the source must be
+  /// readable, the destination writable). ECONNRESET: the peer has left.
+  int write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {});
+  int read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {});
+  /// The same for any memory of this side's. EFAULT if it is not there.
+  int write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options = {});
+  int read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options = {});
+
+  /// Maps a range of the peer's windows, as shared memory.
+  /// @param where  null: anywhere. Otherwise page-aligned; what is mapped there is replaced
+  /// The mapping is the caller's to unmap, outlives this object and the peer, and is not inherited by fork.
+  /// EINVAL: no whole pages. ENXIO, EPERM, ECONNRESET as above. ENOMEM. ENOTSUP: this memory cannot be mapped.
+  struct Mapped {
+    int error = 0;
+    std::byte* start = nullptr;
+  };
+  Mapped map(std::byte* where, std::uint64_t remote, std::size_t bytes, int protection);
+
+  static constexpr Clock::duration kPatience = std::chrono::seconds(10);
+
+  /// All RMA that this side, or the peer, has started.
+  [[nodiscard]] Mark mark(bool of_peer) const;
+  /// Waits until it is complete. ETIMEDOUT; ECONNRESET: the peer has left before; EINVAL: there is no such mark yet.
+  int wait(Mark mark, Clock::duration patience = kPatience);
+  /// Once all RMA marked by mark(of_peer) is complete, stores `local` in this side's windows, then `remote` in the
+  /// peer's. Whoever sees a word sees all bytes of that RMA. EINVAL: unaligned. ENXIO, EPERM, ETIMEDOUT, ECONNRESET.
+  int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
+             Clock::duration patience = kPatience);
+
+  /// Unregisters everything and tells the peer, whose calls fail with ECONNRESET from then on, as this side's do.
+  void close();
+
+ private:
+  struct View;
+  struct LocalEnd;
+
+  /// A part of a transfer, in bytes from its start.
+  struct Part {
+    std::size_t from = 0;
+    std::size_t to = 0;
+  };
+
+  [[nodiscard]] bool peer_left();
+  int look(View& view);
+  int transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options);
+  int move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
+                    RmaOptions options);
+  int move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing);
+  static bool copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
+  /// On fabrics that complete late, waits until all is complete. False: the peer is gone.
+  bool complete_puts();
+  int store_near(const View& view, const Signal& signal);
+  int store_far(const View& view, const Signal& signal);
+  int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);
+
+  fabric::Connection& connection_;
+  layout::WindowPage& told_;  ///< what the peer says: in the own segment
+  PeersPage peers_;           ///< what this side says: in the peer's
+  LocalTable local_;
+  RemoteTable remote_;
+  Tickets tickets_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace wherry::window
