@@ -89,7 +89,13 @@ void LocalTable::announce(std::uint64_t offset, Window& window) {
     offset += piece.bytes;
   }
   peers_.store_used(sequences_.size());
+  publish_changes();
+}
+
+/// The peer knows when this returns.
+void LocalTable::publish_changes() {
   peers_.store_changes(++changes_);  // WINDOW-TABLE
+  if (connection_.map() == nullptr) connection_.flush();
 }
 
 int LocalTable::remove(std::uint64_t offset, std::uint64_t bytes) {
@@ -122,11 +128,10 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
   for (auto window = first; window != last; ++window) {
     for (const std::uint32_t entry : window->second.entries) peers_.store_sequence(entry, ++sequences_[entry]);
   }
-  peers_.store_changes(++changes_);  // WINDOW-TABLE
+  publish_changes();
   // Either the peer, which marks a window before it looks once more whether that is still there, sees that it is not,
   // or its mark is seen here.
   arch::publish_then_look();
-  if (connection_.map() == nullptr) connection_.flush();
   for (auto window = first; window != last; ++window) {
     for (const std::uint32_t entry : window->second.entries) {
       const std::uint64_t mark = told_.marks[entry].load(std::memory_order_acquire);

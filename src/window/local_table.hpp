@@ -59,6 +59,7 @@ class LocalTable {
   int choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes, std::uint64_t& offset);
   void announce(std::uint64_t offset, Window& window);
   void withdraw(Windows::iterator first, Windows::iterator last);
+  void publish_changes();
   void publish_pieces();
 
   fabric::Connection& connection_;

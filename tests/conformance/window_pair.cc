@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/window_pair.hpp"
+
+namespace wherry::conformance {
+
+std::uint64_t registered(Space& space, std::span<std::byte> memory, int protection,
+                         std::optional<std::uint64_t> offset) {
+  const auto result = space.register_memory(memory, offset, protection);
+  EXPECT_EQ(result.error, 0);
+  return result.offset;
+}
+
+}  // namespace wherry::conformance
