@@ -38,6 +38,7 @@ struct OwnSide {
 class ShmConnection final : public Connection {
  public:
   /// `packet` is the peer's half, already well formed. Throws Error(EPROTO) when its memory cannot be trusted.
+  /// `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the peer's end.
   ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer);
 
   /// Once the peer has the memory's descriptor, this side needs it no more: one fewer per connection.
