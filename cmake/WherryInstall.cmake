@@ -21,7 +21,10 @@ install(FILES ${PROJECT_BINARY_DIR}/wherry-config.cmake ${PROJECT_BINARY_DIR}/wh
   DESTINATION ${package_dir})
 
 file(RELATIVE_PATH WHERRY_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-foreach(package wherry wherry-c)
+foreach(package wherry wherry-c scif)
   configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+
+# Programs written for SCIF ask for -lscif.
+install(TARGETS scif LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accepting side.
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "adapters/scif/attempt.hpp"
+#include "adapters/scif/socket.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::scif {
+namespace {
+
+/// A connector sends its two packets right behind the connection, or was stopped or killed in between.
+constexpr std::chrono::seconds kHelloPatience{1};
+
+/// Waits for the next packet. False: none comes.
+bool await_packet(int socket, const fabric::Deadline& deadline) {
+  while (std::chrono::steady_clock::now() < *deadline) {
+    pollfd polled{socket, POLLIN, 0};
+    const int ready = ::poll(&polled, 1, 100);
+    if (ready > 0) return (polled.revents & POLLIN) != 0;
+  }
+  return false;
+}
+
+int receive_hello(int socket, fabric::shm::Packet& packet, const fabric::Deadline& deadline) {
+  if (!await_packet(socket, deadline)) return ETIMEDOUT;
+  if (const int error = fabric::shm::receive_packet(socket, packet); error != 0) return error;
+  std::byte nothing{};
+  if (!await_packet(socket, deadline) || ::recv(socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return EPROTO;
+  fabric::Greeting greeting;
+  std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
+  return fits(greeting, packet.hello.segment_bytes) ? 0 : EPROTO;
+}
+
+}  // namespace
+
+int Endpoint::accept(scif_portID& peer, bool wait, std::unique_ptr<Endpoint>& accepted) {
+  while (true) {
+    if (state_ != State::listening) return -EINVAL;
+    const int error = take_request(wait, peer, accepted);
+    if (error != EAGAIN) return -error;
+    if (!wait) return -EAGAIN;
+    if (const int woken = line_.sleep(POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
+  }
+}
+
+int Endpoint::take_request(bool wait, scif_portID& peer, std::unique_ptr<Endpoint>& accepted) {
+  while (true) {
+    pollfd polled{descriptor(), POLLIN, 0};
+    if (::poll(&polled, 1, 0) <= 0) return EAGAIN;
+    UniqueFd socket(::accept4(descriptor(), nullptr, nullptr, 0));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return errno;
+    }
+    if (!fabric::shm::same_user(fabric::shm::credentials(socket.get()))) continue;
+    tune_socket(socket.get());
+    auto made = std::make_unique<Endpoint>(socket.get());
+    const int error = answer(made, peer, std::chrono::steady_clock::now() + kHelloPatience);
+    // Its descriptors did not fit into this process and are lost; the connector is refused.
+    if (error == EMFILE || error == ENFILE || error == ENOMEM) return error;
+    if (error != 0) continue;  // it went away, or is none of ours: on to the next
+    static_cast<void>(socket.release());
+    accepted = std::move(made);
+    static_cast<void>(wait);
+    return 0;
+  }
+}
+
+/// Makes the endpoint of an accepted socket connected.
+int Endpoint::answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience) {
+  const int socket = made->descriptor();
+  fabric::shm::Packet packet;
+  if (const int error = receive_hello(socket, packet, patience); error != 0) return error;
+  peer = {.node = packet.hello.node, .port = packet.hello.port};
+  try {
+    fabric::shm::OwnSide own(offer());
+    const auto hello = own.hello(own_node(), port_);
+    const auto descriptors = own.descriptors();
+    Peer who = fabric::shm::credentials(socket);
+    who.address = Address{.fabric = "shm", .node = peer.node, .port = peer.port};
+    auto connection =
+        std::make_unique<fabric::shm::ShmConnection>(std::move(own), UniqueFd(), std::move(packet), std::move(who));
+    if (const int error = fabric::shm::send_packet(socket, hello, descriptors); error != 0) return ECONNRESET;
+    connection->handed_over();
+    made->link_ = std::make_unique<Link>(made->line_, std::move(connection));
+  } catch (const Error& failure) {
+    return failure.code().value();
+  }
+  std::byte nothing{};
+  [[maybe_unused]] const auto taken = ::recv(socket, &nothing, 1, MSG_DONTWAIT);
+  made->port_ = port_;
+  made->state_ = State::connected;
+  return 0;
+}
+
+}  // namespace wherry::scif

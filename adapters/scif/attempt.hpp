@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two endpoints meet. On the rendezvous name's socket:
+//
+//   connector                                           listener
+//     | -- hello, with the memory of its side ------------> |  at connect
+//     | -- a fat packet: its socket is not writable now --> |
+//     | <------------ hello, with the memory of its side -- |  at accept
+//     |                 takes the fat packet: writable now  |
+#pragma once
+
+#include "adapters/scif/endpoint.hpp"
+
+namespace wherry::scif {
+
+/// A connection attempt that waits to be accepted.
+struct Endpoint::Attempt {
+  Peer peer;
+  fabric::shm::OwnSide own;
+  fabric::Deadline give_up;
+  bool may_wait = false;  ///< the program is told of the outcome at its next scif_connect
+};
+
+}  // namespace wherry::scif

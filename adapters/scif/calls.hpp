@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every function of the interface begins and ends with.
+#pragma once
+
+#include <cerrno>
+#include <exception>
+#include <new>
+
+#include <wherry/error.hpp>
+
+#include "adapters/scif/table.hpp"
+
+namespace wherry::scif {
+
+inline int failed(int error) {
+  errno = error;
+  return -1;
+}
+
+/// `body` returns a result, or an errno value negated. No exception leaves a C function.
+template <class Body>
+int guarded(Body&& body) noexcept {
+  int result = 0;
+  try {
+    result = static_cast<int>(body());
+  } catch (const Error& error) {
+    result = -error.code().value();
+  } catch (const std::bad_alloc&) {
+    result = -ENOMEM;
+  } catch (const std::exception&) {
+    result = -EIO;
+  }
+  return result < 0 ? failed(-result) : result;
+}
+
+/// Calls `body` with the endpoint of a descriptor, or fails with EBADF or ENOTTY.
+template <class Body>
+int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
+  return guarded([&] {
+    {
+      const Use endpoint = find(epd);
+      if (endpoint && endpoint->is_current()) return body(*endpoint);
+      if (!endpoint) return -what_is(epd);
+    }
+    remove(epd);  // the program closed it without telling us, and may have opened something else
+    return -what_is(epd);
+  });
+}
+
+/// The link of an endpoint that is connected, for who reaches the peer: -ENOTCONN and -ECONNRESET otherwise.
+inline int reachable(Endpoint& endpoint, Link*& link) {
+  link = endpoint.link();
+  if (link == nullptr) return -ENOTCONN;
+  return endpoint.line().ask_for_end() ? -ECONNRESET : 0;
+}
+
+}  // namespace wherry::scif

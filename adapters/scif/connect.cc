@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connecting side.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "adapters/scif/attempt.hpp"
+#include "adapters/scif/ports.hpp"
+#include "adapters/scif/socket.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::scif {
+namespace {
+
+constexpr std::chrono::seconds kConnectPatience{10};
+
+bool send_fat_packet(int socket) {
+  static constexpr std::array<std::byte, kFatPacket> kNothing{};
+  return ::send(socket, kNothing.data(), kNothing.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+/// Why nobody answers there.
+int refusal(std::uint16_t node) {
+  if (node == 0 || node == own_node()) return ECONNREFUSED;
+  return named_sockets(node).nodes.contains(node) ? ECONNREFUSED : ENODEV;
+}
+
+}  // namespace
+
+int Endpoint::connect(const scif_portID& to) {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::connecting) {
+    if (!attempt_->may_wait) return -EISCONN;
+    try_finish();
+    if (state_ == State::connecting) return -EINPROGRESS;
+  }
+  if (uncollected_) return collect();
+  if (state_ == State::listening) return -EOPNOTSUPP;
+  if (state_ == State::connected) return line_.ask_for_end() ? -EINVAL : -EISCONN;
+  if (to.port == 0) return -EINVAL;
+  const bool may_wait = (::fcntl(descriptor(), F_GETFL) & O_NONBLOCK) != 0;
+  if (const int error = start(to, may_wait); error != 0) return -error;
+  if (may_wait) return -EINPROGRESS;
+  return await_answer(lock);
+}
+
+int Endpoint::collect() {
+  uncollected_ = false;
+  return outcome_ == 0 ? port_ : -outcome_;
+}
+
+int Endpoint::start(const scif_portID& to, bool may_wait) {
+  if (state_ == State::unbound) {
+    port_ = bind_any_port(descriptor(), own_node());
+    if (port_ == 0) return ENOSPC;
+    state_ = State::bound;
+  }
+  const fabric::shm::SocketName name = fabric::shm::socket_name(to.node, to.port);
+  if (::connect(descriptor(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+    return refusal(to.node);  // nobody listens, or the backlog is full
+  }
+  attempt_.reset(new Attempt{.peer = fabric::shm::credentials(descriptor()),
+                             .own = fabric::shm::OwnSide(offer()),
+                             .give_up = std::chrono::steady_clock::now() + kConnectPatience,
+                             .may_wait = may_wait});
+  attempt_->peer.address = Address{.fabric = "shm", .node = to.node, .port = to.port};
+  const auto hello = attempt_->own.hello(own_node(), port_);
+  const bool sent = fabric::shm::same_user(attempt_->peer) &&
+                    fabric::shm::send_packet(descriptor(), hello, attempt_->own.descriptors()) == 0 &&
+                    send_fat_packet(descriptor());
+  if (!sent) {
+    fail_attempt(ECONNREFUSED);
+    uncollected_ = false;
+    return ECONNREFUSED;
+  }
+  state_ = State::connecting;
+  return 0;
+}
+
+int Endpoint::await_answer(std::unique_lock<std::mutex>& lock) {
+  while (state_ == State::connecting) {
+    const fabric::Deadline give_up = attempt_->give_up;
+    lock.unlock();
+    const int error = line_.sleep(POLLIN, give_up);
+    lock.lock();
+    if (state_ != State::connecting) break;
+    if (error == EINTR || error == ECANCELED) {
+      fail_attempt(EINTR);
+    } else {
+      try_finish();
+    }
+  }
+  uncollected_ = false;
+  return outcome_ == 0 ? port_ : -outcome_;
+}
+
+/// Ends the attempt if the answer, or the end, or the time is there.
+int Endpoint::try_finish() {
+  fabric::shm::Packet packet;
+  const int error = fabric::shm::receive_packet(descriptor(), packet);
+  if (error == EAGAIN && std::chrono::steady_clock::now() < *attempt_->give_up) return EAGAIN;
+  if (error != 0) return fail_attempt(error == EMFILE ? EMFILE : ECONNREFUSED);
+  fabric::Greeting greeting;
+  static_assert(sizeof packet.hello.greeting == sizeof greeting);
+  std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
+  if (!fits(greeting, packet.hello.segment_bytes)) return fail_attempt(ECONNREFUSED);
+  try {
+    link_ = std::make_unique<Link>(line_, std::make_unique<fabric::shm::ShmConnection>(
+                                              std::move(attempt_->own), UniqueFd(), std::move(packet), attempt_->peer));
+  } catch (const Error& failure) {
+    return fail_attempt(failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
+  }
+  attempt_.reset();
+  outcome_ = 0;
+  uncollected_ = true;
+  state_ = State::connected;
+  return 0;
+}
+
+/// The endpoint is bound again and may try anew.
+int Endpoint::fail_attempt(int error) {
+  attempt_.reset();
+  renew_socket();
+  outcome_ = error;
+  uncollected_ = true;
+  state_ = State::bound;
+  return error;
+}
+
+/// A socket that was connected once cannot be connected again: another takes its place under the same number. Should
+/// somebody take the port in between, or a child process hold the old socket, the endpoint goes on with a port that is
+/// not its own alone.
+void Endpoint::renew_socket() {
+  const int flags = ::fcntl(descriptor(), F_GETFD);
+  const int status = ::fcntl(descriptor(), F_GETFL);
+  UniqueFd fresh = make_socket();
+  ::fcntl(fresh.get(), F_SETFL, status);
+  ::dup3(fresh.get(), descriptor(), (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+  const fabric::shm::SocketName name = fabric::shm::socket_name(own_node(), port_);
+  [[maybe_unused]] const int bound =
+      ::bind(descriptor(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
+  remember_inode();
+}
+
+}  // namespace wherry::scif

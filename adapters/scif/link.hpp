@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a connected endpoint has: memory that both sides share, and in it the two queues and the tables of windows.
+#pragma once
+
+#include <memory>
+
+#include "adapters/scif/inlet.hpp"
+#include "adapters/scif/line.hpp"
+#include "adapters/scif/outlet.hpp"
+#include "fabric/fabric.hpp"
+#include "window/space.hpp"
+
+namespace wherry::scif {
+
+/// What each side of a connection brings.
+fabric::Offer offer();
+/// Whether the peer's greeting and its segment are those of such a connection.
+bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
+
+struct Link {
+  Link(Line& line, std::unique_ptr<fabric::Connection> joined);
+
+  std::unique_ptr<fabric::Connection> connection;
+  Inlet inlet;
+  Outlet outlet;
+  window::Space space;
+};
+
+}  // namespace wherry::scif

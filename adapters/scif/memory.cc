@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions on registered memory: arguments and states as SCIF has them; the work is done by window::Space.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "adapters/scif/calls.hpp"
+
+using namespace wherry;
+using namespace wherry::scif;
+
+namespace {
+
+constexpr int kProtections = SCIF_PROT_READ | SCIF_PROT_WRITE;
+
+bool whole_pages(std::uint64_t value) {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return value % page == 0;
+}
+
+/// [offset, offset + bytes) does not wrap around, and is of whole pages.
+bool is_page_range(off_t offset, std::size_t bytes) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  return offset >= 0 && bytes != 0 && whole_pages(static_cast<std::uint64_t>(offset)) && whole_pages(bytes) &&
+         bytes <= kMost - static_cast<std::uint64_t>(offset);
+}
+
+/// The driver makes every window writable if the memory is, as it pins its pages for writing if it can.
+int upgrade(std::span<std::byte> memory, int& protection) {
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+  if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0) {
+    protection |= SCIF_PROT_WRITE;
+    return 0;
+  }
+  // A kernel older than 5.14 (EINVAL) does not say; the window is then what the caller asked for.
+  const bool refused = errno == EFAULT || errno == ENOMEM;
+  return refused && (protection & SCIF_PROT_WRITE) != 0 ? EFAULT : 0;
+}
+
+/// For functions whose result is no int: body(link, result) returns 0 or an errno value negated.
+template <class Result, class Body>
+Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
+  Result result = failure;
+  const int status = with_endpoint(epd, [&](Endpoint& endpoint) {
+    Link* link = nullptr;
+    if (const int error = reachable(endpoint, link); error != 0) return error;
+    return body(*link, result);
+  });
+  return status == 0 ? result : failure;
+}
+
+}  // namespace
+
+off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int prot_flags, int map_flags) {
+  const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
+  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
+                    (!fixed || is_page_range(offset, len)) && len != 0 && whole_pages(len) &&
+                    whole_pages(reinterpret_cast<std::uintptr_t>(addr));
+  return on_link(epd, SCIF_REGISTER_FAILED, [&](Link& link, off_t& result) {
+    if (!good) return -EINVAL;
+    const std::span memory(static_cast<std::byte*>(addr), len);
+    int protection = prot_flags;
+    if (const int error = upgrade(memory, protection); error != 0) return -error;
+    const auto where = fixed ? std::optional(static_cast<std::uint64_t>(offset)) : std::nullopt;
+    const auto registered = link.space.register_memory(memory, where, protection);
+    result = static_cast<off_t>(registered.offset);
+    return -registered.error;
+  });
+}
+
+int scif_unregister(scif_epd_t epd, off_t offset, size_t len) {
+  return on_link(epd, -1, [&](Link& link, int& result) {
+    if (!is_page_range(offset, len)) return -EINVAL;
+    const int error = link.space.unregister(static_cast<std::uint64_t>(offset), len);
+    result = 0;
+    return error == ENXIO ? 0 : -error;  // nothing there is no error for the driver
+  });
+}
+
+void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_t epd, off_t offset) {
+  const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
+  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
+                    is_page_range(offset, len) && (!fixed || whole_pages(reinterpret_cast<std::uintptr_t>(addr)));
+  return on_link(epd, SCIF_MMAP_FAILED, [&](Link& link, void*& result) {
+    if (!good) return -EINVAL;
+    auto* where = fixed ? static_cast<std::byte*>(addr) : nullptr;
+    const auto mapped = link.space.map(where, static_cast<std::uint64_t>(offset), len, prot_flags);
+    result = mapped.start;
+    return -mapped.error;
+  });
+}
+
+int scif_munmap(void* addr, size_t len) { return ::munmap(addr, len); }

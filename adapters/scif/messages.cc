@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that move messages. They do not ask the kernel about the descriptor each time: that a program closed it
+// with close(2) is noticed when they look for the peer's end.
+#include <cstddef>
+#include <span>
+
+#include "adapters/scif/calls.hpp"
+
+using namespace wherry;
+using namespace wherry::scif;
+
+namespace {
+
+constexpr int kBlock = SCIF_SEND_BLOCK;
+static_assert(SCIF_RECV_BLOCK == kBlock);
+
+/// What both directions check. Returns 1 to go on, else the result.
+int check(const void* message, int bytes, int flags) {
+  if (bytes == 0) return 0;
+  if (bytes < 0 || (flags != 0 && (flags & kBlock) == 0)) return -EINVAL;
+  return message == nullptr ? -EFAULT : 1;
+}
+
+/// A short count is a result, not an error.
+int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(moved.bytes) : -moved.error; }
+
+template <class Move>
+int with_link(scif_epd_t epd, const void* message, int bytes, int flags, Move&& move) {
+  const int go_on = check(message, bytes, flags);
+  const auto body = [&](Endpoint& endpoint) {
+    if (go_on != 1) return go_on;
+    Link* link = endpoint.link();
+    return link == nullptr ? -ENOTCONN : result_of(move(*link));
+  };
+  return guarded([&] {
+    {
+      const Use endpoint = find(epd);
+      if (!endpoint) return -what_is(epd);
+      const int result = body(*endpoint);
+      // What ends with a reset may have ended because the descriptor is not ours any more.
+      if (result != -ECONNRESET || endpoint->is_current()) return result;
+    }
+    remove(epd);
+    return -what_is(epd);
+  });
+}
+
+}  // namespace
+
+int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
+  return with_link(epd, msg, len, flags, [&](Link& link) {
+    return link.outlet.send({static_cast<const std::byte*>(msg), static_cast<std::size_t>(len)}, (flags & kBlock) != 0);
+  });
+}
+
+int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
+  return with_link(epd, msg, len, flags, [&](Link& link) {
+    return link.inlet.receive({static_cast<std::byte*>(msg), static_cast<std::size_t>(len)}, (flags & kBlock) != 0);
+  });
+}

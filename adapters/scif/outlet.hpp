@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a connected endpoint: a queue of 4095 bytes in the peer's memory.
+//
+// The descriptor must tell poll(2) the truth, so the queue's state is mirrored in the socket by packets (inlet.hpp has
+// the other half):
+//  - The receiver asks for one packet by a new number in `request`. The sender answers it with the next bytes that go
+//    beyond what the receiver said it is waiting for anyway (`quiet`): the receiver's socket is readable.
+//  - When the queue is full and the sender goes to sleep or returns to its program, it sends a packet so large that
+//    its own socket is not writable until the receiver takes it, which it does when it has made space; and a small one
+//    behind it, so that the receiver's socket stays readable.
+// While both sides are in the library there are no packets and no system calls.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "adapters/scif/line.hpp"
+#include "layout/scif_page.hpp"
+#include "ring/ring.hpp"
+#include "stream/waiter.hpp"
+
+namespace wherry::scif {
+
+/// What a call did: bytes moved, and why it ended early (an errno value).
+struct Moved {
+  std::size_t bytes = 0;
+  int error = 0;
+};
+
+/// Larger than what a socket takes and is still writable (see make_socket in socket.hpp).
+inline constexpr std::size_t kFatPacket = 4352;
+
+class Outlet {
+ public:
+  /// @param own   this side's page
+  /// @param peer  the peer's, and the queue behind it
+  Outlet(Line& line, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+
+  /// Blocking callers take turns, so that what one sends stays together.
+  Moved send(std::span<const std::byte> bytes, bool block);
+  /// Whether a byte fits.
+  bool has_space();
+  /// Makes the socket say that there is no space, if there is none. To be called before somebody polls it.
+  void settle();
+
+ private:
+  std::size_t push(std::span<const std::byte> bytes);
+  std::size_t space() { return spare(producer_.space()); }
+  static std::size_t spare(std::size_t free) { return free == 0 ? 0 : free - 1; }
+  void tell();
+  void say_full();
+  bool send_packet(std::size_t bytes);
+  int wait_for_space();
+
+  Line& line_;
+  const layout::ScifLeaving& heard_;
+  layout::ScifArriving& told_;
+  std::mutex turn_;   ///< a blocking caller has it from its first byte to its last
+  std::mutex mutex_;  ///< guards what follows, for as long as a copy takes
+  ring::Producer producer_;
+  std::uint64_t packets_ = 0;
+  std::uint64_t answered_ = 0;
+  std::uint64_t full_ = 0;
+  stream::SpinBudget budget_;  ///< belongs to who has the turn
+};
+
+}  // namespace wherry::scif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/scif/ports.hpp"
+
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::scif {
+namespace {
+
+/// The name of every port of this user's in this job up to the node: "wherry/USER/JOB/".
+std::string common_name() {
+  const fabric::shm::SocketName name = fabric::shm::socket_name(0, 0);
+  const std::string whole(name.address.sun_path + 1, name.length - offsetof(sockaddr_un, sun_path) - 1);
+  return whole.substr(0, whole.rfind('/') + 1);
+}
+
+/// "NODE:PORT"
+bool parse(std::string_view text, std::uint16_t& node, std::uint16_t& port) {
+  const char* const end = text.data() + text.size();
+  const auto [colon, bad_node] = std::from_chars(text.data(), end, node);
+  if (bad_node != std::errc() || colon == end || *colon != ':') return false;
+  const auto [last, bad_port] = std::from_chars(colon + 1, end, port);
+  return bad_port == std::errc() && last == end;
+}
+
+bool try_bind(int socket, std::uint16_t node, std::uint16_t port) {
+  const fabric::shm::SocketName name = fabric::shm::socket_name(node, port);
+  return ::bind(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0;
+}
+
+}  // namespace
+
+Named named_sockets(std::uint16_t node, std::uint64_t except) {
+  Named named;
+  const std::string common = "@" + common_name();
+  std::ifstream table("/proc/net/unix");
+  // Num RefCount Protocol Flags Type St Inode Path
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(common);
+    std::uint16_t its_node = 0;
+    std::uint16_t its_port = 0;
+    if (at == std::string::npos || !parse(std::string_view(line).substr(at + common.size()), its_node, its_port))
+      continue;
+    std::istringstream fields(line);
+    std::string skipped;
+    std::uint64_t inode = 0;
+    fields >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> inode;
+    if (inode == except && except != 0) continue;
+    named.nodes.insert(its_node);
+    if (its_node == node) named.ports.insert(its_port);
+  }
+  return named;
+}
+
+int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
+  // The name of a closed listener is free, but not the port while sockets that it accepted live. One binds the name
+  // last of all, so nobody can be accepted on it between the look and the bind.
+  if (named_sockets(node).ports.contains(port)) return EINVAL;
+  return try_bind(socket, node, port) ? 0 : EINVAL;
+}
+
+std::uint16_t bind_any_port(int socket, std::uint16_t node) {
+  constexpr std::uint32_t kCount = UINT16_MAX - kFirstAutomaticPort + 1;
+  const auto taken = named_sockets(node).ports;
+  // Each process begins elsewhere, so that a port just freed is not the next one to be handed out.
+  static std::uint32_t next = static_cast<std::uint32_t>(::getpid()) * 37U;
+  for (std::uint32_t tries = 0; tries < kCount; ++tries) {
+    const auto port =
+        static_cast<std::uint16_t>(kFirstAutomaticPort + __atomic_fetch_add(&next, 1U, __ATOMIC_RELAXED) % kCount);
+    if (!taken.contains(port) && try_bind(socket, node, port)) return port;
+  }
+  return 0;
+}
+
+bool is_privileged() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return false;
+  return (sets[CAP_SYS_ADMIN / 32].effective & (1U << (CAP_SYS_ADMIN % 32))) != 0;
+}
+
+}  // namespace wherry::scif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports and nodes, as the kernel knows them: a port is the abstract name that a socket is bound to, and the sockets
+// that were accepted on it keep the name. So a port is free when the last of them is gone, however their processes
+// ended.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+namespace wherry::scif {
+
+inline constexpr std::uint16_t kFirstAutomaticPort = 1089;
+inline constexpr std::uint16_t kFirstOpenPort = 1024;  ///< those below need privilege
+
+/// What the sockets of this user and job are called.
+struct Named {
+  std::set<std::uint16_t> nodes;
+  std::set<std::uint16_t> ports;  ///< of the node asked for
+};
+
+/// @param except  inode of a socket that does not count
+Named named_sockets(std::uint16_t node, std::uint64_t except = 0);
+
+/// Binds `socket` to the port of the node. Returns 0, or EINVAL if somebody has it.
+int bind_port(int socket, std::uint16_t node, std::uint16_t port);
+
+/// Binds it to a port that nobody has. Returns the port, or 0: there is none.
+std::uint16_t bind_any_port(int socket, std::uint16_t node);
+
+/// Whether this process may bind the ports below kFirstOpenPort.
+bool is_privileged();
+
+}  // namespace wherry::scif
