@@ -2,18 +2,21 @@
 #include "fabric/arena.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include <wherry/error.hpp>
 
-#include "fabric/populate.hpp"
+#include "base/fork_generation.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -45,6 +48,25 @@ std::shared_ptr<ArenaView> make_arena() {
   auto view = view_arena(std::move(memfd), bytes, error);
   if (view == nullptr) fail(error, "make memory to expose", "memfds must be on tmpfs");
   return view;
+}
+
+}  // namespace
+
+namespace {
+
+std::atomic<Arena*> current{nullptr};
+Arena* forking = nullptr;  ///< the one that is locked while this process forks; guarded by views_mutex()
+
+/// Puts private pages with the same content in place of shared ones.
+void make_private(const MappedRange& range) {
+  auto* const start = reinterpret_cast<std::byte*>(range.start);
+  const std::size_t bytes = range.end - range.start;
+  void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;
+  if ((range.protection & PROT_READ) == 0) ::mprotect(start, bytes, PROT_READ);
+  std::memcpy(copy, start, bytes);
+  ::mprotect(copy, bytes, range.protection);
+  ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start);
 }
 
 }  // namespace
@@ -113,13 +135,19 @@ void Arena::ArenaExposed::make_views() {
   }
 }
 
-// Never destroyed: windows in static objects may outlive main().
+// Never destroyed: windows in static objects may outlive main(), and a child keeps its parent's.
 Arena& Arena::instance() {
-  static Arena& arena = *new Arena;
-  return arena;
+  if (Arena* arena = current.load(std::memory_order_acquire); arena != nullptr) return *arena;
+  static std::mutex& making = *new std::mutex;
+  const std::lock_guard lock(making);
+  if (Arena* arena = current.load(std::memory_order_acquire); arena != nullptr) return *arena;
+  [[maybe_unused]] static const int forks = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  auto* const arena = new Arena;
+  current.store(arena, std::memory_order_release);
+  return *arena;
 }
 
-Arena::Arena() : view_(make_arena()) {}
+Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {}
 
 bool Arena::exposes(const Key& key, std::size_t bytes) {
   if (!view_->may_hold(key, bytes)) return false;
@@ -177,8 +205,7 @@ void Arena::move(Part& part) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = errno == EFAULT ? EFAULT : ENOMEM;
-      ::fallocate(view_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place),
-                  static_cast<off_t>(part.bytes));
+      punch(place, part.bytes);
       fail(error, "expose memory", "it must be readable, and the machine must have that much memory free");
     }
     copied += static_cast<std::size_t>(n);
@@ -188,8 +215,7 @@ void Arena::move(Part& part) {
     part.place = place;
     return;
   }
-  ::fallocate(view_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place),
-              static_cast<off_t>(part.bytes));
+  punch(place, part.bytes);
   if (error != EINVAL) fail(ENOMEM, "expose memory", "too many mappings (vm.max_map_count); expose larger ranges");
   part.kind = KeyKind::address;
 }
@@ -206,16 +232,20 @@ std::uint64_t Arena::find_place(const Part& part) {
   return std::exchange(cursor_, cursor_ + part.bytes);
 }
 
-/// The places that are mapped at the caller's, in order.
-std::vector<RangeCounts::Range> Arena::places_mapped(std::span<const MappedRange> all) const {
-  std::vector<RangeCounts::Range> places;
+/// Where the caller has memory of the arena, without the views of it, by place.
+std::vector<MappedRange> Arena::callers_mappings() const {
+  std::vector<MappedRange> mappings;
   const auto views = view_->mapped();
-  for (const MappedRange& range : all) {
+  for (const MappedRange& range : AddressMap::all()) {
     if (!is_ours(range)) continue;
     // The kernel may have joined a view and a mapping of the caller's that follow each other.
     std::uintptr_t at = range.start;
     const auto add_to = [&](std::uintptr_t end) {
-      if (end > at) places.push_back({range.offset_of(at), range.offset_of(end)});
+      if (end <= at) return;
+      mappings.push_back(range);
+      mappings.back().start = at;
+      mappings.back().end = end;
+      mappings.back().offset = range.offset_of(at);
     };
     for (const auto& view : views) {
       const auto start = reinterpret_cast<std::uintptr_t>(view.data());
@@ -225,31 +255,64 @@ std::vector<RangeCounts::Range> Arena::places_mapped(std::span<const MappedRange
     }
     add_to(range.end);
   }
-  std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-  return places;
+  std::sort(mappings.begin(), mappings.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  return mappings;
 }
 
-/// Idle places that are mapped nowhere at the caller's any more: their pages would never be used again.
+/// The pages of idle places that the caller has mapped nowhere any more: nobody would ever use them again. The child
+/// of a fork leaves its parent's alone.
 void Arena::give_up_unmapped() {
-  const auto all = AddressMap::all();
-  if (all.empty()) return;
-  const auto mapped = places_mapped(all);
+  if (fork_generation() != generation_) return;
+  std::vector<MappedRange> mapped;
+  {
+    const std::lock_guard lock(views_mutex());
+    mapped = callers_mappings();
+  }
   for (const auto& idle : used_.idle()) {
     std::uint64_t at = idle.start;
     const auto give_up_to = [&](std::uint64_t end) {
       if (end <= at) return;
-      ::fallocate(view_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
-                  static_cast<off_t>(end - at));
+      punch(at, end - at);
       used_.forget(at, end);
     };
-    for (const auto& range : mapped) {
-      if (range.end <= at || range.start >= idle.end) continue;
-      give_up_to(range.start);
-      at = std::max(at, range.end);
+    for (const MappedRange& range : mapped) {
+      if (range.offset_of(range.end) <= at || range.offset >= idle.end) continue;
+      give_up_to(range.offset);
+      at = std::max(at, range.offset_of(range.end));
     }
     give_up_to(idle.end);
   }
   idle_left_ = used_.idle_bytes();
+}
+
+void Arena::punch(std::uint64_t place, std::uint64_t bytes) {
+  ::fallocate(view_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place),
+              static_cast<off_t>(bytes));
+}
+
+void Arena::before_fork() {
+  Arena* const arena = current.load();
+  if (arena != nullptr) arena->mutex_.lock();
+  views_mutex().lock();
+  forking = arena;
+}
+
+void Arena::after_fork_in_parent() {
+  Arena* const arena = forking;
+  views_mutex().unlock();
+  if (arena != nullptr) arena->mutex_.unlock();
+}
+
+/// What the parent goes on writing must not change under the child, nor the other way round. Where there is no memory
+/// for the copies, it does.
+void Arena::after_fork_in_child() {
+  Arena* const parents = forking;
+  current = nullptr;
+  if (parents != nullptr) {
+    for (const MappedRange& range : parents->callers_mappings()) make_private(range);
+  }
+  views_mutex().unlock();
+  if (parents != nullptr) parents->mutex_.unlock();
 }
 
 }  // namespace wherry::fabric

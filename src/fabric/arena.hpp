@@ -10,6 +10,7 @@
 //  - What was exposed stays where it is when it is exposed no longer: to give the caller private pages back, they would
 //    have to be copied while its other threads may be writing. Exposing it again is free. The pages of memory that the
 //    caller has unmapped since are given back to the system, at the latest when there are kMostIdle bytes of them.
+//  - A forked child has private copies of what its parent exposed, as of any memory, and an arena of its own.
 //  - Memory that cannot be moved (shared mappings of files, read-only pages) is named by its address instead; peers
 //    reach it with a kernel copy, and cannot map it.
 //
@@ -51,15 +52,21 @@ class Arena {
 
   Arena();
 
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
+
   std::vector<Part> parts_of(std::span<std::byte> memory) const;
   void move(Part& part);
   std::uint64_t find_place(const Part& part);
   [[nodiscard]] bool is_ours(const MappedRange& range) const { return range.shared && range.file == view_->file(); }
-  [[nodiscard]] std::vector<RangeCounts::Range> places_mapped(std::span<const MappedRange> all) const;
+  [[nodiscard]] std::vector<MappedRange> callers_mappings() const;
   void give_up_unmapped();
+  void punch(std::uint64_t place, std::uint64_t bytes);
 
   std::shared_ptr<ArenaView> view_;
   const AddressMap map_;
+  const std::uint64_t generation_;
   std::mutex mutex_;  // guards what follows, and the caller's mappings while they are looked at and replaced
   RangeCounts used_;
   std::uint64_t cursor_ = 0;

@@ -42,31 +42,39 @@ ArenaView::Chunks::~Chunks() {
 ArenaView::ArenaView(UniqueFd memfd, std::uint64_t bytes)
     : memfd_(std::move(memfd)), file_(identity_of(memfd_.get())), bytes_(bytes) {}
 
+std::mutex& views_mutex() {
+  static std::mutex& mutex = *new std::mutex;  // never destroyed: views may live in static objects
+  return mutex;
+}
+
 ArenaView::Range ArenaView::map(std::uint64_t place, std::size_t bytes) {
   if (bytes == 0 || !holds(place, bytes)) return {};
-  const ChunkRange key{place / kArenaChunk, (place + bytes - 1) / kArenaChunk};
-  const std::size_t mapped_bytes = (key.second - key.first + 1) * kArenaChunk;
-  const std::lock_guard lock(mutex_);
-  auto& known = mapped_[key];
-  auto chunks = known.lock();
-  if (chunks == nullptr) {
-    std::erase_if(mapped_, [&key](const auto& entry) { return entry.first != key && entry.second.expired(); });
-    if (chunks_mapped + chunks_of(mapped_bytes) > kMostArenaChunks) return {};
-    void* start = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd_.get(),
-                         static_cast<off_t>(key.first * kArenaChunk));
-    if (start == MAP_FAILED) return {};
-    chunks_mapped += chunks_of(mapped_bytes);
-    chunks = std::make_shared<Chunks>(static_cast<std::byte*>(start), mapped_bytes);
-    known = chunks;
-  }
-  std::byte* start = chunks->start() + (place - key.first * kArenaChunk);
+  const ChunkRange wanted{place / kArenaChunk, (place + bytes - 1) / kArenaChunk};
+  auto chunks = find_or_map(wanted);
+  if (chunks == nullptr) return {};
+  std::byte* start = chunks->start() + (place - wanted.first * kArenaChunk);
   populate({start, std::min(bytes, kMostAhead)}, Access::write);
   return {std::move(chunks), start};
 }
 
-std::vector<std::span<const std::byte>> ArenaView::mapped() {
+std::shared_ptr<ArenaView::Chunks> ArenaView::find_or_map(const ChunkRange& wanted) {
+  const std::size_t bytes = (wanted.second - wanted.first + 1) * kArenaChunk;
+  const std::lock_guard lock(views_mutex());
+  auto& known = mapped_[wanted];
+  if (auto chunks = known.lock()) return chunks;
+  std::erase_if(mapped_, [&](const auto& entry) { return entry.first != wanted && entry.second.expired(); });
+  if (chunks_mapped + chunks_of(bytes) > kMostArenaChunks) return nullptr;
+  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd_.get(),
+                       static_cast<off_t>(wanted.first * kArenaChunk));
+  if (start == MAP_FAILED) return nullptr;
+  chunks_mapped += chunks_of(bytes);
+  auto chunks = std::make_shared<Chunks>(static_cast<std::byte*>(start), bytes);
+  known = chunks;
+  return chunks;
+}
+
+std::vector<std::span<const std::byte>> ArenaView::mapped() const {
   std::vector<std::span<const std::byte>> all;
-  const std::lock_guard lock(mutex_);
   for (const auto& [key, known] : mapped_) {
     if (const auto chunks = known.lock()) all.emplace_back(chunks->start(), chunks->size());
   }
@@ -88,14 +96,13 @@ int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, st
 }
 
 std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error) {
-  // Views live as long as a connection or a window needs them. Never destroyed: so may static objects.
-  static std::mutex& mutex = *new std::mutex;
+  // They live as long as a connection or a window needs them. The list is never destroyed: static objects may be those.
   static auto& views = *new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
   error = EPROTO;
   if (bytes % kArenaChunk != 0 || bytes == 0 || !is_sealed_memfd(memfd.get(), bytes)) return nullptr;
   error = 0;
   const FileIdentity file = identity_of(memfd.get());
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(views_mutex());
   std::erase_if(views, [](const auto& entry) { return entry.second.expired(); });
   auto& known = views[file];
   auto view = known.lock();

@@ -29,6 +29,9 @@ inline constexpr std::size_t kMostArenaChunks = 16384;
 enum class KeyKind : std::uint64_t { none = 0, arena = 1, address = 2 };
 constexpr KeyKind kind_of(const Key& key) { return static_cast<KeyKind>(key.kind & 3); }
 
+/// Held by whoever maps views, and while this process forks: a child then finds them as they should be.
+std::mutex& views_mutex();
+
 class ArenaView : public std::enable_shared_from_this<ArenaView> {
  public:
   /// Chunks that are mapped. They stay while somebody holds this, whatever becomes of the owner: an arena cannot
@@ -61,8 +64,8 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   Range map(std::uint64_t place, std::size_t bytes);
   /// Maps a range at an address of the caller's. Returns 0 or an errno value.
   [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;
-  /// All that map() has mapped and that is in use, by address.
-  [[nodiscard]] std::vector<std::span<const std::byte>> mapped();
+  /// All that map() has mapped and that is in use, by address. With views_mutex() held.
+  [[nodiscard]] std::vector<std::span<const std::byte>> mapped() const;
   /// The key of memory in this arena, or of the address of memory of the process whose arena it is.
   [[nodiscard]] Key key_of(std::uint64_t place, KeyKind kind) const {
     return {place, (file_.inode << 2) | static_cast<std::uint64_t>(kind)};
@@ -76,11 +79,12 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
  private:
   using ChunkRange = std::pair<std::uint64_t, std::uint64_t>;  // first and last
 
+  std::shared_ptr<Chunks> find_or_map(const ChunkRange& wanted);
+
   const UniqueFd memfd_;
   const FileIdentity file_;
   const std::uint64_t bytes_;
-  std::mutex mutex_;
-  std::map<ChunkRange, std::weak_ptr<Chunks>> mapped_;
+  std::map<ChunkRange, std::weak_ptr<Chunks>> mapped_;  // guarded by views_mutex()
 };
 
 /// The view of the arena behind a descriptor, which a peer may have sent: one per arena, not per connection. Null, and

@@ -9,6 +9,7 @@
 
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
+#include "base/fork_generation.hpp"
 #include "fabric/populate.hpp"
 
 namespace wherry::window {
@@ -67,21 +68,25 @@ Space::Space(fabric::Connection& connection, std::size_t place)
       peers_(connection, place),
       local_(connection, peers_, told_),
       remote_(told_),
-      tickets_(peers_) {
+      tickets_(peers_),
+      generation_(fork_generation()) {
   told_.version = layout::kWindowVersion;
 }
 
 Space::~Space() { close(); }
 
 void Space::close() {
-  if (closed_.exchange(true)) return;
+  if (closed_.exchange(true) || inherited()) return;
   local_.remove_all();
   peers_.store_closed();  // WINDOW-TABLE
   connection_.flush();
 }
 
+bool Space::inherited() const { return fork_generation() != generation_; }
+
 bool Space::peer_left() {
-  return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
+  return closed_ || inherited() || told_.closed.load(std::memory_order_acquire) != 0 ||
+         connection_.peer_gone();  // WINDOW-TABLE
 }
 
 Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
@@ -93,7 +98,7 @@ Space::Registered Space::register_memory(std::span<std::byte> memory, std::optio
 }
 
 int Space::unregister(std::uint64_t offset, std::size_t bytes) {
-  return closed_ ? ECONNRESET : local_.remove(offset, bytes);
+  return closed_ || inherited() ? ECONNRESET : local_.remove(offset, bytes);
 }
 
 int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
@@ -143,15 +148,15 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
     const std::uint64_t near = local.memory == nullptr ? local.offset : reinterpret_cast<std::uint64_t>(local.memory);
     first = before_last_line(writing ? remote : near, bytes);
     if (const int error = move(view, local, {0, first}, remote, writing); error != 0) return error;
-    if (!complete_puts()) return ECONNRESET;
+    if (!connection_.flush()) return ECONNRESET;
     std::atomic_thread_fence(std::memory_order_release);
   }
   if (const int error = move(view, local, {first, bytes}, remote, writing); error != 0) return error;
-  // What is read is complete with the call on every fabric: no word that follows it would say when it is.
-  return (writing && !options.complete) || complete_puts() ? 0 : ECONNRESET;
+  // Only writing on a put fabric may complete later, where the word that says so follows behind. On a load/store fabric
+  // the rest is complete but for memory that is not mapped there.
+  const bool later = writing && !options.complete && connection_.map() == nullptr;
+  return later || connection_.flush() ? 0 : ECONNRESET;
 }
-
-bool Space::complete_puts() { return connection_.map() != nullptr || connection_.flush(); }
 
 int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing) {
   const auto access = writing ? fabric::Access::read : fabric::Access::write;
@@ -198,7 +203,7 @@ int Space::wait(Mark mark, Clock::duration patience) {
   if (!mark.of_peer) {
     if (mark.calls > tickets_.started()) return EINVAL;
     if (!tickets_.wait(mark.calls, deadline)) return ETIMEDOUT;
-    return complete_puts() ? 0 : ECONNRESET;
+    return connection_.flush() ? 0 : ECONNRESET;
   }
   if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
   const auto complete = [&] { return told_.completed.load(std::memory_order_acquire) >= mark.calls; };  // WINDOW-RMA
@@ -264,7 +269,7 @@ int Space::store_far(const View& view, const Signal& signal) {
   if (at % sizeof signal.value == 0) return reached->signal(at, signal.value) ? 0 : EFAULT;
   // No fabric stores such a word: after all that came before, as bytes.
   const bool stored =
-      complete_puts() && reached->put(at, std::as_bytes(std::span(&signal.value, 1))) && complete_puts();
+      connection_.flush() && reached->put(at, std::as_bytes(std::span(&signal.value, 1))) && connection_.flush();
   return stored ? 0 : EFAULT;
 }
 

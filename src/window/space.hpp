@@ -115,6 +115,7 @@ class Space {
     std::size_t to = 0;
   };
 
+  [[nodiscard]] bool inherited() const;
   [[nodiscard]] bool peer_left();
   int look(View& view);
   int transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options);
@@ -122,8 +123,6 @@ class Space {
                     RmaOptions options);
   int move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing);
   static bool copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
-  /// On fabrics that complete late, waits until all is complete. False: the peer is gone.
-  bool complete_puts();
   int store_near(const View& view, const Signal& signal);
   int store_far(const View& view, const Signal& signal);
   int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);
@@ -135,6 +134,7 @@ class Space {
   RemoteTable remote_;
   Tickets tickets_;
   std::atomic<bool> closed_{false};
+  const std::uint64_t generation_;  ///< a forked child's copy is of no use, and closing it tells the peer nothing
 };
 
 }  // namespace wherry::window

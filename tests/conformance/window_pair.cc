@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <system_error>
+
 #include "tests/conformance/window_pair.hpp"
 
 namespace wherry::conformance {
@@ -6,7 +8,7 @@ namespace wherry::conformance {
 std::uint64_t registered(Space& space, std::span<std::byte> memory, int protection,
                          std::optional<std::uint64_t> offset) {
   const auto result = space.register_memory(memory, offset, protection);
-  EXPECT_EQ(result.error, 0);
+  if (result.error != 0) throw std::system_error(result.error, std::system_category(), "register");
   return result.offset;
 }
 

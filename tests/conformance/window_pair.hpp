@@ -40,7 +40,7 @@ class WindowTest : public FabricTest {
   }
 };
 
-/// Registers, and says where. A failure of the test if it cannot.
+/// Registers, and says where. Throws std::system_error if it cannot.
 std::uint64_t registered(Space& space, std::span<std::byte> memory, int protection = kReadWrite,
                          std::optional<std::uint64_t> offset = {});
 
