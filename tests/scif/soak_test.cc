@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// No wake-up is lost, however a program waits: blocked in a call, in scif_poll, or in poll(2) on the bare descriptor.
+// A lost one shows as a test that never ends.
+#include <algorithm>
+#include <random>
+
+#include "arch/barrier.hpp"
+#include "tests/common/sanitizer.hpp"
+#include "tests/scif/common.hpp"
+
+namespace wherry::scif_test {
+namespace {
+
+class ScifSoak : public Scif {};
+
+constexpr bool kUnderSanitizer = WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0;
+
+char pattern(std::uint64_t position) { return static_cast<char>(position * 131 + (position >> 9)); }
+
+/// One end that moves `total` bytes in steps of random sizes and ways of waiting.
+class Mover {
+ public:
+  Mover(scif_epd_t epd, std::uint32_t seed, std::uint64_t total) : epd_(epd), random_(seed), total_(total) {}
+
+  bool send() {
+    while (done_ < total_) {
+      const auto n = static_cast<int>(std::min<std::uint64_t>(size(), total_ - done_));
+      for (int i = 0; i < n; ++i) buffer_[i] = pattern(done_ + static_cast<std::uint64_t>(i));
+      const int moved = scif_send(epd_, buffer_, n, way(POLLOUT));
+      if (moved < 0 || (blocked_ && moved != n)) return false;
+      done_ += static_cast<std::uint64_t>(moved);
+    }
+    return true;
+  }
+
+  bool receive() {
+    while (done_ < total_) {
+      const auto n = static_cast<int>(std::min<std::uint64_t>(size(), total_ - done_));
+      const int moved = scif_recv(epd_, buffer_, n, way(POLLIN));
+      if (moved < 0 || (blocked_ && moved != n)) return false;
+      for (int i = 0; i < moved; ++i) {
+        if (buffer_[i] != pattern(done_ + static_cast<std::uint64_t>(i))) return false;
+      }
+      done_ += static_cast<std::uint64_t>(moved);
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t size() {
+    switch (random_() % 4) {
+      case 0:
+        return 1;
+      case 1:
+        return 1 + random_() % 16;
+      case 2:
+        return 5000;
+      default:
+        return 1 + random_() % 5000;
+    }
+  }
+
+  /// Waits in some way, and says with which flags to call then.
+  int way(short event) {
+    if (--steps_ <= 0) {
+      steps_ = 1 + static_cast<int>(random_() % 200);
+      way_ = random_() % 4;
+    }
+    blocked_ = way_ == 0;
+    if (way_ == 1) events(epd_, event, -1);
+    if (way_ == 2) kernel_events(epd_, event, -1);
+    if (way_ == 3 && random_() % 64 == 0) kernel_events(epd_, event, -1);
+    return blocked_ ? SCIF_SEND_BLOCK : 0;
+  }
+
+  scif_epd_t epd_;
+  std::mt19937 random_;
+  std::uint64_t total_;
+  std::uint64_t done_ = 0;
+  int steps_ = 0;
+  std::uint64_t way_ = 0;
+  bool blocked_ = false;
+  char buffer_[5000];
+};
+
+void run(std::uint32_t seed, std::uint64_t bytes, bool answered) {
+  const Listening listening;
+  Child peer([&] {
+    Epd epd;
+    scif_portID to = listening.port;
+    if (scif_connect(epd, &to) <= 0 || !Mover(epd, seed * 2 + 1, bytes).send()) return false;
+    return !answered || Mover(epd, seed * 2 + 2, bytes).receive();
+  });
+  const Epd epd(listening.accept());
+  EXPECT_TRUE(Mover(epd, seed * 3 + 1, bytes).receive());
+  if (answered) {
+    EXPECT_TRUE(Mover(epd, seed * 3 + 2, bytes).send());
+  }
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+constexpr int kRounds = kUnderSanitizer ? 2 : 20;
+
+TEST_F(ScifSoak, MixedWaysOfWaitingLoseNoWakeUp) {
+  for (std::uint32_t seed = 0; seed < kRounds; ++seed) run(seed, 20'000'000 / (kUnderSanitizer ? 20 : 1), true);
+}
+
+/// One token to and fro: each message must wake a side that waits in any of the ways.
+bool play(scif_epd_t epd, std::uint32_t seed, int rounds, bool first, int bytes) {
+  std::mt19937 random(seed);
+  std::vector<char> buffer(static_cast<std::size_t>(bytes));
+  for (int i = 0; i < rounds; ++i) {
+    if (first && scif_send(epd, buffer.data(), bytes, SCIF_SEND_BLOCK) != bytes) return false;
+    int got = 0;
+    const std::uint64_t way = (random() >> 8) % 3;
+    while (got < bytes) {
+      if (way == 1) events(epd, SCIF_POLLIN, -1);
+      if (way == 2) kernel_events(epd, POLLIN, -1);
+      const int n = scif_recv(epd, buffer.data() + got, bytes - got, way == 0 ? SCIF_RECV_BLOCK : 0);
+      if (n < 0) return false;
+      got += n;
+    }
+    if (!first && scif_send(epd, buffer.data(), bytes, SCIF_SEND_BLOCK) != bytes) return false;
+  }
+  return true;
+}
+
+void ping_pong(int rounds, int bytes) {
+  const Listening listening;
+  Child peer([&] {
+    Epd epd;
+    scif_portID to = listening.port;
+    return scif_connect(epd, &to) > 0 && play(epd, 7, rounds, true, bytes);
+  });
+  const Epd epd(listening.accept());
+  EXPECT_TRUE(play(epd, 8, rounds, false, bytes));
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST_F(ScifSoak, AMillionOneByteMessagesToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 1); }
+
+TEST_F(ScifSoak, MessagesLargerThanTheQueueToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 1000 : 30'000, 5000); }
+
+TEST_F(ScifSoak, ManyOneByteMessagesInABurstLoseNoWakeUp) {
+  const Listening listening;
+  constexpr int kMessages = kUnderSanitizer ? 100'000 : 3'000'000;
+  Child peer([&] {
+    Epd epd;
+    scif_portID to = listening.port;
+    if (scif_connect(epd, &to) <= 0) return false;
+    for (int i = 0; i < kMessages; ++i) {
+      char byte = pattern(static_cast<std::uint64_t>(i));
+      if (scif_send(epd, &byte, 1, SCIF_SEND_BLOCK) != 1) return false;
+    }
+    return true;
+  });
+  const Epd epd(listening.accept());
+  EXPECT_TRUE(Mover(epd, 5, kMessages).receive());
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry::scif_test
