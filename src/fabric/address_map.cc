@@ -8,9 +8,13 @@
 #include <sys/sysmacros.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+
+#include "base/fork_generation.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -78,6 +82,21 @@ FileIdentity identity_of(int descriptor) {
 }
 
 AddressMap::AddressMap() : maps_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+
+const AddressMap& AddressMap::own() {
+  struct Known {
+    std::uint64_t generation;
+    AddressMap map;
+  };
+  static std::atomic<const Known*> known{nullptr};
+  const Known* current = known.load(std::memory_order_acquire);
+  if (current != nullptr && current->generation == fork_generation()) return current->map;
+  // A child's is another than its parent's, which is left to itself: another thread may be using it.
+  const auto* fresh = new Known{.generation = fork_generation(), .map = {}};
+  if (known.compare_exchange_strong(current, fresh, std::memory_order_acq_rel)) return fresh->map;
+  delete fresh;
+  return current->map;
+}
 
 std::optional<MappedRange> AddressMap::at(std::uintptr_t address) const {
   Query query{};

@@ -35,6 +35,8 @@ struct MappedRange {
 class AddressMap {
  public:
   AddressMap();
+  /// One for whoever needs no own: this process's, also in a forked child.
+  static const AddressMap& own();
   /// What is mapped at `address`; none: nothing is. One system call on Linux 6.11 and later, else as costly as all().
   [[nodiscard]] std::optional<MappedRange> at(std::uintptr_t address) const;
   /// Everything. Empty without /proc.

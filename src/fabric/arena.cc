@@ -87,6 +87,7 @@ class Arena::ArenaExposed final : public Exposed {
   ~ArenaExposed() override;
 
   [[nodiscard]] std::span<const Piece> pieces() const override { return pieces_; }
+  void prepare() noexcept override;
   void keep() noexcept override;
   /// With the arena locked. Throws Error(ENOMEM).
   void add(const Part& part);
@@ -95,6 +96,7 @@ class Arena::ArenaExposed final : public Exposed {
  private:
   Arena& arena_;
   std::vector<Piece> pieces_;
+  std::atomic<bool> prepared_{false};
   std::vector<std::shared_ptr<ArenaView::Chunks>> chunks_;
 };
 
@@ -104,6 +106,13 @@ Arena::ArenaExposed::~ArenaExposed() {
     if (kind_of(piece.key) == KeyKind::arena) arena_.used_.remove(piece.key.place, piece.key.place + piece.bytes);
   }
   if (arena_.used_.idle_bytes() > arena_.idle_left_ + kMostIdle) arena_.give_up_unmapped();
+}
+
+void Arena::ArenaExposed::prepare() noexcept {
+  if (prepared_.load(std::memory_order_relaxed) || prepared_.exchange(true)) return;
+  for (const Piece& piece : pieces_) {
+    if (piece.lasting) prepare_view(piece.view, piece.bytes);
+  }
 }
 
 void Arena::ArenaExposed::keep() noexcept {

@@ -13,7 +13,9 @@ namespace wherry::fabric {
 class ArenaReached final : public Reached {
  public:
   ArenaReached(std::shared_ptr<ArenaView> arena, std::uint64_t place, std::size_t bytes)
-      : arena_(std::move(arena)), place_(place), range_(arena_->map(place, bytes)) {}
+      : arena_(std::move(arena)), place_(place), range_(arena_->map(place, bytes)) {
+    if (range_.start != nullptr) prepare_view(range_.start, bytes);
+  }
 
   [[nodiscard]] std::byte* map() const override { return range_.start; }
   bool put(std::uint64_t offset, std::span<const std::byte> source) override;

@@ -16,7 +16,6 @@
 namespace wherry::fabric {
 namespace {
 
-/// Pages are mapped ahead of their use up to here; beyond, who uses little of a large window pays for that only.
 constexpr std::size_t kMostAhead = std::size_t{64} << 20;
 
 std::atomic<std::size_t> chunks_mapped{0};
@@ -47,13 +46,15 @@ std::mutex& views_mutex() {
   return mutex;
 }
 
+void prepare_view(std::byte* start, std::size_t bytes) noexcept {
+  populate({start, std::min(bytes, kMostAhead)}, Access::write);
+}
+
 ArenaView::Range ArenaView::map(std::uint64_t place, std::size_t bytes) {
   if (bytes == 0 || !holds(place, bytes)) return {};
   const ChunkRange wanted{place / kArenaChunk, (place + bytes - 1) / kArenaChunk};
   auto chunks = find_or_map(wanted);
-  if (chunks == nullptr) return {};
-  std::byte* start = chunks->start() + (place - wanted.first * kArenaChunk);
-  populate({start, std::min(bytes, kMostAhead)}, Access::write);
+  std::byte* start = chunks == nullptr ? nullptr : chunks->start() + (place - wanted.first * kArenaChunk);
   return {std::move(chunks), start};
 }
 

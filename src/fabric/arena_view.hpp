@@ -32,6 +32,9 @@ constexpr KeyKind kind_of(const Key& key) { return static_cast<KeyKind>(key.kind
 /// Held by whoever maps views, and while this process forks: a child then finds them as they should be.
 std::mutex& views_mutex();
 
+/// Maps the pages of a view, up to a bound: who uses little of a large window pays for that only.
+void prepare_view(std::byte* start, std::size_t bytes) noexcept;
+
 class ArenaView : public std::enable_shared_from_this<ArenaView> {
  public:
   /// Chunks that are mapped. They stay while somebody holds this, whatever becomes of the owner: an arena cannot
@@ -60,7 +63,7 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   [[nodiscard]] int descriptor() const { return memfd_.get(); }
   [[nodiscard]] const FileIdentity& file() const { return file_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// Maps what is not mapped yet, and its pages up to a bound. From any thread.
+  /// Maps what is not mapped yet. From any thread.
   Range map(std::uint64_t place, std::size_t bytes);
   /// Maps a range at an address of the caller's. Returns 0 or an errno value.
   [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;

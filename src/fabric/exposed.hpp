@@ -36,6 +36,8 @@ class Exposed {
   virtual ~Exposed() = default;
 
   [[nodiscard]] virtual std::span<const Piece> pieces() const = 0;
+  /// To be called before the views are used: their pages are mapped when it is called first. From any thread.
+  virtual void prepare() noexcept {}
   /// A peer has mapped it: its pages stay what they are for as long as this process lives.
   virtual void keep() noexcept = 0;
 };

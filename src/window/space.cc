@@ -110,12 +110,12 @@ int Space::read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remot
 }
 
 int Space::write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options) {
-  if (!source.empty() && !fabric::populate(source, fabric::Access::read)) return EFAULT;
+  if (!source.empty() && !fabric::is_there(source, fabric::Access::read)) return EFAULT;
   return transfer({.memory = const_cast<std::byte*>(source.data())}, source.size(), remote, true, options);
 }
 
 int Space::read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options) {
-  if (!destination.empty() && !fabric::populate(destination, fabric::Access::write)) return EFAULT;
+  if (!destination.empty() && !fabric::is_there(destination, fabric::Access::write)) return EFAULT;
   return transfer({.memory = destination.data()}, destination.size(), remote, false, options);
 }
 
@@ -170,6 +170,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
       const std::uint64_t near_at = local.offset + at - piece.offset;
       bytes = std::min(bytes, piece.bytes - near_at);
       near = piece.view + near_at;
+      piece.exposed->prepare();
       if (!piece.lasting && !fabric::populate({near, bytes}, access)) return EFAULT;
     }
     int error = 0;
