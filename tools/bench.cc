@@ -49,7 +49,9 @@ void ask(const bench::Asked& question, const BenchArguments& arguments) {
   const bench::Options options = arguments.options(question);
   const bench::Registry registry = bench::Registry::find();
   std::vector<bench::System*> systems = registry.select(options.systems);
-  if (question.limits_only) std::erase_if(systems, [](const auto* one) { return !bench::is_limit(one->name()); });
+  if (options.systems.empty()) {
+    std::erase_if(systems, [&question](const auto* one) { return !bench::concerns(question, *one); });
+  }
   // Names of its own, so that nothing of this user's gets in between.
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   bench::Circumstances circumstances;

@@ -132,6 +132,8 @@ class System {
   [[nodiscard]] virtual std::string settings() const { return {}; }
   /// False: this system has no way to do that, or not in reasonable time; it is left out of the table.
   [[nodiscard]] virtual bool can(const Sample& sample) const = 0;
+  /// The question that alone it answers by default; empty: all.
+  [[nodiscard]] virtual std::string question() const { return {}; }
   /// Whether a sample may have idle connections.
   [[nodiscard]] virtual bool serves_idle() const { return false; }
   /// The payload stays where the producer put it: its hand-over figures are not comparable as GB/s.

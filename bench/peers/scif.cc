@@ -168,6 +168,7 @@ class RmaLink final : public Link {
 class ScifMessages final : public LinkSystem {
  public:
   [[nodiscard]] std::string name() const override { return "scif"; }
+  [[nodiscard]] std::string question() const override { return "scif"; }
   [[nodiscard]] std::string settings() const override { return "scif_send and scif_recv, both blocking"; }
   [[nodiscard]] bool can(const Sample& sample) const override { return sample.senders == 1; }
   std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<MessageLink>(place); }
@@ -178,6 +179,7 @@ class ScifRma final : public LinkSystem {
   ScifRma(std::string name, std::string settings, Way way)
       : name_(std::move(name)), settings_(std::move(settings)), way_(way) {}
   [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::string question() const override { return "scif"; }
   [[nodiscard]] std::string settings() const override { return settings_; }
   [[nodiscard]] bool can(const Sample& sample) const override {
     return sample.question == Question::stream && sample.senders == 1 && !sample.touched;

@@ -170,6 +170,30 @@ std::string limit_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+std::vector<Point> scif_points(const Options& options) {
+  std::vector<Point> points;
+  append(points, "scif", options, Question::stream, 1);
+  Options small = options;
+  std::erase_if(small.sizes, [](std::uint64_t size) { return size > 4 * kKiB; });
+  small.sizes.insert(small.sizes.begin(), 8);
+  append(points, "scif", small, Question::latency, 1);
+  return points;
+}
+
+std::string scif_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::string& mode : options.modes) text += throughput_tables(rows, "scif", mode, 1);
+  for (const std::string share : {"p50", "p99"}) {
+    text += table(rows, {.title = fmt::format("{} of half a round trip by send and recv, in us", share),
+                         .bench = "scif",
+                         .mode = "handover",
+                         .metric = "ns_" + share,
+                         .unit = 1e3,
+                         .highest_is_best = false});
+  }
+  return text;
+}
+
 const std::array kQuestions{
     Asked{.name = "stream",
           .help = "One sender, one receiver: how many bytes and messages a second",
@@ -214,6 +238,14 @@ const std::array kQuestions{
           .most_senders = kMostConnections,
           .measure = measure_connections,
           .tables = connect_tables},
+    Asked{.name = "scif",
+          .help = "SCIF: messages, one-sided writes and reads, stores through a mapping",
+          .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
+          .smoke = {64, 64 * kKiB},
+          .modes = {"handover"},
+          .beside = {"tcp", "limit:memcpy-1", "limit:cache-line"},
+          .points = scif_points,
+          .tables = scif_tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
@@ -226,5 +258,12 @@ const std::array kQuestions{
 }  // namespace
 
 std::span<const Asked> questions() { return kQuestions; }
+
+bool concerns(const Asked& question, const System& system) {
+  if (question.limits_only && !is_limit(system.name())) return false;
+  if (!system.question().empty()) return system.question() == question.name;
+  return question.beside.empty() ||
+         std::find(question.beside.begin(), question.beside.end(), system.name()) != question.beside.end();
+}
 
 }  // namespace wherry::bench

@@ -20,7 +20,8 @@ struct Asked {
   std::vector<std::uint32_t> senders{1};
   std::vector<std::uint32_t> smoke_senders{1};
   std::vector<std::string> modes{"handover", "touched"};
-  bool limits_only = false;  ///< nothing but limits has an answer
+  bool limits_only = false;           ///< nothing but limits has an answer
+  std::vector<std::string> beside{};  ///< what stands beside the question's own systems; empty: all that answer any
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
   std::uint32_t most_senders = 1000;
@@ -32,5 +33,8 @@ struct Asked {
 };
 
 std::span<const Asked> questions();
+
+/// Whether it is asked of that system if no systems are named.
+bool concerns(const Asked& question, const System& system);
 
 }  // namespace wherry::bench

@@ -36,6 +36,13 @@ BENCHES = {
         ),
     ),
     "connect": ("Connecting", "What it takes to connect, and what a connection costs while it stays."),
+    "scif": (
+        "SCIF",
+        (
+            "The interface of the Xeon Phi between two processes: messages, one-sided writes and reads of registered "
+            "memory, each followed by a signalled word, and plain stores through a mapping."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (
