@@ -20,6 +20,8 @@ namespace {
 /// A number that no descriptor has: poll(2) answers POLLNVAL.
 constexpr int kNothing = std::numeric_limits<int>::max();
 
+constexpr std::size_t kMostSpun = 8;  ///< entries that are looked at before sleeping
+
 class Polling {
  public:
   explicit Polling(std::span<scif_pollepd> entries);
@@ -30,6 +32,8 @@ class Polling {
   int look(bool kernel_asked);
   int ask_kernel(fabric::Deadline deadline);
   void forget_closed();
+  [[nodiscard]] bool may_spin() const;
+  bool spin(fabric::Deadline deadline);
 
   std::span<scif_pollepd> entries_;
   std::vector<Use> uses_;
@@ -101,9 +105,33 @@ int Polling::ask_kernel(fabric::Deadline deadline) {
   return ready;
 }
 
+/// Looking pays where bytes are all that is waited for: another event would be found late.
+bool Polling::may_spin() const {
+  if (entries_.size() > kMostSpun) return false;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (!uses_[i] || uses_[i]->link() == nullptr || (entries_[i].events & POLLIN) == 0) return false;
+    if ((entries_[i].events & (POLLOUT | POLLWRNORM)) != 0) return false;
+  }
+  return true;
+}
+
+bool Polling::spin(fabric::Deadline deadline) {
+  thread_local stream::SpinBudget budget;
+  const auto something_came = [this] {
+    return std::any_of(uses_.begin(), uses_.end(), [](const Use& endpoint) {
+      return endpoint->link()->inlet.stirs() || endpoint->line().sleepers().woken();
+    });
+  };
+  return budget.look(something_came, deadline);
+}
+
 int Polling::run(fabric::Deadline deadline) {
   if (queues_) {
     if (const int ready = look(false); ready != 0) return ready;
+    const bool waits = !deadline || std::chrono::steady_clock::now() < *deadline;
+    if (waits && may_spin() && spin(deadline)) {
+      if (const int ready = look(false); ready != 0) return ready;
+    }
   }
   while (true) {
     const int error = ask_kernel(deadline);

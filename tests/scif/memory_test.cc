@@ -168,6 +168,16 @@ TEST_F(ScifRegister, DontforkOnRegisteredMemoryWorks) {
   EXPECT_EQ(pages[0], 'x');
 }
 
+TEST_F(ScifRegister, AChildThatClosesItsCopyLeavesTheWindows) {
+  const Pair pair;
+  Pages pages(1);
+  const off_t offset = scif_register(pair.connector, pages, kPage, 0, kRw, 0);
+  Child child([&] { return scif_close(pair.connector) == 0 && scif_close(pair.acceptor) == 0; });
+  ASSERT_EQ(child.wait(), 0);
+  EXPECT_EQ(scif_vwriteto(pair.acceptor, const_cast<char*>("x"), 1, offset, 0), 0) << std::strerror(errno);
+  EXPECT_EQ(pages[0], 'x');
+}
+
 TEST_F(ScifUnregister, ChecksItsArguments) {
   const Pair pair;
   Pages pages(4);
