@@ -49,7 +49,7 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
     sequences_.reserve(sequences_.size() + pieces);
     const auto [added, is_new] = windows_.emplace(offset, std::move(window));
     announce(offset, added->second);
-    publish_pieces();
+    drop_pieces();
   });
 }
 
@@ -112,15 +112,15 @@ int LocalTable::remove(std::uint64_t offset, std::uint64_t bytes) {
   if (reaches_beyond(first, offset) || reaches_beyond(last, end)) return EINVAL;
   if (first == last) return ENXIO;
   withdraw(first, last);
-  return error_of([this] { publish_pieces(); });
+  drop_pieces();
+  return 0;
 }
 
 void LocalTable::remove_all() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   withdraw(windows_.begin(), windows_.end());
-  const std::lock_guard pieces_lock(pieces_mutex_);
-  pieces_ = nullptr;
+  drop_pieces();
 }
 
 void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
@@ -142,8 +142,22 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
   windows_.erase(first, last);
 }
 
-void LocalTable::publish_pieces() {
+std::shared_ptr<const LocalPieces> LocalTable::pieces(int& error) {
+  {
+    const std::lock_guard lock(pieces_mutex_);
+    if (pieces_ != nullptr) return pieces_;
+  }
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const LocalPieces> listed;
+  error = closed_ ? ECONNRESET : error_of([&] { listed = list_pieces(); });
+  const std::lock_guard pieces_lock(pieces_mutex_);
+  pieces_ = listed;
+  return listed;
+}
+
+std::shared_ptr<const LocalPieces> LocalTable::list_pieces() const {
   auto pieces = std::make_shared<LocalPieces>();
+  pieces->reserve(windows_.size());
   for (const auto& [start, window] : windows_) {
     std::uint64_t offset = start;
     for (const auto& piece : window.exposed->pieces()) {
@@ -156,9 +170,14 @@ void LocalTable::publish_pieces() {
       offset += piece.bytes;
     }
   }
-  std::shared_ptr<const LocalPieces> now = std::move(pieces);
+  return pieces;
+}
+
+/// The list is made again when it is asked for: who registers many windows in a row pays once.
+void LocalTable::drop_pieces() {
+  std::shared_ptr<const LocalPieces> dropped;
   const std::lock_guard lock(pieces_mutex_);
-  std::swap(pieces_, now);
+  std::swap(pieces_, dropped);
 }
 
 }  // namespace wherry::window

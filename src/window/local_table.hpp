@@ -34,17 +34,15 @@ using LocalPieces = std::vector<LocalPiece>;
 class LocalTable {
  public:
   LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told)
-      : connection_(connection), peers_(peers), told_(told), pieces_(std::make_shared<LocalPieces>()) {}
+      : connection_(connection), peers_(peers), told_(told) {}
 
   /// As Space::register_memory and Space::unregister have it.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
   int remove(std::uint64_t offset, std::uint64_t bytes);
   void remove_all();
 
-  [[nodiscard]] std::shared_ptr<const LocalPieces> pieces() const {
-    const std::lock_guard lock(pieces_mutex_);
-    return pieces_;
-  }
+  /// What is registered now. Null, and an errno value: ECONNRESET once all is removed, ENOMEM.
+  std::shared_ptr<const LocalPieces> pieces(int& error);
 
  private:
   struct Window {
@@ -60,7 +58,8 @@ class LocalTable {
   void announce(std::uint64_t offset, Window& window);
   void withdraw(Windows::iterator first, Windows::iterator last);
   void publish_changes();
-  void publish_pieces();
+  [[nodiscard]] std::shared_ptr<const LocalPieces> list_pieces() const;
+  void drop_pieces();
 
   fabric::Connection& connection_;
   PeersPage& peers_;
@@ -74,8 +73,8 @@ class LocalTable {
   std::uint64_t changes_ = 0;
   std::uint64_t next_chosen_ = 0;
 
-  mutable std::mutex pieces_mutex_;
-  std::shared_ptr<const LocalPieces> pieces_;
+  std::mutex pieces_mutex_;
+  std::shared_ptr<const LocalPieces> pieces_;  ///< null: not listed since the last change
 };
 
 }  // namespace wherry::window

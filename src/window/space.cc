@@ -121,9 +121,10 @@ int Space::read_from(std::span<std::byte> destination, std::uint64_t remote, Rma
 
 int Space::look(View& view) {
   view.remote = remote_.windows();
-  view.local = local_.pieces();
   if (view.remote == nullptr) return ENOMEM;
-  return view.local == nullptr ? ECONNRESET : 0;
+  int error = 0;
+  view.local = local_.pieces(error);
+  return error;
 }
 
 int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options) {
