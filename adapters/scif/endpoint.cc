@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,11 +23,7 @@ std::unique_ptr<Endpoint> Endpoint::open() {
 }
 
 Endpoint::Endpoint(int descriptor) : line_(descriptor) { remember_inode(); }
-
-Endpoint::~Endpoint() {
-  // A child process has a copy of what is its parent's still: letting it go would tell the peer that it is gone.
-  if (owner_ != ::getpid()) static_cast<void>(link_.release());
-}
+Endpoint::~Endpoint() = default;
 
 void Endpoint::remember_inode() { inode_.store(inode_of(descriptor()), std::memory_order_relaxed); }
 

@@ -8,8 +8,6 @@
 //                   connecting --accepted--> connected (disconnected, once the peer is gone)
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -80,7 +78,6 @@ class Endpoint {
   int answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience);
 
   Line line_;
-  const pid_t owner_ = ::getpid();
   std::atomic<std::uint64_t> inode_{0};
   std::atomic<State> state_{State::unbound};
   std::mutex mutex_;  ///< guards what follows, not while anybody waits

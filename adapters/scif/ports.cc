@@ -5,13 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <string_view>
 
 #include "fabric/shm/rendezvous.hpp"
 
@@ -26,9 +25,9 @@ std::string common_name() {
 }
 
 /// "NODE:PORT"
-bool parse(std::string_view text, std::uint16_t& node, std::uint16_t& port) {
-  const char* const end = text.data() + text.size();
-  const auto [colon, bad_node] = std::from_chars(text.data(), end, node);
+bool parse(const std::string& text, std::uint16_t& node, std::uint16_t& port) {
+  const char* const end = text.c_str() + text.size();
+  const auto [colon, bad_node] = std::from_chars(text.c_str(), end, node);
   if (bad_node != std::errc() || colon == end || *colon != ':') return false;
   const auto [last, bad_port] = std::from_chars(colon + 1, end, port);
   return bad_port == std::errc() && last == end;
@@ -50,8 +49,7 @@ Named named_sockets(std::uint16_t node, std::uint64_t except) {
     const std::size_t at = line.find(common);
     std::uint16_t its_node = 0;
     std::uint16_t its_port = 0;
-    if (at == std::string::npos || !parse(std::string_view(line).substr(at + common.size()), its_node, its_port))
-      continue;
+    if (at == std::string::npos || !parse(line.substr(at + common.size()), its_node, its_port)) continue;
     std::istringstream fields(line);
     std::string skipped;
     std::uint64_t inode = 0;
