@@ -102,6 +102,37 @@ TEST_P(WindowProcess, APeerKilledInMidRmaLeavesThisSideWhole) {
   }
 }
 
+TEST_P(WindowProcess, WhatAPeerHasMappedStaysWhenItsOwnerFreesItAndMuchElse) {
+  if (!GetParam().maps) GTEST_SKIP() << "no map";
+  CallersPages flag(kPage);
+  const auto peer = child([](Connection&, Space& space, std::span<std::byte> pages) {
+    const auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(pages.data());
+    while (word.load(std::memory_order_acquire) != 42) dawdle(1);
+    EXPECT_EQ(space.unregister(0, kBytes), 0);
+    ::munmap(pages.data(), pages.size());
+    for (int i = 0; i < 100; ++i) {
+      CallersPages other(std::size_t{2} << 20);
+      EXPECT_EQ(space.unregister(registered(space, other.bytes()), other.bytes().size()), 0);
+    }
+    space.signal(false, {}, window::Signal{.offset = kBytes, .value = HasFailure() ? 2U : 1U});
+    ::pause();
+  });
+  accept_child();
+  registered(*space_, flag.bytes(), kReadWrite, kBytes);
+  const auto mapped = space_->map(nullptr, 0, kBytes, kReadWrite);
+  ASSERT_EQ(mapped.error, 0);
+  std::vector<std::byte> before(mapped.start, mapped.start + kBytes);
+  ASSERT_EQ(space_->signal(false, {}, window::Signal{.offset = 0, .value = 42}), 0);
+  const auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(flag.bytes().data());
+  while (word.load(std::memory_order_acquire) == 0) {
+    ASSERT_FALSE(connection_->peer_gone());
+    dawdle(1);
+  }
+  EXPECT_EQ(word, 1U) << "what the other process saw";
+  EXPECT_EQ(std::memcmp(mapped.start + 8, before.data() + 8, kBytes - 8), 0);
+  ::munmap(mapped.start, kBytes);
+}
+
 TEST_P(WindowProcess, AChildOfTheOwnerHasMemoryOfItsOwn) {
   const auto peer = child([](Connection&, Space& space, std::span<std::byte> pages) {
     ChildProcess forked([&] {
@@ -114,7 +145,7 @@ TEST_P(WindowProcess, AChildOfTheOwnerHasMemoryOfItsOwn) {
     EXPECT_EQ(forked.exit_status(), 0);
     EXPECT_TRUE(filled(pages, 1)) << "what the child wrote is the child's";
     fill(pages, 8);
-    space.signal(false, {}, window::Signal{.offset = kBytes, .value = 1});
+    space.signal(false, {}, window::Signal{.offset = kBytes, .value = HasFailure() ? 2U : 1U});
     ::pause();
   });
   CallersPages flag(kPage);
@@ -122,10 +153,11 @@ TEST_P(WindowProcess, AChildOfTheOwnerHasMemoryOfItsOwn) {
   space_.emplace(*connection_, kSpacePlace);
   registered(*space_, flag.bytes(), kReadWrite, kBytes);
   const auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(flag.bytes().data());
-  while (word.load(std::memory_order_acquire) != 1) {
+  while (word.load(std::memory_order_acquire) == 0) {
     ASSERT_FALSE(connection_->peer_gone());
     dawdle(1);
   }
+  EXPECT_EQ(word, 1U) << "what the other process saw";
   std::vector<std::byte> own(kBytes);
   ASSERT_EQ(space_->read_from(own, 0), 0);
   EXPECT_TRUE(filled(own, 8)) << "the owner's window goes on";
