@@ -14,6 +14,7 @@
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 #include <wherry/result.hpp>
+#include <wherry/window.hpp>
 
 namespace wherry {
 
@@ -38,6 +39,9 @@ struct StreamOptions {
   /// Capacity in bytes of the ring this side receives into; rounded up to a power of two within [4 KiB, 1 GiB].
   /// 0: the configured one (WHERRY_RING).
   std::size_t ring_bytes = 0;
+  /// This side wants `Stream::windows`. Costs a mapping of 324 KiB (whose pages cost memory once they are used), and
+  /// what the process registers is within reach of the peer.
+  bool windows = false;
 };
 
 /// A connected, ordered, reliable byte stream made of two rings: one in this side's memory, which the peer writes and
@@ -121,6 +125,12 @@ class Stream {
   /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
   /// part, and when the peer is gone; the next `try_send`, even of nothing, silences it. Otherwise as above.
   int send_descriptor();
+
+  // Windows ---------------------------------------------------------------------------------------------------------
+
+  /// Memory of each side's that the other reads, writes and maps. Throws Error: EBADF on a closed stream, ENOTSUP
+  /// unless both sides asked for windows (StreamOptions::windows).
+  [[nodiscard]] Windows windows();
 
   // Ending ----------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Poller,
+// Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Windows, wherry::Poller,
 // wherry::Publisher, wherry::Subscriber.
 #pragma once
 
@@ -10,3 +10,4 @@
 #include <wherry/poller.hpp>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
+#include <wherry/window.hpp>

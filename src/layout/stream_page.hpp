@@ -89,16 +89,20 @@ static_assert(offsetof(StreamPage, version) == 0 && offsetof(StreamPage, capacit
 static_assert(offsetof(StreamPage, tail) == 64 && offsetof(StreamPage, finished) == 72, "the peer's sender's line");
 static_assert(offsetof(StreamPage, head) == 128 && offsetof(StreamPage, closed) == 136, "the peer's receiver's line");
 
+/// Behind its ring the sender of the greeting has a page for windows (layout/window_page.hpp).
+inline constexpr std::uint64_t kStreamWindows = 1;
+
 /// What each side of a stream tells the other in the fabric's handshake. 64 bytes.
 struct StreamGreeting {
   std::uint32_t magic;        // kStreamMagic
   std::uint32_t version;      // kStreamVersion
   std::uint64_t capacity;     // of the sender's own ring: a power of two
-  std::uint64_t reserved[6];  // zero
+  std::uint64_t features;     // kStreamWindows or 0; bits that are not known here mean nothing
+  std::uint64_t reserved[5];  // zero
 };
 static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, magic) == 0);
 static_assert(offsetof(StreamGreeting, version) == 4 && offsetof(StreamGreeting, capacity) == 8);
-static_assert(offsetof(StreamGreeting, reserved) == 16);
+static_assert(offsetof(StreamGreeting, features) == 16 && offsetof(StreamGreeting, reserved) == 24);
 static_assert(std::is_trivially_copyable_v<StreamGreeting>);
 
 }  // namespace wherry::layout

@@ -12,8 +12,9 @@
 
 namespace wherry::stream {
 
-/// What this side brings into a connection: a segment for a page and a ring of `capacity` bytes.
-fabric::Offer offer_of(std::size_t capacity);
+/// What this side brings into a connection: a segment for a page and a ring of `capacity` bytes, and behind it, if it
+/// wants windows, what they need.
+fabric::Offer offer_of(std::size_t capacity, bool windows = false);
 
 /// Makes the stream of an established connection. Throws Error(EPROTO) if the peer's greeting makes no sense.
 Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t own_capacity,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include <wherry/stream.hpp>
 
@@ -14,6 +15,7 @@
 #include "stream/receiver.hpp"
 #include "stream/sender.hpp"
 #include "stream/statistics.hpp"
+#include "window/space.hpp"
 
 namespace wherry {
 
@@ -27,6 +29,7 @@ class Stream::Impl {
 
   const pid_t owner = ::getpid();
   std::unique_ptr<fabric::Connection> connection;
+  std::optional<window::Space> windows;  ///< if both sides want them
   Address local;
   statistics::Slot counters;
   stream::Fate fate;

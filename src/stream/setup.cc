@@ -48,8 +48,8 @@ std::size_t own_capacity(const StreamOptions& options) {
 
 class Listener::Impl {
  public:
-  Impl(fabric::Fabric& fabric, const Address& address, std::size_t capacity)
-      : fabric_(fabric), listener_(fabric.listen(address)), capacity_(capacity) {
+  Impl(fabric::Fabric& fabric, const Address& address, std::size_t capacity, bool windows)
+      : fabric_(fabric), listener_(fabric.listen(address)), capacity_(capacity), windows_(windows) {
     statistics::Endpoint endpoint;
     endpoint.kind = layout::EndpointKind::listener;
     endpoint.local = listener_->local();
@@ -59,7 +59,7 @@ class Listener::Impl {
   }
 
   std::optional<Stream> try_accept() {
-    while (auto connection = listener_->try_accept(stream::offer_of(capacity_))) {
+    while (auto connection = listener_->try_accept(stream::offer_of(capacity_, windows_))) {
       try {
         Stream stream = stream::make_stream(std::move(connection), listener_->local(), capacity_, fabric_.name());
         statistics::bump(counters_->receives);
@@ -78,6 +78,7 @@ class Listener::Impl {
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::Listener> listener_;
   std::size_t capacity_;
+  bool windows_;
   statistics::Slot counters_;
 };
 
@@ -102,11 +103,11 @@ Stream Listener::accept(Timeout timeout) {
 
 class Connecting::Impl {
  public:
-  Impl(fabric::Fabric& fabric, Address address, std::size_t capacity)
+  Impl(fabric::Fabric& fabric, Address address, std::size_t capacity, bool windows)
       : fabric_(fabric),
         address_(std::move(address)),
         capacity_(capacity),
-        connecting_(fabric.connect(address_, stream::offer_of(capacity))) {}
+        connecting_(fabric.connect(address_, stream::offer_of(capacity, windows))) {}
 
   std::optional<Stream> try_finish() {
     auto connection = connecting_->try_finish();
@@ -135,14 +136,16 @@ int Connecting::descriptor() const noexcept { return impl_->descriptor(); }
 Listener listen(std::string_view text, StreamOptions options) {
   stream::check_configuration();
   const Address address = Address::parse(text);
-  return Listener(std::make_unique<Listener::Impl>(fabric::find(address), address, stream::own_capacity(options)));
+  return Listener(
+      std::make_unique<Listener::Impl>(fabric::find(address), address, stream::own_capacity(options), options.windows));
 }
 
 Connecting start_connect(std::string_view text, StreamOptions options) {
   stream::check_configuration();
   Address address = Address::parse(text);
   fabric::Fabric& fabric = fabric::find(address);
-  return Connecting(std::make_unique<Connecting::Impl>(fabric, std::move(address), stream::own_capacity(options)));
+  return Connecting(
+      std::make_unique<Connecting::Impl>(fabric, std::move(address), stream::own_capacity(options), options.windows));
 }
 
 Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {

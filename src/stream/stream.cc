@@ -44,6 +44,7 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
 /// Before the directions go: a put under way reads the sender's staging ring until its connection is destroyed.
 Stream::Impl::~Impl() {
   if (stream::Watcher* watcher = receiver.watcher(); watcher != nullptr) watcher->leaving();
+  windows.reset();
   connection.reset();
 }
 
@@ -128,6 +129,15 @@ void Stream::close() noexcept {
     impl_->connection->flush();
   }
   impl_.reset();
+}
+
+Windows Stream::windows() {
+  if (!impl_) throw Error(EBADF, "open the windows of a stream", "", "the stream is closed");
+  if (!impl_->windows) {
+    throw Error(ENOTSUP, "open the windows of a stream with", peer().address.to_string(),
+                "both sides must ask for them when they listen and connect (StreamOptions::windows)");
+  }
+  return Windows(*impl_->windows);
 }
 
 void Stream::cancel() noexcept {

@@ -62,10 +62,10 @@ struct Space::LocalEnd {
   std::byte* memory = nullptr;
 };
 
-Space::Space(fabric::Connection& connection, std::size_t place)
+Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place)
     : connection_(connection),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
-      peers_(connection, place),
+      peers_(connection, peers_place),
       local_(connection, peers_, told_),
       remote_(told_),
       tickets_(peers_),

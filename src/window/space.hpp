@@ -50,8 +50,9 @@ class Space {
   static constexpr std::size_t kBytes = sizeof(layout::WindowPage);
 
   /// @param connection  both sides' offers said `exposes`; outlives this object
-  /// @param place       offset in both segments, a multiple of the page size
-  Space(fabric::Connection& connection, std::size_t place);
+  /// @param place, peers_place  offsets in the own segment and in the peer's, multiples of the page size
+  Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place);
+  Space(fabric::Connection& connection, std::size_t place) : Space(connection, place, place) {}
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
   /// Closes.
