@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -59,7 +60,7 @@ Arena* forking = nullptr;  ///< the one that is locked while this process forks;
 
 /// Puts private pages with the same content in place of shared ones.
 void make_private(const MappedRange& range) {
-  auto* const start = reinterpret_cast<std::byte*>(range.start);
+  auto* const start = std::bit_cast<std::byte*>(range.start);
   const std::size_t bytes = range.end - range.start;
   void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
@@ -130,7 +131,7 @@ void Arena::ArenaExposed::add(const Part& part) {
     pieces_.back().bytes += part.bytes;
     return;
   }
-  pieces_.push_back({.bytes = part.bytes, .key = key, .view = reinterpret_cast<std::byte*>(part.start)});
+  pieces_.push_back({.bytes = part.bytes, .key = key, .view = std::bit_cast<std::byte*>(part.start)});
 }
 
 void Arena::ArenaExposed::make_views() {
@@ -207,7 +208,7 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
 /// hugetlbfs), the memory stays where it is and is named by its address.
 void Arena::move(Part& part) {
   const std::uint64_t place = find_place(part);
-  auto* const start = reinterpret_cast<std::byte*>(part.start);
+  auto* const start = std::bit_cast<std::byte*>(part.start);
   for (std::size_t copied = 0; copied < part.bytes;) {
     const ssize_t n =
         ::pwrite(view_->descriptor(), start + copied, part.bytes - copied, static_cast<off_t>(place + copied));

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 
 #include "fabric/address_map.hpp"
@@ -41,7 +42,7 @@ bool populate(std::span<const std::byte> memory, Access access) {
   const int advice = access == Access::write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   int result = 0;
   do {
-    result = ::madvise(reinterpret_cast<void*>(start), bytes, advice);
+    result = ::madvise(std::bit_cast<void*>(start), bytes, advice);
   } while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0) return true;
   return errno == EINVAL && mapped_for(start, end, access);

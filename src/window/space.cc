@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
@@ -39,7 +40,7 @@ int check(const List& list, std::uint64_t start, std::uint64_t bytes, int protec
   return error;
 }
 
-const LocalPiece& local_of(const LocalPiece& piece) { return piece; }
+constexpr std::identity local_of;
 const RemoteWindow& remote_of(const std::shared_ptr<RemoteWindow>& window) { return *window; }
 
 /// The part of a transfer that comes before the last cache line of its destination.
