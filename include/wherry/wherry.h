@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of Wherry: byte streams between processes. C99; link with -lwherry_c (pkg-config wherry-c), which needs no
- * C++ compiler.
+ * The C API of Wherry: byte streams between processes, and windows into their memory. C99; link with -lwherry_c
+ * (pkg-config wherry-c), which needs no C++ compiler.
  *
  * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
  * fail with -EBADF. The function that makes a handle gives it to the caller, who gives it back with the matching
@@ -59,9 +59,18 @@ const char* wherry_last_error(void);
 
 /* Listening and connecting ---------------------------------------------------------------------------------------- */
 
-/* Listens on `address`, such as "wherry://0:2000" or "wherry://" "*:*". Streams accepted there receive into rings of
- * `ring_bytes` (0: the configured size). -EADDRINUSE, -EADDRNOTAVAIL (another node's), -EINVAL, -EMFILE. */
-int wherry_listen(const char* address, size_t ring_bytes, wherry_listener* listener);
+struct wherry_options {
+  size_t ring_bytes; /* of the ring this side receives into; 0: the configured size */
+  uint32_t flags;    /* WHERRY_WINDOWS or 0 */
+  uint32_t reserved; /* 0 */
+};
+/* This side wants windows; there are some if the other does too. */
+#define WHERRY_WINDOWS 1u
+
+/* Listens on `address`, such as "wherry://0:2000"; * as node is this process's own, as port a free one. `options`:
+ * NULL for the defaults, else for each stream accepted there. -EADDRINUSE, -EADDRNOTAVAIL (another node's), -EINVAL,
+ * -EMFILE. */
+int wherry_listen(const char* address, const struct wherry_options* options, wherry_listener* listener);
 /* Blocks until somebody connects. -ETIMEDOUT, -EMFILE. A timeout of 0 never blocks: -EAGAIN when nobody waits. */
 int wherry_accept(wherry_listener listener, int64_t timeout_ns, wherry_stream* stream);
 /* Readable while a connector may wait. Belongs to the listener. */
@@ -73,9 +82,10 @@ void wherry_listener_close(wherry_listener listener);
 
 /* Connects and blocks until the peer accepts. -ECONNREFUSED nobody listens there, -ETIMEDOUT, -EACCES, -EINVAL,
  * -EMFILE. Negative timeout: the configured one (WHERRY_CONNECT_TIMEOUT). */
-int wherry_connect(const char* address, size_t ring_bytes, int64_t timeout_ns, wherry_stream* stream);
+int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
+                   wherry_stream* stream);
 /* Starts to connect and returns at once. */
-int wherry_start_connect(const char* address, size_t ring_bytes, wherry_connecting* connecting);
+int wherry_start_connect(const char* address, const struct wherry_options* options, wherry_connecting* connecting);
 /* -EAGAIN while the peer has not answered; else as wherry_connect. On success the attempt is over, but still to be
  * closed. */
 int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream);
@@ -116,6 +126,59 @@ int64_t wherry_wait_writable(wherry_stream stream, size_t bytes, int64_t timeout
 int wherry_receive_descriptor(wherry_stream stream);
 /* Becomes *readable* when space returns after a wherry_try_send that moved less than all. Belongs to the stream. */
 int wherry_send_descriptor(wherry_stream stream);
+
+/* Windows --------------------------------------------------------------------------------------------------------- */
+
+/* Each side of a stream (both with WHERRY_WINDOWS, else -ENOTSUP) registers ranges of its memory at offsets of its own
+ * address space; the other reads, writes and maps them at any time, without the owner's program taking part. Offsets
+ * are told over the stream. From any thread. -ENXIO not all of a range is registered; -EPERM a window does not allow
+ * it; -EFAULT memory is not there; -EINVAL no bytes, or no whole pages; -ECONNRESET; -ENOMEM. */
+
+#define WHERRY_READ     1
+#define WHERRY_WRITE    2
+#define WHERRY_ANYWHERE ((int64_t)-1)
+
+/* Registers memory that the program already has, and may use and free as before: what the peer reaches stays until it
+ * is unregistered. Whole pages; no other thread may write them during the call. `access`: what the peer may do. `at`:
+ * the offset, a multiple of the page size below 2^62, -EADDRINUSE if something is there; or WHERRY_ANYWHERE. */
+int wherry_register(wherry_stream stream, void* memory, size_t size, int access, int64_t at, uint64_t* offset);
+/* Unregisters the windows within a range of whole pages. The peer can start nothing new on them; what it has mapped
+ * stays. */
+int wherry_unregister(wherry_stream stream, uint64_t offset, size_t size);
+
+/* For `flags` of transfers: return after completion (put fabrics complete late otherwise); the last cache line of the
+ * destination becomes visible after all the rest. */
+#define WHERRY_COMPLETE 1
+#define WHERRY_ORDERED  2
+
+/* Copy between a range of this side's windows and one of the peer's, at any alignment, over windows that follow each
+ * other. Return 0. */
+int wherry_write_to(wherry_stream stream, uint64_t local, size_t size, uint64_t remote, int flags);
+int wherry_read_from(wherry_stream stream, uint64_t local, size_t size, uint64_t remote, int flags);
+/* The same with any memory of this process's. */
+int wherry_vwrite_to(wherry_stream stream, const void* source, size_t size, uint64_t remote, int flags);
+int wherry_vread_from(wherry_stream stream, void* destination, size_t size, uint64_t remote, int flags);
+
+/* Whose transfers a fence is about. */
+#define WHERRY_STARTED_HERE    0
+#define WHERRY_STARTED_BY_PEER 1
+
+/* All transfers that have been started so far; and waiting until they are complete (negative timeout: 10 s). */
+int wherry_fence_mark(wherry_stream stream, int whose, uint64_t* mark);
+int wherry_fence_wait(wherry_stream stream, int whose, uint64_t mark, int64_t timeout_ns);
+/* Once all transfers started so far are complete, stores 8 bytes in a window of this side's (NULL: none), then 8 bytes
+ * in one of the peer's (NULL: none). Whoever sees a word sees all bytes of those transfers. */
+struct wherry_signal {
+  uint64_t offset; /* a multiple of 4 */
+  uint64_t value;
+};
+int wherry_fence_signal(wherry_stream stream, int whose, const struct wherry_signal* local,
+                        const struct wherry_signal* remote);
+
+/* Maps whole pages of the peer's windows, as shared memory that outlives the stream and the peer; until wherry_unmap.
+ * -ENOTSUP where memory cannot be mapped. */
+int wherry_map(wherry_stream stream, uint64_t remote, size_t size, int access, void** start);
+int wherry_unmap(void* start, size_t size);
 
 /* Ending ---------------------------------------------------------------------------------------------------------- */
 

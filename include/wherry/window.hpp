@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <wherry/error.hpp>
 #include <wherry/result.hpp>
@@ -55,6 +56,8 @@ class MappedWindow {
   ~MappedWindow();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  /// Leaves the mapping to the caller, to munmap.
+  std::span<std::byte> release() noexcept { return std::exchange(bytes_, {}); }
 
  private:
   std::span<std::byte> bytes_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -28,10 +29,12 @@ bool readable(int fd, int timeout_ms) {
 class CApi : public ::testing::Test {
  protected:
   CApi() {
-    EXPECT_EQ(wherry_listen("wherry+inproc://*:*", 4096, &listener_), 0) << wherry_last_error();
+    const wherry_options acceptors{.ring_bytes = 4096, .flags = WHERRY_WINDOWS, .reserved = 0};
+    const wherry_options connectors{.ring_bytes = 8192, .flags = WHERRY_WINDOWS, .reserved = 0};
+    EXPECT_EQ(wherry_listen("wherry+inproc://*:*", &acceptors, &listener_), 0) << wherry_last_error();
     EXPECT_GT(wherry_listener_address(listener_, address_, sizeof address_), 0);
     wherry_connecting connecting = WHERRY_NONE;
-    EXPECT_EQ(wherry_start_connect(address_, 8192, &connecting), 0) << wherry_last_error();
+    EXPECT_EQ(wherry_start_connect(address_, &connectors, &connecting), 0) << wherry_last_error();
     EXPECT_EQ(wherry_try_finish(connecting, &connector_), -EAGAIN) << "nobody has accepted yet";
     EXPECT_TRUE(readable(wherry_listener_descriptor(listener_), -1));
     EXPECT_EQ(wherry_accept(listener_, 0, &acceptor_), 0) << wherry_last_error();
@@ -170,6 +173,8 @@ TEST_F(CApi, ANoneHandleIsRefusedByEveryCall) {
   wherry_peer peer{};
   wherry_capacities capacities{};
   char byte = 0;
+  uint64_t offset = 0;
+  void* start = nullptr;
   wherry_stream place = WHERRY_NONE;
   for (const int64_t result : {wherry_send(none, "x", 1, 0),
                                wherry_sendv(none, regions, 2, 0),
@@ -186,6 +191,16 @@ TEST_F(CApi, ANoneHandleIsRefusedByEveryCall) {
                                wherry_wait_writable(none, 1, 0),
                                int64_t{wherry_receive_descriptor(none)},
                                int64_t{wherry_send_descriptor(none)},
+                               int64_t{wherry_register(none, &byte, 1, WHERRY_READ, WHERRY_ANYWHERE, &offset)},
+                               int64_t{wherry_unregister(none, 0, 1)},
+                               int64_t{wherry_write_to(none, 0, 1, 0, 0)},
+                               int64_t{wherry_read_from(none, 0, 1, 0, 0)},
+                               int64_t{wherry_vwrite_to(none, "x", 1, 0, 0)},
+                               int64_t{wherry_vread_from(none, &byte, 1, 0, 0)},
+                               int64_t{wherry_fence_mark(none, 0, &offset)},
+                               int64_t{wherry_fence_wait(none, 0, 0, 0)},
+                               int64_t{wherry_fence_signal(none, 0, nullptr, nullptr)},
+                               int64_t{wherry_map(none, 0, 1, WHERRY_READ, &start)},
                                int64_t{wherry_finish_sending(none)},
                                int64_t{wherry_cancel(none)},
                                int64_t{wherry_get_peer(none, &peer)},
@@ -211,23 +226,84 @@ TEST_F(CApi, MissingArgumentsAreRefused) {
   EXPECT_EQ(wherry_receive(connector_, nullptr, 1, 0), -EINVAL);
   EXPECT_EQ(wherry_reserve(connector_, 1, nullptr), -EINVAL);
   EXPECT_EQ(wherry_get_peer(connector_, nullptr), -EINVAL);
-  EXPECT_EQ(wherry_listen(nullptr, 0, &listener_), -EINVAL);
-  EXPECT_EQ(wherry_connect(address_, 0, 0, nullptr), -EINVAL);
+  EXPECT_EQ(wherry_listen(nullptr, nullptr, &listener_), -EINVAL);
+  EXPECT_EQ(wherry_connect(address_, nullptr, 0, nullptr), -EINVAL);
+}
+
+TEST_F(CApi, RegisteredMemoryIsWrittenReadMappedAndSignalled) {
+  constexpr std::size_t kBytes = 8192;
+  auto* far = static_cast<unsigned char*>(std::aligned_alloc(4096, kBytes));
+  std::memset(far, 1, kBytes);
+  uint64_t there = 0;
+  ASSERT_EQ(wherry_register(acceptor_, far, kBytes, WHERRY_READ | WHERRY_WRITE, WHERRY_ANYWHERE, &there), 0);
+  std::vector<unsigned char> here(kBytes, 7);
+  EXPECT_EQ(wherry_vwrite_to(connector_, here.data(), 5000, there, WHERRY_COMPLETE), 0);
+  const wherry_signal word{.offset = there + 8000, .value = 42};
+  EXPECT_EQ(wherry_fence_signal(connector_, WHERRY_STARTED_HERE, nullptr, &word), 0);
+  uint64_t seen = 0, mark = 0;
+  std::memcpy(&seen, far + 8000, sizeof seen);
+  EXPECT_EQ(seen, 42U);
+  EXPECT_EQ(far[4999], 7);
+  EXPECT_EQ(wherry_vread_from(connector_, here.data(), kBytes, there, WHERRY_COMPLETE), 0);
+  EXPECT_EQ(here[5000], 1);
+  EXPECT_EQ(wherry_fence_mark(connector_, WHERRY_STARTED_HERE, &mark), 0);
+  EXPECT_EQ(wherry_fence_wait(connector_, WHERRY_STARTED_HERE, mark, kPatience), 0);
+  void* start = nullptr;
+  ASSERT_EQ(wherry_map(connector_, there, kBytes, WHERRY_READ | WHERRY_WRITE, &start), 0);
+  static_cast<unsigned char*>(start)[6000] = 9;
+  EXPECT_EQ(far[6000], 9);
+  EXPECT_EQ(wherry_unmap(start, kBytes), 0);
+  EXPECT_EQ(wherry_unregister(acceptor_, there, kBytes), 0);
+  EXPECT_EQ(wherry_vwrite_to(connector_, here.data(), 1, there, 0), -ENXIO);
+  std::free(far);
+}
+
+TEST_F(CApi, TransfersBetweenWindowsOfBothSides) {
+  constexpr std::size_t kBytes = 4096;
+  auto* near = static_cast<unsigned char*>(std::aligned_alloc(4096, kBytes));
+  auto* far = static_cast<unsigned char*>(std::aligned_alloc(4096, kBytes));
+  std::memset(near, 3, kBytes);
+  std::memset(far, 4, kBytes);
+  uint64_t here = 0, there = 0;
+  ASSERT_EQ(wherry_register(connector_, near, kBytes, WHERRY_READ | WHERRY_WRITE, 1 << 20, &here), 0);
+  ASSERT_EQ(wherry_register(acceptor_, far, kBytes, WHERRY_READ | WHERRY_WRITE, WHERRY_ANYWHERE, &there), 0);
+  EXPECT_EQ(here, 1U << 20);
+  EXPECT_EQ(wherry_write_to(connector_, here, 100, there + 1, WHERRY_ORDERED), 0);
+  EXPECT_EQ(far[0] + far[1] + far[100] + far[101], 4 + 3 + 3 + 4);
+  EXPECT_EQ(wherry_read_from(connector_, here + 200, 10, there + 2000, 0), 0);
+  EXPECT_EQ(near[199] + near[200], 3 + 4);
+  std::free(near);
+  std::free(far);
+}
+
+TEST_F(CApi, BadArgumentsOfWindowsAreRefused) {
+  uint64_t offset = 0;
+  char byte = 0;
+  void* start = nullptr;
+  EXPECT_EQ(wherry_register(connector_, &byte, 4096, 0, WHERRY_ANYWHERE, &offset), -EINVAL);
+  EXPECT_EQ(wherry_register(connector_, nullptr, 4096, WHERRY_READ, WHERRY_ANYWHERE, &offset), -EINVAL);
+  EXPECT_EQ(wherry_register(connector_, &byte, 4096, WHERRY_READ, -2, &offset), -EINVAL);
+  EXPECT_EQ(wherry_vwrite_to(connector_, &byte, 1, 0, 64), -EINVAL);
+  EXPECT_EQ(wherry_fence_mark(connector_, 2, &offset), -EINVAL);
+  EXPECT_EQ(wherry_map(connector_, 4096, 4096, WHERRY_READ, &start), -ENXIO);
+  const wherry_options unknown{.ring_bytes = 0, .flags = 4, .reserved = 0};
+  wherry_stream stream = WHERRY_NONE;
+  EXPECT_EQ(wherry_connect(address_, &unknown, 0, &stream), -EINVAL);
 }
 
 TEST(CApiErrors, SayWhatIsWrongAndWhatToDo) {
   const ScopedEnvironment job("WHERRY_JOB", "capi-errors");
   wherry_stream stream = WHERRY_NONE;
-  EXPECT_EQ(wherry_connect("wherry://0:2000", 0, kPatience, &stream), -ECONNREFUSED);
+  EXPECT_EQ(wherry_connect("wherry://0:2000", nullptr, kPatience, &stream), -ECONNREFUSED);
   EXPECT_NE(std::string(wherry_last_error()).find("wherry://0:2000"), std::string::npos) << wherry_last_error();
   wherry_listener listener = WHERRY_NONE;
-  EXPECT_EQ(wherry_listen("nonsense", 0, &listener), -EINVAL);
+  EXPECT_EQ(wherry_listen("nonsense", nullptr, &listener), -EINVAL);
   EXPECT_NE(std::string(wherry_last_error()).find("nonsense"), std::string::npos) << wherry_last_error();
 }
 
 TEST(CApiErrors, AnAddressIsCutWhereItDoesNotFit) {
   wherry_listener listener = WHERRY_NONE;
-  ASSERT_EQ(wherry_listen("wherry+inproc://0:1234", 0, &listener), 0);
+  ASSERT_EQ(wherry_listen("wherry+inproc://0:1234", nullptr, &listener), 0);
   char text[8] = "";
   EXPECT_EQ(wherry_listener_address(listener, text, sizeof text), 22);
   EXPECT_STREQ(text, "wherry+");

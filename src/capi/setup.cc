@@ -21,6 +21,16 @@ wherry::Connecting* of(wherry_connecting handle) { return static_cast<wherry::Co
 int no_handle() { return failed(EBADF, "there is no such listener or attempt: the handle is zero"); }
 int no_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
 
+/// Unknown flags are refused: a program that asks for what this library does not have must hear of it.
+bool good(const wherry_options* options) {
+  return options == nullptr || ((options->flags & ~WHERRY_WINDOWS) == 0 && options->reserved == 0);
+}
+int no_option() { return failed(EINVAL, "unknown flags, or reserved fields that are not zero, in the options"); }
+wherry::StreamOptions of(const wherry_options* options) {
+  if (options == nullptr) return {};
+  return {.ring_bytes = options->ring_bytes, .windows = (options->flags & WHERRY_WINDOWS) != 0};
+}
+
 int give(wherry::Stream&& stream, wherry_stream* place) {
   place->impl = new wherry::Stream(std::move(stream));
   return 0;
@@ -28,10 +38,11 @@ int give(wherry::Stream&& stream, wherry_stream* place) {
 
 }  // namespace
 
-int wherry_listen(const char* address, size_t ring_bytes, wherry_listener* listener) {
+int wherry_listen(const char* address, const struct wherry_options* options, wherry_listener* listener) {
   if (address == nullptr || listener == nullptr) return no_argument();
+  if (!good(options)) return no_option();
   return set_up([&] {
-    listener->impl = new wherry::Listener(wherry::listen(address, {.ring_bytes = ring_bytes}));
+    listener->impl = new wherry::Listener(wherry::listen(address, of(options)));
     return 0;
   });
 }
@@ -66,16 +77,18 @@ int wherry_listener_address(wherry_listener listener, char* text, size_t size) {
 
 void wherry_listener_close(wherry_listener listener) { delete of(listener); }
 
-int wherry_connect(const char* address, size_t ring_bytes, int64_t timeout_ns, wherry_stream* stream) {
+int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
+                   wherry_stream* stream) {
   if (address == nullptr || stream == nullptr) return no_argument();
-  return set_up(
-      [&] { return give(wherry::connect(address, {.ring_bytes = ring_bytes}, timeout_of(timeout_ns)), stream); });
+  if (!good(options)) return no_option();
+  return set_up([&] { return give(wherry::connect(address, of(options), timeout_of(timeout_ns)), stream); });
 }
 
-int wherry_start_connect(const char* address, size_t ring_bytes, wherry_connecting* connecting) {
+int wherry_start_connect(const char* address, const struct wherry_options* options, wherry_connecting* connecting) {
   if (address == nullptr || connecting == nullptr) return no_argument();
+  if (!good(options)) return no_option();
   return set_up([&] {
-    connecting->impl = new wherry::Connecting(wherry::start_connect(address, {.ring_bytes = ring_bytes}));
+    connecting->impl = new wherry::Connecting(wherry::start_connect(address, of(options)));
     return 0;
   });
 }

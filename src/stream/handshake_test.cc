@@ -20,7 +20,11 @@ struct Case {
 };
 
 layout::StreamGreeting greeting_with_capacity(std::uint64_t capacity) {
-  return {.magic = layout::kStreamMagic, .version = layout::kStreamVersion, .capacity = capacity, .reserved = {}};
+  return {.magic = layout::kStreamMagic,
+          .version = layout::kStreamVersion,
+          .capacity = capacity,
+          .features = 0,
+          .reserved = {}};
 }
 
 std::vector<Case> wrong_greetings() {
@@ -28,8 +32,11 @@ std::vector<Case> wrong_greetings() {
   magic.greeting.magic ^= 1;
   Case version{"version", greeting_with_capacity(kCapacity)};
   version.greeting.version += 1;
+  Case windows{"windows behind the segment's end", greeting_with_capacity(kCapacity)};
+  windows.greeting.features = layout::kStreamWindows;
   return {magic,
           version,
+          windows,
           {"no capacity", greeting_with_capacity(0)},
           {"no power of two", greeting_with_capacity(kCapacity - 1)},
           {"below the least", greeting_with_capacity(ring::kMinCapacity / 2)},

@@ -19,7 +19,7 @@ static void fail(const char* what, int64_t error) {
 static int echo(const char* address) {
   wherry_stream stream = WHERRY_NONE;
   char text[64];
-  int64_t n = wherry_connect(address, 0, PATIENCE, &stream);
+  int64_t n = wherry_connect(address, NULL, PATIENCE, &stream);
   if (n < 0) fail("connect", n);
   while ((n = wherry_receive(stream, text, sizeof text, PATIENCE)) > 0) {
     const int64_t sent = wherry_send(stream, text, (size_t)n, PATIENCE);
@@ -50,7 +50,7 @@ int main(void) {
   pid_t child;
   snprintf(job, sizeof job, "capi-%ld", (long)getpid());
   setenv("WHERRY_JOB", job, 1);
-  if ((error = wherry_listen("wherry://*:*", 0, &listener)) < 0) fail("listen", error);
+  if ((error = wherry_listen("wherry://*:*", NULL, &listener)) < 0) fail("listen", error);
   wherry_listener_address(listener, address, sizeof address);
   child = fork();
   if (child == 0) _exit(echo(address));

@@ -84,7 +84,7 @@ TEST_P(StreamWindows, WhoSeesASignalSeesTheBytesBeforeIt) {
 }
 
 TEST_P(StreamWindows, AreRefusedUnlessBothSidesAskForThem) {
-  for (const auto [connector, acceptor] : {std::pair{true, false}, {false, true}, {false, false}}) {
+  for (const auto& [connector, acceptor] : {std::pair{true, false}, {false, true}, {false, false}}) {
     Streams ends = pair(connector, acceptor);
     EXPECT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
     for (Stream* stream : {&ends.connector, &ends.acceptor}) {
