@@ -166,8 +166,10 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
     RemoteWindow& far = **holder(*view.remote, remote + at, remote_of);
     const std::uint64_t far_at = remote + at - far.offset;
     std::size_t bytes = std::min(part.to - at, far.bytes - far_at);
-    std::byte* near = local.memory + at;
-    if (local.memory == nullptr) {
+    std::byte* near = nullptr;
+    if (local.memory != nullptr) {
+      near = local.memory + at;
+    } else {
       const LocalPiece& piece = *holder(*view.local, local.offset + at, local_of);
       const std::uint64_t near_at = local.offset + at - piece.offset;
       bytes = std::min(bytes, piece.bytes - near_at);
