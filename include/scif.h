@@ -29,91 +29,91 @@ struct scif_pollepd {
   short revents;
 };
 
-#define SCIF_OPEN_FAILED ((scif_epd_t) - 1)
+#define SCIF_OPEN_FAILED     ((scif_epd_t) - 1)
 #define SCIF_REGISTER_FAILED ((off_t) - 1)
-#define SCIF_MMAP_FAILED ((void *)-1)
+#define SCIF_MMAP_FAILED     ((void*)-1)
 
 #define SCIF_ACCEPT_SYNC 1
-#define SCIF_SEND_BLOCK 1
-#define SCIF_RECV_BLOCK 1
-#define ACCEPT_SYNC SCIF_ACCEPT_SYNC
-#define SEND_BLOCK SCIF_SEND_BLOCK
-#define RECV_BLOCK SCIF_RECV_BLOCK
+#define SCIF_SEND_BLOCK  1
+#define SCIF_RECV_BLOCK  1
+#define ACCEPT_SYNC      SCIF_ACCEPT_SYNC
+#define SEND_BLOCK       SCIF_SEND_BLOCK
+#define RECV_BLOCK       SCIF_RECV_BLOCK
 
-#define SCIF_PROT_READ 1
+#define SCIF_PROT_READ  1
 #define SCIF_PROT_WRITE 2
 
-#define SCIF_MAP_FIXED 0x10
+#define SCIF_MAP_FIXED  0x10
 #define SCIF_MAP_KERNEL 0x20
 
-#define SCIF_RMA_USECPU 1
+#define SCIF_RMA_USECPU   1
 #define SCIF_RMA_USECACHE 2
-#define SCIF_RMA_SYNC 4
-#define SCIF_RMA_ORDERED 8
+#define SCIF_RMA_SYNC     4
+#define SCIF_RMA_ORDERED  8
 
 #define SCIF_FENCE_INIT_SELF 1
 #define SCIF_FENCE_INIT_PEER 2
-#define SCIF_FENCE_RAS_SELF 4
-#define SCIF_FENCE_RAS_PEER 8
-#define SCIF_SIGNAL_LOCAL 0x10
-#define SCIF_SIGNAL_REMOTE 0x20
+#define SCIF_FENCE_RAS_SELF  4
+#define SCIF_FENCE_RAS_PEER  8
+#define SCIF_SIGNAL_LOCAL    0x10
+#define SCIF_SIGNAL_REMOTE   0x20
 
-#define SCIF_POLLIN POLLIN
-#define SCIF_POLLOUT POLLOUT
-#define SCIF_POLLERR POLLERR
-#define SCIF_POLLHUP POLLHUP
+#define SCIF_POLLIN   POLLIN
+#define SCIF_POLLOUT  POLLOUT
+#define SCIF_POLLERR  POLLERR
+#define SCIF_POLLHUP  POLLHUP
 #define SCIF_POLLNVAL POLLNVAL
 
 /* Ports of well-known services; those below 1024 need privilege, automatic ports lie above SCIF_PORT_RSVD. */
-#define SCIF_COI_PORT_0 40
-#define SCIF_COI_PORT_9 49
-#define SCIF_OFED_PORT_0 60
-#define SCIF_OFED_PORT_9 69
-#define SCIF_NETDEV_PORT_0 80
-#define SCIF_NETDEV_PORT_9 89
-#define SCIF_RAS_PORT_0 100
-#define SCIF_RAS_PORT_9 109
-#define SCIF_PM_PORT_0 120
-#define SCIF_PM_PORT_9 129
-#define SCIF_BT_PORT_0 130
-#define SCIF_BT_PORT_9 139
-#define SCIF_MPSSD_PORT_0 160
-#define SCIF_MPSSD_PORT_9 169
-#define SCIF_COSM_PORT_0 201
+#define SCIF_COI_PORT_0     40
+#define SCIF_COI_PORT_9     49
+#define SCIF_OFED_PORT_0    60
+#define SCIF_OFED_PORT_9    69
+#define SCIF_NETDEV_PORT_0  80
+#define SCIF_NETDEV_PORT_9  89
+#define SCIF_RAS_PORT_0     100
+#define SCIF_RAS_PORT_9     109
+#define SCIF_PM_PORT_0      120
+#define SCIF_PM_PORT_9      129
+#define SCIF_BT_PORT_0      130
+#define SCIF_BT_PORT_9      139
+#define SCIF_MPSSD_PORT_0   160
+#define SCIF_MPSSD_PORT_9   169
+#define SCIF_COSM_PORT_0    201
 #define SCIF_ADMIN_PORT_END 1024
-#define SCIF_MYO_PORT_0 1025
-#define SCIF_MYO_PORT_9 1034
-#define SCIF_ST_PORT_0 1044
-#define SCIF_ST_PORT_9 1053
-#define SCIF_PORT_RSVD 1088
+#define SCIF_MYO_PORT_0     1025
+#define SCIF_MYO_PORT_9     1034
+#define SCIF_ST_PORT_0      1044
+#define SCIF_ST_PORT_9      1053
+#define SCIF_PORT_RSVD      1088
 
 /* Connections. */
 scif_epd_t scif_open(void);
 int scif_close(scif_epd_t epd);
 int scif_bind(scif_epd_t epd, uint16_t pn);
 int scif_listen(scif_epd_t epd, int backlog);
-int scif_connect(scif_epd_t epd, struct scif_portID *dst);
-int scif_accept(scif_epd_t epd, struct scif_portID *peer, scif_epd_t *newepd, int flags);
+int scif_connect(scif_epd_t epd, struct scif_portID* dst);
+int scif_accept(scif_epd_t epd, struct scif_portID* peer, scif_epd_t* newepd, int flags);
 int scif_get_fd(scif_epd_t epd);
-int scif_get_nodeIDs(uint16_t *nodes, int len, uint16_t *self);
+int scif_get_nodeIDs(uint16_t* nodes, int len, uint16_t* self);
 
 /* Messages. */
-int scif_send(scif_epd_t epd, void *msg, int len, int flags);
-int scif_recv(scif_epd_t epd, void *msg, int len, int flags);
-int scif_poll(struct scif_pollepd *epds, unsigned int nepds, long timeout_ms);
+int scif_send(scif_epd_t epd, void* msg, int len, int flags);
+int scif_recv(scif_epd_t epd, void* msg, int len, int flags);
+int scif_poll(struct scif_pollepd* epds, unsigned int nepds, long timeout_ms);
 
 /* Registered memory. */
-off_t scif_register(scif_epd_t epd, void *addr, size_t len, off_t offset, int prot_flags, int map_flags);
+off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int prot_flags, int map_flags);
 int scif_unregister(scif_epd_t epd, off_t offset, size_t len);
-void *scif_mmap(void *addr, size_t len, int prot_flags, int map_flags, scif_epd_t epd, off_t offset);
-int scif_munmap(void *addr, size_t len);
+void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_t epd, off_t offset);
+int scif_munmap(void* addr, size_t len);
 
 /* Remote memory access. */
 int scif_readfrom(scif_epd_t epd, off_t loffset, size_t len, off_t roffset, int rma_flags);
 int scif_writeto(scif_epd_t epd, off_t loffset, size_t len, off_t roffset, int rma_flags);
-int scif_vreadfrom(scif_epd_t epd, void *addr, size_t len, off_t roffset, int rma_flags);
-int scif_vwriteto(scif_epd_t epd, void *addr, size_t len, off_t roffset, int rma_flags);
-int scif_fence_mark(scif_epd_t epd, int flags, int *mark);
+int scif_vreadfrom(scif_epd_t epd, void* addr, size_t len, off_t roffset, int rma_flags);
+int scif_vwriteto(scif_epd_t epd, void* addr, size_t len, off_t roffset, int rma_flags);
+int scif_fence_mark(scif_epd_t epd, int flags, int* mark);
 int scif_fence_wait(scif_epd_t epd, int mark);
 int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uint64_t rval, int flags);
 
