@@ -31,7 +31,7 @@ struct scif_pollepd {
 
 #define SCIF_OPEN_FAILED     ((scif_epd_t) - 1)
 #define SCIF_REGISTER_FAILED ((off_t) - 1)
-#define SCIF_MMAP_FAILED     ((void*)-1)
+#define SCIF_MMAP_FAILED     MAP_FAILED
 
 #define SCIF_ACCEPT_SYNC 1
 #define SCIF_SEND_BLOCK  1

@@ -27,6 +27,10 @@ bool readable(int fd, int timeout_ms) {
 }
 
 class CApi : public ::testing::Test {
+ public:
+  CApi(const CApi&) = delete;
+  CApi& operator=(const CApi&) = delete;
+
  protected:
   CApi() {
     const wherry_options acceptors{.ring_bytes = 4096, .flags = WHERRY_WINDOWS, .reserved = 0};
@@ -47,8 +51,6 @@ class CApi : public ::testing::Test {
     wherry_stream_close(acceptor_);
     wherry_listener_close(listener_);
   }
-  CApi(const CApi&) = delete;
-  CApi& operator=(const CApi&) = delete;
 
   static void end(wherry_stream& stream) {
     wherry_stream_close(stream);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -137,18 +138,19 @@ TEST_P(WindowRegister, MemoryMayGrowByReallocOnceItIsUnregistered) {
   CallersPages neighbour(4 * kPage);
   auto* block = static_cast<std::byte*>(std::malloc(kBytes));
   const auto start = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
-  const std::span<std::byte> pages(reinterpret_cast<std::byte*>(start), kBytes / 2);
+  const std::span<std::byte> pages(std::bit_cast<std::byte*>(start), kBytes / 2);
   fill(pages, 1);
   const std::size_t lead = static_cast<std::size_t>(pages.data() - block);
   const std::uint64_t at = registered(far_, pages);
   const std::uint64_t beside = registered(far_, neighbour.bytes());
   EXPECT_EQ(far_.unregister(at, kBytes / 2), 0);
-  block = static_cast<std::byte*>(std::realloc(block, 8 * kBytes));
-  EXPECT_TRUE(filled({block + lead, kBytes / 2}, 1));
-  std::memset(block + kBytes, 0x77, 7 * kBytes);
+  auto* const grown = static_cast<std::byte*>(std::realloc(block, 8 * kBytes));
+  ASSERT_NE(grown, nullptr);
+  EXPECT_TRUE(filled({grown + lead, kBytes / 2}, 1));
+  std::memset(grown + kBytes, 0x77, 7 * kBytes);
   EXPECT_FALSE(holds(beside, 4 * kPage, 9));
   EXPECT_EQ(neighbour.bytes()[0], std::byte{0});
-  std::free(block);
+  std::free(grown);
 }
 
 TEST_P(WindowRegister, WhatIsNotMappedCannotBeRegistered) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RMA: what is written and read, and what is refused.
+#include <bit>
 #include <cstring>
 
 #include "tests/conformance/window_pair.hpp"
@@ -122,7 +123,7 @@ TEST_P(WindowRma, MemoryThatIsNotThereIsAnErrorAndNoCrash) {
   ASSERT_EQ(::mprotect(hole.bytes().data(), kPage, PROT_READ), 0);
   EXPECT_EQ(near_.write_to(hole.bytes().first(kPage), to, kComplete), 0);
   EXPECT_EQ(near_.read_from(hole.bytes().first(kPage), to), EFAULT);
-  EXPECT_EQ(near_.write_to({reinterpret_cast<std::byte*>(std::uintptr_t{8}), 8}, to), EFAULT);
+  EXPECT_EQ(near_.write_to({std::bit_cast<std::byte*>(std::uintptr_t{8}), 8}, to), EFAULT);
 }
 
 TEST_P(WindowRma, ALargeOneArrivesWhole) {

@@ -24,6 +24,7 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   ~Pages() { ::munmap(start_, bytes_); }
+  // NOLINTNEXTLINE(google-explicit-constructor): a test passes it where SCIF wants the address
   operator char*() const { return start_; }
   template <class Offset>
   [[nodiscard]] char* at(Offset offset) const {
