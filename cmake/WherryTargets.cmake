@@ -65,6 +65,18 @@ function(wherry_internal target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 endfunction()
 
+# wherry_c_program(TARGET SOURCE LIBRARY): a program for tests, by a C compiler that takes no extensions, on a library of ours.
+function(wherry_c_program target source library)
+  add_executable(${target} ${source})
+  set_target_properties(${target} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -pedantic -D_POSIX_C_SOURCE=200809L)
+  target_link_libraries(${target} PRIVATE ${library} wherry_options)
+  if(WHERRY_SANITIZE)
+    # The sanitizers' runtime is the program's, and must serve the C++ of the library too.
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
+endfunction()
+
 # Registers every test of a GoogleTest program with labels and watchdog.
 function(wherry_discover target labels timeout)
   wherry_labels(labels "${labels}")

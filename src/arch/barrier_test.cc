@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <latch>
 #include <thread>
 
 #include "arch/pause.hpp"
@@ -71,9 +72,11 @@ TEST(Barrier, AnInterruptStandsInForThePublishersFence) {
 
 TEST(Barrier, AForkedChildTakesPartToo) {
   if (!takes_part_in_interrupts()) GTEST_SKIP() << "this kernel does not interrupt";
-  std::thread other([] {});  // the parent has threads, the child has not
+  std::latch forked(1);
+  std::thread other([&] { forked.wait(); });  // the parent has threads, the child has not
   const pid_t child = ::fork();
   if (child == 0) ::_exit(takes_part_in_interrupts() ? 0 : 1);
+  forked.count_down();
   other.join();
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

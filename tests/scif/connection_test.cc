@@ -213,13 +213,14 @@ TEST_F(ScifAccept, ChecksItsArgumentsAndState) {
 
 TEST_F(ScifAccept, EndsWithEintrWhenAnotherThreadClosesTheListener) {
   Listening listening;
+  const scif_epd_t listener = listening.epd;
   std::thread closer([&] {
     ::usleep(20'000);
     listening.epd.close();
   });
   scif_portID peer{};
   scif_epd_t made = -1;
-  EXPECT_FAILS(EINTR, scif_accept(listening.epd, &peer, &made, SCIF_ACCEPT_SYNC));
+  EXPECT_FAILS(EINTR, scif_accept(listener, &peer, &made, SCIF_ACCEPT_SYNC));
   closer.join();
 }
 
