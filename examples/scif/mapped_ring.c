@@ -55,6 +55,8 @@ static int consume(uint16_t port) {
   }
   printf("%llu numbers taken\n", (unsigned long long)count);
   scif_close(epd);
+  scif_close(listener);
+  free(ring);
   return 0;
 }
 

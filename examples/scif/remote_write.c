@@ -87,6 +87,9 @@ static int consume(uint16_t port) {
   printf("%llu blocks read\n", (unsigned long long)blocks);
   if (scif_send(epd, &blocks, sizeof blocks, SCIF_SEND_BLOCK) < 0) die("scif_send");
   scif_recv(epd, &blocks, 1, SCIF_RECV_BLOCK); /* until the producer has closed */
+  scif_close(epd);
+  scif_close(listener);
+  free(window);
   return 0;
 }
 
@@ -120,6 +123,7 @@ static int produce(uint16_t node, uint16_t port, uint64_t blocks) {
   if (scif_recv(epd, &answer, sizeof answer, SCIF_RECV_BLOCK) != (int)sizeof answer || answer != blocks) die("scif_recv");
   printf("%llu blocks of 1 MiB written\n", (unsigned long long)blocks);
   scif_close(epd);
+  free(window);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/unique_fd.hpp"
+#include "tests/common/pages_with_a_hole.hpp"
 #include "tests/conformance/window_pair.hpp"
 
 namespace wherry::conformance {
@@ -154,10 +155,9 @@ TEST_P(WindowRegister, MemoryMayGrowByReallocOnceItIsUnregistered) {
 }
 
 TEST_P(WindowRegister, WhatIsNotMappedCannotBeRegistered) {
-  CallersPages pages(4 * kPage);
-  ASSERT_EQ(::munmap(pages.bytes().data() + kPage, kPage), 0);
+  const PagesWithAHole pages;
   EXPECT_EQ(far_.register_memory(pages.bytes(), {}, kReadWrite).error, EFAULT);
-  EXPECT_EQ(far_.register_memory(pages.bytes().subspan(kPage, kPage), {}, kReadWrite).error, EFAULT);
+  EXPECT_EQ(far_.register_memory(pages.hole(), {}, kReadWrite).error, EFAULT);
   ASSERT_EQ(::mprotect(pages.bytes().data(), kPage, PROT_NONE), 0);
   EXPECT_EQ(far_.register_memory(pages.bytes().first(kPage), {}, kReadWrite).error, EFAULT);
 }
