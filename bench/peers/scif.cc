@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <scif.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+
+#include <optional>
 
 #include "bench/peers/peer.hpp"
 #include "bench/systems/message_buffer.hpp"
@@ -93,35 +96,64 @@ class MessageLink final : public Link {
   MessageBuffer in_;
 };
 
+/// Memory that the program shares with whom it forks: such memory is not moved to where a peer could map it.
+class InheritedBuffer {
+ public:
+  explicit InheritedBuffer(std::size_t bytes)
+      : bytes_(bytes),
+        start_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) {
+    check(start_ != MAP_FAILED, "mmap");
+    std::memset(start_, 1, bytes_);
+  }
+  InheritedBuffer(const InheritedBuffer&) = delete;
+  InheritedBuffer& operator=(const InheritedBuffer&) = delete;
+  ~InheritedBuffer() { ::munmap(start_, bytes_); }
+
+  [[nodiscard]] std::span<std::byte> span() const { return {static_cast<std::byte*>(start_), bytes_}; }
+
+ private:
+  std::size_t bytes_;
+  void* start_;
+};
+
 enum class Way : std::uint8_t { writeto, vwriteto, readfrom, mapped };
 
-/// Both sides register a page with a word in it, and the message behind it.
+struct Means {
+  Way way = Way::writeto;
+  bool by_kernel = false;  ///< the peer's memory is an InheritedBuffer: the kernel copies
+};
+
+/// Both sides register a page with a word in it, and the message.
 class RmaLink final : public Link {
  public:
-  RmaLink(const Place& place, Way way)
-      : endpoint_(place), way_(way), size_(place.sample.size), memory_(kPage + (size_ + kPage - 1) / kPage * kPage) {
-    own_ = endpoint_.share(memory_.span());
+  RmaLink(const Place& place, Means means)
+      : endpoint_(place), means_(means), size_(place.sample.size), word_(kPage), private_(whole_pages(size_)) {
+    if (means.by_kernel && place.receives() == (means.way != Way::readfrom)) shared_.emplace(whole_pages(size_));
+    const bool any_memory = means.way == Way::vwriteto && !place.receives();
+    own_ = any_memory ? 0 : endpoint_.share(memory());
     peers_ = endpoint_.exchange(own_);
-    if (way_ == Way::mapped && !place.receives()) map();
+    peers_word_ = endpoint_.exchange(endpoint_.share(word_.span()));
+    if (means_.way == Way::mapped && !place.receives()) map();
   }
   ~RmaLink() override {
-    if (mapped_ != nullptr) ::scif_munmap(mapped_, memory_.size());
+    if (mapped_ != nullptr) ::scif_munmap(mapped_, memory().size());
+    if (mapped_word_ != nullptr) ::scif_munmap(mapped_word_, kPage);
   }
 
-  std::span<std::byte> prepare() override { return memory_.span().subspan(kPage, size_); }
+  std::span<std::byte> prepare() override { return memory().first(size_); }
 
   void send() override {
     ++sent_;
-    switch (way_) {
+    switch (means_.way) {
       case Way::writeto:
-        check(::scif_writeto(endpoint_.epd(), own_ + kMessage, size_, peers_ + kMessage, 0) == 0, "scif_writeto");
+        check(::scif_writeto(endpoint_.epd(), own_, size_, peers_, 0) == 0, "scif_writeto");
         return tell();
       case Way::vwriteto:
-        check(::scif_vwriteto(endpoint_.epd(), prepare().data(), size_, peers_ + kMessage, 0) == 0, "scif_vwriteto");
+        check(::scif_vwriteto(endpoint_.epd(), memory().data(), size_, peers_, 0) == 0, "scif_vwriteto");
         return tell();
       case Way::mapped:
-        std::memcpy(mapped_ + kPage, prepare().data(), size_);
-        return reinterpret_cast<std::atomic<std::uint64_t>*>(mapped_)->store(sent_, std::memory_order_release);
+        std::memcpy(mapped_, memory().data(), size_);
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(mapped_word_)->store(sent_, std::memory_order_release);
       case Way::readfrom:
         return;  // the receiver fetches it
     }
@@ -129,38 +161,46 @@ class RmaLink final : public Link {
 
   std::span<const std::byte> receive() override {
     ++received_;
-    if (way_ == Way::readfrom) {
-      check(::scif_readfrom(endpoint_.epd(), own_ + kMessage, size_, peers_ + kMessage, SCIF_RMA_SYNC) == 0,
-            "scif_readfrom");
+    if (means_.way == Way::readfrom) {
+      check(::scif_readfrom(endpoint_.epd(), own_, size_, peers_, SCIF_RMA_SYNC) == 0, "scif_readfrom");
     } else {
-      const auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_.span().data());
+      const auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(word_.span().data());
       for (int looks = 0; word.load(std::memory_order_acquire) < received_; ++looks) {
         if (looks % 1024 == 1023) ::sched_yield();
       }
     }
-    return memory_.span().subspan(kPage, size_);
+    return prepare();
   }
 
  private:
-  static constexpr off_t kMessage = kPage;
+  static std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+  [[nodiscard]] std::span<std::byte> memory() { return shared_ ? shared_->span() : private_.span(); }
 
   void tell() {
-    check(::scif_fence_signal(endpoint_.epd(), 0, 0, peers_, sent_, SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_REMOTE) == 0,
-          "scif_fence_signal");
+    constexpr int kFlags = SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_REMOTE;
+    check(::scif_fence_signal(endpoint_.epd(), 0, 0, peers_word_, sent_, kFlags) == 0, "scif_fence_signal");
+  }
+  [[nodiscard]] std::byte* map(off_t offset, std::size_t bytes) const {
+    void* start = ::scif_mmap(nullptr, bytes, SCIF_PROT_READ | SCIF_PROT_WRITE, 0, endpoint_.epd(), offset);
+    check(start != SCIF_MMAP_FAILED, "scif_mmap");
+    return static_cast<std::byte*>(start);
   }
   void map() {
-    void* start = ::scif_mmap(nullptr, memory_.size(), SCIF_PROT_READ | SCIF_PROT_WRITE, 0, endpoint_.epd(), peers_);
-    check(start != SCIF_MMAP_FAILED, "scif_mmap");
-    mapped_ = static_cast<std::byte*>(start);
+    mapped_ = map(peers_, memory().size());
+    mapped_word_ = map(peers_word_, kPage);
   }
 
   Endpoint endpoint_;
-  Way way_;
+  Means means_;
   std::size_t size_;
-  MessageBuffer memory_;
+  MessageBuffer word_;
+  MessageBuffer private_;
+  std::optional<InheritedBuffer> shared_;
   off_t own_ = 0;
   off_t peers_ = 0;
+  off_t peers_word_ = 0;
   std::byte* mapped_ = nullptr;
+  std::byte* mapped_word_ = nullptr;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
 };
@@ -176,20 +216,20 @@ class ScifMessages final : public LinkSystem {
 
 class ScifRma final : public LinkSystem {
  public:
-  ScifRma(std::string name, std::string settings, Way way)
-      : name_(std::move(name)), settings_(std::move(settings)), way_(way) {}
+  ScifRma(std::string name, std::string settings, Means means)
+      : name_(std::move(name)), settings_(std::move(settings)), means_(means) {}
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string question() const override { return "scif"; }
   [[nodiscard]] std::string settings() const override { return settings_; }
   [[nodiscard]] bool can(const Sample& sample) const override {
     return sample.question == Question::stream && sample.senders == 1 && !sample.touched;
   }
-  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<RmaLink>(place, way_); }
+  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<RmaLink>(place, means_); }
 
  private:
   std::string name_;
   std::string settings_;
-  Way way_;
+  Means means_;
 };
 
 }  // namespace
@@ -202,11 +242,14 @@ extern "C" wherry::bench::Systems* wherry_bench_systems() {
   using wherry::bench::Way;
   static wherry::bench::Systems systems;
   systems.push_back(std::make_unique<ScifMessages>());
-  systems.push_back(
-      std::make_unique<ScifRma>("scif-writeto", "registered to registered, then scif_fence_signal", Way::writeto));
-  systems.push_back(
-      std::make_unique<ScifRma>("scif-vwriteto", "from any memory, then scif_fence_signal", Way::vwriteto));
-  systems.push_back(std::make_unique<ScifRma>("scif-readfrom", "the receiver fetches", Way::readfrom));
-  systems.push_back(std::make_unique<ScifRma>("scif-mmap", "memcpy into scif_mmap, then a word", Way::mapped));
+  const auto add = [](const char* name, const char* settings, wherry::bench::Means means) {
+    systems.push_back(std::make_unique<ScifRma>(name, settings, means));
+  };
+  add("scif-writeto", "registered to registered, then scif_fence_signal", {Way::writeto});
+  add("scif-vwriteto", "from any memory, then scif_fence_signal", {Way::vwriteto});
+  add("scif-readfrom", "the receiver fetches", {Way::readfrom});
+  add("scif-mmap", "memcpy into scif_mmap, then a word", {Way::mapped});
+  add("scif-writeto-kernel", "into memory that cannot be mapped: the kernel copies", {Way::writeto, true});
+  add("scif-readfrom-kernel", "from memory that cannot be mapped: the kernel copies", {Way::readfrom, true});
   return &systems;
 }
