@@ -41,6 +41,14 @@ static_assert(sizeof(Query) == 104);
 constexpr unsigned long kQuery = _IOWR('f', 17, Query);
 constexpr std::uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
 
+/// False, and errno: ENOENT if nothing is there.
+bool ask(int maps, std::uintptr_t address, Query& query) {
+  query = {};
+  query.size = sizeof query;
+  query.query_addr = address;
+  return ::ioctl(maps, kQuery, &query) == 0;
+}
+
 MappedRange range_of(const Query& query) {
   const auto bit = [&query](std::uint64_t flag, int protection) {
     return (query.vma_flags & flag) != 0 ? protection : 0;
@@ -81,7 +89,10 @@ FileIdentity identity_of(int descriptor) {
   return ::fstat(descriptor, &status) == 0 ? FileIdentity{status.st_dev, status.st_ino} : FileIdentity{};
 }
 
-AddressMap::AddressMap() : maps_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+AddressMap::AddressMap() : maps_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {
+  Query query{};
+  is_quick_ = ask(maps_.get(), reinterpret_cast<std::uintptr_t>(&query), query);
+}
 
 const AddressMap& AddressMap::own() {
   struct Known {
@@ -100,9 +111,7 @@ const AddressMap& AddressMap::own() {
 
 std::optional<MappedRange> AddressMap::at(std::uintptr_t address) const {
   Query query{};
-  query.size = sizeof query;
-  query.query_addr = address;
-  if (::ioctl(maps_.get(), kQuery, &query) == 0) return range_of(query);
+  if (ask(maps_.get(), address, query)) return range_of(query);
   if (errno == ENOENT) return std::nullopt;
   for (const MappedRange& range : all()) {
     if (range.start <= address && address < range.end) return range;

@@ -37,13 +37,16 @@ class AddressMap {
   AddressMap();
   /// One for whoever needs no own: this process's, also in a forked child.
   static const AddressMap& own();
-  /// What is mapped at `address`; none: nothing is. One system call on Linux 6.11 and later, else as costly as all().
+  /// What is mapped at `address`; none: nothing is. One system call if is_quick(), else as costly as all().
   [[nodiscard]] std::optional<MappedRange> at(std::uintptr_t address) const;
+  /// Linux 6.11 and later.
+  [[nodiscard]] bool is_quick() const { return is_quick_; }
   /// Everything. Empty without /proc.
   [[nodiscard]] static std::vector<MappedRange> all();
 
  private:
   UniqueFd maps_;
+  bool is_quick_ = false;
 };
 
 }  // namespace wherry::fabric

@@ -96,19 +96,34 @@ int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, st
   return got == MAP_FAILED ? errno : 0;
 }
 
-std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error) {
-  // They live as long as a connection or a window needs them. The list is never destroyed: static objects may be those.
+namespace {
+
+/// They live as long as a connection or a window needs them. Guarded by views_mutex(). The list is never destroyed:
+/// static objects may be those.
+std::map<FileIdentity, std::weak_ptr<ArenaView>>& views() {
   static auto& views = *new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
+  return views;
+}
+
+}  // namespace
+
+std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error) {
   error = EPROTO;
   if (bytes % kArenaChunk != 0 || bytes == 0 || !is_sealed_memfd(memfd.get(), bytes)) return nullptr;
   error = 0;
   const FileIdentity file = identity_of(memfd.get());
   const std::lock_guard lock(views_mutex());
-  std::erase_if(views, [](const auto& entry) { return entry.second.expired(); });
-  auto& known = views[file];
+  std::erase_if(views(), [](const auto& entry) { return entry.second.expired(); });
+  auto& known = views()[file];
   auto view = known.lock();
   if (view == nullptr) known = view = std::make_shared<ArenaView>(std::move(memfd), bytes);
   return view;
+}
+
+bool is_known_arena(const FileIdentity& file) {
+  const std::lock_guard lock(views_mutex());
+  const auto known = views().find(file);
+  return known != views().end() && !known->second.expired();
 }
 
 }  // namespace wherry::fabric

@@ -95,4 +95,7 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
 /// shrinking.
 std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error);
 
+/// Whether it is an arena that this process has a view of: then no access to a mapping of it finds the file shrunk.
+bool is_known_arena(const FileIdentity& file);
+
 }  // namespace wherry::fabric
