@@ -18,6 +18,7 @@
 #include <wherry/error.hpp>
 
 #include "base/fork_generation.hpp"
+#include "fabric/huge_pages.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -80,6 +81,8 @@ struct Arena::Part {
   KeyKind kind;
   std::uint64_t place;
   bool in_arena;
+  bool is_plain;            ///< has no file behind it: reading it cannot fail
+  ArenaView::Range view{};  ///< of what was moved, until the whole has a view
 };
 
 class Arena::ArenaExposed final : public Exposed {
@@ -195,7 +198,8 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
               .protection = range->protection,
               .kind = KeyKind::address,
               .place = at,
-              .in_arena = is_ours(*range)};
+              .in_arena = is_ours(*range),
+              .is_plain = range->file == FileIdentity{}};
     if (part.in_arena) part.place = range->offset_of(at);
     if (part.in_arena || (!range->shared && (range->protection & PROT_WRITE) != 0)) part.kind = KeyKind::arena;
     parts.push_back(part);
@@ -208,19 +212,11 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
 /// hugetlbfs), the memory stays where it is and is named by its address.
 void Arena::move(Part& part) {
   const std::uint64_t place = find_place(part);
-  auto* const start = std::bit_cast<std::byte*>(part.start);
-  for (std::size_t copied = 0; copied < part.bytes;) {
-    const ssize_t n =
-        ::pwrite(view_->descriptor(), start + copied, part.bytes - copied, static_cast<off_t>(place + copied));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const int error = errno == EFAULT ? EFAULT : ENOMEM;
-      punch(place, part.bytes);
-      fail(error, "expose memory", "it must be readable, and the machine must have that much memory free");
-    }
-    copied += static_cast<std::size_t>(n);
+  if (const int error = fill(part, place); error != 0) {
+    punch(place, part.bytes);
+    fail(error, "expose memory", "it must be readable, and the machine must have that much memory free");
   }
-  const int error = view_->map_at(place, part.bytes, part.protection, start);
+  const int error = view_->map_at(place, part.bytes, part.protection, std::bit_cast<std::byte*>(part.start));
   if (error == 0) {
     part.place = place;
     return;
@@ -228,6 +224,37 @@ void Arena::move(Part& part) {
   punch(place, part.bytes);
   if (error != EINVAL) fail(ENOMEM, "expose memory", "too many mappings (vm.max_map_count); expose larger ranges");
   part.kind = KeyKind::address;
+}
+
+/// Copies the part to its place. Returns 0, EFAULT or ENOMEM.
+int Arena::fill(Part& part, std::uint64_t place) {
+  const std::span source(std::bit_cast<const std::byte*>(part.start), part.bytes);
+  std::size_t huge_from = source.size();
+  std::size_t huge_to = source.size();
+  if (part.is_plain && part.bytes >= kHugePage) {
+    part.view = view_->map(place, part.bytes);
+    if (part.view.start == nullptr) return ENOMEM;
+    const std::span view(part.view.start, part.bytes);
+    if (const auto huge = bring_in_huge_pages(view_->descriptor(), place, view); !huge.empty()) {
+      huge_from = static_cast<std::size_t>(huge.data() - view.data());
+      huge_to = huge_from + huge.size();
+      std::memcpy(huge.data(), &source[huge_from], huge.size());
+    }
+  }
+  // The rest by the kernel, which sees what cannot be read, and need not clear a page before it writes all of it.
+  const int error = write(source.first(huge_from), place);
+  return error != 0 ? error : write(source.subspan(huge_to), place + huge_to);
+}
+
+int Arena::write(std::span<const std::byte> source, std::uint64_t place) const {
+  while (!source.empty()) {
+    const ssize_t n = ::pwrite(view_->descriptor(), source.data(), source.size(), static_cast<off_t>(place));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return errno == EFAULT ? EFAULT : ENOMEM;
+    source = source.subspan(static_cast<std::size_t>(n));
+    place += static_cast<std::uint64_t>(n);
+  }
+  return 0;
 }
 
 /// Behind the memory before it, if that was the last to be moved: then the two stay one mapping.

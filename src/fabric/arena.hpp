@@ -58,6 +58,8 @@ class Arena {
 
   std::vector<Part> parts_of(std::span<std::byte> memory) const;
   void move(Part& part);
+  int fill(Part& part, std::uint64_t place);
+  [[nodiscard]] int write(std::span<const std::byte> source, std::uint64_t place) const;
   std::uint64_t find_place(const Part& part);
   [[nodiscard]] bool is_ours(const MappedRange& range) const { return range.shared && range.file == view_->file(); }
   [[nodiscard]] std::vector<MappedRange> callers_mappings() const;

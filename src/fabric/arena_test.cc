@@ -96,6 +96,43 @@ TEST(Arena, WhatTheOwnerStillUsesIsNot) {
   unmap(now);
 }
 
+TEST(Arena, LargeMemoryKeepsItsContentWhereverItLies) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  for (const std::size_t bytes : {kHuge, 3 * kHuge - kPage, 5 * kHuge + 3 * kPage}) {
+    for (const std::size_t before : {std::size_t{0}, kPage, kHuge}) {
+      const auto all = map_pages(before + bytes);
+      const auto memory = all.subspan(before);
+      for (std::size_t at = 0; at < bytes; at += 8) std::memcpy(&memory[at], &at, sizeof at);
+      const auto first = before == kHuge ? Arena::instance().expose(all.first(kPage)) : nullptr;
+      const auto exposed = Arena::instance().expose(memory);
+      ASSERT_EQ(exposed->pieces().size(), 1);
+      const std::byte* const view = exposed->pieces().front().view;
+      for (std::size_t at = 0; at < bytes; at += 8) ASSERT_EQ(std::memcmp(&memory[at], &at, sizeof at), 0) << at;
+      ASSERT_EQ(std::memcmp(view, memory.data(), bytes), 0);
+      memory[bytes / 2] = std::byte{0xee};
+      EXPECT_EQ(view[bytes / 2], std::byte{0xee}) << "the same memory";
+      unmap(all);
+    }
+  }
+}
+
+TEST(Arena, LargeMemoryThatLiesBehindTheEndOfItsFileIsEfault) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), kBytes / 2), 0);
+  void* const start = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
+  ASSERT_NE(start, MAP_FAILED);
+  const std::size_t before = bytes_held();
+  try {
+    Arena::instance().expose({static_cast<std::byte*>(start), kBytes});
+    ADD_FAILURE() << "exposed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EFAULT);
+  }
+  EXPECT_EQ(bytes_held(), before) << "nothing stays";
+  ::munmap(start, kBytes);
+}
+
 TEST(Arena, AForeignKeyIsNoKey) {
   const auto memory = map_pages(4 * kPage);
   auto exposed = Arena::instance().expose(memory);
