@@ -51,7 +51,7 @@ std::size_t before_last_line(std::uint64_t destination, std::size_t bytes) {
 
 }  // namespace
 
-/// What a call works on: both sides' windows as they were when it began.
+/// What a call works on: both sides' windows, or the peer's alone, as they were when it began.
 struct Space::View {
   std::shared_ptr<const LocalPieces> local;
   std::shared_ptr<const RemoteWindows> remote;
@@ -120,11 +120,11 @@ int Space::read_from(std::span<std::byte> destination, std::uint64_t remote, Rma
   return transfer({.memory = destination.data()}, destination.size(), remote, false, options);
 }
 
-int Space::look(View& view) {
+int Space::look(View& view, bool both) {
   view.remote = remote_.windows();
   if (view.remote == nullptr) return ENOMEM;
   int error = 0;
-  view.local = local_.pieces(error);
+  if (both) view.local = local_.pieces(error);
   return error;
 }
 
@@ -133,7 +133,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   if (peer_left()) return ECONNRESET;
   const std::uint64_t ticket = tickets_.start();
   View view;
-  int error = look(view);
+  int error = look(view, local.memory == nullptr);
   if (error == 0 && local.memory == nullptr) {
     error = check(*view.local, local.offset, bytes, writing ? PROT_READ : PROT_WRITE, local_of);
   }
@@ -227,7 +227,7 @@ int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::o
   }
   if (peer_left()) return ECONNRESET;
   View view;
-  if (const int error = look(view); error != 0) return error;
+  if (const int error = look(view, local.has_value()); error != 0) return error;
   int error = local ? check(*view.local, local->offset, sizeof local->value, PROT_WRITE, local_of) : 0;
   if (error == 0 && remote) error = check(*view.remote, remote->offset, sizeof remote->value, PROT_WRITE, remote_of);
   if (error == 0) error = wait(mark(of_peer), patience);
@@ -286,7 +286,7 @@ Space::Mapped Space::map(std::byte* where, std::uint64_t remote, std::size_t byt
   }
   if (peer_left()) return {.error = ECONNRESET};
   View view;
-  int error = look(view);
+  int error = look(view, false);
   if (error == 0) error = check(*view.remote, remote, bytes, protection, remote_of);
   if (error != 0) return {.error = error};
   const bool reserve = where == nullptr;

@@ -118,7 +118,7 @@ class Space {
 
   [[nodiscard]] bool inherited() const;
   [[nodiscard]] bool peer_left();
-  int look(View& view);
+  int look(View& view, bool both);
   int transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options);
   int move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
                     RmaOptions options);
