@@ -33,6 +33,12 @@ int guarded(Body&& body) noexcept {
   return result < 0 ? failed(-result) : result;
 }
 
+/// The program closed the descriptor without telling us, and may have opened something else. -EBADF or -ENOTTY.
+inline int forget(scif_epd_t epd) {
+  remove(epd);
+  return -what_is(epd);
+}
+
 /// Calls `body` with the endpoint of a descriptor, or fails with EBADF or ENOTTY.
 template <class Body>
 int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
@@ -42,8 +48,22 @@ int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
       if (endpoint && endpoint->is_current()) return body(*endpoint);
       if (!endpoint) return -what_is(epd);
     }
-    remove(epd);  // the program closed it without telling us, and may have opened something else
-    return -what_is(epd);
+    return forget(epd);
+  });
+}
+
+/// The same for calls that are to cost no system call: whether the descriptor still is the endpoint's is asked only
+/// when `body` fails, and it is to look for the end (Endpoint::look_for_end).
+template <class Body>
+int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
+  return guarded([&] {
+    {
+      const Use endpoint = find(epd);
+      if (!endpoint) return -what_is(epd);
+      const int result = body(*endpoint);
+      if (result >= 0 || endpoint->is_current()) return result;
+    }
+    return forget(epd);
   });
 }
 
@@ -52,6 +72,13 @@ inline int reachable(Endpoint& endpoint, Link*& link) {
   link = endpoint.link();
   if (link == nullptr) return -ENOTCONN;
   return endpoint.line().ask_for_end() ? -ECONNRESET : 0;
+}
+
+/// The same for with_endpoint_unasked: as it was a moment ago.
+inline int reachable_lately(Endpoint& endpoint, Link*& link) {
+  link = endpoint.link();
+  if (link == nullptr) return -ENOTCONN;
+  return endpoint.look_for_end() ? -ECONNRESET : 0;
 }
 
 }  // namespace wherry::scif

@@ -51,6 +51,9 @@ class Endpoint {
     return link_if_answered();
   }
   [[nodiscard]] Line& line() { return line_; }
+  /// Whether the peer is gone, or the descriptor is no longer this endpoint's socket. Asks the kernel unless that was
+  /// done a moment ago.
+  bool look_for_end() { return line_.gone() || (!line_.asked_lately() && (line_.ask_for_end() || !is_current())); }
 
   /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor.
   short events(short asked, short kernel);

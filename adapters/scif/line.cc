@@ -59,11 +59,7 @@ int Line::sleep(short events, fabric::Deadline deadline) {
   return 0;
 }
 
-bool Line::look_for_end() {
-  if (gone()) return true;
-  if (now_ns() - asked_ns_.load(std::memory_order_relaxed) < kMomentNs) return false;
-  return ask_for_end();
-}
+bool Line::asked_lately() const { return now_ns() - asked_ns_.load(std::memory_order_relaxed) < kMomentNs; }
 
 bool Line::ask_for_end() {
   pollfd polled{fd_, 0, 0};

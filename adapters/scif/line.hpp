@@ -56,7 +56,9 @@ class Line {
   /// Whether the peer closed or died, as far as is known. What it sent before is visible then.
   [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }
   /// The same, asking the kernel unless that was done a moment ago: calls that spin on it would feel it.
-  bool look_for_end();
+  bool look_for_end() { return gone() || (!asked_lately() && ask_for_end()); }
+  /// Whether the kernel was asked a moment ago.
+  [[nodiscard]] bool asked_lately() const;
   /// The same, asking the kernel now.
   bool ask_for_end();
   void declare_gone() { gone_.store(true, std::memory_order_release); }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "adapters/scif/calls.hpp"
+#include "fabric/populate.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;
@@ -28,20 +29,15 @@ bool is_page_range(off_t offset, std::size_t bytes) {
          bytes <= kMost - static_cast<std::uint64_t>(offset);
 }
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
-
-/// The driver makes every window writable if the memory is, as it pins its pages for writing if it can. A kernel older
-/// than 5.14 does not say whether it is; the window is then what the caller asked for. Returns an errno value.
+/// The driver makes every window writable if the memory is, as it pins its pages for writing if it can. Returns an
+/// errno value.
 int upgrade(std::span<std::byte> memory, int& protection) {
-  if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0) {
+  if (fabric::is_there(memory, fabric::Access::write)) {
     protection |= SCIF_PROT_WRITE;
-    return 0;
+  } else if ((protection & SCIF_PROT_WRITE) != 0) {
+    return EFAULT;
   }
-  const bool told = errno != EINVAL || ::madvise(memory.data(), memory.size(), MADV_POPULATE_READ) == 0;
-  return told && (protection & SCIF_PROT_WRITE) != 0 ? EFAULT : 0;
+  return 0;
 }
 
 /// For functions whose result is no int: body(link, result) returns 0 or an errno value negated.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that reach the peer's windows, and their fences: arguments and states as SCIF has them; the work is
-// done by window::Space.
+// done by window::Space. Where the memory is mapped, moving it and signalling make no system call, but for a look at the
+// descriptor every 10 us.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -17,11 +18,10 @@ constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC 
 /// What all RMA checks; `body` returns an errno value.
 template <class Body>
 int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept {
-  return with_endpoint(epd, [&](Endpoint& endpoint) {
+  return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
     if (bytes == 0 || (flags != 0 && (flags & kKnownFlags) == 0)) return -EINVAL;
-    Link* link = endpoint.link();
-    if (link == nullptr) return -ENOTCONN;
-    if (endpoint.line().look_for_end()) return -ECONNRESET;
+    Link* link = nullptr;
+    if (const int error = reachable_lately(endpoint, link); error != 0) return error;
     const window::RmaOptions options{.complete = (flags & (SCIF_RMA_SYNC | SCIF_RMA_USECPU)) != 0,
                                      .ordered = (flags & SCIF_RMA_ORDERED) != 0};
     return -body(link->space, options);
@@ -96,14 +96,14 @@ int scif_fence_wait(scif_epd_t epd, int mark) {
 
 int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uint64_t rval, int flags) {
   constexpr int kSides = SCIF_SIGNAL_LOCAL | SCIF_SIGNAL_REMOTE;
-  return with_endpoint(epd, [&](Endpoint& endpoint) {
+  return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
     if (!one_initiator(flags & ~kSides) || (flags & kSides) == 0) return -EINVAL;
     std::optional<window::Signal> local;
     std::optional<window::Signal> remote;
     if ((flags & SCIF_SIGNAL_LOCAL) != 0) local = {static_cast<std::uint64_t>(loff), lval};
     if ((flags & SCIF_SIGNAL_REMOTE) != 0) remote = {static_cast<std::uint64_t>(roff), rval};
     Link* link = nullptr;
-    if (const int error = reachable(endpoint, link); error != 0) return error;
+    if (const int error = reachable_lately(endpoint, link); error != 0) return error;
     return -link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote);
   });
 }

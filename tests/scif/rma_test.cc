@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scif_readfrom, writeto, vreadfrom, vwriteto, and the fences.
+#include <fcntl.h>
+
 #include <csignal>
 #include <random>
 #include <thread>
@@ -144,6 +146,32 @@ TEST_F(ScifRma, NeedsAConnectionAndGivesEconnresetAfterIt) {
   Spaces spaces;
   spaces.pair.connector.close();
   all_fail(spaces.epd, ECONNRESET);
+}
+
+/// What a program gets that goes on using `epd` until that fails.
+int first_error(scif_epd_t epd) {
+  constexpr int kSignal = SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_REMOTE;
+  while (scif_writeto(epd, kNear, 1, kFar, 0) == 0 && scif_fence_signal(epd, 0, 0, kFar, 1, kSignal) == 0) {
+  }
+  return errno;
+}
+
+TEST_F(ScifRma, ADescriptorClosedWithClose2IsSoonNoticed) {
+  Spaces spaces;
+  const int number = spaces.pair.acceptor;
+  ASSERT_EQ(::close(spaces.pair.acceptor.release()), 0);
+  EXPECT_EQ(first_error(number), EBADF);
+}
+
+TEST_F(ScifRma, ADescriptorThatBecameSomethingElseIsSoonNoticed) {
+  Spaces spaces;
+  const int number = spaces.pair.acceptor;
+  const int other = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(other, number), number);
+  static_cast<void>(spaces.pair.acceptor.release());
+  EXPECT_EQ(first_error(number), ENOTTY);
+  EXPECT_EQ(::close(number), 0);
+  EXPECT_EQ(::close(other), 0);
 }
 
 TEST_F(ScifRma, NeedsNothingOfThePeersProgram) {
