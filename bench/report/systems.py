@@ -34,7 +34,10 @@ COLOURED = {
     "unix": (("#4e4e4e", "#cacaca"), "+"),
 }
 OTHERS = ("pipe", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
-LIMITS = ("memcpy-1", "memcpy-2", "two-copy", "one-copy", "split-copy", "in-place", "cache-line", "futex", "eventfd")
+LIMITS = (
+    *("memcpy-1", "memcpy-2", "kernel-copy", "two-copy", "one-copy", "split-copy", "in-place"),
+    *("cache-line", "futex", "eventfd"),
+)
 LIMIT_PREFIX = "limit:"
 DASHES = {
     "two-copy": (5, 2),

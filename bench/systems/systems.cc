@@ -10,6 +10,7 @@ Systems built_in_systems() {
   add_sockets(systems);
   add_pipe(systems);
   add_memcpy_limits(systems);
+  add_kernel_copy_limit(systems);
   add_two_copy_limit(systems);
   add_slot_limits(systems);
   add_split_copy_limit(systems);

@@ -11,6 +11,7 @@ void add_wherry_zerocopy(Systems& systems);
 void add_sockets(Systems& systems);
 void add_pipe(Systems& systems);
 void add_memcpy_limits(Systems& systems);
+void add_kernel_copy_limit(Systems& systems);
 void add_two_copy_limit(Systems& systems);
 void add_slot_limits(Systems& systems);
 void add_split_copy_limit(Systems& systems);
