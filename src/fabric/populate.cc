@@ -54,11 +54,16 @@ bool is_there(std::span<const std::byte> memory, Access access) {
   if (memory.size() < large()) return populate(memory, access);
   const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
   const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
-  const auto range = AddressMap::own().at(start);
-  const bool is_whole =
-      range && (range->protection & wanted) != 0 && range->end - start >= memory.size() &&
-      ((range->file == FileIdentity{} && !range->shared) || (range->shared && is_known_arena(range->file)));
-  return is_whole || populate(memory, access);
+  std::uintptr_t known = start;
+  // The heap may be two mappings, where the process was forked. To ask for many costs more than to bring them in.
+  for (int asked = 0; asked < 3 && known - start < memory.size(); ++asked) {
+    const auto range = AddressMap::own().at(known);
+    if (!range || (range->protection & wanted) == 0) return populate(memory, access);
+    const bool is_private = range->file == FileIdentity{} && !range->shared;
+    if (!is_private && !(range->shared && is_known_arena(range->file))) return populate(memory, access);
+    known = range->end;
+  }
+  return known - start >= memory.size() || populate(memory, access);
 }
 
 }  // namespace wherry::fabric
