@@ -81,4 +81,10 @@ inline int reachable_lately(Endpoint& endpoint, Link*& link) {
   return endpoint.look_for_end() ? -ECONNRESET : 0;
 }
 
+/// Ends a wait for the peer in window::Space: it is gone, or another thread closes this endpoint.
+inline window::Space::GiveUp ended(Endpoint& endpoint) {
+  return [&line = endpoint.line()] { return line.sleepers().woken() || line.look_for_end(); };
+}
+inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
+
 }  // namespace wherry::scif

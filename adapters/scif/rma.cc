@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that reach the peer's windows, and their fences: arguments and states as SCIF has them; the work is
-// done by window::Space. Where the memory is mapped, moving it and signalling make no system call, but for a look at the
-// descriptor every 10 us.
+// done by window::Space. Where the memory is mapped, moving it and signalling make no system call, but for a look at
+// the descriptor every 10 us.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -90,7 +90,7 @@ int scif_fence_wait(scif_epd_t epd, int mark) {
     Link* link = nullptr;
     if (const int error = reachable(endpoint, link); error != 0) return error;
     const auto known = mark_of(link->space, mark);
-    return known ? -link->space.wait(*known) : -EINVAL;
+    return known ? -waited(link->space.wait(*known, window::Space::kPatience, ended(endpoint))) : -EINVAL;
   });
 }
 
@@ -104,6 +104,7 @@ int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uin
     if ((flags & SCIF_SIGNAL_REMOTE) != 0) remote = {static_cast<std::uint64_t>(roff), rval};
     Link* link = nullptr;
     if (const int error = reachable_lately(endpoint, link); error != 0) return error;
-    return -link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote);
+    return -waited(link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote, window::Space::kPatience,
+                                      ended(endpoint)));
   });
 }

@@ -203,7 +203,7 @@ Mark Space::mark(bool of_peer) const {
                            : tickets_.started()};
 }
 
-int Space::wait(Mark mark, Clock::duration patience) {
+int Space::wait(Mark mark, Clock::duration patience, const GiveUp& give_up) {
   const auto deadline = Clock::now() + patience;
   if (!mark.of_peer) {
     if (mark.calls > tickets_.started()) return EINVAL;
@@ -215,13 +215,14 @@ int Space::wait(Mark mark, Clock::duration patience) {
   for (Backoff backoff; !complete(); backoff.pause()) {
     // What it completed before it left is visible once it is seen to have left.
     if (peer_left()) return complete() ? 0 : ECONNRESET;
+    if (give_up && give_up()) return complete() ? 0 : ECANCELED;
     if (Clock::now() > deadline) return ETIMEDOUT;
   }
   return 0;
 }
 
 int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
-                  Clock::duration patience) {
+                  Clock::duration patience, const GiveUp& give_up) {
   for (const auto* signal : {&local, &remote}) {
     if (signal->has_value() && (*signal)->offset % 4 != 0) return EINVAL;
   }
@@ -230,7 +231,7 @@ int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::o
   if (const int error = look(view, local.has_value()); error != 0) return error;
   int error = local ? check(*view.local, local->offset, sizeof local->value, PROT_WRITE, local_of) : 0;
   if (error == 0 && remote) error = check(*view.remote, remote->offset, sizeof remote->value, PROT_WRITE, remote_of);
-  if (error == 0) error = wait(mark(of_peer), patience);
+  if (error == 0) error = wait(mark(of_peer), patience, give_up);
   if (error == 0 && local) error = store_near(view, *local);
   if (error == 0 && remote) error = store_far(view, *remote);
   return error;

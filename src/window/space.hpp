@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -93,15 +94,19 @@ class Space {
   Mapped map(std::byte* where, std::uint64_t remote, std::size_t bytes, int protection);
 
   static constexpr Clock::duration kPatience = std::chrono::seconds(10);
+  /// Asked again and again by who waits for the peer; ends the wait by saying true. For callers that know of the peer's
+  /// end, or of their own, by other means than the connection.
+  using GiveUp = std::function<bool()>;
 
   /// All RMA that this side, or the peer, has started.
   [[nodiscard]] Mark mark(bool of_peer) const;
-  /// Waits until it is complete. ETIMEDOUT; ECONNRESET: the peer has left before; EINVAL: there is no such mark yet.
-  int wait(Mark mark, Clock::duration patience = kPatience);
+  /// Waits until it is complete. ETIMEDOUT; ECONNRESET: the peer has left before; EINVAL: there is no such mark yet;
+  /// ECANCELED: `give_up` said so before.
+  int wait(Mark mark, Clock::duration patience = kPatience, const GiveUp& give_up = {});
   /// Once all RMA marked by mark(of_peer) is complete, stores `local` in this side's windows, then `remote` in the
-  /// peer's. Whoever sees a word sees all bytes of that RMA. EINVAL: unaligned. ENXIO, EPERM, ETIMEDOUT, ECONNRESET.
+  /// peer's. Whoever sees a word sees all bytes of that RMA. EINVAL: unaligned. ENXIO, EPERM, and as wait().
   int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
-             Clock::duration patience = kPatience);
+             Clock::duration patience = kPatience, const GiveUp& give_up = {});
 
   /// Unregisters everything and tells the peer, whose calls fail with ECONNRESET from then on, as this side's do.
   void close();
