@@ -30,11 +30,11 @@ bool await_packet(int socket, const fabric::Deadline& deadline) {
 int receive_hello(int socket, fabric::shm::Packet& packet, const fabric::Deadline& deadline) {
   if (!await_packet(socket, deadline)) return ETIMEDOUT;
   if (const int error = fabric::shm::receive_packet(socket, packet); error != 0) return error;
-  std::byte nothing{};
-  if (!await_packet(socket, deadline) || ::recv(socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return EPROTO;
   fabric::Greeting greeting;
   std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
-  return fits(greeting, packet.hello.segment_bytes) ? 0 : EPROTO;
+  if (!fits(greeting, packet.hello.segment_bytes)) return EPROTO;  // somebody's who has no second packet
+  std::byte nothing{};
+  return await_packet(socket, deadline) && ::recv(socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT) == 1 ? 0 : EPROTO;
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports are Wherry's ports: streams and endpoints may come to each other's by mistake.
+#include <wherry/wherry.hpp>
+
+#include "tests/scif/common.hpp"
+
+namespace wherry::scif_test {
+namespace {
+
+class ScifStranger : public Scif {};
+
+/// What a program reads when its stream comes to a port of SCIF's.
+bool stream_is_refused(const scif_portID& port) {
+  try {
+    connect("wherry://0:" + std::to_string(port.port));
+  } catch (const Error& error) {
+    return error.code().value() == ECONNREFUSED && !error.advice().empty();
+  }
+  return false;
+}
+
+TEST_F(ScifStranger, AStreamIsRefusedByAnEndpointWhichGoesOnListening) {
+  const Listening listening;
+  Child child([&] {
+    if (!stream_is_refused(listening.port)) return false;
+    const Epd epd;
+    scif_portID to = listening.port;
+    return scif_connect(epd, &to) > 0 && send_text(epd, "hello") == 5 && receive_text(epd, 1) == "x";
+  });
+  const Epd epd(listening.accept());
+  EXPECT_EQ(receive_text(epd, 5), "hello");
+  EXPECT_EQ(send_text(epd, "x"), 1);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(ScifStranger, AStreamIsNoRequestForWhoDoesNotWait) {
+  const Listening listening;
+  Connecting stranger = start_connect("wherry://0:" + std::to_string(listening.port.port));
+  scif_portID peer{};
+  scif_epd_t made = -1;
+  const std::int64_t before = monotonic_ns();
+  EXPECT_FAILS(EAGAIN, scif_accept(listening.epd, &peer, &made, 0));
+  EXPECT_LT(monotonic_ns() - before, 900'000'000) << "what a connector is waited for that was stopped halfway";
+  EXPECT_EQ(events(listening.epd, SCIF_POLLIN), 0);
+  EXPECT_THROW(stranger.try_finish(), Error);
+}
+
+TEST_F(ScifStranger, AnEndpointIsRefusedByAStreamsListenerWhichGoesOn) {
+  Listener listener = listen("wherry://*:*");
+  const std::string address = listener.local().to_string();
+  Child child([&] {
+    scif_portID to{.node = 0, .port = *listener.local().port};
+    const Epd epd;
+    const int port = scif_bind(epd, 0);
+    if (scif_connect(epd, &to) != -1 || errno != ECONNREFUSED) return false;
+    if (scif_bind(epd, 0) != -1 || errno != EINVAL || port <= 0) return false;  // it is bound, as it was
+    Stream stream = connect(address);
+    return stream.send(std::as_bytes(std::span("hello", 5))).ok();
+  });
+  Stream stream = listener.accept();
+  std::array<std::byte, 5> heard{};
+  ASSERT_TRUE(stream.receive_all(heard).ok());
+  EXPECT_EQ(std::memcmp(heard.data(), "hello", 5), 0);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry::scif_test
