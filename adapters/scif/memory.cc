@@ -40,14 +40,14 @@ int upgrade(std::span<std::byte> memory, int& protection) {
   return 0;
 }
 
-/// For functions whose result is no int: body(link, result) returns 0 or an errno value negated.
+/// For functions whose result is no int: body(endpoint, link, result) returns 0 or an errno value negated.
 template <class Result, class Body>
 Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
   Result result = failure;
   const int status = with_endpoint(epd, [&](Endpoint& endpoint) {
     Link* link = nullptr;
     if (const int error = reachable(endpoint, link); error != 0) return error;
-    return body(*link, result);
+    return body(endpoint, *link, result);
   });
   return status == 0 ? result : failure;
 }
@@ -59,20 +59,21 @@ off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int pr
   const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
                     (!fixed || is_page_range(offset, len)) && len != 0 && whole_pages(len) &&
                     whole_pages(reinterpret_cast<std::uintptr_t>(addr));
-  return on_link(epd, SCIF_REGISTER_FAILED, [&](Link& link, off_t& result) {
+  return on_link(epd, SCIF_REGISTER_FAILED, [&](Endpoint& endpoint, Link& link, off_t& result) {
     if (!good) return -EINVAL;
     const std::span memory(static_cast<std::byte*>(addr), len);
     int protection = prot_flags;
     if (const int error = upgrade(memory, protection); error != 0) return -error;
     const auto where = fixed ? std::optional(static_cast<std::uint64_t>(offset)) : std::nullopt;
-    const auto registered = link.space.register_memory(memory, where, protection);
+    const auto registered =
+        link.space.register_memory(memory, where, protection, window::Space::kPatience, ended(endpoint));
     result = static_cast<off_t>(registered.offset);
-    return -registered.error;
+    return registered.error == EBUSY ? -ENODEV : -waited(registered.error);
   });
 }
 
 int scif_unregister(scif_epd_t epd, off_t offset, size_t len) {
-  return on_link(epd, -1, [&](Link& link, int& result) {
+  return on_link(epd, -1, [&](Endpoint&, Link& link, int& result) {
     if (!is_page_range(offset, len)) return -EINVAL;
     const int error = link.space.unregister(static_cast<std::uint64_t>(offset), len);
     result = 0;
@@ -84,7 +85,7 @@ void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_
   const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
   const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
                     is_page_range(offset, len) && (!fixed || whole_pages(reinterpret_cast<std::uintptr_t>(addr)));
-  return on_link(epd, SCIF_MMAP_FAILED, [&](Link& link, void*& result) {
+  return on_link(epd, SCIF_MMAP_FAILED, [&](Endpoint&, Link& link, void*& result) {
     if (!good) return -EINVAL;
     auto* where = fixed ? static_cast<std::byte*>(addr) : nullptr;
     const auto mapped = link.space.map(where, static_cast<std::uint64_t>(offset), len, prot_flags);
@@ -93,4 +94,4 @@ void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_
   });
 }
 
-int scif_munmap(void* addr, size_t len) { return ::munmap(addr, len); }
+int scif_munmap(void* addr, size_t len) { return window::unmap(addr, len); }

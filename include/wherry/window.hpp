@@ -56,7 +56,7 @@ class MappedWindow {
   ~MappedWindow();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
-  /// Leaves the mapping to the caller, to munmap.
+  /// Leaves the mapping to the caller, to munmap; the owner of the window does not hear of that.
   std::span<std::byte> release() noexcept { return std::exchange(bytes_, {}); }
 
  private:
@@ -79,12 +79,12 @@ class Windows {
   /// until it is unregistered. Whole pages. No other thread may write it during the call.
   /// @param access  what the peer may do
   /// @param offset  where; empty: chosen, never 0. Otherwise a multiple of the page size below 2^62
-  /// Returns the offset. Throws Error: EINVAL, EFAULT (some of it is not mapped), EADDRINUSE, ENOMEM (or more than 4096
-  /// windows), ECONNRESET.
+  /// Returns the offset. Throws Error: EINVAL, EFAULT (not all of it is mapped), EADDRINUSE, EBUSY (the peer still maps
+  /// what was there), ENOMEM (or more than 4096 windows), ECONNRESET.
   std::uint64_t add(std::span<std::byte> memory, Access access = Access::read_write,
                     std::optional<std::uint64_t> offset = {});
   /// Unregisters the windows within a range of whole pages; one that is cut, or none there, is EINVAL or ENXIO. The
-  /// peer can start nothing new on them; what it has mapped stays mapped.
+  /// peer can start nothing new on them; what it has mapped stays mapped, and keeps its offsets as long.
   Result remove(std::uint64_t offset, std::size_t bytes) noexcept;
 
   /// Copies `bytes` from this side's windows to the peer's, or the other way round. A range may span windows that

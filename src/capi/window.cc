@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry.h: windows.
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <optional>
 #include <span>
@@ -9,6 +7,7 @@
 #include <wherry/wherry.h>
 
 #include "capi/boundary.hpp"
+#include "window/space.hpp"
 
 namespace {
 
@@ -117,4 +116,4 @@ int wherry_map(wherry_stream stream, uint64_t remote, size_t size, int access, v
   });
 }
 
-int wherry_unmap(void* start, size_t size) { return ::munmap(start, size) == 0 ? 0 : -errno; }
+int wherry_unmap(void* start, size_t size) { return wherry::window::unmap(start, size) == 0 ? 0 : -errno; }

@@ -49,7 +49,7 @@ struct WindowPage {
   Word completed;            // W: peer, release (WINDOW-RMA): of those, as many, from the first, as are complete
   std::uint64_t reserved2[6];
 
-  alignas(4096) Word marks[kMostWindows];  // W: peer: the sequence of the owner's entry that it maps, or has mapped
+  alignas(4096) Word marks[kMostWindows];  // W: peer: the sequence of the owner's entry that it maps now; 0: of none
   Word sequences[kMostWindows];            // W: peer, release (WINDOW-ENTRY): odd while the entry is valid
   WindowEntry entries[kMostWindows];
 };

@@ -32,6 +32,8 @@ const char* advice_for(int error) {
       return "all of the memory must be mapped and readable";
     case EADDRINUSE:
       return "a window is there, or the offset is not below 2^62; let an offset be chosen";
+    case EBUSY:
+      return "the peer still maps the window that was there; let it unmap that, or another offset be chosen";
     case ENOMEM:
       return "a side has up to 4096 windows; register larger ones, or raise vm.max_map_count";
     case ENXIO:
@@ -53,7 +55,7 @@ MappedWindow& MappedWindow::operator=(MappedWindow&& other) noexcept {
 }
 
 MappedWindow::~MappedWindow() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (!bytes_.empty()) window::unmap(bytes_.data(), bytes_.size());
 }
 
 std::uint64_t Windows::add(std::span<std::byte> memory, Access access, std::optional<std::uint64_t> offset) {

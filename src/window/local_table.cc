@@ -44,6 +44,7 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
     Window window{
         .bytes = memory.size(), .protection = protection, .exposed = connection_.expose(memory), .entries = {}};
     const std::size_t pieces = window.exposed->pieces().size();
+    release_leaving();
     if (pieces > free_.size() + (layout::kMostWindows - sequences_.size())) throw std::bad_alloc();
     window.entries.reserve(pieces);
     sequences_.reserve(sequences_.size() + pieces);
@@ -53,10 +54,10 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
   });
 }
 
-bool LocalTable::is_free(std::uint64_t offset, std::uint64_t bytes) const {
-  const auto next = windows_.lower_bound(offset);
-  if (next != windows_.end() && next->first - offset < bytes) return false;
-  if (next == windows_.begin()) return true;
+bool LocalTable::is_free(const Windows& windows, std::uint64_t offset, std::uint64_t bytes) {
+  const auto next = windows.lower_bound(offset);
+  if (next != windows.end() && next->first - offset < bytes) return false;
+  if (next == windows.begin()) return true;
   const auto before = std::prev(next);
   return offset - before->first >= before->second.bytes;
 }
@@ -69,7 +70,9 @@ int LocalTable::choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes,
   }
   offset = *wanted;
   if (!is_pages(offset) || offset > UINT64_MAX / 2 || bytes > UINT64_MAX / 2 - offset) return EINVAL;
-  return offset + bytes <= kFirstChosenOffset && is_free(offset, bytes) ? 0 : EADDRINUSE;
+  if (offset + bytes > kFirstChosenOffset || !is_free(windows_, offset, bytes)) return EADDRINUSE;
+  release_leaving();
+  return is_free(leaving_, offset, bytes) ? 0 : EBUSY;
 }
 
 /// Tells the peer.
@@ -132,14 +135,31 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
   // Either the peer, which marks a window before it looks once more whether that is still there, sees that it is not,
   // or its mark is seen here.
   arch::publish_then_look();
-  for (auto window = first; window != last; ++window) {
-    for (const std::uint32_t entry : window->second.entries) {
-      const std::uint64_t mark = told_.marks[entry].load(std::memory_order_acquire);
-      if (mark == sequences_[entry] - 1) window->second.exposed->keep();
-      free_.push_back(entry);
+  while (first != last) {
+    const auto window = first++;
+    if (!release_unmapped(window->second)) {
+      window->second.exposed->keep();
+      leaving_.insert(windows_.extract(window));
+    } else {
+      windows_.erase(window);
     }
   }
-  windows_.erase(first, last);
+}
+
+/// The entries of a withdrawn window that the peer does not map are free again. Returns whether that is all of them.
+bool LocalTable::release_unmapped(Window& window) {
+  std::erase_if(window.entries, [this](std::uint32_t entry) {
+    if (told_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;
+    free_.push_back(entry);
+    return true;
+  });
+  return window.entries.empty();
+}
+
+void LocalTable::release_leaving() {
+  for (auto window = leaving_.begin(); window != leaving_.end();) {
+    window = release_unmapped(window->second) ? leaving_.erase(window) : std::next(window);
+  }
 }
 
 std::shared_ptr<const LocalPieces> LocalTable::pieces(int& error) {

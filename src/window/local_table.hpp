@@ -36,7 +36,7 @@ class LocalTable {
   LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told)
       : connection_(connection), peers_(peers), told_(told) {}
 
-  /// As Space::register_memory and Space::unregister have it.
+  /// As Space::register_memory and Space::unregister have it; EBUSY: the peer maps what was there.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
   int remove(std::uint64_t offset, std::uint64_t bytes);
   void remove_all();
@@ -53,10 +53,12 @@ class LocalTable {
   };
   using Windows = std::map<std::uint64_t, Window>;
 
-  [[nodiscard]] bool is_free(std::uint64_t offset, std::uint64_t bytes) const;
+  static bool is_free(const Windows& windows, std::uint64_t offset, std::uint64_t bytes);
   int choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes, std::uint64_t& offset);
   void announce(std::uint64_t offset, Window& window);
   void withdraw(Windows::iterator first, Windows::iterator last);
+  bool release_unmapped(Window& window);
+  void release_leaving();
   void publish_changes();
   [[nodiscard]] std::shared_ptr<const LocalPieces> list_pieces() const;
   void drop_pieces();
@@ -68,6 +70,7 @@ class LocalTable {
   std::mutex mutex_;  // of who registers; guards what follows
   bool closed_ = false;
   Windows windows_;
+  Windows leaving_;                       ///< withdrawn, but mapped by the peer
   std::vector<std::uint64_t> sequences_;  ///< of the entries used so far
   std::vector<std::uint32_t> free_;       ///< of these, the ones free again
   std::uint64_t changes_ = 0;

@@ -12,6 +12,7 @@
 #include "arch/copy.hpp"
 #include "base/fork_generation.hpp"
 #include "fabric/populate.hpp"
+#include "window/mappings.hpp"
 
 namespace wherry::window {
 namespace {
@@ -63,10 +64,13 @@ struct Space::LocalEnd {
   std::byte* memory = nullptr;
 };
 
+int unmap(void* start, std::size_t bytes) { return Mappings::instance().unmap(start, bytes); }
+
 Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place)
     : connection_(connection),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
+      marks_(std::make_shared<Marks>(peers_)),
       local_(connection, peers_, told_),
       remote_(told_),
       tickets_(peers_),
@@ -78,6 +82,7 @@ Space::~Space() { close(); }
 
 void Space::close() {
   if (closed_.exchange(true) || inherited()) return;
+  marks_->close();
   local_.remove_all();
   peers_.store_closed();  // WINDOW-TABLE
   connection_.flush();
@@ -91,11 +96,15 @@ bool Space::peer_left() {
 }
 
 Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
-                                         int protection) {
-  if (peer_left()) return {.error = ECONNRESET};
-  Registered registered;
-  registered.error = local_.add(memory, offset, protection, registered.offset);
-  return registered;
+                                         int protection, Clock::duration patience, const GiveUp& give_up) {
+  const auto deadline = Clock::now() + patience;
+  for (Backoff backoff;; backoff.pause()) {
+    if (peer_left()) return {.error = ECONNRESET};
+    Registered registered;
+    registered.error = local_.add(memory, offset, protection, registered.offset);
+    if (registered.error != EBUSY || Clock::now() >= deadline) return registered;
+    if (give_up && give_up()) return {.error = ECANCELED};
+  }
 }
 
 int Space::unregister(std::uint64_t offset, std::size_t bytes) {
@@ -298,7 +307,7 @@ Space::Mapped Space::map(std::byte* where, std::uint64_t remote, std::size_t byt
   }
   error = map_windows(view, {where, bytes}, remote, protection);
   if (error == 0) return {.error = 0, .start = where};
-  if (reserve) ::munmap(where, bytes);
+  if (reserve) unmap(where, bytes);
   return {.error = error};
 }
 
@@ -313,10 +322,15 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     if (reached == nullptr) return error;
     // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
     // window is seen to be gone here.
-    peers_.store_mark(far.index, far.sequence);
+    const Entry entry{.index = far.index, .sequence = far.sequence};
+    marks_->add(entry);
     arch::publish_then_look();
-    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) return ENXIO;
-    error = reached->map_at(at, bytes, protection, where.data());
+    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {
+      marks_->remove(entry);
+      return ENXIO;
+    }
+    error = Mappings::instance().map(where.first(bytes), marks_, entry,
+                                     [&] { return reached->map_at(at, bytes, protection, where.data()); });
     if (error != 0) return error == ENOTSUP || error == ENXIO ? error : ENOMEM;
     where = where.subspan(bytes);
     remote += bytes;

@@ -18,6 +18,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/window_page.hpp"
 #include "window/local_table.hpp"
+#include "window/marks.hpp"
 #include "window/patience.hpp"
 #include "window/remote_table.hpp"
 #include "window/tickets.hpp"
@@ -26,6 +27,9 @@ namespace wherry::window {
 
 /// Where a caller may put windows itself; above, offsets are chosen by this side.
 inline constexpr std::uint64_t kFirstChosenOffset = std::uint64_t{1} << 62;
+
+/// Ends mappings that Space::map made, or parts of them: as munmap, which the peer would not hear of. From any thread.
+int unmap(void* start, std::size_t bytes);
 
 /// What a side may ask of its RMA.
 struct RmaOptions {
@@ -59,6 +63,11 @@ class Space {
   /// Closes.
   ~Space();
 
+  static constexpr Clock::duration kPatience = std::chrono::seconds(10);
+  /// Asked again and again by who waits for the peer; ends the wait by saying true. For callers that know of the peer's
+  /// end, or of their own, by other means than the connection.
+  using GiveUp = std::function<bool()>;
+
   struct Registered {
     int error = 0;
     std::uint64_t offset = 0;
@@ -66,12 +75,15 @@ class Space {
   /// Registers `memory`, which the caller already has: whole pages, EINVAL if not; EFAULT if some of it is not mapped.
   /// Memory that is freed later stays in the window. Other threads must not write it during the call.
   /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
-  ///                it is not below kFirstChosenOffset
+  ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
   /// @param protection  PROT_READ, PROT_WRITE: what the peer may do
+  /// @param patience  how long the peer may take to unmap what was there; `give_up` ends that with ECANCELED
   /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left.
-  Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection);
+  Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection,
+                             Clock::duration patience = {}, const GiveUp& give_up = {});
   /// Unregisters the windows that lie within a range of whole pages. EINVAL if it cuts one, or is empty; ENXIO if there
-  /// is none. The peer can start nothing new on them. The memory, and what the peer has mapped of it, stays.
+  /// is none. The peer can start nothing new on them. The memory, and what the peer has mapped of it, stays; the
+  /// offsets of that are taken until the peer has unmapped it.
   int unregister(std::uint64_t offset, std::size_t bytes);
 
   /// Copies between a range of this side's windows and one of the peer's; each may span windows that follow each other.
@@ -85,18 +97,13 @@ class Space {
 
   /// Maps a range of the peer's windows, as shared memory.
   /// @param where  null: anywhere. Otherwise page-aligned; what is mapped there is replaced
-  /// The mapping is the caller's to unmap, outlives this object and the peer, and is not inherited by fork.
-  /// EINVAL: no whole pages. ENXIO, EPERM, ECONNRESET as above. ENOMEM. ENOTSUP: this memory cannot be mapped.
+  /// The mapping is the caller's to unmap (window::unmap), outlives this object and the peer, and is not inherited by
+  /// fork. EINVAL: no whole pages. ENXIO, EPERM, ECONNRESET as above. ENOMEM. ENOTSUP: this memory cannot be mapped.
   struct Mapped {
     int error = 0;
     std::byte* start = nullptr;
   };
   Mapped map(std::byte* where, std::uint64_t remote, std::size_t bytes, int protection);
-
-  static constexpr Clock::duration kPatience = std::chrono::seconds(10);
-  /// Asked again and again by who waits for the peer; ends the wait by saying true. For callers that know of the peer's
-  /// end, or of their own, by other means than the connection.
-  using GiveUp = std::function<bool()>;
 
   /// All RMA that this side, or the peer, has started.
   [[nodiscard]] Mark mark(bool of_peer) const;
@@ -136,6 +143,7 @@ class Space {
   fabric::Connection& connection_;
   layout::WindowPage& told_;  ///< what the peer says: in the own segment
   PeersPage peers_;           ///< what this side says: in the peer's
+  const std::shared_ptr<Marks> marks_;
   LocalTable local_;
   RemoteTable remote_;
   Tickets tickets_;

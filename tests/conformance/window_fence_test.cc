@@ -204,6 +204,32 @@ TEST_P(WindowMap, AMappingOutlivesTheWindowTheConnectionAndTheOwnersMemory) {
   ::munmap(mapped.start, memory.size());
 }
 
+TEST_P(WindowMap, OffsetsStayTakenUntilThePeerHasUnmappedTheLastPage) {
+  CallersPages pages(4 * kPage);
+  const auto register_again = [&] { return far_.register_memory(pages.bytes(), 0, kReadWrite).error; };
+  registered(far_, pages.bytes(), kReadWrite, 0);
+  const auto mapped = near_.map(nullptr, 0, 4 * kPage, kReadWrite);
+  ASSERT_EQ(mapped.error, 0);
+  ASSERT_EQ(far_.unregister(0, 4 * kPage), 0);
+  EXPECT_EQ(register_again(), EBUSY);
+  EXPECT_EQ(far_.register_memory(pages.bytes(), {}, kReadWrite).error, 0) << "elsewhere";
+  ASSERT_EQ(window::unmap(mapped.start + kPage, 2 * kPage), 0);
+  ASSERT_EQ(window::unmap(mapped.start, kPage), 0);
+  EXPECT_EQ(register_again(), EBUSY);
+  ASSERT_EQ(window::unmap(mapped.start + 3 * kPage, kPage), 0);
+  EXPECT_EQ(register_again(), 0);
+}
+
+TEST_P(WindowMap, AsManyWindowsAsTheLimitSaysMayHaveBeenMappedAndUnmapped) {
+  for (std::size_t i = 0; i < layout::kMostWindows + 10; ++i) {
+    const std::uint64_t at = registered(far_, near_pages_.bytes().first(kPage));
+    const auto mapped = near_.map(nullptr, at, kPage, kReadWrite);
+    ASSERT_EQ(mapped.error, 0);
+    ASSERT_EQ(far_.unregister(at, kPage), 0);
+    ASSERT_EQ(window::unmap(mapped.start, kPage), 0);
+  }
+}
+
 TEST_P(WindowMap, WhatMustNotBeMappedIsNot) {
   CallersPages pages(4 * kPage);
   registered(far_, pages.bytes(), kRead, 0);

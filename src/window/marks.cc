@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window/marks.hpp"
+
+#include <iterator>
+
+namespace wherry::window {
+
+void Marks::add(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  ++mapped_[entry];
+  tell(entry.index);
+}
+
+void Marks::remove(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  const auto counted = mapped_.find(entry);
+  if (counted == mapped_.end() || --counted->second != 0) return;
+  mapped_.erase(counted);
+  tell(entry.index);
+}
+
+void Marks::close() {
+  const std::lock_guard lock(mutex_);
+  peers_ = nullptr;
+}
+
+/// The latest counts: a thread that has not yet noticed that its window is gone must not hide the next one's mark.
+void Marks::tell(std::size_t index) {
+  if (peers_ == nullptr) return;
+  const auto behind = mapped_.lower_bound({.index = index + 1, .sequence = 0});
+  const bool some = behind != mapped_.begin() && std::prev(behind)->first.index == index;
+  peers_->store_mark(index, some ? std::prev(behind)->first.sequence : 0);
+}
+
+}  // namespace wherry::window
