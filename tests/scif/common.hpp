@@ -122,6 +122,6 @@ inline std::string receive_text(scif_epd_t epd, std::size_t bytes, int flags = S
 }
 
 /// Waits for what the kernel does on its own after a process died or a descriptor was closed.
-inline void await_hang_up(int fd) { EXPECT_NE(kernel_events(fd, 0, 10'000) & POLLHUP, 0); }
+inline void await_hang_up(int fd) { EXPECT_NE(kernel_events(fd, 0, 60'000) & POLLHUP, 0); }
 
 }  // namespace wherry::scif_test

@@ -105,7 +105,7 @@ TEST_F(ScifFence, ASignalNeedsWindowsThatMayBeWritten) {
 
 TEST_F(ScifFence, TheLocalWordIsWrittenBeforeTheRemoteOne) {
   const Spaces spaces;
-  constexpr std::uint64_t kSignals = 200'000;
+  constexpr std::uint64_t kSignals = 50'000;
   const auto word = [](const char* memory) {
     return reinterpret_cast<const std::atomic<std::uint64_t>*>(memory)->load(std::memory_order_acquire);
   };
@@ -131,20 +131,22 @@ int wait_for_the_peers_rma(scif_epd_t epd) {
   return scif_fence_mark(epd, SCIF_FENCE_INIT_PEER, &mark) == 0 ? scif_fence_wait(epd, mark) : -1;
 }
 
-/// How long a call went on that waited for the RMA of a peer when that was killed, at best.
+/// How long a call went on that waited for the RMA of a peer once the kernel told that this was killed; at best, as
+/// others may have the machine at any moment.
 template <class Call>
 std::int64_t best_time_after_a_kill(Call call) {
   std::int64_t best = INT64_MAX;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     BusyPeer peer;
     const int epd = peer.epd();
     const auto waiting = peer.stop_so_that_this_waits([&] { return call(epd, peer.window()); });
-    const std::int64_t killed_at = monotonic_ns();
     peer.kill();
+    await_hang_up(epd);
+    const std::int64_t told_at = monotonic_ns();
     waiting->join();
     EXPECT_EQ(waiting->result, -1);
     EXPECT_EQ(waiting->error, ECONNRESET) << std::strerror(waiting->error);
-    best = std::min(best, waiting->ended_at - killed_at);
+    best = std::min(best, waiting->ended_at - told_at);
   }
   return best;
 }

@@ -44,7 +44,8 @@ TEST_F(ScifRegister, ChoosesAnOffsetThatIsNeverZero) {
   Pages pages(4);
   off_t last = 0;
   for (int i = 0; i < 100; ++i) {
-    const off_t offset = scif_register(pair.connector, pages, 4 * kPage, 0, kRw, 0);
+    const off_t hint = i % 2 == 0 ? 0 : last + i - 50;  // of any kind: it is ignored
+    const off_t offset = scif_register(pair.connector, pages, 4 * kPage, hint, kRw, 0);
     ASSERT_GT(offset, 0);
     EXPECT_NE(offset, last);
     last = offset;
@@ -264,8 +265,8 @@ TEST_F(ScifMmap, MaySpanWindowsThatFollowEachOther) {
   EXPECT_EQ(scif_munmap(mapped, 2 * kPage), 0);
 }
 
-TEST_F(ScifMmap, ChecksArgumentsRangeAndProtection) {
-  const Pair pair;
+TEST_F(ScifMmap, ChecksArgumentsRangeProtectionAndState) {
+  Pair pair;
   Pages pages(1);
   ASSERT_EQ(scif_register(pair.connector, pages, kPage, 0x40000, SCIF_PROT_WRITE, SCIF_MAP_FIXED), 0x40000);
   const auto fails = [&](int error, void* where, std::size_t bytes, int protection, int flags, off_t offset) {
@@ -285,6 +286,8 @@ TEST_F(ScifMmap, ChecksArgumentsRangeAndProtection) {
   const Epd epd;
   EXPECT_EQ(scif_mmap(nullptr, kPage, kRw, 0, epd, 0x40000), SCIF_MMAP_FAILED);
   EXPECT_EQ(errno, ENOTCONN);
+  pair.connector.close();
+  fails(ECONNRESET, nullptr, kPage, SCIF_PROT_WRITE, 0, 0x40000);
 }
 
 TEST_F(ScifMmap, FixedReplacesWhatIsThereEvenTheOwnRegisteredBuffer) {

@@ -121,23 +121,40 @@ TEST_F(ScifMessage, ConcurrentBlockingSendersDoNotInterleave) {
 
 TEST_F(ScifMessage, ASignalEndsABlockedCallWithEintrOrTheShortCount) {
   const Pair pair;
-  const auto interrupted_after = [&](const char* prefix, auto&& call) {
+  const auto interrupted = [&](auto&& call) {
     Child child([&] {
       struct sigaction action{};
       action.sa_handler = [](int) {};
       ::sigaction(SIGALRM, &action, nullptr);
       ::alarm(1);
-      static_cast<void>(prefix);
       return call();
     });
     return child.wait();
   };
   char bytes[8];
-  EXPECT_EQ(interrupted_after(
-                "", [&] { return scif_recv(pair.acceptor, bytes, 8, SCIF_RECV_BLOCK) == -1 && errno == EINTR; }),
+  EXPECT_EQ(interrupted([&] { return scif_recv(pair.acceptor, bytes, 8, SCIF_RECV_BLOCK) == -1 && errno == EINTR; }),
             0);
   EXPECT_EQ(send_text(pair.connector, "abc"), 3);
-  EXPECT_EQ(interrupted_after("abc", [&] { return scif_recv(pair.acceptor, bytes, 8, SCIF_RECV_BLOCK) == 3; }), 0);
+  EXPECT_EQ(interrupted([&] { return scif_recv(pair.acceptor, bytes, 8, SCIF_RECV_BLOCK) == 3; }), 0);
+  // In one process: what a child has sent, the next child does not know.
+  EXPECT_EQ(interrupted([&] {
+              if (send_text(pair.connector, std::string(5000, 'x')) != kCapacity) return false;
+              ::alarm(1);
+              return send_text(pair.connector, "x") == -1 && errno == EINTR;
+            }),
+            0);
+}
+
+TEST_F(ScifMessage, TheFlagsSayWhetherACallBlocksAndNotTheDescriptor) {
+  const Pair pair;
+  set_nonblocking(pair.acceptor, true);
+  std::thread sender([&] {
+    ::usleep(20'000);
+    EXPECT_EQ(send_text(pair.connector, "ab"), 2);
+  });
+  EXPECT_EQ(receive_text(pair.acceptor, 2), "ab");
+  sender.join();
+  EXPECT_EQ(receive_text(pair.connector, 1, 0), "");
 }
 
 TEST_F(ScifMessage, ReceiveDrainsWhatIsQueuedAndThenGivesEconnreset) {

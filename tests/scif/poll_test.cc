@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+#include <csignal>
 #include <thread>
 
 #include "tests/scif/common.hpp"
@@ -89,6 +90,50 @@ TEST_F(ScifPoll, ReturnsHowManyAndZeroAfterTheTimeout) {
   const std::int64_t before = monotonic_ns();
   EXPECT_EQ(scif_poll(polled, 1, 30), 0);
   EXPECT_GE(monotonic_ns() - before, 30'000'000);
+}
+
+TEST_F(ScifPoll, OfNothingWaitsForTheTimeout) {
+  const std::int64_t before = monotonic_ns();
+  EXPECT_EQ(scif_poll(nullptr, 0, 30), 0);
+  EXPECT_GE(monotonic_ns() - before, 30'000'000);
+}
+
+TEST_F(ScifPoll, OfSomethingThatIsNoEndpointIsAsPoll2) {
+  const Epd epd;
+  int other[2];
+  ASSERT_EQ(::pipe(other), 0);
+  EXPECT_EQ(events(other[0], SCIF_POLLIN), 0);
+  ASSERT_EQ(::write(other[1], "x", 1), 1);
+  scif_pollepd polled[2] = {{other[0], SCIF_POLLIN, 0}, {epd, SCIF_POLLIN, 0}};
+  EXPECT_EQ(scif_poll(polled, 2, -1), 2);
+  EXPECT_EQ(polled[0].revents, SCIF_POLLIN);
+  EXPECT_EQ(polled[1].revents, SCIF_POLLERR);
+  ::close(other[0]);
+  ::close(other[1]);
+}
+
+TEST_F(ScifPoll, IsInterruptedByASignal) {
+  const Pair pair;
+  Child child([&] {
+    struct sigaction action{};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &action, nullptr);
+    ::alarm(1);
+    scif_pollepd polled{pair.acceptor, SCIF_POLLIN, 0};
+    return scif_poll(&polled, 1, -1) == -1 && errno == EINTR;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(ScifPoll, AfterTheEndSaysStillWhetherAByteFits) {
+  for (const bool full : {false, true}) {
+    Pair pair;
+    if (full) {
+      EXPECT_EQ(send_text(pair.connector, std::string(5000, 'x'), 0), 4095);
+    }
+    pair.acceptor.close();
+    EXPECT_EQ(events(pair.connector, kBoth), full ? SCIF_POLLHUP : SCIF_POLLHUP | SCIF_POLLOUT);
+  }
 }
 
 TEST_F(ScifPoll, NegativeTimeoutWaitsForEver) {

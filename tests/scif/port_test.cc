@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // scif_bind, and who holds a port.
 #include <linux/capability.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 #include "tests/scif/common.hpp"
 
@@ -117,6 +121,47 @@ TEST_F(ScifBind, APortIsFreeWhenItsLastHolderIsKilled) {
   holder.kill();
   holder.wait();
   EXPECT_EQ(scif_bind(epd, static_cast<std::uint16_t>(*port)), *port);
+}
+
+/// Takes ports as somebody else might: binds bare sockets to the names in a process that a few hundred fit in.
+bool take_ports(sockaddr_un name, socklen_t length, int first, int last) {
+  const std::string text(name.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  const std::string common = text.substr(0, text.rfind(':') + 1);
+  for (int port = first; port < last; ++port) {
+    const std::string whole = common + std::to_string(port);
+    std::memcpy(name.sun_path + 1, whole.data(), whole.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + whole.size());
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (socket < 0) return false;
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), length) != 0 && errno != EADDRINUSE) return false;
+  }
+  return true;
+}
+
+TEST_F(ScifBind, WithoutAFreePortAnAutomaticOneIsEnospc) {
+  Epd epd;
+  ASSERT_GT(scif_bind(epd, 0), 0);
+  sockaddr_un name{};
+  socklen_t length = sizeof name;
+  ASSERT_EQ(::getsockname(epd, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  constexpr int kFirst = 1089;
+  constexpr int kEnd = 65536;
+  constexpr int kEach = 900;
+  const SharedValue<std::atomic<int>> ready;
+  std::vector<Child> holders;
+  for (int first = kFirst; first < kEnd; first += kEach) {
+    holders.emplace_back([&, first] {
+      if (!take_ports(name, length, first, std::min(first + kEach, kEnd))) return false;
+      ++*ready;
+      while (true) ::pause();
+    });
+  }
+  while (*ready != static_cast<int>(holders.size())) ::usleep(1000);
+  Epd second;
+  EXPECT_FAILS(ENOSPC, scif_bind(second, 0));
+  scif_portID nobody{.node = 0, .port = 1088};
+  EXPECT_FAILS(ENOSPC, scif_connect(second, &nobody));
+  EXPECT_EQ(scif_bind(second, 1088), 1088) << "it is unbound still";
 }
 
 }  // namespace
