@@ -18,9 +18,11 @@
 
 #include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
+#include "fabric/arena.hpp"
 #include "fabric/shm/rendezvous.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"
+#include "window/space.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -28,6 +30,7 @@ namespace {
 using layout::ShmHello;
 
 constexpr std::size_t kMostDescriptors = 6;
+constexpr std::size_t kSegmentBytes = 8192 + window::Space::kBytes;
 
 UniqueFd memory(Input& input, std::uint64_t bytes) {
   UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -39,8 +42,14 @@ UniqueFd memory(Input& input, std::uint64_t bytes) {
   return fd;
 }
 
+UniqueFd regular_file(std::uint64_t bytes) {
+  UniqueFd fd(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  (void)!::ftruncate(fd.get(), static_cast<off_t>(bytes));
+  return fd;
+}
+
 UniqueFd any_descriptor(Input& input, const ShmHello& hello) {
-  switch (input.number<std::uint8_t>() % 5) {
+  switch (input.number<std::uint8_t>() % 7) {
     case 0:
       return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     case 1:
@@ -49,6 +58,10 @@ UniqueFd any_descriptor(Input& input, const ShmHello& hello) {
       return memory(input, input.number<std::uint16_t>());
     case 3:
       return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    case 4:
+      return memory(input, hello.arena_bytes);
+    case 5:
+      return regular_file(hello.arena_bytes);
     default:
       return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   }
@@ -61,11 +74,11 @@ ShmHello any_hello(Input& input) {
                  .node = 0,
                  .port = 0,
                  .features = 0,
-                 .segment_bytes = 8192,
+                 .segment_bytes = kSegmentBytes,
                  .greeting = {},
                  .shared_bytes = input.one_in(2) ? 8192U : 0U,
-                 .arena_bytes = 0};
-  const fabric::Offer offer = stream::offer_of(4096);
+                 .arena_bytes = input.one_in(2) ? 2 * fabric::kArenaChunk : 0};
+  const fabric::Offer offer = stream::offer_of(4096, hello.arena_bytes != 0);
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
   while (input.one_in(2)) {
     auto* bytes = reinterpret_cast<std::uint8_t*>(&hello);
@@ -78,8 +91,10 @@ std::vector<UniqueFd> any_descriptors(Input& input, const ShmHello& hello) {
   std::vector<UniqueFd> descriptors;
   if (!input.one_in(2)) {
     descriptors.push_back(memory(input, layout::kBellPageBytes + hello.segment_bytes));
-    for (int i = 0; i < 2; ++i) descriptors.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    const bool bells = (hello.features & layout::kShmNoBells) == 0;
+    for (int i = 0; bells && i < 2; ++i) descriptors.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (hello.shared_bytes != 0) descriptors.push_back(memory(input, hello.shared_bytes));
+    if (hello.arena_bytes != 0) descriptors.push_back(memory(input, hello.arena_bytes));
     return descriptors;
   }
   for (std::size_t n = input.number<std::uint8_t>() % (kMostDescriptors + 1); n > 0; --n) {
@@ -122,7 +137,7 @@ void use(Stream& stream) {
 }
 
 void attack_listener(Input& input) {
-  Listener listener = listen("wherry+shm://*:*", {.ring_bytes = 4096});
+  Listener listener = listen("wherry+shm://*:*", {.ring_bytes = 4096, .windows = true});
   const auto name = fabric::shm::socket_name(*listener.local().node, *listener.local().port);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) std::abort();
@@ -142,7 +157,7 @@ void attack_connector(Input& input) {
       ::listen(listening.get(), 1) != 0) {
     std::abort();
   }
-  Connecting connecting = start_connect("wherry+shm://0:7", {.ring_bytes = 4096});
+  Connecting connecting = start_connect("wherry+shm://0:7", {.ring_bytes = 4096, .windows = true});
   const UniqueFd socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   send_any_packet(socket.get(), input);
   try {
@@ -158,6 +173,7 @@ void attack_connector(Input& input) {
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   setenv("WHERRY_JOB", ("fuzz." + std::to_string(getpid())).c_str(), 1);
   setenv("WHERRY_STATISTICS", "off", 1);
+  (void)wherry::fabric::Arena::instance();  // a process opens it once
   return 0;
 }
 
