@@ -88,7 +88,7 @@ int Endpoint::answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric:
         std::make_unique<fabric::shm::ShmConnection>(std::move(own), UniqueFd(), std::move(packet), std::move(who));
     if (const int error = fabric::shm::send_packet(socket, hello, descriptors); error != 0) return ECONNRESET;
     connection->handed_over();
-    made->link_ = std::make_unique<Link>(made->line_, std::move(connection));
+    made->link_ = std::make_unique<Link>(made->slot_, made->line_, std::move(connection));
   } catch (const Error& failure) {
     return failure.code().value();
   }

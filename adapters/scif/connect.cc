@@ -109,8 +109,9 @@ int Endpoint::try_finish() {
   std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
   if (!fits(greeting, packet.hello.segment_bytes)) return fail_attempt(ECONNREFUSED);
   try {
-    link_ = std::make_unique<Link>(line_, std::make_unique<fabric::shm::ShmConnection>(
-                                              std::move(attempt_->own), UniqueFd(), std::move(packet), attempt_->peer));
+    link_ = std::make_unique<Link>(slot_, line_,
+                                   std::make_unique<fabric::shm::ShmConnection>(std::move(attempt_->own), UniqueFd(),
+                                                                                std::move(packet), attempt_->peer));
   } catch (const Error& failure) {
     return fail_attempt(failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
   }

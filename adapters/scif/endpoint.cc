@@ -22,7 +22,7 @@ std::unique_ptr<Endpoint> Endpoint::open() {
   return endpoint;
 }
 
-Endpoint::Endpoint(int descriptor) : line_(descriptor) { remember_inode(); }
+Endpoint::Endpoint(int descriptor) : slot_(make_slot(descriptor)), line_(descriptor) { remember_inode(); }
 Endpoint::~Endpoint() = default;
 
 void Endpoint::remember_inode() { inode_.store(inode_of(descriptor()), std::memory_order_relaxed); }
@@ -88,10 +88,12 @@ short Endpoint::events(short asked, short kernel) {
     case State::connected:
       break;
   }
-  const bool gone = line_.look_for_end();
+  const bool gone = line_.gone();
   short events = 0;
-  if (link_->inlet.has_data()) events |= POLLIN | POLLRDNORM;
-  if (link_->outlet.has_space()) events |= POLLOUT | POLLWRNORM;
+  constexpr short kIn = POLLIN | POLLRDNORM;
+  constexpr short kOut = POLLOUT | POLLWRNORM;
+  if ((asked & kIn) != 0 && link_->inlet.stirs() && link_->inlet.report()) events |= kIn;
+  if ((asked & kOut) != 0 && link_->outlet.has_space()) events |= kOut;
   if (gone) events |= POLLHUP;
   return static_cast<short>(events & always);
 }

@@ -17,6 +17,7 @@
 
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/link.hpp"
+#include "adapters/scif/slot.hpp"
 #include "fabric/shm/connection.hpp"
 
 namespace wherry::scif {
@@ -28,6 +29,7 @@ class Endpoint {
   /// A new one. Throws Error.
   static std::unique_ptr<Endpoint> open();
 
+  /// Throws Error.
   explicit Endpoint(int descriptor);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -50,12 +52,14 @@ class Endpoint {
     if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();
     return link_if_answered();
   }
+  /// The same for who holds a lock of the slot: only if it is known already.
+  Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] Line& line() { return line_; }
   /// Whether the peer is gone, or the descriptor is no longer this endpoint's socket. Asks the kernel unless that was
   /// done a moment ago.
-  bool look_for_end() { return line_.gone() || (!line_.asked_lately() && (line_.ask_for_end() || !is_current())); }
+  bool look_for_end() { return line_.gone() || (line_.is_due(1) && (line_.ask_for_end() || !is_current())); }
 
-  /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor.
+  /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor. The program must be told.
   short events(short asked, short kernel);
   /// What to ask the kernel for.
   short kernel_events(short asked);
@@ -63,7 +67,7 @@ class Endpoint {
   /// Wakes every thread that sleeps in a call; later calls of them fail.
   void wake_all() { line_.sleepers().wake(); }
 
-  // The table's (table.hpp).
+  // The table's (table.hpp): written under Slot::table.
   std::atomic<std::uint32_t> users{0};
 
  private:
@@ -80,6 +84,7 @@ class Endpoint {
   int take_request(bool wait, scif_portID& peer, std::unique_ptr<Endpoint>& accepted);
   int answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience);
 
+  Slot& slot_;
   Line line_;
   std::atomic<std::uint64_t> inode_{0};
   std::atomic<State> state_{State::unbound};

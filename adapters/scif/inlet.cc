@@ -4,10 +4,13 @@
 #include <sched.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "arch/barrier.hpp"
+#include "base/fork_generation.hpp"
 
 namespace wherry::scif {
 namespace {
@@ -16,36 +19,56 @@ namespace {
 constexpr std::chrono::milliseconds kPacketPatience{2};
 /// More packets than a sender that keeps the rules ever has on the way.
 constexpr std::uint64_t kMostPackets = 64;
+/// Looks at a quiet endpoint, while others had something.
+constexpr int kMostInVain = 8;
 
 }  // namespace
 
-Inlet::Inlet(Line& line, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
+Inlet::Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own, layout::ScifPage& peer,
+             std::byte* queue)
     : line_(line),
+      queue_(queue),
       heard_(own.arriving),
       told_(peer.leaving),
-      consumer_(ring::View{queue, layout::kScifQueueBytes}, &own.arriving.tail, &peer.leaving.head) {}
+      wants_(peer.wanting),
+      peers_socket_(connection, own.socket),
+      lock_(lock),
+      consumer_(ring::View{queue, layout::kScifQueueBytes}, &own.arriving.tail, &peer.leaving.head),
+      generation_(fork_generation()) {}
+
+bool Inlet::receive_at_once(std::span<std::byte> buffer, bool block, Moved& moved) {
+  if (block && turn_.taken()) return false;
+  if (block && consumer_.fill() < buffer.size()) {
+    // The sender, which answers what this program sent a moment ago, hears of it as soon as may be.
+    expect(buffer.size());
+    return false;
+  }
+  moved = {pull(buffer), 0};
+  note(moved.bytes);
+  return moved.bytes != 0;
+}
 
 Moved Inlet::receive(std::span<std::byte> buffer, bool block) {
-  std::unique_lock turn(turn_, std::defer_lock);
-  if (block) turn.lock();
+  std::unique_lock lock(lock_);
+  std::optional<Turn::Mine> turn;
+  if (block) turn.emplace(turn_, lock);
   Moved moved;
   for (bool ended = false;;) {
-    {
-      const std::lock_guard lock(mutex_);
-      moved.bytes += pull(buffer.subspan(moved.bytes));
-      if (consumer_.broken()) line_.declare_gone();
-      if (moved.bytes == buffer.size()) return moved;
-      // What the peer sent before its end was visible when the end was: the queue has been looked at since.
-      if (ended) moved.error = ECONNRESET;
-      if (ended || (moved.bytes != 0 && !block)) return moved;
-    }
-    ended = line_.sleepers().woken() || line_.look_for_end();
+    moved.bytes += pull(buffer.subspan(moved.bytes));
+    if (moved.bytes == buffer.size()) break;
+    // What the peer sent before its end was visible when the end was: the queue has been looked at since.
+    if (ended) moved.error = ECONNRESET;
+    if (ended || (moved.bytes != 0 && !block)) break;
+    // Who blocks learns of the end when it sleeps.
+    ended = line_.sleepers().woken() || (block ? line_.gone() : line_.look_for_end());
     if (ended) continue;
-    if (!block) return moved;
-    moved.error = wait_for_data(buffer.size() - moved.bytes);
-    if (moved.error != 0) return moved;
+    if (!block) break;
+    moved.error = wait_for_data(lock, buffer.size() - moved.bytes);
+    if (moved.error != 0) break;
     ended = line_.gone() || line_.sleepers().woken();
   }
+  note(moved.bytes);
+  return moved;
 }
 
 std::size_t Inlet::pull(std::span<std::byte> buffer) {
@@ -57,8 +80,42 @@ std::size_t Inlet::pull(std::span<std::byte> buffer) {
     arch::publish_then_look();  // SCIF-FULL: pairs with the fence in Outlet::say_full
     take_packets(heard_.full.load(std::memory_order_acquire), true);
   }
-  if (consumer_.known_fill() == 0) settle_locked();
+  if (consumer_.known_fill() == 0) settle();
+  if (consumer_.broken()) line_.declare_gone();
   return count;
+}
+
+/// Before a call that received returns.
+void Inlet::note(std::size_t received) {
+  if (received == 0) return;
+  const bool all = consumer_.known_fill() == 0;
+  const int habit = all && reported_ ? std::min(habit_.load(std::memory_order_relaxed) + 1, kHabit + 1) : 0;
+  if (habit == kHabit) habit_counts_ = peers_socket_.can_be_borrowed();
+  habit_.store(habit, std::memory_order_relaxed);
+  reported_ = false;
+  in_vain_ = 0;
+  if (!all) show_bytes();
+  untold_ = false;
+}
+
+/// A packet, if bytes are there without one.
+void Inlet::show_bytes() {
+  if (!untold_) return;
+  untold_ = false;
+  if (consumer_.fill() == 0 || own_packets_ != 0 || heard_.packets.load(std::memory_order_acquire) != taken_) return;
+  habit_counts_ = peers_socket_.send_own_packet();
+  if (habit_counts_) ++own_packets_;
+}
+
+bool Inlet::take_packet() {
+  std::byte content{};
+  if (::recv(line_.descriptor(), &content, sizeof content, MSG_DONTWAIT) <= 0) return false;
+  if (content == kOwnPacket && own_packets_ != 0) {
+    --own_packets_;
+  } else {
+    ++taken_;
+  }
+  return true;
 }
 
 void Inlet::take_packets(std::uint64_t up_to, bool wait) {
@@ -66,11 +123,7 @@ void Inlet::take_packets(std::uint64_t up_to, bool wait) {
   if (up_to - taken_ > kMostPackets) return line_.declare_gone();
   const auto give_up = std::chrono::steady_clock::now() + kPacketPatience;
   while (taken_ < up_to) {
-    std::byte nothing{};
-    if (::recv(line_.descriptor(), &nothing, sizeof nothing, MSG_DONTWAIT) > 0) {
-      ++taken_;
-      continue;
-    }
+    if (take_packet()) continue;
     if (!wait || line_.ask_for_end() || std::chrono::steady_clock::now() > give_up) break;
     // Announced but not there: it is being sent this moment, or has just been called off.
     if (heard_.full.load(std::memory_order_acquire) < up_to) break;
@@ -79,18 +132,19 @@ void Inlet::take_packets(std::uint64_t up_to, bool wait) {
   told_.drained.store(taken_, std::memory_order_release);
 }
 
-void Inlet::settle_locked() {
+void Inlet::settle() {
   const bool answered = heard_.answered.load(std::memory_order_acquire) == request_ + 1;
   std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);
   seen_.store(consumer_.head(), std::memory_order_relaxed);
-  if (!answered && packets == taken_) return;
+  if (!answered && packets == taken_ && own_packets_ == 0) return;
   if (answered) {
-    told_.request.store(++request_, std::memory_order_release);
+    wants_.request.store(++request_, std::memory_order_release);
     arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
     packets = heard_.packets.load(std::memory_order_acquire);
   }
   if (consumer_.fill() == 0) {
     take_packets(packets, false);
+    while (own_packets_ != 0 && take_packet()) continue;
   } else if (packets - taken_ > 1) {
     take_packets(packets - 1, false);  // one is enough to say that something is there
   }
@@ -98,38 +152,86 @@ void Inlet::settle_locked() {
 
 /// The sender need not send a packet for the next so many bytes: they are waited for.
 void Inlet::expect(std::size_t bytes) {
-  told_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
+  wants_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
   arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
 }
 
-int Inlet::wait_for_data(std::size_t want) {
-  const auto nothing_came = [&](std::size_t expected) {
-    const std::lock_guard lock(mutex_);
-    expect(expected);
-    return consumer_.fill() == 0;
-  };
+/// Every write needs a packet.
+void Inlet::expect_packets() {
+  polled_ = consumer_.head();
+  wants_.polled.store(polled_, std::memory_order_relaxed);
+  expect(0);
+}
+
+int Inlet::wait_for_data(std::unique_lock<BriefLock>& lock, std::size_t want) {
   if (budget_.budget().count() != 0) {
-    if (!nothing_came(want)) return 0;
-    if (budget_.look([&] { return stirs() || line_.sleepers().woken(); })) return 0;
+    expect(want);
+    if (consumer_.fill() != 0) return 0;
+    lock.unlock();
+    const bool came = look(budget_, [&] { return stirs() || line_.sleepers().woken(); });
+    lock.lock();
+    if (came) return 0;
   }
-  if (!nothing_came(0)) return 0;
+  expect_packets();
+  if (consumer_.fill() != 0) return 0;
   settle();
-  if (has_data()) return 0;
+  if (consumer_.fill() != 0) return 0;
+  ++asleep_;
+  lock.unlock();
   const int error = line_.sleep(POLLIN, {});
+  lock.lock();
+  --asleep_;
   return error == ECANCELED ? ECONNRESET : error;
 }
 
-bool Inlet::has_data() {
-  const std::lock_guard lock(mutex_);
+bool Inlet::report() {
+  const std::lock_guard lock(lock_);
   const bool some = consumer_.fill() != 0;
-  if (!some) seen_.store(consumer_.head(), std::memory_order_relaxed);
   if (consumer_.broken()) line_.declare_gone();
-  return some;
+  if (!some) {
+    seen_.store(consumer_.head(), std::memory_order_relaxed);
+    return false;
+  }
+  if (reported_) {
+    habit_.store(0, std::memory_order_relaxed);
+    show_bytes();
+  }
+  reported_ = true;
+  return true;
 }
 
-void Inlet::settle() {
-  const std::lock_guard lock(mutex_);
-  if (consumer_.fill() == 0) settle_locked();
+bool Inlet::quieten() {
+  if (habit_.load(std::memory_order_relaxed) < kHabit) return false;
+  const std::lock_guard lock(lock_);
+  // Who sleeps is woken by packets only, and each write may be the one that it sleeps for.
+  if (habit_.load(std::memory_order_relaxed) < kHabit || !habit_counts_ || asleep_ != 0 ||
+      generation_ != fork_generation())
+    return false;
+  polled_ = consumer_.head() + 1;
+  wants_.polled.store(polled_, std::memory_order_relaxed);
+  untold_ = true;
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
+  return true;
+}
+
+void Inlet::unquieten() {
+  const std::lock_guard lock(lock_);
+  if (consumer_.head() >= polled_) return;
+  expect_packets();
+  // One of many that is idle need not be spoken to each time.
+  if (++in_vain_ > kMostInVain) habit_.store(0, std::memory_order_relaxed);
+}
+
+void Inlet::fall_asleep() {
+  const std::lock_guard lock(lock_);
+  ++asleep_;
+  if (consumer_.head() < polled_) expect_packets();
+  if (consumer_.fill() == 0) settle();
+}
+
+void Inlet::wake_up() {
+  const std::lock_guard lock(lock_);
+  --asleep_;
 }
 
 }  // namespace wherry::scif

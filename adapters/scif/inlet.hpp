@@ -4,14 +4,24 @@
 // Whenever the program is outside of the library one of two things holds, so that poll(2) is right: all bytes are read
 // and the sender has a request that it has not answered; or a packet is on the socket, or about to be. So packets are
 // taken away only after a new request was made and nothing was there after that.
+//
+// One exception makes scif_poll as fast as scif_recv. A program that keeps the habit, each scif_poll that reported
+// bytes followed by a scif_recv that took all of them, kHabit times in a row, gets the next write without a packet
+// while it looks in scif_poll (`polled`). Between that scif_poll's return and the next call the socket then shows
+// nothing. A call that breaks the habit puts a packet there itself (own_packet.hpp) before it returns; where that is
+// not possible, there is no exception.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
 
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/outlet.hpp"
+#include "adapters/scif/own_packet.hpp"
+#include "adapters/scif/slot.hpp"
+#include "arch/prefetch.hpp"
 #include "layout/scif_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
@@ -20,35 +30,70 @@ namespace wherry::scif {
 
 class Inlet {
  public:
+  static constexpr int kHabit = 16;
+
+  /// @param lock   the slot's for receiving
   /// @param own    this side's page, and the queue behind it
   /// @param peer   the peer's
-  Inlet(Line& line, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own, layout::ScifPage& peer,
+        std::byte* queue);
 
   Moved receive(std::span<std::byte> buffer, bool block);
-  bool has_data();
-  /// Whether bytes may have come since has_data() was false: costs a look at one word.
+  /// Does the same if something is there and that is enough; else receive() must follow. To be called with the lock
+  /// held.
+  bool receive_at_once(std::span<std::byte> buffer, bool block, Moved& moved);
+
+  /// Whether bytes may have come since the queue was last found empty: costs a look at one word.
   [[nodiscard]] bool stirs() const {
-    return heard_.tail.load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed);
+    const std::uint64_t seen = seen_.load(std::memory_order_relaxed);
+    // The two lines, of the bytes and of the tail, then come at once: see Consumer::refresh.
+    arch::prefetch(queue_ + seen % layout::kScifQueueBytes);
+    return heard_.tail.load(std::memory_order_relaxed) != seen;
   }
-  /// Makes the socket unreadable if nothing is there. To be called before somebody polls it.
-  void settle();
+
+  // For scif_poll.
+  /// Whether something is there, which the program is told then.
+  bool report();
+  /// Before looking: the next write needs no packet, if the program keeps the habit. True: unquieten() must follow.
+  bool quieten();
+  /// After looking in vain. What comes now is either seen by report() afterwards or has a packet.
+  void unquieten();
+  /// Makes the socket unreadable if nothing is there. To be called before somebody sleeps on it; wake_up() must follow.
+  void fall_asleep();
+  void wake_up();
 
  private:
   std::size_t pull(std::span<std::byte> buffer);
+  void note(std::size_t received);
+  void show_bytes();
   void take_packets(std::uint64_t up_to, bool wait);
-  void settle_locked();
+  bool take_packet();
+  void settle();
   void expect(std::size_t bytes);
-  int wait_for_data(std::size_t want);
+  void expect_packets();
+  int wait_for_data(std::unique_lock<BriefLock>& lock, std::size_t want);
 
   Line& line_;
+  const std::byte* queue_;
   const layout::ScifArriving& heard_;
   layout::ScifLeaving& told_;
-  std::mutex turn_;   ///< a blocking caller has it from its first byte to its last
-  std::mutex mutex_;  ///< guards what follows, for as long as a copy takes
+  layout::ScifWanting& wants_;
+  const PeersSocket peers_socket_;
+  BriefLock& lock_;  ///< guards what follows
+  Turn turn_;
   ring::Consumer consumer_;
   std::atomic<std::uint64_t> seen_{0};  ///< the tail when the queue was last found empty
   std::uint64_t request_ = 0;
-  std::uint64_t taken_ = 0;
+  std::uint64_t taken_ = 0;        ///< packets of the peer's
+  std::uint64_t own_packets_ = 0;  ///< on the socket
+  std::uint64_t polled_ = 0;
+  const std::uint64_t generation_;  ///< of the process that made the connection: a forked child borrows nothing
+  std::atomic<int> habit_{0};       ///< also read without the lock
+  int in_vain_ = 0;
+  bool habit_counts_ = true;   ///< own packets are possible, as far as is known
+  bool reported_ = false;      ///< by a scif_poll, and nothing received since
+  bool untold_ = false;        ///< bytes may be there without a packet
+  int asleep_ = 0;             ///< threads that only a packet wakes
   stream::SpinBudget budget_;  ///< belongs to who has the turn
 };
 

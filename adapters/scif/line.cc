@@ -4,17 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 
 #include "fabric/event_bell.hpp"
 
 namespace wherry::scif {
 namespace {
-
-std::int64_t now_ns() {
-  using namespace std::chrono;
-  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 /// Made when the thread first sleeps; a thread sleeps in one call at a time.
 fabric::EventBell& own_bell() {
@@ -59,14 +53,22 @@ int Line::sleep(short events, fabric::Deadline deadline) {
   return 0;
 }
 
-bool Line::asked_lately() const { return now_ns() - asked_ns_.load(std::memory_order_relaxed) < kMomentNs; }
+bool Line::look_for_end() {
+  if (gone()) return true;
+  return is_due(1) && ask_for_end();
+}
 
 bool Line::ask_for_end() {
   pollfd polled{fd_, 0, 0};
-  // The kernel closes the peer's socket after its last store.
-  if (::poll(&polled, 1, 0) == 1) declare_gone();
-  asked_ns_.store(now_ns(), std::memory_order_relaxed);
+  ::poll(&polled, 1, 0);
+  told(polled.revents);
   return gone();
+}
+
+void Line::told(short kernel) {
+  // The kernel closes the peer's socket after its last store.
+  if ((kernel & (POLLHUP | POLLERR | POLLNVAL)) != 0) declare_gone();
+  asked_.store(arch::ticks(), std::memory_order_relaxed);
 }
 
 }  // namespace wherry::scif

@@ -6,12 +6,16 @@
 #include <poll.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "arch/pause.hpp"
+#include "arch/ticks.hpp"
 #include "fabric/fabric.hpp"
+#include "stream/waiter.hpp"
 
 namespace wherry::scif {
 
@@ -42,6 +46,18 @@ class Sleepers {
   std::atomic<bool> woken_{false};
 };
 
+/// Looks until `ready()` as long as the budget says. The first looks are free: a peer that answers at once is met
+/// before the clock, 50 ns, is asked for the first time.
+template <class Ready>
+bool look(stream::SpinBudget& budget, Ready&& ready, fabric::Deadline deadline = {}) {
+  constexpr int kFree = 32;
+  for (int i = 0; i < kFree && budget.budget().count() != 0; ++i) {
+    if (ready()) return true;
+    arch::pause();
+  }
+  return budget.look(ready, deadline);
+}
+
 class Line {
  public:
   explicit Line(int fd) : fd_(fd) {}
@@ -56,20 +72,23 @@ class Line {
   /// Whether the peer closed or died, as far as is known. What it sent before is visible then.
   [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }
   /// The same, asking the kernel unless that was done a moment ago: calls that spin on it would feel it.
-  bool look_for_end() { return gone() || (!asked_lately() && ask_for_end()); }
-  /// Whether the kernel was asked a moment ago.
-  [[nodiscard]] bool asked_lately() const;
+  bool look_for_end();
   /// The same, asking the kernel now.
   bool ask_for_end();
+  /// For who asks about several at once: whether `moments` have passed since somebody asked, and what poll(2) said now.
+  [[nodiscard]] bool is_due(std::size_t moments) const {
+    return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
+  }
+  void told(short kernel);
   void declare_gone() { gone_.store(true, std::memory_order_release); }
 
  private:
-  static constexpr std::int64_t kMomentNs = 10'000;
+  static constexpr std::uint64_t kMoment = 50'000;  ///< ticks: some 20 us
 
   const int fd_;
   Sleepers sleepers_;
   std::atomic<bool> gone_{false};
-  std::atomic<std::int64_t> asked_ns_{0};
+  std::atomic<std::uint64_t> asked_{0};  ///< when, in ticks
 };
 
 }  // namespace wherry::scif

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "adapters/scif/socket.hpp"
+
 namespace wherry::scif {
 namespace {
 
@@ -24,12 +26,16 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes) {
          segment_bytes == kSegmentBytes;
 }
 
-Link::Link(Line& line, std::unique_ptr<fabric::Connection> joined)
+Link::Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined)
     : connection(std::move(joined)),
-      inlet(line, page(connection->segment().data()), page(connection->map()),
+      inlet(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
             connection->segment().data() + layout::kScifPageBytes),
-      outlet(line, page(connection->segment().data()), page(connection->map()),
+      outlet(line, slot.sending, page(connection->segment().data()), page(connection->map()),
              connection->map() + layout::kScifPageBytes),
-      space(*connection, kSpacePlace) {}
+      space(*connection, kSpacePlace) {
+  layout::ScifSocket& shown = page(connection->map()).socket;
+  shown.descriptor.store(static_cast<std::uint64_t>(line.descriptor()), std::memory_order_relaxed);
+  shown.inode.store(inode_of(line.descriptor()), std::memory_order_release);
+}
 
 }  // namespace wherry::scif

@@ -7,6 +7,7 @@
 #include "adapters/scif/inlet.hpp"
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/outlet.hpp"
+#include "adapters/scif/slot.hpp"
 #include "fabric/fabric.hpp"
 #include "window/space.hpp"
 
@@ -18,7 +19,7 @@ fabric::Offer offer();
 bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 
 struct Link {
-  Link(Line& line, std::unique_ptr<fabric::Connection> joined);
+  Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined);
 
   std::unique_ptr<fabric::Connection> connection;
   Inlet inlet;

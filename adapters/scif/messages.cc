@@ -24,6 +24,16 @@ int check(const void* message, int bytes, int flags) {
 /// A short count is a result, not an error.
 int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(moved.bytes) : -moved.error; }
 
+/// Most messages need no waiting: a lock of the slot is all that they take. `move` returns whether that did it.
+template <class Move>
+bool at_once(scif_epd_t epd, BriefLock Slot::* direction, Move&& move) {
+  Slot* slot = slot_of(epd);
+  if (slot == nullptr) return false;
+  const std::lock_guard lock(slot->*direction);
+  Link* link = slot->endpoint == nullptr ? nullptr : slot->endpoint->known_link();
+  return link != nullptr && move(*link);
+}
+
 template <class Move>
 int with_link(scif_epd_t epd, const void* message, int bytes, int flags, Move&& move) {
   const int go_on = check(message, bytes, flags);
@@ -48,13 +58,24 @@ int with_link(scif_epd_t epd, const void* message, int bytes, int flags, Move&& 
 }  // namespace
 
 int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
-  return with_link(epd, msg, len, flags, [&](Link& link) {
-    return link.outlet.send({static_cast<const std::byte*>(msg), static_cast<std::size_t>(len)}, (flags & kBlock) != 0);
-  });
+  const bool block = (flags & kBlock) != 0;
+  const std::span bytes(static_cast<const std::byte*>(msg), static_cast<std::size_t>(len));
+  Moved moved;
+  if (check(msg, len, flags) == 1 &&
+      at_once(epd, &Slot::sending, [&](Link& link) { return link.outlet.send_at_once(bytes, block, moved); }) &&
+      moved.error == 0) {
+    return static_cast<int>(moved.bytes);
+  }
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.outlet.send(bytes, block); });
 }
 
 int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
-  return with_link(epd, msg, len, flags, [&](Link& link) {
-    return link.inlet.receive({static_cast<std::byte*>(msg), static_cast<std::size_t>(len)}, (flags & kBlock) != 0);
-  });
+  const bool block = (flags & kBlock) != 0;
+  const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(len));
+  Moved moved;
+  if (check(msg, len, flags) == 1 &&
+      at_once(epd, &Slot::receiving, [&](Link& link) { return link.inlet.receive_at_once(buffer, block, moved); })) {
+    return static_cast<int>(moved.bytes);
+  }
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.inlet.receive(buffer, block); });
 }

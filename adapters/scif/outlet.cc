@@ -8,55 +8,108 @@
 #include <cerrno>
 
 #include "arch/barrier.hpp"
+#include "arch/pause.hpp"
 
 namespace wherry::scif {
+namespace {
 
-Outlet::Outlet(Line& line, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
+constexpr int kPatience = 48;  ///< looks: a microsecond
+
+}  // namespace
+
+Outlet::Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
     : line_(line),
       heard_(own.leaving),
+      wanted_(own.wanting),
       told_(peer.arriving),
+      lock_(lock),
       producer_(ring::View{queue, layout::kScifQueueBytes}, &own.leaving.head, &peer.arriving.tail) {}
 
+bool Outlet::send_at_once(std::span<const std::byte> bytes, bool block, Moved& moved) {
+  if (line_.sleepers().woken() || line_.gone()) {
+    moved = {0, ECONNRESET};
+    return true;
+  }
+  if (block) {
+    if (turn_.taken()) return false;
+    if (known_space() < bytes.size() && space() < bytes.size()) return false;
+  }
+  moved = {push(bytes), 0};
+  finish(moved, moved.bytes);
+  return true;
+}
+
 Moved Outlet::send(std::span<const std::byte> bytes, bool block) {
-  std::unique_lock turn(turn_, std::defer_lock);
-  if (block) turn.lock();
+  std::unique_lock lock(lock_);
   Moved moved;
+  if (!block) {
+    send_at_once(bytes, false, moved);
+    return moved;
+  }
+  const Turn::Mine turn(turn_, lock);
   while (true) {
-    if (line_.sleepers().woken() || line_.look_for_end()) {
-      moved.error = ECONNRESET;
+    moved.error = line_.sleepers().woken() || line_.look_for_end() ? ECONNRESET : 0;
+    if (moved.error != 0) return moved;
+    const std::size_t count = push(bytes.subspan(moved.bytes));
+    moved.bytes += count;
+    if (moved.bytes == bytes.size()) {
+      finish(moved, count);
       return moved;
     }
-    {
-      const std::lock_guard lock(mutex_);
-      moved.bytes += push(bytes.subspan(moved.bytes));
-      if (producer_.broken()) line_.declare_gone();
-      if (moved.bytes == bytes.size() || !block) {
-        if (spare(producer_.capacity() - producer_.fill()) == 0) say_full();
-        return moved;
-      }
-    }
-    moved.error = wait_for_space();
+    moved.error = wait_for_space(lock);
     if (moved.error != 0) return moved;
   }
 }
 
+/// Before a call returns. Whether the peer is there is asked after the last `count` bytes were written, so that they
+/// are on their way meanwhile. If it is gone, only what it has read of them was sent: it may have read all, and closed
+/// then.
+void Outlet::finish(Moved& moved, std::size_t count) {
+  if (known_space() == 0) say_full();
+  if (!line_.look_for_end()) return;
+  const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);
+  moved.bytes -= std::min<std::uint64_t>(unread, count);
+  if (moved.bytes == 0) moved.error = ECONNRESET;
+}
+
 std::size_t Outlet::push(std::span<const std::byte> bytes) {
-  std::size_t free = spare(producer_.capacity() - producer_.fill());
+  std::size_t free = known_space();
   if (free < bytes.size()) free = space();
   const std::size_t count = producer_.copy_in(bytes.first(std::min(free, bytes.size())));
-  if (count == 0) return 0;
-  producer_.commit(count);
-  tell();
+  if (count != 0) {
+    const std::uint64_t start = producer_.tail();
+    producer_.commit(count);
+    tell(start);
+  }
+  if (producer_.broken()) line_.declare_gone();
   return count;
 }
 
-void Outlet::tell() {
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Inlet::settle and Inlet::expect
-  const std::uint64_t request = heard_.request.load(std::memory_order_acquire);
-  const std::uint64_t beyond = producer_.tail() - heard_.quiet.load(std::memory_order_relaxed);
-  if (request + 1 == answered_ || static_cast<std::int64_t>(beyond) <= 0) return;
-  answered_ = request + 1;
-  send_packet(1);
+/// @param start  where the write began
+void Outlet::tell(std::uint64_t start) {
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in Inlet that follow a wish
+  // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
+  // next bytes in less. Without this patience one packet makes the next necessary: who sends it comes back late.
+  for (int looks = 0; needs_packet(start); ++looks) {
+    if (looks < kPatience) {
+      arch::pause();
+      continue;
+    }
+    answered_ = wanted_.request.load(std::memory_order_acquire) + 1;
+    send_packet(1);
+    return;
+  }
+}
+
+/// Whether the receiver would not learn of what was written from `start` on.
+bool Outlet::needs_packet(std::uint64_t start) const {
+  const auto is_before = [](std::uint64_t one, std::uint64_t other) {
+    return static_cast<std::int64_t>(one - other) < 0;
+  };
+  if (wanted_.request.load(std::memory_order_acquire) + 1 == answered_) return false;
+  if (!is_before(wanted_.quiet.load(std::memory_order_relaxed), producer_.tail())) return false;
+  if (is_before(start, wanted_.polled.load(std::memory_order_relaxed))) return false;
+  return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());  // it has read it already
 }
 
 bool Outlet::send_packet(std::size_t bytes) {
@@ -80,28 +133,30 @@ void Outlet::say_full() {
     told_.full.store(full_, std::memory_order_release);
     return;
   }
-  answered_ = heard_.request.load(std::memory_order_acquire) + 1;
+  answered_ = wanted_.request.load(std::memory_order_acquire) + 1;
   send_packet(1);
 }
 
-int Outlet::wait_for_space() {
-  const std::uint64_t head = [this] {
-    const std::lock_guard lock(mutex_);
-    return producer_.tail() - producer_.fill();
-  }();
-  if (budget_.look([&] { return heard_.head.load(std::memory_order_acquire) != head; })) return 0;
-  settle();
+int Outlet::wait_for_space(std::unique_lock<BriefLock>& lock) {
+  const std::uint64_t head = producer_.tail() - producer_.fill();
+  lock.unlock();
+  const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });
+  lock.lock();
+  if (came) return 0;
+  say_full();
+  lock.unlock();
   const int error = line_.sleep(POLLOUT, {});
+  lock.lock();
   return error == ECANCELED ? ECONNRESET : error;
 }
 
 bool Outlet::has_space() {
-  const std::lock_guard lock(mutex_);
-  return space() != 0;
+  const std::lock_guard lock(lock_);
+  return known_space() != 0 || space() != 0;
 }
 
 void Outlet::settle() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   say_full();
 }
 

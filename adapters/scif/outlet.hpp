@@ -16,6 +16,7 @@
 #include <span>
 
 #include "adapters/scif/line.hpp"
+#include "adapters/scif/slot.hpp"
 #include "layout/scif_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
@@ -33,12 +34,15 @@ inline constexpr std::size_t kFatPacket = 4352;
 
 class Outlet {
  public:
+  /// @param lock  the slot's for sending
   /// @param own   this side's page
   /// @param peer  the peer's, and the queue behind it
-  Outlet(Line& line, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that what one sends stays together.
   Moved send(std::span<const std::byte> bytes, bool block);
+  /// Does the same if that takes no waiting. To be called with the lock held.
+  bool send_at_once(std::span<const std::byte> bytes, bool block, Moved& moved);
   /// Whether a byte fits.
   bool has_space();
   /// Makes the socket say that there is no space, if there is none. To be called before somebody polls it.
@@ -47,17 +51,21 @@ class Outlet {
  private:
   std::size_t push(std::span<const std::byte> bytes);
   std::size_t space() { return spare(producer_.space()); }
+  [[nodiscard]] std::size_t known_space() const { return spare(producer_.capacity() - producer_.fill()); }
   static std::size_t spare(std::size_t free) { return free == 0 ? 0 : free - 1; }
-  void tell();
+  void tell(std::uint64_t start);
+  [[nodiscard]] bool needs_packet(std::uint64_t start) const;
   void say_full();
   bool send_packet(std::size_t bytes);
-  int wait_for_space();
+  void finish(Moved& moved, std::size_t count);
+  int wait_for_space(std::unique_lock<BriefLock>& lock);
 
   Line& line_;
   const layout::ScifLeaving& heard_;
+  const layout::ScifWanting& wanted_;
   layout::ScifArriving& told_;
-  std::mutex turn_;   ///< a blocking caller has it from its first byte to its last
-  std::mutex mutex_;  ///< guards what follows, for as long as a copy takes
+  BriefLock& lock_;  ///< guards what follows
+  Turn turn_;
   ring::Producer producer_;
   std::uint64_t packets_ = 0;
   std::uint64_t answered_ = 0;

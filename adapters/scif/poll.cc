@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scif_poll: looks at the queues themselves, and sleeps in poll(2) on the same descriptors.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <vector>
@@ -20,113 +21,156 @@ namespace {
 /// A number that no descriptor has: poll(2) answers POLLNVAL.
 constexpr int kNothing = std::numeric_limits<int>::max();
 
-constexpr std::size_t kMostSpun = 8;  ///< entries that are looked at before sleeping
+constexpr std::size_t kMostSpun = 64;  ///< entries that are looked at before sleeping
+constexpr std::size_t kFew = 4;        ///< entries that need no memory from the heap
+constexpr std::size_t kEntriesPerMoment = 8;
+constexpr short kIn = POLLIN | POLLRDNORM;
+constexpr short kOut = POLLOUT | POLLWRNORM;
+
+struct Entry {
+  scif_pollepd* asked = nullptr;
+  Use endpoint;          ///< empty: asked for as poll(2) does
+  Link* link = nullptr;  ///< of a connected endpoint
+  bool quiet = false;    ///< unquieten() is owed
+  bool closed = false;   ///< by another thread, meanwhile
+};
 
 class Polling {
  public:
-  explicit Polling(std::span<scif_pollepd> entries);
+  explicit Polling(std::span<scif_pollepd> asked);
   /// Number of entries with events, 0 after the deadline, or an errno value negated.
   int run(fabric::Deadline deadline);
 
  private:
   int look(bool kernel_asked);
-  int ask_kernel(fabric::Deadline deadline);
-  void forget_closed();
-  [[nodiscard]] bool may_spin() const;
+  bool all_alive();
   bool spin(fabric::Deadline deadline);
+  [[nodiscard]] bool may_spin() const;
+  void prepare_sleep();
+  int sleep(fabric::Deadline deadline);
+  void forget_closing();
 
-  std::span<scif_pollepd> entries_;
-  std::vector<Use> uses_;
+  std::array<Entry, kFew> few_;
+  std::vector<Entry> many_;
+  std::span<Entry> entries_;
   std::vector<pollfd> polled_;  ///< one for each entry, and one that a close in another thread makes readable
-  std::vector<Sleepers::Here> here_;
-  bool queues_ = false;  ///< some entry has one
 };
 
-Polling::Polling(std::span<scif_pollepd> entries) : entries_(entries) {
-  uses_.reserve(entries.size());
-  for (const scif_pollepd& entry : entries) {
-    Use endpoint = find(entry.epd);
-    // What is no endpoint is asked for as poll(2) does.
-    if (endpoint && !endpoint->is_current()) endpoint = Use();
-    if (endpoint && endpoint->link() != nullptr) queues_ = true;
-    if (endpoint) here_.emplace_back(endpoint->line().sleepers());
-    polled_.push_back({entry.epd, entry.events, 0});
-    uses_.push_back(std::move(endpoint));
+Polling::Polling(std::span<scif_pollepd> asked) {
+  if (asked.size() > kFew) many_.resize(asked.size());
+  entries_ = asked.size() > kFew ? std::span(many_) : std::span(few_).first(asked.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Entry& entry = entries_[i];
+    entry.asked = &asked[i];
+    entry.endpoint = find(asked[i].epd);
+    if (entry.endpoint) entry.link = entry.endpoint->link();
   }
-  polled_.push_back({here_.empty() ? -1 : here_.front().descriptor(), POLLIN, 0});
-}
-
-/// Another thread closes them and waits until they are not used: the kernel is asked what their numbers are.
-void Polling::forget_closed() {
-  const auto is_closing = [](const Use& endpoint) { return endpoint && endpoint->line().sleepers().woken(); };
-  if (std::none_of(uses_.begin(), uses_.end(), is_closing)) return;
-  here_.clear();
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (is_closing(uses_[i])) {
-      uses_[i] = Use();
-      polled_[i].fd = kNothing;
-    } else if (uses_[i]) {
-      here_.emplace_back(uses_[i]->line().sleepers());
-    }
-  }
-  polled_.back().fd = here_.empty() ? -1 : here_.front().descriptor();
 }
 
 int Polling::look(bool kernel_asked) {
   int ready = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    scif_pollepd& entry = entries_[i];
+    Entry& entry = entries_[i];
     const short kernel = kernel_asked ? polled_[i].revents : short{0};
-    entry.revents = uses_[i] ? uses_[i]->events(entry.events, kernel) : kernel;
-    if (entry.revents != 0) ++ready;
+    const short events = entry.endpoint ? entry.endpoint->events(entry.asked->events, kernel) : kernel;
+    entry.asked->revents = events;
+    if (events != 0) ++ready;
   }
   return ready;
 }
 
-int Polling::ask_kernel(fabric::Deadline deadline) {
-  forget_closed();
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!uses_[i]) continue;
-    polled_[i].events = uses_[i]->kernel_events(entries_[i].events);
-    Link* link = uses_[i]->link();
-    if (link == nullptr) continue;
-    link->inlet.settle();
-    link->outlet.settle();
-  }
-  timespec storage{};
-  const int ready = ::ppoll(polled_.data(), polled_.size(), fabric::time_left(deadline, storage), nullptr);
-  if (ready < 0) return -errno;
-  forget_closed();
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (uses_[i] && (polled_[i].revents & (POLLHUP | POLLERR)) != 0 && uses_[i]->link() != nullptr) {
-      uses_[i]->line().declare_gone();
-    }
-  }
-  return ready;
+/// Whether all are connected and their peers there. One system call for all of them, at most every so often, the longer
+/// the more there are.
+bool Polling::all_alive() {
+  const auto is_alive = [](const Entry& entry) { return entry.link != nullptr && !entry.endpoint->line().gone(); };
+  if (!std::all_of(entries_.begin(), entries_.end(), is_alive)) return false;
+  const std::size_t moments = 1 + entries_.size() / kEntriesPerMoment;
+  const auto is_due = [&](const Entry& entry) { return entry.endpoint->line().is_due(moments); };
+  if (std::none_of(entries_.begin(), entries_.end(), is_due)) return true;
+  polled_.assign(entries_.size(), {});
+  for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
+  ::poll(polled_.data(), polled_.size(), 0);
+  for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].endpoint->line().told(polled_[i].revents);
+  return std::all_of(entries_.begin(), entries_.end(), is_alive);
 }
 
 /// Looking pays where bytes are all that is waited for: another event would be found late.
 bool Polling::may_spin() const {
-  if (entries_.size() > kMostSpun) return false;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!uses_[i] || uses_[i]->link() == nullptr || (entries_[i].events & POLLIN) == 0) return false;
-    if ((entries_[i].events & (POLLOUT | POLLWRNORM)) != 0) return false;
-  }
-  return true;
+  return entries_.size() <= kMostSpun && std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+           return (entry.asked->events & kIn) != 0 && (entry.asked->events & kOut) == 0;
+         });
 }
 
 bool Polling::spin(fabric::Deadline deadline) {
   thread_local stream::SpinBudget budget;
+  for (Entry& entry : entries_) entry.quiet = entry.link->inlet.quieten();
   const auto something_came = [this] {
-    return std::any_of(uses_.begin(), uses_.end(), [](const Use& endpoint) {
-      return endpoint->link()->inlet.stirs() || endpoint->line().sleepers().woken();
+    return std::any_of(entries_.begin(), entries_.end(), [](Entry& entry) {
+      return entry.link->inlet.stirs() || entry.endpoint->line().sleepers().woken();
     });
   };
-  return budget.look(something_came, deadline);
+  const bool came = scif::look(budget, something_came, deadline);
+  for (Entry& entry : entries_) {
+    if (std::exchange(entry.quiet, false) && !entry.link->inlet.stirs()) entry.link->inlet.unquieten();
+  }
+  return came;
+}
+
+/// Another thread closes them and waits until they are not used: the kernel is asked what their numbers are.
+void Polling::forget_closing() {
+  for (Entry& entry : entries_) {
+    if (!entry.endpoint || !entry.endpoint->line().sleepers().woken()) continue;
+    entry.endpoint = Use();
+    entry.link = nullptr;
+    entry.closed = true;
+  }
+}
+
+/// What to ask the kernel; from here on packets are what tells.
+void Polling::prepare_sleep() {
+  polled_.assign(entries_.size() + 1, {});
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    polled_[i] = {entry.closed ? kNothing : entry.asked->epd, entry.asked->events, 0};
+    entry.link = entry.endpoint ? entry.endpoint->link() : nullptr;
+    if (entry.endpoint) polled_[i].events = entry.endpoint->kernel_events(entry.asked->events);
+    if (entry.link == nullptr) continue;
+    entry.link->inlet.fall_asleep();
+    entry.link->outlet.settle();
+  }
+}
+
+int Polling::sleep(fabric::Deadline deadline) {
+  std::vector<Sleepers::Here> here;
+  here.reserve(entries_.size());
+  for (Entry& entry : entries_) {
+    // The program may have closed it behind the library's back.
+    if (entry.endpoint && !entry.endpoint->is_current()) entry.endpoint = Use();
+    if (entry.endpoint) here.emplace_back(entry.endpoint->line().sleepers());
+  }
+  prepare_sleep();
+  bool sleeps = true;
+  for (const Entry& entry : entries_) {
+    if (!entry.endpoint) continue;
+    if (entry.endpoint->line().sleepers().woken()) sleeps = false;
+    // Bytes of which the socket may say nothing.
+    if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->inlet.stirs()) sleeps = false;
+  }
+  polled_.back() = {here.empty() ? -1 : here.front().descriptor(), POLLIN, 0};
+  timespec storage{};
+  if (!sleeps) deadline = std::chrono::steady_clock::time_point();
+  const int ready = ::ppoll(polled_.data(), polled_.size(), fabric::time_left(deadline, storage), nullptr);
+  const int error = ready < 0 ? -errno : 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].link == nullptr) continue;
+    entries_[i].link->inlet.wake_up();
+    entries_[i].endpoint->line().told(polled_[i].revents);
+  }
+  return error;
 }
 
 int Polling::run(fabric::Deadline deadline) {
-  if (queues_) {
+  if (all_alive()) {
     if (const int ready = look(false); ready != 0) return ready;
     const bool waits = !deadline || std::chrono::steady_clock::now() < *deadline;
     if (waits && may_spin() && spin(deadline)) {
@@ -134,8 +178,9 @@ int Polling::run(fabric::Deadline deadline) {
     }
   }
   while (true) {
-    const int error = ask_kernel(deadline);
+    const int error = sleep(deadline);
     if (error < 0) return error;
+    forget_closing();
     if (const int ready = look(true); ready != 0) return ready;
     if (deadline && std::chrono::steady_clock::now() >= *deadline) return 0;
   }
@@ -147,7 +192,8 @@ int scif_poll(struct scif_pollepd* epds, unsigned int nepds, long timeout_ms) {
   return guarded([&] {
     if (epds == nullptr && nepds != 0) return -EFAULT;
     fabric::Deadline deadline;
-    if (timeout_ms >= 0) deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+    if (timeout_ms == 0) deadline = std::chrono::steady_clock::time_point();
+    if (timeout_ms > 0) deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     return Polling({epds, nepds}).run(deadline);
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that reach the peer's windows, and their fences: arguments and states as SCIF has them; the work is
 // done by window::Space. Where the memory is mapped, moving it and signalling make no system call, but for a look at
-// the descriptor every 10 us.
+// the descriptor every 20 us or so.
 #include <cstddef>
 #include <optional>
 #include <span>

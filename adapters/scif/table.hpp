@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "adapters/scif/endpoint.hpp"
+#include "adapters/scif/slot.hpp"
 
 namespace wherry::scif {
 
@@ -13,9 +14,10 @@ namespace wherry::scif {
 class Use {
  public:
   Use() = default;
-  explicit Use(Endpoint* endpoint) : endpoint_(endpoint) {}
-  Use(Use&& other) noexcept : endpoint_(std::exchange(other.endpoint_, nullptr)) {}
+  Use(Slot& slot, Endpoint* endpoint) : slot_(&slot), endpoint_(endpoint) {}
+  Use(Use&& other) noexcept : slot_(other.slot_), endpoint_(std::exchange(other.endpoint_, nullptr)) {}
   Use& operator=(Use&& other) noexcept {
+    std::swap(slot_, other.slot_);
     std::swap(endpoint_, other.endpoint_);
     return *this;
   }
@@ -25,6 +27,7 @@ class Use {
   Endpoint& operator*() const { return *endpoint_; }
 
  private:
+  Slot* slot_ = nullptr;
   Endpoint* endpoint_ = nullptr;
 };
 

@@ -127,7 +127,9 @@ class Grid {
 
 bool is_limit(const std::string& system) { return system.starts_with("limit:"); }
 
-bool is_wherry(const std::string& system) { return system == "wherry" || system.starts_with("wherry-"); }
+bool is_wherry(const std::string& system) {
+  return system == "wherry" || system.starts_with("wherry-") || system == "scif" || system.starts_with("scif-");
+}
 
 std::string figure(double value) {
   const double size = std::abs(value);

@@ -32,7 +32,7 @@ std::string table(std::span<const Row> rows, const TableOf& what);
 std::string figure(double value);
 
 bool is_limit(const std::string& system);
-/// Wherry's own ways: "wherry", "wherry-reserve", ...
+/// Wherry's own ways: "wherry", "wherry-reserve", ..., and its SCIF: "scif", "scif-poll", ...
 bool is_wherry(const std::string& system);
 
 }  // namespace wherry::bench

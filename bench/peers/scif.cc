@@ -44,6 +44,16 @@ class Endpoint {
   void receive(void* bytes, std::size_t size) const {
     check(::scif_recv(epd_, bytes, static_cast<int>(size), SCIF_RECV_BLOCK) == static_cast<int>(size), "scif_recv");
   }
+  /// As a program does that has other endpoints too: receives what is there when scif_poll says so.
+  void poll_and_receive(std::span<std::byte> bytes) const {
+    for (std::size_t got = 0; got < bytes.size();) {
+      scif_pollepd polled{epd_, SCIF_POLLIN, 0};
+      check(::scif_poll(&polled, 1, -1) == 1, "scif_poll");
+      const int count = ::scif_recv(epd_, bytes.data() + got, static_cast<int>(bytes.size() - got), 0);
+      check(count >= 0, "scif_recv");
+      got += static_cast<std::size_t>(count);
+    }
+  }
   /// The offset of `memory` in this side's registered address space.
   [[nodiscard]] off_t share(std::span<std::byte> memory) const {
     const off_t offset =
@@ -79,19 +89,27 @@ class Endpoint {
   scif_epd_t epd_;
 };
 
+enum class Waiting : std::uint8_t { receive, poll };
+
 class MessageLink final : public Link {
  public:
-  explicit MessageLink(const Place& place) : endpoint_(place), out_(place.sample.size), in_(place.sample.size) {}
+  MessageLink(const Place& place, Waiting waiting)
+      : endpoint_(place), waiting_(waiting), out_(place.sample.size), in_(place.sample.size) {}
 
   std::span<std::byte> prepare() override { return out_.span(); }
   void send() override { endpoint_.send(out_.span().data(), out_.size()); }
   std::span<const std::byte> receive() override {
-    endpoint_.receive(in_.span().data(), in_.size());
+    if (waiting_ == Waiting::receive) {
+      endpoint_.receive(in_.span().data(), in_.size());
+    } else {
+      endpoint_.poll_and_receive(in_.span());
+    }
     return in_.span();
   }
 
  private:
   Endpoint endpoint_;
+  Waiting waiting_;
   MessageBuffer out_;
   MessageBuffer in_;
 };
@@ -207,11 +225,20 @@ class RmaLink final : public Link {
 
 class ScifMessages final : public LinkSystem {
  public:
-  [[nodiscard]] std::string name() const override { return "scif"; }
+  ScifMessages(std::string name, std::string settings, Waiting waiting)
+      : name_(std::move(name)), settings_(std::move(settings)), waiting_(waiting) {}
+  [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string question() const override { return "scif"; }
-  [[nodiscard]] std::string settings() const override { return "scif_send and scif_recv, both blocking"; }
-  [[nodiscard]] bool can(const Sample& sample) const override { return sample.senders == 1; }
-  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<MessageLink>(place); }
+  [[nodiscard]] std::string settings() const override { return settings_; }
+  [[nodiscard]] bool can(const Sample& sample) const override {
+    return sample.senders == 1 && (waiting_ == Waiting::receive || sample.question == Question::latency);
+  }
+  std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<MessageLink>(place, waiting_); }
+
+ private:
+  std::string name_;
+  std::string settings_;
+  Waiting waiting_;
 };
 
 class ScifRma final : public LinkSystem {
@@ -239,9 +266,12 @@ class ScifRma final : public LinkSystem {
 extern "C" wherry::bench::Systems* wherry_bench_systems() {
   using wherry::bench::ScifMessages;
   using wherry::bench::ScifRma;
+  using wherry::bench::Waiting;
   using wherry::bench::Way;
   static wherry::bench::Systems systems;
-  systems.push_back(std::make_unique<ScifMessages>());
+  systems.push_back(std::make_unique<ScifMessages>("scif", "scif_send and scif_recv, both blocking", Waiting::receive));
+  systems.push_back(std::make_unique<ScifMessages>(
+      "scif-poll", "blocking scif_send; scif_poll, then scif_recv without blocking", Waiting::poll));
   const auto add = [](const char* name, const char* settings, wherry::bench::Means means) {
     systems.push_back(std::make_unique<ScifRma>(name, settings, means));
   };

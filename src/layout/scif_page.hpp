@@ -2,12 +2,12 @@
 // The first page of each side's segment of a SCIF connection (adapters/scif/): the words of the two byte queues. Then
 // comes the queue towards this side, and then what the windows need.
 //
-//   0          64                128               192         4096             8192
-//   +----------+-----------------+-----------------+--- ... ---+----------------+--- ...
-//   | reserved | arriving        | leaving         | reserved  | incoming queue | windows
-//   +----------+-----------------+-----------------+--- ... ---+----------------+--- ...
-//                W: peer's         W: peer's                     W: peer's
-//                sender            receiver                      sender
+//   0          64                128               192               256         4096             8192
+//   +----------+-----------------+-----------------+-----------------+--- ... ---+----------------+--- ...
+//   | socket   | arriving        | leaving         | wanting         | reserved  | incoming queue | windows
+//   +----------+-----------------+-----------------+-----------------+--- ... ---+----------------+--- ...
+//     W: peer    W: peer's         W: peer's         W: peer's                     W: peer's
+//                sender            receiver          receiver                      sender
 //
 // Packets on the socket are the queue's readiness towards the kernel, so that poll(2) on it tells the truth; they carry
 // nothing. adapters/scif/inlet.hpp says how they are used.
@@ -24,7 +24,7 @@ namespace wherry::layout {
 inline constexpr std::size_t kScifPageBytes = 4096;
 inline constexpr std::size_t kScifQueueBytes = 4096;
 inline constexpr std::size_t kScifQueueMost = kScifQueueBytes - 1;  ///< bytes that are ever in it
-inline constexpr std::uint64_t kScifGreeting = 0x3130304649435357;  ///< "WSCIF001" in memory, little-endian
+inline constexpr std::uint64_t kScifGreeting = 0x3230304649435357;  ///< "WSCIF002" in memory, little-endian
 
 /// The queue towards the page's owner, as its sender tells it.
 struct alignas(64) ScifArriving {
@@ -35,26 +35,44 @@ struct alignas(64) ScifArriving {
   std::uint64_t reserved[4];
 };
 
-/// The queue towards the peer, as its receiver tells it.
+/// The queue towards the peer, as its receiver tells it. The sender looks here only when it lacks space: the receiver's
+/// store of `head`, one for each message, and the fence behind it then wait for no other core.
 struct alignas(64) ScifLeaving {
   Word head;     // W: peer's receiver, release: bytes ever read
+  Word drained;  // W: peer's receiver: packets ever taken off its socket
+  std::uint64_t reserved[6];
+};
+
+/// The same receiver's wishes. The sender looks here after each message.
+struct alignas(64) ScifWanting {
   Word request;  // W: peer's receiver: grows each time that it wants one packet when bytes arrive
   Word quiet;    // W: peer's receiver: bytes up to here need no packet, it waits for them
-  Word drained;  // W: peer's receiver: packets ever taken off its socket
-  std::uint64_t reserved[4];
+  Word polled;   // W: peer's receiver: a write that begins before this needs no packet, however long it is
+  std::uint64_t reserved[5];
+};
+
+/// The peer's socket, so that this side can find it in the peer's process (adapters/scif/own_packet.hpp).
+struct alignas(64) ScifSocket {
+  Word inode;       // W: peer, once; 0: not told yet
+  Word descriptor;  // W: peer, once, before the inode
+  std::uint64_t reserved[6];
 };
 
 struct ScifPage {
-  std::uint64_t reserved[8];
+  ScifSocket socket;
   ScifArriving arriving;
   ScifLeaving leaving;
+  ScifWanting wanting;
 };
 static_assert(std::is_standard_layout_v<ScifPage>);
 static_assert(sizeof(ScifArriving) == 64 && offsetof(ScifArriving, tail) == 0 && offsetof(ScifArriving, packets) == 8);
 static_assert(offsetof(ScifArriving, full) == 16 && offsetof(ScifArriving, answered) == 24);
-static_assert(sizeof(ScifLeaving) == 64 && offsetof(ScifLeaving, head) == 0 && offsetof(ScifLeaving, request) == 8);
-static_assert(offsetof(ScifLeaving, quiet) == 16 && offsetof(ScifLeaving, drained) == 24);
-static_assert(offsetof(ScifPage, arriving) == 64 && offsetof(ScifPage, leaving) == 128, "one line for each writer");
+static_assert(sizeof(ScifLeaving) == 64 && offsetof(ScifLeaving, head) == 0 && offsetof(ScifLeaving, drained) == 8);
+static_assert(sizeof(ScifWanting) == 64 && offsetof(ScifWanting, request) == 0 && offsetof(ScifWanting, quiet) == 8);
+static_assert(offsetof(ScifWanting, polled) == 16);
+static_assert(sizeof(ScifSocket) == 64 && offsetof(ScifSocket, inode) == 0 && offsetof(ScifSocket, descriptor) == 8);
+static_assert(offsetof(ScifPage, socket) == 0 && offsetof(ScifPage, arriving) == 64, "one line for each writer");
+static_assert(offsetof(ScifPage, leaving) == 128 && offsetof(ScifPage, wanting) == 192, "and for each rate of looks");
 static_assert(sizeof(ScifPage) <= kScifPageBytes);
 
 }  // namespace wherry::layout

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // No wake-up is lost, however a program waits: blocked in a call, in scif_poll, or in poll(2) on the bare descriptor.
 // A lost one shows as a test that never ends.
+#include <sys/epoll.h>
+
 #include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "arch/barrier.hpp"
 #include "tests/common/sanitizer.hpp"
@@ -16,6 +20,24 @@ class ScifSoak : public Scif {};
 constexpr bool kUnderSanitizer = WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0;
 
 char pattern(std::uint64_t position) { return static_cast<char>(position * 131 + (position >> 9)); }
+
+class EpollSet {
+ public:
+  explicit EpollSet(int fd, short asked = POLLIN) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    epoll_event event{.events = static_cast<std::uint32_t>(asked), .data = {}};
+    EXPECT_EQ(::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event), 0);
+  }
+  EpollSet(const EpollSet&) = delete;
+  EpollSet& operator=(const EpollSet&) = delete;
+  ~EpollSet() { ::close(epoll_); }
+  void wait() const {
+    epoll_event event{};
+    while (::epoll_wait(epoll_, &event, 1, -1) != 1) continue;
+  }
+
+ private:
+  int epoll_;
+};
 
 /// One end that moves `total` bytes in steps of random sizes and ways of waiting.
 class Mover {
@@ -64,12 +86,13 @@ class Mover {
   int way(short event) {
     if (--steps_ <= 0) {
       steps_ = 1 + static_cast<int>(random_() % 200);
-      way_ = random_() % 4;
+      way_ = random_() % 5;
     }
     blocked_ = way_ == 0;
     if (way_ == 1) events(epd_, event, -1);
     if (way_ == 2) kernel_events(epd_, event, -1);
-    if (way_ == 3 && random_() % 64 == 0) kernel_events(epd_, event, -1);
+    if (way_ == 3) EpollSet(epd_, event).wait();
+    if (way_ == 4 && random_() % 64 == 0) kernel_events(epd_, event, -1);
     return blocked_ ? SCIF_SEND_BLOCK : 0;
   }
 
@@ -105,21 +128,42 @@ TEST_F(ScifSoak, MixedWaysOfWaitingLoseNoWakeUp) {
   for (std::uint32_t seed = 0; seed < kRounds; ++seed) run(seed, 20'000'000 / (kUnderSanitizer ? 20 : 1), true);
 }
 
-/// One token to and fro: each message must wake a side that waits in any of the ways.
+/// Now and then, so that the other side finds this one at any point of what it does: nothing, a moment, or asleep.
+void pause_at_random(std::mt19937& random) {
+  const auto kind = random() % 64;
+  if (kind == 0) ::usleep(static_cast<useconds_t>(random() % 200));
+  if (kind > 8) return;
+  const std::int64_t end = monotonic_ns() + static_cast<std::int64_t>(random() % 4000);
+  while (monotonic_ns() < end) continue;
+}
+
+/// One message to and fro: each must wake a side that waits in any of the ways, in turns of up to 60 messages, so that
+/// habits form and break.
 bool play(scif_epd_t epd, std::uint32_t seed, int rounds, bool first, int bytes) {
   std::mt19937 random(seed);
   std::vector<char> buffer(static_cast<std::size_t>(bytes));
+  const EpollSet epoll(epd);
+  std::uint32_t way = 0;
+  int turn = 0;
   for (int i = 0; i < rounds; ++i) {
+    if (--turn <= 0) {
+      way = (random() >> 8) % 4;
+      turn = 1 + static_cast<int>(random() % 60);
+    }
     if (first && scif_send(epd, buffer.data(), bytes, SCIF_SEND_BLOCK) != bytes) return false;
     int got = 0;
-    const std::uint64_t way = (random() >> 8) % 3;
     while (got < bytes) {
       if (way == 1) events(epd, SCIF_POLLIN, -1);
       if (way == 2) kernel_events(epd, POLLIN, -1);
-      const int n = scif_recv(epd, buffer.data() + got, bytes - got, way == 0 ? SCIF_RECV_BLOCK : 0);
+      if (way == 3) epoll.wait();
+      // Sometimes not all, so that the next wait is for what is there already.
+      const int want = random() % 16 == 0 ? 1 + static_cast<int>(random() % (bytes - got)) : bytes - got;
+      const int n = scif_recv(epd, buffer.data() + got, want, way == 0 ? SCIF_RECV_BLOCK : 0);
       if (n < 0) return false;
       got += n;
+      if (random() % 64 == 0) way = random() % 4;
     }
+    pause_at_random(random);
     if (!first && scif_send(epd, buffer.data(), bytes, SCIF_SEND_BLOCK) != bytes) return false;
   }
   return true;
@@ -139,6 +183,8 @@ void ping_pong(int rounds, int bytes) {
 
 TEST_F(ScifSoak, AMillionOneByteMessagesToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 1); }
 
+TEST_F(ScifSoak, MessagesReadInPiecesLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 16); }
+
 TEST_F(ScifSoak, MessagesLargerThanTheQueueToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 1000 : 30'000, 5000); }
 
 TEST_F(ScifSoak, ManyOneByteMessagesInABurstLoseNoWakeUp) {
@@ -156,6 +202,39 @@ TEST_F(ScifSoak, ManyOneByteMessagesInABurstLoseNoWakeUp) {
   });
   const Epd epd(listening.accept());
   EXPECT_TRUE(Mover(epd, 5, kMessages).receive());
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST_F(ScifSoak, TwoThreadsThatPollOneEndpointLoseNoWakeUp) {
+  constexpr int kMessages = kUnderSanitizer ? 10'000 : 300'000;
+  const Listening listening;
+  Child peer([&] {
+    Epd epd;
+    scif_portID to = listening.port;
+    if (scif_connect(epd, &to) <= 0) return false;
+    std::mt19937 random(11);
+    for (int i = 0; i < kMessages; ++i) {
+      pause_at_random(random);
+      if (send_text(epd, "x") != 1) return false;
+    }
+    return true;
+  });
+  const Epd epd(listening.accept());
+  std::atomic<int> received{0};
+  const auto take = [&](std::uint32_t seed) {
+    std::mt19937 random(seed);
+    // The end of the peer wakes both.
+    while (true) {
+      const short seen = events(epd, SCIF_POLLIN, -1);
+      if (seen == SCIF_POLLHUP) return;
+      if (random() % 32 == 0) ::usleep(static_cast<useconds_t>(random() % 100));
+      received += static_cast<int>(receive_text(epd, 1, 0).size());
+    }
+  };
+  std::thread other([&] { take(1); });
+  take(2);
+  other.join();
+  EXPECT_EQ(received, kMessages);
   EXPECT_EQ(peer.wait(), 0);
 }
 

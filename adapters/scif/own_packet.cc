@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/scif/own_packet.hpp"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "adapters/scif/socket.hpp"
+#include "base/unique_fd.hpp"
+
+namespace wherry::scif {
+namespace {
+
+/// While it exists the peer's death does not show on this side's socket: for a few microseconds only.
+UniqueFd borrow(fabric::Connection& connection, const layout::ScifSocket& shown) {
+  const std::uint64_t inode = shown.inode.load(std::memory_order_acquire);
+  if (inode == 0) return {};
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, connection.peer().pid, 0)));
+  // Asked for after the process was opened: numbers are used again.
+  if (!process.valid() || !connection.recognises_peer()) return {};
+  const auto number = static_cast<int>(shown.descriptor.load(std::memory_order_relaxed));
+  UniqueFd socket(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+  // The peer's program may have closed it and opened something else.
+  if (!socket.valid() || inode_of(socket.get()) != inode) return {};
+  return socket;
+}
+
+}  // namespace
+
+bool PeersSocket::can_be_borrowed() const { return borrow(connection_, shown_).valid(); }
+
+bool PeersSocket::send_own_packet() const {
+  const UniqueFd socket = borrow(connection_, shown_);
+  return socket.valid() && ::send(socket.get(), &kOwnPacket, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+}  // namespace wherry::scif
