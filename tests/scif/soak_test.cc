@@ -183,7 +183,7 @@ void ping_pong(int rounds, int bytes) {
 
 TEST_F(ScifSoak, AMillionOneByteMessagesToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 1); }
 
-TEST_F(ScifSoak, MessagesReadInPiecesLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 16); }
+TEST_F(ScifSoak, MessagesReadInPiecesLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 200'000, 16); }
 
 TEST_F(ScifSoak, MessagesLargerThanTheQueueToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 1000 : 30'000, 5000); }
 
@@ -206,7 +206,7 @@ TEST_F(ScifSoak, ManyOneByteMessagesInABurstLoseNoWakeUp) {
 }
 
 TEST_F(ScifSoak, TwoThreadsThatPollOneEndpointLoseNoWakeUp) {
-  constexpr int kMessages = kUnderSanitizer ? 10'000 : 300'000;
+  constexpr int kMessages = kUnderSanitizer ? 10'000 : 100'000;
   const Listening listening;
   Child peer([&] {
     Epd epd;
