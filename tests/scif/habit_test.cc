@@ -137,6 +137,25 @@ TEST_F(ScifHabit, APollThatEndsInVainTakesTheExceptionBack) {
   expect_the_truth();
 }
 
+TEST_F(ScifHabit, BytesForAnotherEndpointThatWasPolledTooShow) {
+  const Pair other;
+  const auto keep_the_habit = [&] {
+    EXPECT_EQ(send_text(other.connector, "x"), 1);
+    EXPECT_EQ(kernel_events(other.acceptor, POLLIN), POLLIN);
+    EXPECT_EQ(events(other.acceptor, SCIF_POLLIN), SCIF_POLLIN);
+    EXPECT_EQ(receive_text(other.acceptor, 1), "x");
+  };
+  for (int i = 0; i < kHabit; ++i) keep_the_habit();
+  for (int i = 0; i < 200; ++i) {
+    ask(1);
+    scif_pollepd both[2] = {{epd(), SCIF_POLLIN, 0}, {other.acceptor, SCIF_POLLIN, 0}};
+    ASSERT_EQ(scif_poll(both, 2, kForEver), 1);
+    receive(1);
+    await_answer();
+    keep_the_habit();
+  }
+}
+
 TEST_F(ScifHabit, SixtyEndpointsOfWhichOneIsBusyAreAsGood) {
   std::vector<Pair> idle(29);
   std::vector<scif_pollepd> polled{{epd(), SCIF_POLLIN, 0}};
