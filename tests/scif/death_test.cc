@@ -293,7 +293,7 @@ TEST_F(ScifDeath, OfAListenerAtAnyPointRefusesConnectorsAtOnceAndItsPortIsFree) 
     while (scif_bind(epd, kPort) != kPort)
       ::usleep(100);  // the kernel tells of the end of a connection before its rest
     epd.close();
-    if (!before) before.emplace();
+    if (round < 2) before.emplace();  // this thread's bell is made when it first sleeps
     EXPECT_EQ(Held(), *before);
   }
   EXPECT_LT(best, kAtOnce);
