@@ -58,9 +58,9 @@ bool Line::look_for_end() {
   return is_due(1) && ask_for_end();
 }
 
-bool Line::ask_for_end() {
+bool Line::ends_within(int patience) {
   pollfd polled{fd_, 0, 0};
-  ::poll(&polled, 1, 0);
+  ::poll(&polled, 1, patience);
   told(polled.revents);
   return gone();
 }

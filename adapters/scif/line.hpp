@@ -74,7 +74,9 @@ class Line {
   /// The same, asking the kernel unless that was done a moment ago: calls that spin on it would feel it.
   bool look_for_end();
   /// The same, asking the kernel now.
-  bool ask_for_end();
+  bool ask_for_end() { return ends_within(0); }
+  /// The same, waiting for it so many milliseconds.
+  bool ends_within(int patience);
   /// For who asks about several at once: whether `moments` have passed since somebody asked, and what poll(2) said now.
   [[nodiscard]] bool is_due(std::size_t moments) const {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;

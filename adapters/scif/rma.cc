@@ -15,6 +15,10 @@ namespace {
 
 constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC | SCIF_RMA_ORDERED;
 
+/// The memory of a process that is killed goes first, and its descriptors a little later: memory that the kernel does
+/// not find may mean that.
+constexpr int kDying = 100;  // ms
+
 /// What all RMA checks; `body` returns an errno value.
 template <class Body>
 int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept {
@@ -24,7 +28,8 @@ int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept
     if (const int error = reachable_lately(endpoint, link); error != 0) return error;
     const window::RmaOptions options{.complete = (flags & (SCIF_RMA_SYNC | SCIF_RMA_USECPU)) != 0,
                                      .ordered = (flags & SCIF_RMA_ORDERED) != 0};
-    return -body(link->space, options);
+    const int error = body(link->space, options);
+    return error == EFAULT && endpoint.line().ends_within(kDying) ? -ECONNRESET : -error;
   });
 }
 

@@ -189,6 +189,33 @@ TEST_F(ScifDeath, OfAPeerInAnyCallEndsAnyCallWithEconnresetAtOnceAndLeavesNothin
   EXPECT_EQ(after.shared_bytes, before.shared_bytes);
 }
 
+TEST_F(ScifDeath, OfAPeerWhoseMemoryTheKernelCopiesGivesEconnresetAndNotEfault) {
+  constexpr std::size_t kShared = std::size_t{1} << 20;
+  std::mt19937 random(1);
+  const Listening listening;
+  std::vector<char> source(kShared);
+  for (int round = 0; round < 30; ++round) {
+    const Child victim([&] {
+      const Epd epd;
+      scif_portID to = listening.port;
+      if (scif_connect(epd, &to) <= 0) return false;
+      void* shared = ::mmap(nullptr, kShared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      if (scif_register(epd, shared, kShared, kFar, kRw, SCIF_MAP_FIXED) != kFar) return false;
+      if (send_text(epd, "v") != 1) return false;
+      while (true) ::pause();
+    });
+    const Epd epd(listening.accept());
+    ASSERT_EQ(receive_text(epd, 1), "v");
+    std::thread killer([&, delay = random() % 3000] {
+      ::usleep(static_cast<useconds_t>(delay));
+      victim.kill();
+    });
+    while (scif_vwriteto(epd, source.data(), kShared, kFar, 0) == 0) continue;
+    EXPECT_EQ(errno, ECONNRESET) << std::strerror(errno);
+    killer.join();
+  }
+}
+
 /// A child that connects to this process's listener again and again.
 class Connector {
  public:
