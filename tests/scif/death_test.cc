@@ -273,7 +273,7 @@ class Listener {
             const Epd listener;
             if (scif_bind(listener, port) != port || scif_listen(listener, 4) != 0) return false;
             *ready_ = true;
-            while (!accepts) ::pause();
+            if (!accepts) ::pause();  // until it is killed
             for (int i = 0; i < 10; ++i) {
               scif_portID peer{};
               scif_epd_t made = -1;

@@ -21,7 +21,7 @@ class ScifHabit : public Scif {
     answering_ = std::thread([this] {
       char bytes = 0;
       while (scif_recv(pair_.connector, &bytes, 1, SCIF_RECV_BLOCK) == 1) {
-        send_text(pair_.connector, std::string(static_cast<std::size_t>(bytes), 'a'));
+        send_text(pair_.connector, std::string(static_cast<unsigned char>(bytes), 'a'));
         ++answers_;
       }
     });
@@ -44,7 +44,7 @@ class ScifHabit : public Scif {
     while (answers_ != asked_) std::this_thread::yield();
   }
   void receive(char bytes) {
-    const auto size = static_cast<std::size_t>(bytes);
+    const std::size_t size = static_cast<unsigned char>(bytes);
     ASSERT_EQ(receive_text(epd(), size), std::string(size, 'a'));
   }
   /// One round as the habit is. Whether the answer came without a packet.

@@ -117,7 +117,7 @@ TEST_F(ScifMany, SixtyProcessesExchangeMessagesAndRmaWithOne) {
 
 /// One thread's part of everything at once: memory and offsets of its own, on endpoints that all share.
 bool call_everything(const Pair& pair, char* pages, int number, std::atomic<bool>& ended) {
-  const off_t own = number * 16 * kStep;
+  const off_t own = off_t{16} * number * kStep;
   char* const memory = pages + own;
   std::vector<char> bytes(2 * kPage);
   for (int i = 0; !ended; ++i) {
