@@ -105,10 +105,25 @@ class Peer {
     auto& windows = *reinterpret_cast<WindowPage*>(segment + kWindowsPlace);
     const std::size_t index = input_.number<std::uint8_t>() % 4;
     layout::WindowEntry& entry = windows.entries[index];
-    Word* const words[] = {&page.arriving.tail, &page.arriving.packets,    &page.arriving.full, &page.arriving.answered,
-                           &page.leaving.head,  &page.leaving.request,     &page.leaving.quiet, &page.leaving.drained,
-                           &windows.changes,    &windows.sequences[index], &windows.started,    &windows.completed,
-                           &windows.closed,     &windows.marks[index],     &entry.place,        &entry.kind};
+    Word* const words[] = {&page.arriving.tail,
+                           &page.arriving.packets,
+                           &page.arriving.full,
+                           &page.arriving.answered,
+                           &page.leaving.head,
+                           &page.wanting.request,
+                           &page.wanting.quiet,
+                           &page.leaving.drained,
+                           &page.wanting.polled,
+                           &page.socket.inode,
+                           &page.socket.descriptor,
+                           &windows.changes,
+                           &windows.sequences[index],
+                           &windows.started,
+                           &windows.completed,
+                           &windows.closed,
+                           &windows.marks[index],
+                           &entry.place,
+                           &entry.kind};
     switch (input_.number<std::uint8_t>() % 4) {
       case 0:
         *words[input_.number<std::uint8_t>() % std::size(words)] = input_.number<std::uint64_t>();
