@@ -42,14 +42,14 @@ int receive_hello(int socket, fabric::shm::Packet& packet, const fabric::Deadlin
 int Endpoint::accept(scif_portID& peer, bool wait, std::unique_ptr<Endpoint>& accepted) {
   while (true) {
     if (state_ != State::listening) return -EINVAL;
-    const int error = take_request(wait, peer, accepted);
+    const int error = take_request(peer, accepted);
     if (error != EAGAIN) return -error;
     if (!wait) return -EAGAIN;
     if (const int woken = line_.sleep(POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
   }
 }
 
-int Endpoint::take_request(bool wait, scif_portID& peer, std::unique_ptr<Endpoint>& accepted) {
+int Endpoint::take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepted) {
   while (true) {
     pollfd polled{descriptor(), POLLIN, 0};
     if (::poll(&polled, 1, 0) <= 0) return EAGAIN;
@@ -67,7 +67,6 @@ int Endpoint::take_request(bool wait, scif_portID& peer, std::unique_ptr<Endpoin
     if (error != 0) continue;  // it went away, or is none of ours: on to the next
     static_cast<void>(socket.release());
     accepted = std::move(made);
-    static_cast<void>(wait);
     return 0;
   }
 }

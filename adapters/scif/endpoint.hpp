@@ -81,7 +81,7 @@ class Endpoint {
   int fail_attempt(int error);
   void renew_socket();
   void remember_inode();
-  int take_request(bool wait, scif_portID& peer, std::unique_ptr<Endpoint>& accepted);
+  int take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepted);
   int answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience);
 
   Slot& slot_;

@@ -37,21 +37,10 @@ bool at_once(scif_epd_t epd, BriefLock Slot::* direction, Move&& move) {
 template <class Move>
 int with_link(scif_epd_t epd, const void* message, int bytes, int flags, Move&& move) {
   const int go_on = check(message, bytes, flags);
-  const auto body = [&](Endpoint& endpoint) {
+  return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
     if (go_on != 1) return go_on;
     Link* link = endpoint.link();
     return link == nullptr ? -ENOTCONN : result_of(move(*link));
-  };
-  return guarded([&] {
-    {
-      const Use endpoint = find(epd);
-      if (!endpoint) return -what_is(epd);
-      const int result = body(*endpoint);
-      // What ends with a reset may have ended because the descriptor is not ours any more.
-      if (result != -ECONNRESET || endpoint->is_current()) return result;
-    }
-    remove(epd);
-    return -what_is(epd);
   });
 }
 
