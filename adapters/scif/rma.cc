@@ -19,6 +19,11 @@ constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC 
 /// not find may mean that.
 constexpr int kDying = 100;  // ms
 
+/// What a call of window::Space comes to, given its errno value.
+int result_of(Endpoint& endpoint, int error) {
+  return error == EFAULT && endpoint.line().ends_within(kDying) ? -ECONNRESET : -waited(error);
+}
+
 /// What all RMA checks; `body` returns an errno value.
 template <class Body>
 int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept {
@@ -28,8 +33,7 @@ int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept
     if (const int error = reachable_lately(endpoint, link); error != 0) return error;
     const window::RmaOptions options{.complete = (flags & (SCIF_RMA_SYNC | SCIF_RMA_USECPU)) != 0,
                                      .ordered = (flags & SCIF_RMA_ORDERED) != 0};
-    const int error = body(link->space, options);
-    return error == EFAULT && endpoint.line().ends_within(kDying) ? -ECONNRESET : -error;
+    return result_of(endpoint, body(link->space, options));
   });
 }
 
@@ -109,7 +113,7 @@ int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uin
     if ((flags & SCIF_SIGNAL_REMOTE) != 0) remote = {static_cast<std::uint64_t>(roff), rval};
     Link* link = nullptr;
     if (const int error = reachable_lately(endpoint, link); error != 0) return error;
-    return -waited(link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote, window::Space::kPatience,
-                                      ended(endpoint)));
+    return result_of(endpoint, link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote,
+                                                  window::Space::kPatience, ended(endpoint)));
   });
 }

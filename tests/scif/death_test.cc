@@ -211,7 +211,11 @@ TEST_F(ScifDeath, OfAPeerWhoseMemoryTheKernelCopiesGivesEconnresetAndNotEfault) 
       ::usleep(static_cast<useconds_t>(delay));
       victim.kill();
     });
-    while (scif_vwriteto(epd, source.data(), kShared, kFar, 0) == 0) continue;
+    constexpr int kSignal = SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_REMOTE;
+    const std::size_t bytes = round % 2 == 0 ? kShared : 8;
+    while (scif_vwriteto(epd, source.data(), bytes, kFar, 0) == 0 &&
+           scif_fence_signal(epd, 0, 0, kFar, 1, kSignal) == 0) {
+    }
     EXPECT_EQ(errno, ECONNRESET) << std::strerror(errno);
     killer.join();
   }
