@@ -309,23 +309,12 @@ TEST_F(ScifMmap, FixedReplacesWhatIsThereEvenTheOwnRegisteredBuffer) {
 
 TEST_F(ScifMmap, OutlivesUnregisterAndCloseOnBothSidesAndTheDeathOfThePeer) {
   const Listening listening;
-  SharedValue<std::atomic<off_t>> offset;
-  Child owner([&] {
-    Pages pages(4);
-    fill(pages, 4 * kPage, 9);
-    Epd epd;
-    scif_portID to = listening.port;
-    if (scif_connect(epd, &to) <= 0) return false;
-    *offset = scif_register(epd, pages, 4 * kPage, 0, kRw, 0);
-    while (true) ::pause();
-    return true;
-  });
+  Owner owner(listening, 4, 9);
   Epd epd(listening.accept());
-  while (*offset == 0) std::this_thread::yield();
-  auto* mapped = static_cast<char*>(scif_mmap(nullptr, 4 * kPage, kRw, 0, epd, *offset));
+  auto* mapped = static_cast<char*>(scif_mmap(nullptr, 4 * kPage, kRw, 0, epd, owner.offset()));
   ASSERT_NE(mapped, SCIF_MMAP_FAILED) << std::strerror(errno);
-  owner.kill();
-  owner.wait();
+  owner.child().kill();
+  owner.child().wait();
   epd.close();
   EXPECT_TRUE(is_filled(mapped, 4 * kPage, 9));
   fill(mapped, 4 * kPage, 8);

@@ -51,4 +51,29 @@ inline bool is_filled(const char* memory, std::size_t bytes, int seed) {
   return true;
 }
 
+/// A child that registers pages filled with `seed`, and waits to be killed.
+class Owner {
+ public:
+  Owner(const Listening& listening, std::size_t pages, int seed)
+      : child_([this, &listening, pages, seed] {
+          const Pages memory(pages);
+          fill(memory, pages * kPage, seed);
+          const Epd epd;
+          scif_portID to = listening.port;
+          if (scif_connect(epd, &to) <= 0) return false;
+          *offset_ = scif_register(epd, memory, pages * kPage, 0, kRw, 0);
+          while (true) ::pause();
+        }) {}
+  /// Of what it has registered; waits for that, once it is accepted.
+  [[nodiscard]] off_t offset() const {
+    while (*offset_ == 0) std::this_thread::yield();
+    return *offset_;
+  }
+  [[nodiscard]] Child& child() { return child_; }
+
+ private:
+  SharedValue<std::atomic<off_t>> offset_;
+  Child child_;
+};
+
 }  // namespace wherry::scif_test

@@ -214,27 +214,17 @@ TEST_F(ScifRma, OrderedMakesTheLastCacheLineVisibleAfterAllTheRest) {
 
 TEST_F(ScifRma, NeedsNothingOfThePeersProgram) {
   const Listening listening;
-  SharedValue<std::atomic<off_t>> offset;
-  Child owner([&] {
-    Pages pages(512);
-    fill(pages, 512 * kPage, 4);
-    Epd epd;
-    scif_portID to = listening.port;
-    if (scif_connect(epd, &to) <= 0) return false;
-    *offset = scif_register(epd, pages, 512 * kPage, 0, kRw, 0);
-    while (true) ::pause();
-    return true;
-  });
+  Owner owner(listening, 512, 4);
   const Epd epd(listening.accept());
-  while (*offset == 0) std::this_thread::yield();
-  ::kill(owner.pid(), SIGSTOP);
+  const off_t offset = owner.offset();
+  ::kill(owner.child().pid(), SIGSTOP);
   std::vector<char> bytes(512 * kPage);
-  EXPECT_EQ(scif_vreadfrom(epd, bytes.data(), bytes.size(), *offset, SCIF_RMA_SYNC), 0);
+  EXPECT_EQ(scif_vreadfrom(epd, bytes.data(), bytes.size(), offset, SCIF_RMA_SYNC), 0);
   EXPECT_TRUE(is_filled(bytes.data(), bytes.size(), 4));
   fill(bytes.data(), bytes.size(), 5);
-  EXPECT_EQ(scif_vwriteto(epd, bytes.data(), bytes.size(), *offset, SCIF_RMA_SYNC), 0);
+  EXPECT_EQ(scif_vwriteto(epd, bytes.data(), bytes.size(), offset, SCIF_RMA_SYNC), 0);
   std::vector<char> again(bytes.size());
-  EXPECT_EQ(scif_vreadfrom(epd, again.data(), again.size(), *offset, 0), 0);
+  EXPECT_EQ(scif_vreadfrom(epd, again.data(), again.size(), offset, 0), 0);
   EXPECT_EQ(again, bytes);
 }
 
