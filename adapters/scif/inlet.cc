@@ -78,7 +78,7 @@ std::size_t Inlet::pull(std::span<std::byte> buffer) {
   if (count != 0) {
     consumer_.return_credit();
     arch::publish_then_look();  // SCIF-FULL: pairs with the fence in Outlet::say_full
-    take_packets(heard_.full.load(std::memory_order_acquire), true);
+    take_full_packet();
   }
   if (consumer_.known_fill() == 0) settle();
   if (consumer_.broken()) line_.declare_gone();
@@ -118,17 +118,25 @@ bool Inlet::take_packet() {
   return true;
 }
 
-void Inlet::take_packets(std::uint64_t up_to, bool wait) {
-  if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
-  if (up_to - taken_ > kMostPackets) return line_.declare_gone();
+/// There is space now: takes the packet away that says that there is none, if the sender announced one.
+void Inlet::take_full_packet() {
+  const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
+  if (static_cast<std::int64_t>(full - taken_) <= 0) return;
   const auto give_up = std::chrono::steady_clock::now() + kPacketPatience;
-  while (taken_ < up_to) {
-    if (take_packet()) continue;
-    if (!wait || line_.ask_for_end() || std::chrono::steady_clock::now() > give_up) break;
-    // Announced but not there: it is being sent this moment, or has just been called off.
-    if (heard_.full.load(std::memory_order_acquire) < up_to) break;
+  // Until the sender has sent it or called it off, nothing may be taken: if it is called off, what is on the socket is
+  // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
+  while (heard_.full_sent.load(std::memory_order_acquire) != full) {
+    const bool called_off = heard_.full.load(std::memory_order_acquire) != full;
+    if (called_off || line_.ask_for_end() || std::chrono::steady_clock::now() > give_up) return;
     ::sched_yield();
   }
+  take_packets(full);
+}
+
+void Inlet::take_packets(std::uint64_t up_to) {
+  if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
+  if (up_to - taken_ > kMostPackets) return line_.declare_gone();
+  while (taken_ < up_to && take_packet()) continue;
   told_.drained.store(taken_, std::memory_order_release);
 }
 
@@ -143,10 +151,10 @@ void Inlet::settle() {
     packets = heard_.packets.load(std::memory_order_acquire);
   }
   if (consumer_.fill() == 0) {
-    take_packets(packets, false);
+    take_packets(packets);
     while (own_packets_ != 0 && take_packet()) continue;
   } else if (packets - taken_ > 1) {
-    take_packets(packets - 1, false);  // one is enough to say that something is there
+    take_packets(packets - 1);  // one is enough to say that something is there
   }
 }
 

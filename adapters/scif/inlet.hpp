@@ -66,7 +66,8 @@ class Inlet {
   std::size_t pull(std::span<std::byte> buffer);
   void note(std::size_t received);
   void show_bytes();
-  void take_packets(std::uint64_t up_to, bool wait);
+  void take_full_packet();
+  void take_packets(std::uint64_t up_to);
   bool take_packet();
   void settle();
   void expect(std::size_t bytes);

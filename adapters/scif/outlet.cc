@@ -135,6 +135,7 @@ void Outlet::say_full() {
   }
   answered_ = wanted_.request.load(std::memory_order_acquire) + 1;
   send_packet(1);
+  told_.full_sent.store(full_, std::memory_order_release);
 }
 
 int Outlet::wait_for_space(std::unique_lock<BriefLock>& lock) {

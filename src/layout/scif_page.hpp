@@ -24,15 +24,17 @@ namespace wherry::layout {
 inline constexpr std::size_t kScifPageBytes = 4096;
 inline constexpr std::size_t kScifQueueBytes = 4096;
 inline constexpr std::size_t kScifQueueMost = kScifQueueBytes - 1;  ///< bytes that are ever in it
-inline constexpr std::uint64_t kScifGreeting = 0x3230304649435357;  ///< "WSCIF002" in memory, little-endian
+inline constexpr std::uint64_t kScifGreeting = 0x3330304649435357;  ///< "WSCIF003" in memory, little-endian
 
 /// The queue towards the page's owner, as its sender tells it.
 struct alignas(64) ScifArriving {
-  Word tail;      // W: peer's sender, release: bytes ever written
-  Word packets;   // W: peer's sender, before it sends one: packets ever sent
-  Word full;      // W: peer's sender, before it sends it: number of the last packet that says that the queue is full
-  Word answered;  // W: peer's sender, before it sends the packet: 1 + the last request that it answered by a packet
-  std::uint64_t reserved[4];
+  Word tail;       // W: peer's sender, release: bytes ever written
+  Word packets;    // W: peer's sender, before it sends one: packets ever sent
+  Word full;       // W: peer's sender, before it sends it: number of the last packet that says that the queue is full;
+                   //    goes back if there is space after all, and the number is then another packet's
+  Word answered;   // W: peer's sender, before it sends the packet: 1 + the last request that it answered by a packet
+  Word full_sent;  // W: peer's sender, once that packet and the one behind it are on the socket: `full`
+  std::uint64_t reserved[3];
 };
 
 /// The queue towards the peer, as its receiver tells it. The sender looks here only when it lacks space: the receiver's
@@ -67,6 +69,7 @@ struct ScifPage {
 static_assert(std::is_standard_layout_v<ScifPage>);
 static_assert(sizeof(ScifArriving) == 64 && offsetof(ScifArriving, tail) == 0 && offsetof(ScifArriving, packets) == 8);
 static_assert(offsetof(ScifArriving, full) == 16 && offsetof(ScifArriving, answered) == 24);
+static_assert(offsetof(ScifArriving, full_sent) == 32);
 static_assert(sizeof(ScifLeaving) == 64 && offsetof(ScifLeaving, head) == 0 && offsetof(ScifLeaving, drained) == 8);
 static_assert(sizeof(ScifWanting) == 64 && offsetof(ScifWanting, request) == 0 && offsetof(ScifWanting, quiet) == 8);
 static_assert(offsetof(ScifWanting, polled) == 16);
