@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Included by the patched CMakeLists.txt of libzmq: adds the transport's sources, which stay where they are, to its own.
+# scripts/build-zmq sets WHERRY_ZMQ_DIR, WHERRY_INCLUDE_DIR and WHERRY_LIBRARY.
+file(GLOB wherry_sources CONFIGURE_DEPENDS ${WHERRY_ZMQ_DIR}/wherry_*.cc)
+# libzmq itself is C++11; the last -std= counts.
+set_source_files_properties(${wherry_sources} PROPERTIES COMPILE_OPTIONS "-std=c++20;-Wall;-Wextra;-Wno-unused-parameter")
+target_sources(objects PRIVATE ${wherry_sources})
+target_include_directories(objects PRIVATE ${WHERRY_ZMQ_DIR} ${WHERRY_INCLUDE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/src)
+
+# For this target alone, not for what links with it. The only symbols are libzmq's own, as Debian's has them: nothing of
+# Wherry's, of libzmq's insides or of the C++ library's templates must meet another copy in the same process.
+set_property(TARGET libzmq APPEND PROPERTY LINK_LIBRARIES ${WHERRY_LIBRARY})
+set_property(TARGET libzmq APPEND PROPERTY LINK_OPTIONS LINKER:--version-script=${WHERRY_ZMQ_DIR}/zmq.map)
+set_property(TARGET libzmq APPEND PROPERTY LINK_DEPENDS ${WHERRY_ZMQ_DIR}/zmq.map)

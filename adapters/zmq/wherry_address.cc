@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wherry_address.hpp"
+
+#include <cerrno>
+
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+
+namespace zmq {
+
+int wherry_address_t::resolve(const char* name, bool local) {
+  try {
+    const wherry::Address address = wherry::Address::parse(std::string("wherry://") + name);
+    if (!local && (!address.node || !address.port)) {
+      errno = EINVAL;
+      return -1;
+    }
+    text_ = address.to_string();
+    return 0;
+  } catch (const wherry::Error& error) {
+    errno = error.code().value();
+    return -1;
+  }
+}
+
+int wherry_address_t::to_string(std::string& text) const {
+  text = text_;
+  return 0;
+}
+
+void wherry_address_t::translate(std::string& protocol, std::string& path) {
+  if (protocol != "scif") return;
+  protocol = "wherry";
+  if (path.find(':') == std::string::npos) path = "*:" + path;
+}
+
+std::string wherry_address_t::bound(const std::string& path) {
+  try {
+    wherry::Address address = wherry::Address::parse("wherry://" + path);
+    if (!address.node) address.node = wherry::own_node();
+    return address.to_string();
+  } catch (const wherry::Error&) {
+    return "wherry://" + path;
+  }
+}
+
+}  // namespace zmq

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precompiled.hpp"  // before any other of libzmq's
+
+#include "wherry_engine.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "err.hpp"
+#include "i_encoder.hpp"
+#include "mechanism.hpp"
+
+namespace zmq {
+namespace {
+
+/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread; and a message that
+/// does not fit into what is left of a batch is copied once more.
+constexpr int kBatch = 256 << 10;
+
+/// A piece is published as soon as it is written: the receiver copies it out while the next is copied in, from the
+/// cache.
+constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+/// How much one event moves before the other engines of the I/O thread have their turn.
+constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
+
+/// The result of read and write is an int.
+constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
+
+options_t with_large_batches(options_t options) {
+  options.in_batch_size = std::max(options.in_batch_size, kBatch);
+  options.out_batch_size = std::max(options.out_batch_size, kBatch);
+  return options;
+}
+
+/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
+/// One for datagrams that has neither name nor peer is always writable and never readable.
+fd_t open_anchor() {
+  const fd_t fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
+  return fd;
+}
+
+}  // namespace
+
+wherry::StreamOptions wherry_stream_options(const options_t& options) {
+  wherry::StreamOptions wanted;
+  if (options.rcvbuf > 0) wanted.ring_bytes = static_cast<std::size_t>(options.rcvbuf);
+  return wanted;
+}
+
+wherry_link_t::wherry_link_t(wherry::Stream connected)
+    : stream(std::move(connected)),
+      receive_fd(stream.receive_descriptor()),
+      send_fd(stream.send_descriptor()),
+      anchor(open_anchor()) {}
+
+wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news)
+    : io_object_t(io_thread), engine_(engine), news_(news), watched_(add_fd(fd)) {
+  resume();
+}
+
+wherry_watch_t::~wherry_watch_t() { rm_fd(watched_); }
+
+void wherry_watch_t::pause() {
+  if (!std::exchange(paused_, true)) reset_pollin(watched_);
+}
+
+void wherry_watch_t::resume() {
+  if (std::exchange(paused_, false)) set_pollin(watched_);
+}
+
+/// The engine, and this watch with it, may be gone when the call returns.
+void wherry_watch_t::in_event() { (engine_.*news_)(); }
+
+wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
+    : zmtp_engine_t(link.anchor, with_large_batches(options), endpoints),
+      stream_(std::move(link.stream)),
+      receive_fd_(link.receive_fd),
+      send_fd_(link.send_fd),
+      anchor_(link.anchor) {
+  const wherry::Peer& peer = stream_.peer();
+  // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
+  _peer_address = ":" + std::to_string(peer.uid) + ":" + std::to_string(peer.gid) + ":" + std::to_string(peer.pid);
+  const int rc = outgoing_.init();
+  errno_assert(rc == 0);
+}
+
+wherry_engine_t::~wherry_engine_t() {
+  if (deleted_ != nullptr) *deleted_ = true;
+  const int rc = outgoing_.close();
+  errno_assert(rc == 0);
+}
+
+/// The base class may read at once, and delete this object if the peer is gone already.
+void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
+  input_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
+  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  zmtp_engine_t::plug(io_thread, session);
+}
+
+// Receiving ----------------------------------------------------------------------------------------------------------
+
+/// Never blocks. -1 with EAGAIN: nothing there. Any other error: no more will come.
+int wherry_engine_t::read(void* data, size_t size) {
+  // The base class reads only while its input runs. If it was stopped, it is not any more.
+  if (input_) input_->resume();
+  const wherry::Result result = stream_.try_receive({static_cast<std::byte*>(data), std::min(size, kMostPerCall)});
+  read_something_ = result.bytes != 0;
+  if (read_something_) return static_cast<int>(result.bytes);
+  errno = result.would_block() ? EAGAIN : EPIPE;
+  return -1;
+}
+
+/// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
+/// descriptor stays readable until a read in vain.
+void wherry_engine_t::on_receivable() {
+  bool deleted = false;
+  deleted_ = &deleted;
+  std::size_t rounds = kMostPerEvent / kBatch;
+  do {
+    if (_input_stopped) {
+      // To the base class an event would now mean an error. Whoever starts the input again reads.
+      input_->pause();
+      break;
+    }
+    in_event();
+    if (deleted) return;
+  } while (read_something_ && --rounds != 0);
+  deleted_ = nullptr;
+}
+
+// Sending ------------------------------------------------------------------------------------------------------------
+
+/// For the greeting; messages are encoded into the ring. 0: full. -1: no use, reading will tell why.
+int wherry_engine_t::write(const void* data, size_t size) {
+  const wherry::Result result = stream_.try_send({static_cast<const std::byte*>(data), std::min(size, kMostPerCall)});
+  if (result.failed()) return -1;
+  if (result.bytes < size) poll_out(false);  // the anchor is always writable; on_sendable goes on
+  return static_cast<int>(result.bytes);
+}
+
+void wherry_engine_t::on_sendable() {
+  // Sending nothing silences the descriptor, and fails if it speaks of the peer's end: that will not be unsaid, and is
+  // for the reader to report, after all that has arrived.
+  if (stream_.try_send(std::span<const std::byte>()).failed()) {
+    space_->pause();
+    return;
+  }
+  poll_out(true);
+  out_event();
+}
+
+/// Called when the anchor is polled, when there is space again, and for new messages, whatever of this is the case. It
+/// leaves the anchor polled exactly if there may be more to send and there is space.
+void wherry_engine_t::out_event() {
+  // The base class polls again when it starts stopped output.
+  if (std::exchange(left_stopped_, false) && !_output_stopped) polls_out_ = true;
+  if (_encoder == NULL || _outsize != 0) {
+    zmtp_engine_t::out_event();  // the greeting
+    return;
+  }
+  (void)send_some(kMostPerEvent);
+}
+
+/// False: this object may be gone.
+bool wherry_engine_t::send_some(size_t budget) {
+  while (budget != 0) {
+    const wherry::Regions space =
+        stream_.reserve(std::min({budget, kPiece, std::max<size_t>(stream_.send_capacity() / 4, 1)}));
+    if (space.empty()) {
+      poll_out(false);  // full, or the peer is gone; reserve has armed the descriptor for space
+      return true;
+    }
+    size_t bytes = 0;
+    Filled filled = encode_into(space.first, bytes);
+    if (filled == Filled::all && !space.second.empty()) filled = encode_into(space.second, bytes);
+    if (filled == Filled::dead) return false;
+    if (bytes != 0 && !stream_.commit(bytes).ok()) {
+      poll_out(false);
+      return true;
+    }
+    if (filled == Filled::some) {
+      // Once established, whoever has new messages calls out_event in any case. In a handshake the base class asks.
+      if (!is_established()) _output_stopped = left_stopped_ = true;
+      poll_out(false);
+      return true;
+    }
+    budget -= bytes;
+  }
+  poll_out(true);
+  return true;
+}
+
+/// Encodes messages until `space` is full (all) or there are no more (some).
+wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space, size_t& filled) {
+  size_t used = 0;
+  while (used < space.size()) {
+    auto* place = reinterpret_cast<unsigned char*>(space.data() + used);
+    const size_t n = _encoder->encode(&place, space.size() - used);
+    used += n;
+    filled += n;
+    if (n != 0) continue;
+    if ((this->*_next_msg)(&outgoing_) == -1) return errno == ECONNRESET ? Filled::dead : Filled::some;
+    _encoder->load_msg(&outgoing_);
+  }
+  return Filled::all;
+}
+
+bool wherry_engine_t::is_established() const {
+  return _mechanism != NULL && _mechanism->status() == mechanism_t::ready;
+}
+
+/// Each change is a system call. During the handshake the base class changes it, too, so nothing is known.
+void wherry_engine_t::poll_out(bool wanted) {
+  if (is_established() && polls_out_ == wanted) return;
+  polls_out_ = wanted;
+  if (wanted) {
+    set_pollout();
+  } else {
+    reset_pollout();
+  }
+}
+
+}  // namespace zmq

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ZMTP over a stream of Wherry's. C++20: none of libzmq's own sources includes this.
+//
+// libzmq's engine polls one descriptor for both directions, and takes "readable" for an error while its input is
+// stopped. A stream has two descriptors, both readable when there is news. So the engine's own descriptor is an
+// *anchor*, a socket that is always writable and never readable, and two watches in the same I/O thread look at the
+// stream's.
+#pragma once
+
+#include <optional>
+
+#include <wherry/stream.hpp>
+
+#include "io_object.hpp"
+#include "options.hpp"
+#include "zmtp_engine.hpp"
+
+namespace zmq {
+
+/// What the options of a socket mean for the stream: ZMQ_RCVBUF is the size of the ring it receives into.
+wherry::StreamOptions wherry_stream_options(const options_t& options);
+
+/// A stream and every descriptor that its engine is going to need: who has one will not fail for want of them.
+class wherry_link_t {
+ public:
+  /// Throws wherry::Error (EMFILE, ENFILE).
+  explicit wherry_link_t(wherry::Stream connected);
+
+  wherry::Stream stream;
+  int receive_fd;
+  int send_fd;
+  fd_t anchor;  ///< whoever takes the link closes it
+};
+
+class wherry_engine_t;
+
+/// Looks at one descriptor in the engine's I/O thread and tells the engine when it is readable.
+class wherry_watch_t final : public io_object_t {
+ public:
+  using news_t = void (wherry_engine_t::*)();
+  wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news);
+  ~wherry_watch_t() override;
+  void pause();
+  void resume();
+
+ private:
+  void in_event() override;
+
+  wherry_engine_t& engine_;
+  news_t news_;
+  handle_t watched_;
+  bool paused_ = true;
+};
+
+class wherry_engine_t final : public zmtp_engine_t {
+ public:
+  wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints);
+  ~wherry_engine_t() override;
+
+  [[nodiscard]] fd_t anchor() const { return anchor_; }
+
+  void plug(io_thread_t* io_thread, session_base_t* session) override;
+  void out_event() override;
+
+ protected:
+  int read(void* data, size_t size) override;
+  int write(const void* data, size_t size) override;
+
+ private:
+  enum class Filled { some, all, dead };
+
+  void on_receivable();
+  void on_sendable();
+  bool send_some(size_t budget);
+  Filled encode_into(std::span<std::byte> space, size_t& filled);
+  [[nodiscard]] bool is_established() const;
+  void poll_out(bool wanted);
+
+  wherry::Stream stream_;
+  const int receive_fd_;
+  const int send_fd_;
+  const fd_t anchor_;
+  std::optional<wherry_watch_t> input_;
+  std::optional<wherry_watch_t> space_;
+  msg_t outgoing_;  ///< handed to the encoder until that has copied it
+  bool read_something_ = false;
+  bool polls_out_ = true;  ///< the anchor is polled; the base class begins so
+  bool left_stopped_ = false;
+  bool* deleted_ = nullptr;  ///< told when this object goes away under a call
+};
+
+}  // namespace zmq
