@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry run: starts a program with a node of its own and any other option of the configuration table set.
+// wherry run: starts a program with a node of its own and any other option of the configuration table set, and with the
+// libzmq that knows wherry://, where that is installed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include "base/config.hpp"
 #include "commands.hpp"
+#include "common/zmq_library.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -45,9 +47,10 @@ int execute(std::vector<std::string> words) {
   return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
 }
 
-int run(const Values& values, std::vector<std::string> words) {
+int run(const Values& values, bool zmq, std::vector<std::string> words) {
   try {
     set_environment(values);
+    if (const auto library = zmq ? find_zmq_library() : std::nullopt) use_zmq_library(*library);
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", error.what());
     return kRunFailed;
@@ -74,6 +77,11 @@ Action add_run(CLI::App& command) {
     command.add_option_function<std::string>(flag_of(option), store,
                                              fmt::format("Set {}: {}{}", option.environment, option.help, unit));
   }
+  auto plain = std::make_shared<bool>(false);
+  command.add_flag(
+      "--no-zmq", *plain,
+      "Leave LD_LIBRARY_PATH and LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, "
+      "if it is installed (docs/zmq.md)");
   auto words = std::make_shared<std::vector<std::string>>();
   command.add_option("PROGRAM", *words, "The program and its arguments; put -- before it if one of them begins with -")
       ->required();
@@ -81,7 +89,7 @@ Action add_run(CLI::App& command) {
       "Exit status: the program's own; 125 if an option is not valid, 126 if the program cannot be executed, 127 if "
       "it\n"
       "is not found.");
-  return [values, words] { return run(*values, *words); };
+  return [values, plain, words] { return run(*values, !*plain, *words); };
 }
 
 }  // namespace wherry::tools

@@ -13,3 +13,8 @@ target_include_directories(objects PRIVATE ${WHERRY_ZMQ_DIR} ${WHERRY_INCLUDE_DI
 set_property(TARGET libzmq APPEND PROPERTY LINK_LIBRARIES ${WHERRY_LIBRARY})
 set_property(TARGET libzmq APPEND PROPERTY LINK_OPTIONS LINKER:--version-script=${WHERRY_ZMQ_DIR}/zmq.map)
 set_property(TARGET libzmq APPEND PROPERTY LINK_DEPENDS ${WHERRY_ZMQ_DIR}/zmq.map)
+
+# What the tests between processes run.
+add_executable(traffic ${WHERRY_ZMQ_DIR}/../../tests/zmq/traffic.cc)
+set_target_properties(traffic PROPERTIES COMPILE_OPTIONS "-std=c++20;-Wall;-Wextra")
+target_link_libraries(traffic libzmq)

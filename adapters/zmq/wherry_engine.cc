@@ -111,6 +111,9 @@ void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
 int wherry_engine_t::read(void* data, size_t size) {
   // The base class reads only while its input runs. If it was stopped, it is not any more.
   if (input_) input_->resume();
+  // Straight into a large message; else into the decoder's buffer.
+  if (size > static_cast<size_t>(_options.in_batch_size))
+    incoming_pages_.before(data, stream_.receive_capacity(), size);
   const wherry::Result result = stream_.try_receive({static_cast<std::byte*>(data), std::min(size, kMostPerCall)});
   read_something_ = result.bytes != 0;
   if (read_something_) return static_cast<int>(result.bytes);
@@ -203,11 +206,20 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
   size_t used = 0;
   while (used < space.size()) {
     auto* place = reinterpret_cast<unsigned char*>(space.data() + used);
+    if (large_left_ != 0) outgoing_pages_.before(large_, space.size() - used, large_left_);
     const size_t n = _encoder->encode(&place, space.size() - used);
     used += n;
     filled += n;
-    if (n != 0) continue;
+    if (n != 0) {
+      // The header goes first, so this is a few bytes ahead of the encoder.
+      const size_t passed = std::min(n, large_left_);
+      large_left_ -= passed;
+      large_ += passed;
+      continue;
+    }
     if ((this->*_next_msg)(&outgoing_) == -1) return errno == ECONNRESET ? Filled::dead : Filled::some;
+    large_ = static_cast<const unsigned char*>(outgoing_.data());
+    large_left_ = outgoing_.size() < wherry_large ? 0 : outgoing_.size();
     _encoder->load_msg(&outgoing_);
   }
   return Filled::all;

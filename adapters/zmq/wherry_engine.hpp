@@ -14,6 +14,7 @@
 
 #include "io_object.hpp"
 #include "options.hpp"
+#include "wherry_prefault.hpp"
 #include "zmtp_engine.hpp"
 
 namespace zmq {
@@ -83,7 +84,11 @@ class wherry_engine_t final : public zmtp_engine_t {
   const fd_t anchor_;
   std::optional<wherry_watch_t> input_;
   std::optional<wherry_watch_t> space_;
-  msg_t outgoing_;  ///< handed to the encoder until that has copied it
+  msg_t outgoing_;                        ///< handed to the encoder until that has copied it
+  const unsigned char* large_ = nullptr;  ///< where the encoder stands in a large message
+  size_t large_left_ = 0;
+  wherry_prefault_t outgoing_pages_{wherry_prefault_t::access_t::reads};
+  wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
   bool read_something_ = false;
   bool polls_out_ = true;  ///< the anchor is polled; the base class begins so
   bool left_stopped_ = false;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wherry_prefault.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+
+// Linux 5.14; the headers of older C libraries do not name them.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace zmq {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+constexpr std::uintptr_t kChunk = std::uintptr_t{1} << 20;
+
+/// With fewer missing pages in a chunk the faults are cheaper.
+constexpr std::ptrdiff_t kWorthACall = 16;
+
+/// How many of the chunk's pages are not mapped yet. At most a chunk and a page.
+std::ptrdiff_t count_missing(std::uintptr_t begin, std::uintptr_t end) {
+  std::array<unsigned char, kChunk / kPage + 1> there{};
+  const std::uintptr_t pages = (end - begin) / kPage;
+  if (::mincore(reinterpret_cast<void*>(begin), end - begin, there.data()) != 0) return 0;
+  return std::count_if(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(pages),
+                       [](unsigned char page) { return (page & 1) == 0; });
+}
+
+}  // namespace
+
+void wherry_prefault_t::before(const void* place, std::size_t bytes, std::size_t rest) {
+  const auto first = reinterpret_cast<std::uintptr_t>(place);
+  if (first >= begin_ && first + std::min(bytes, rest) <= end_) return;
+  begin_ = first & ~(kPage - 1);
+  end_ = (first + std::min(rest, kChunk) + kPage - 1) & ~(kPage - 1);
+  end_ = std::min(end_, begin_ + kChunk + kPage);
+  if (count_missing(begin_, end_) < kWorthACall) return;
+  // Refused by an older kernel, or for memory that is not what it seems: whoever uses it finds out.
+  (void)::madvise(reinterpret_cast<void*>(begin_), end_ - begin_,
+                  access_ == access_t::reads ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+}
+
+}  // namespace zmq

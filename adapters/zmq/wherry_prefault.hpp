@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages of a megabyte lie in memory fresh from the kernel, and each page of it costs a fault when it is first read
+// or written: a microsecond on a virtual machine, four times what copying the page takes. One call maps hundreds of
+// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace zmq {
+
+/// What a large message is: below this a few faults are cheaper than a look.
+constexpr std::size_t wherry_large = std::size_t{128} << 10;
+
+/// Goes ahead of whoever reads or writes one buffer from front to back, a chunk at a time, so that the other side has
+/// work meanwhile.
+class wherry_prefault_t {
+ public:
+  enum class access_t { reads, writes };
+  explicit wherry_prefault_t(access_t access) : access_(access) {}
+
+  /// The next `bytes` bytes at `place` are about to be used; the buffer goes on for `rest` bytes in all. No pages are
+  /// made that are there already, and none where the system cannot: then they come by faults, as ever.
+  void before(const void* place, std::size_t bytes, std::size_t rest);
+
+ private:
+  access_t access_;
+  std::uintptr_t begin_ = 0;  ///< of what is known to be there
+  std::uintptr_t end_ = 0;
+};
+
+}  // namespace zmq

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The libzmq that knows wherry://, if it is installed beside this program (scripts/build-zmq).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace wherry::tools {
+
+/// PREFIX/lib/wherry/zmq/lib/libzmq.so.5, where this program is PREFIX/bin/wherry.
+std::optional<std::filesystem::path> find_zmq_library();
+
+/// Makes the programs that this process starts or becomes use that library in place of any other libzmq.so.5: those
+/// that were linked with one find it by LD_LIBRARY_PATH, those that bring one of their own under another name (Python's
+/// wheels) meet its functions first by LD_PRELOAD.
+void use_zmq_library(const std::filesystem::path& library);
+
+}  // namespace wherry::tools
