@@ -69,7 +69,7 @@ void wherry_connecter_t::out_event() {
 }
 
 void wherry_connecter_t::attach(wherry::Stream stream) {
-  const endpoint_uri_pair_t pair(stream.local().to_string(), _endpoint, endpoint_type_connect);
+  const endpoint_uri_pair_t pair(wherry_name(stream.local()), _endpoint, endpoint_type_connect);
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream)), options, pair);
   const fd_t fd = engine->anchor();
   // As the base class has it, which knows two engines only.

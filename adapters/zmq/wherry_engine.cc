@@ -55,6 +55,11 @@ wherry::StreamOptions wherry_stream_options(const options_t& options) {
   return wanted;
 }
 
+std::string wherry_name(wherry::Address address) {
+  address.fabric.clear();
+  return address.to_string();
+}
+
 wherry_link_t::wherry_link_t(wherry::Stream connected)
     : stream(std::move(connected)),
       receive_fd(stream.receive_descriptor()),

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <wherry/stream.hpp>
 
@@ -21,6 +22,9 @@ namespace zmq {
 
 /// What the options of a socket mean for the stream: ZMQ_RCVBUF is the size of the ring it receives into.
 wherry::StreamOptions wherry_stream_options(const options_t& options);
+
+/// An address as programs of ZeroMQ's write it. Which fabric reaches it is a matter of configuration (WHERRY_FABRIC).
+std::string wherry_name(wherry::Address address);
 
 /// A stream and every descriptor that its engine is going to need: who has one will not fail for want of them.
 class wherry_link_t {

@@ -54,7 +54,7 @@ int wherry_listener_t::set_local_address(const char* name) {
     return -1;
   }
   _s = listener_->descriptor();
-  _endpoint = listener_->local().to_string();
+  _endpoint = wherry_name(listener_->local());
   _socket->event_listening(make_unconnected_bind_endpoint_pair(_endpoint), _s);
   return 0;
 }
@@ -82,7 +82,7 @@ void wherry_listener_t::timer_event(int) {
 }
 
 void wherry_listener_t::attach(wherry::Stream stream) {
-  const endpoint_uri_pair_t pair(_endpoint, stream.peer().address.to_string(), endpoint_type_bind);
+  const endpoint_uri_pair_t pair(_endpoint, wherry_name(stream.peer().address), endpoint_type_bind);
   // Only this may fail for want of descriptors, and it is first.
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream)), options, pair);
   const fd_t fd = engine->anchor();

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program sees of the transport: endpoints, errors, monitors, credentials. Runs under `wherry run`, so that pyzmq
+uses the libzmq that knows wherry://."""
+
+import errno
+import os
+import re
+import time
+
+import pytest
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+@pytest.fixture
+def context():
+    with zmq.Context() as context:
+        context.setsockopt(zmq.LINGER, 0)
+        context.setsockopt(zmq.RCVTIMEO, 20000)
+        context.setsockopt(zmq.SNDTIMEO, 20000)
+        yield context
+
+
+def last_endpoint(socket):
+    return socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+
+def test_a_wildcard_port_is_told_by_last_endpoint(context):
+    with context.socket(zmq.REP) as server, context.socket(zmq.REQ) as client:
+        server.bind("wherry://*:*")
+        endpoint = last_endpoint(server)
+        assert re.fullmatch(r"wherry://0:[1-9][0-9]*", endpoint)
+        client.connect(endpoint)
+        client.send(b"question")
+        assert server.recv() == b"question"
+        server.send(b"answer")
+        assert client.recv() == b"answer"
+
+
+def test_bind_to_random_port_works(context):
+    with context.socket(zmq.PULL) as socket:
+        assert socket.bind_to_random_port("wherry://*", 20000, 30000) >= 20000
+
+
+@pytest.mark.parametrize("name", ["wherry://*:4711", "wherry://0:4711", "scif://4711", "scif://0:4711"])
+def test_what_was_bound_is_unbound_by_the_same_name_or_the_last_endpoint(context, name):
+    for unbind in [lambda s: s.unbind(name), lambda s: s.unbind(last_endpoint(s))]:
+        with context.socket(zmq.PULL) as socket, context.socket(zmq.PULL) as other:
+            socket.bind(name)
+            assert last_endpoint(socket) == "wherry://0:4711"
+            with pytest.raises(zmq.ZMQError) as raised:
+                other.bind(name)
+            assert raised.value.errno == errno.EADDRINUSE
+            unbind(socket)
+            for _ in range(200):  # the I/O thread does it
+                try:
+                    other.bind(name)
+                    break
+                except zmq.ZMQError:
+                    time.sleep(0.01)
+            else:
+                pytest.fail("the port was not given back")
+        time.sleep(0.05)
+
+
+def test_disconnect_takes_the_name_that_connect_was_given(context):
+    with context.socket(zmq.PUSH) as push:
+        push.connect("scif://0:4712")
+        push.connect("wherry://0:4713")
+        push.disconnect("wherry://0:4713")
+        push.disconnect("scif://0:4712")
+        with pytest.raises(zmq.ZMQError):
+            push.disconnect("wherry://0:4713")
+
+
+@pytest.mark.parametrize("name", ["wherry://0", "wherry://0:0", "wherry://x:1", "wherry://0:65536", "wherry://1:2:3", "scif://x"])
+def test_bad_endpoints_are_einval(context, name):
+    for call in ["bind", "connect"]:
+        with context.socket(zmq.PAIR) as socket, pytest.raises(zmq.ZMQError) as raised:
+            getattr(socket, call)(name)
+        assert raised.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize("name", ["wherry://*:4711", "wherry://0:*", "scif://4711"])
+def test_nobody_can_connect_to_a_wildcard(context, name):
+    with context.socket(zmq.PAIR) as socket, pytest.raises(zmq.ZMQError) as raised:
+        socket.connect(name)
+    assert raised.value.errno == errno.EINVAL
+
+
+def test_another_node_is_no_place_to_bind(context):
+    with context.socket(zmq.PAIR) as socket, pytest.raises(zmq.ZMQError) as raised:
+        socket.bind("wherry://7:4711")
+    assert raised.value.errno == errno.EADDRNOTAVAIL
+
+
+@pytest.mark.parametrize("kind", ["STREAM", "raw ROUTER"])
+def test_raw_sockets_are_refused_at_once(context, kind):
+    with context.socket(zmq.STREAM if kind == "STREAM" else zmq.ROUTER) as socket:
+        if kind != "STREAM":
+            socket.setsockopt(zmq.ROUTER_RAW, 1)
+        for call, name in [(socket.bind, "wherry://*:*"), (socket.connect, "wherry://0:4711"), (socket.bind, "scif://4711")]:
+            with pytest.raises(zmq.ZMQError) as raised:
+                call(name)
+            assert raised.value.errno == zmq.ENOCOMPATPROTO
+
+
+def test_a_monitor_hears_of_every_step(context):
+    with context.socket(zmq.PAIR) as server, context.socket(zmq.PAIR) as client:
+        monitors = {name: socket.get_monitor_socket() for name, socket in [("server", server), ("client", client)]}
+        heard = {"server": [], "client": []}
+
+        def hear(name, until):
+            while until not in heard[name]:
+                heard[name].append(recv_monitor_message(monitors[name])["event"])
+
+        server.bind("wherry://*:*")
+        client.connect(last_endpoint(server))
+        hear("server", zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        hear("client", zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        server.close()
+        hear("client", zmq.EVENT_CONNECT_RETRIED)
+        assert heard["server"] == [zmq.EVENT_LISTENING, zmq.EVENT_ACCEPTED, zmq.EVENT_HANDSHAKE_SUCCEEDED]
+        assert heard["client"][:3] == [zmq.EVENT_CONNECT_DELAYED, zmq.EVENT_CONNECTED, zmq.EVENT_HANDSHAKE_SUCCEEDED]
+        assert heard["client"][3:] == [zmq.EVENT_DISCONNECTED, zmq.EVENT_CONNECT_RETRIED]
+        client.disable_monitor()
+
+
+def test_a_connector_that_is_early_is_connected_later(context):
+    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        push.connect("wherry://0:4720")
+        push.send(b"early")
+        time.sleep(0.3)
+        pull.bind("wherry://*:4720")
+        assert pull.recv() == b"early"
+
+
+def test_a_message_tells_who_sent_it(context):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.bind("wherry://*:*")
+        push.connect(last_endpoint(pull))
+        push.send(b"hello")
+        message = pull.recv(copy=False)
+        assert message.get("Peer-Address") == f":{os.geteuid()}:{os.getegid()}:{os.getpid()}"
+
+
+def test_zap_sees_the_credentials_of_the_peer(context):
+    with context.socket(zmq.REP) as handler, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        handler.bind("inproc://zeromq.zap.01")
+        pull.setsockopt(zmq.ZAP_DOMAIN, b"test")
+        pull.bind("wherry://*:*")
+        push.connect(last_endpoint(pull))
+        push.send(b"hello")
+        request = handler.recv_multipart()
+        assert request[3] == f":{os.geteuid()}:{os.getegid()}:{os.getpid()}".encode()
+        handler.send_multipart([request[0], request[1], b"200", b"OK", b"user", b""])
+        assert pull.recv() == b"hello"
+
+
+@pytest.mark.parametrize("pid_offset, welcome", [(0, True), (1, False)])
+def test_a_filter_lets_in_only_who_is_named(context, pid_offset, welcome):
+    ipc_filter_pid = 58
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.setsockopt(ipc_filter_pid, os.getpid() + pid_offset)
+        pull.setsockopt(zmq.RCVTIMEO, 20000 if welcome else 500)
+        pull.bind("wherry://*:*")
+        push.connect(last_endpoint(pull))
+        push.send(b"hello")
+        if welcome:
+            assert pull.recv() == b"hello"
+        else:
+            with pytest.raises(zmq.Again):
+                pull.recv()
+
+
+def test_plain_tells_right_from_wrong(context):
+    with context.socket(zmq.REP) as handler, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        handler.bind("inproc://zeromq.zap.01")
+        pull.setsockopt(zmq.PLAIN_SERVER, 1)
+        pull.bind("wherry://*:*")
+        push.setsockopt(zmq.PLAIN_USERNAME, b"admin")
+        push.setsockopt(zmq.PLAIN_PASSWORD, b"secret")
+        push.connect(last_endpoint(pull))
+        push.send(b"hello")
+        request = handler.recv_multipart()
+        assert request[6:] == [b"admin", b"secret"]
+        handler.send_multipart([request[0], request[1], b"200", b"OK", b"admin", b""])
+        assert pull.recv() == b"hello"
+
+
+@pytest.mark.parametrize("ring", [4096, 65536])
+def test_rcvbuf_is_the_size_of_the_ring(context, ring):
+    """A receiver that does not read holds the ring and the two queues, and no more."""
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        for socket, option in [(pull, zmq.RCVHWM), (push, zmq.SNDHWM)]:
+            socket.setsockopt(option, 1)
+        pull.setsockopt(zmq.RCVBUF, ring)
+        push.setsockopt(zmq.SNDTIMEO, 500)
+        pull.bind("wherry://*:*")
+        push.connect(last_endpoint(pull))
+        sent = 0
+        with pytest.raises(zmq.Again):
+            while True:
+                push.send(bytes(1000))
+                sent += 1
+        # The decoder holds a batch of up to 256 KiB more, if the ring brings it at once.
+        assert ring // 1000 - 3 <= sent <= ring // 1000 * 2 + 6

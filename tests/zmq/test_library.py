@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library is a drop-in: name, symbols, and which programs use it under `wherry run`."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from processes import DEBIAN_PYTHON, LIBRARY, PREFIX, SOURCE, succeed
+
+
+
+def symbols(library):
+    output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in output.splitlines() if " A " not in line}
+
+
+def test_it_has_the_soname_of_every_other_libzmq():
+    output = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert "[libzmq.so.5]" in next(line for line in output.splitlines() if "SONAME" in line)
+
+
+def test_it_exports_exactly_the_functions_of_debians_library():
+    debian = list(Path("/usr/lib").glob("*/libzmq.so.5"))
+    if not debian:
+        pytest.skip("Debian's libzmq5 is not installed")
+    assert symbols(LIBRARY) == symbols(debian[0])
+
+
+def test_it_exports_every_function_that_its_header_declares_and_nothing_else():
+    header = (PREFIX / "include/zmq.h").read_text()
+    stable = header.split("#ifdef ZMQ_BUILD_DRAFT_API")[0]
+    declared = set(re.findall(r"\b(zmq_[a-z0-9_]+) \(", re.sub(r"/\*.*?\*/", "", stable, flags=re.S)))
+    exported = symbols(LIBRARY)
+    assert all(name.startswith("zmq_") for name in exported)
+    assert {name for name in declared if name not in exported} <= {"zmq_free_fn", "zmq_timer_fn", "zmq_thread_fn"}
+
+
+def test_the_patch_changes_at_most_60_lines_of_libzmq():
+    patch = (SOURCE / "adapters/zmq/patches/transport.patch").read_text().splitlines()
+    changed = [line for line in patch if re.match(r"[+-](?![+-]{2} )", line)]
+    assert 0 < len(changed) <= 60
+
+
+@pytest.mark.parametrize("python", ["wheel", "debian"])
+def test_python_uses_this_library_under_wherry_run(processes, python, tmp_path):
+    """The wheel brings a libzmq of its own under another name; Debian's module is linked with Debian's."""
+    if python == "debian" and subprocess.run([DEBIAN_PYTHON, "-c", "import zmq"], capture_output=True).returncode != 0:
+        pytest.skip("Debian's python3-zmq is not installed")
+    script = tmp_path / "has.py"
+    script.write_text("import zmq; print(zmq.has('wherry'), zmq.has('curve'), zmq.has('ipc'))")
+    options = {"interpreter": DEBIAN_PYTHON} if python == "debian" else {}
+    assert succeed(processes.python(script, **options)) == "True True True\n"
+
+
+def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):
+    from processes import PROGRAM
+
+    process = processes.start(PROGRAM, "run", "--no-zmq", "--", "env")
+    output = succeed(process)
+    assert str(LIBRARY) not in output
+
+
+def test_what_the_environment_preloads_already_stays(processes):
+    from processes import PROGRAM
+
+    process = processes.start(PROGRAM, "run", "--", "env", env={"LD_LIBRARY_PATH": "/nowhere", "LD_PRELOAD": ""})
+    lines = succeed(process).splitlines()
+    assert f"LD_LIBRARY_PATH={LIBRARY.parent}:/nowhere" in lines
+    assert f"LD_PRELOAD={LIBRARY}" in lines
