@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 TREE ?=
 MINUTES ?= 30
 
-.PHONY: help setup build demo test check lint format bench install soak clean
+.PHONY: help setup build zmq demo test check lint format bench install soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,10 @@ setup: ## install the Debian and Python packages that are missing
 
 build: setup ## build one preset into build/PRESET: make build PRESET=debug
 	@scripts/build $(PRESET)
+
+zmq: setup ## libzmq with the wherry:// transport, for build/release or: make zmq PREFIX=$HOME/.local
+	@scripts/build release
+	@scripts/build-zmq $(if $(filter-out file default,$(origin PREFIX)),--prefix $(PREFIX))
 
 demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
 	@scripts/demo $(TREE)

@@ -92,7 +92,8 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
       anchor_(link.anchor) {
   const wherry::Peer& peer = stream_.peer();
   // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
-  _peer_address = ":" + std::to_string(peer.uid) + ":" + std::to_string(peer.gid) + ":" + std::to_string(peer.pid);
+  _peer_address =
+      "localhost:" + std::to_string(peer.uid) + ":" + std::to_string(peer.gid) + ":" + std::to_string(peer.pid);
   const int rc = outgoing_.init();
   errno_assert(rc == 0);
 }

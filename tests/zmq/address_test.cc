@@ -40,7 +40,8 @@ TEST(ZmqAddress, OnlyWhoBindsMayLeaveNodeOrPortOpen) {
 }
 
 TEST(ZmqAddress, WhatIsNoNodeAndPortIsEinval) {
-  for (const char* name : {"", "0", ":", "0:", ":1", "0:0", "0:65536", "65536:1", "-1:1", "a:1", "0:1:2", "0:1 ", "127.0.0.1:1"}) {
+  for (const char* name :
+       {"", "0", ":", "0:", ":1", "0:0", "0:65536", "65536:1", "-1:1", "a:1", "0:1:2", "0:1 ", "127.0.0.1:1"}) {
     EXPECT_EQ(resolved(name, true), kInvalid) << name;
     EXPECT_EQ(resolved(name, false), kInvalid) << name;
   }

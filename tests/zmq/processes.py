@@ -50,7 +50,8 @@ class Processes:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            process.wait()
+            process.stdout.close()
 
 
 def succeed(process, timeout=100):

@@ -140,7 +140,7 @@ def test_a_message_tells_who_sent_it(context):
         push.connect(last_endpoint(pull))
         push.send(b"hello")
         message = pull.recv(copy=False)
-        assert message.get("Peer-Address") == f":{os.geteuid()}:{os.getegid()}:{os.getpid()}"
+        assert message.get("Peer-Address") == f"localhost:{os.geteuid()}:{os.getegid()}:{os.getpid()}"
 
 
 def test_zap_sees_the_credentials_of_the_peer(context):
@@ -151,7 +151,7 @@ def test_zap_sees_the_credentials_of_the_peer(context):
         push.connect(last_endpoint(pull))
         push.send(b"hello")
         request = handler.recv_multipart()
-        assert request[3] == f":{os.geteuid()}:{os.getegid()}:{os.getpid()}".encode()
+        assert request[3] == f"localhost:{os.geteuid()}:{os.getegid()}:{os.getpid()}".encode()
         handler.send_multipart([request[0], request[1], b"200", b"OK", b"user", b""])
         assert pull.recv() == b"hello"
 
