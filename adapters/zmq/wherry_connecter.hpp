@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "stream_connecter_base.hpp"
+#include <stream_connecter_base.hpp>
 
 namespace wherry {
 class Connecting;

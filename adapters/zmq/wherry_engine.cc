@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precompiled.hpp"  // before any other of libzmq's
+#include <precompiled.hpp>  // before anything else of libzmq's
 
 #include "wherry_engine.hpp"
 
@@ -12,9 +12,9 @@
 
 #include <wherry/error.hpp>
 
-#include "err.hpp"
-#include "i_encoder.hpp"
-#include "mechanism.hpp"
+#include <err.hpp>
+#include <i_encoder.hpp>
+#include <mechanism.hpp>
 
 namespace zmq {
 namespace {

@@ -13,10 +13,10 @@
 
 #include <wherry/stream.hpp>
 
-#include "io_object.hpp"
-#include "options.hpp"
+#include <io_object.hpp>
+#include <options.hpp>
+#include <zmtp_engine.hpp>
 #include "wherry_prefault.hpp"
-#include "zmtp_engine.hpp"
 
 namespace zmq {
 

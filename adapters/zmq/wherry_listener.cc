@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precompiled.hpp"  // before any other of libzmq's
+#include <precompiled.hpp>  // before anything else of libzmq's
 
 #include "wherry_listener.hpp"
 
@@ -9,11 +9,11 @@
 #include <wherry/error.hpp>
 #include <wherry/stream.hpp>
 
-#include "address.hpp"
-#include "err.hpp"
-#include "io_thread.hpp"
-#include "session_base.hpp"
-#include "socket_base.hpp"
+#include <address.hpp>
+#include <err.hpp>
+#include <io_thread.hpp>
+#include <session_base.hpp>
+#include <socket_base.hpp>
 #include "wherry_address.hpp"
 #include "wherry_engine.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "stream_listener_base.hpp"
+#include <stream_listener_base.hpp>
 #include "wherry_address.hpp"
 
 namespace wherry {
