@@ -104,11 +104,17 @@ wherry_engine_t::~wherry_engine_t() {
   errno_assert(rc == 0);
 }
 
-/// The base class may read at once, and delete this object if the peer is gone already.
+/// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,
+/// too: connections then become ready in the order in which they were made, as programs know it from other transports.
 void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
   input_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
   space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  bool deleted = false;
+  deleted_ = &deleted;
   zmtp_engine_t::plug(io_thread, session);
+  if (deleted) return;
+  deleted_ = nullptr;
+  out_event();
 }
 
 // Receiving ----------------------------------------------------------------------------------------------------------
@@ -141,6 +147,8 @@ void wherry_engine_t::on_receivable() {
     }
     in_event();
     if (deleted) return;
+    // In a handshake each step answers the last.
+    if (!is_established()) out_event();
   } while (read_something_ && --rounds != 0);
   deleted_ = nullptr;
 }

@@ -134,6 +134,20 @@ def test_a_connector_that_is_early_is_connected_later(context):
         assert pull.recv() == b"early"
 
 
+def test_connections_are_served_in_the_order_in_which_they_were_made(context):
+    with context.socket(zmq.PUSH) as push:
+        push.bind("wherry://*:*")
+        pulls = [context.socket(zmq.PULL) for _ in range(5)]
+        for pull in pulls:
+            pull.connect(last_endpoint(push))
+        time.sleep(1)  # as libzmq's own tests of this do: nothing tells when all are connected
+        for number in range(10):
+            push.send(b"%d" % number)
+        assert [pull.recv() for pull in pulls] == [b"%d" % number for number in range(5)]
+        for pull in pulls:
+            pull.close()
+
+
 def test_a_message_tells_who_sent_it(context):
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.bind("wherry://*:*")
