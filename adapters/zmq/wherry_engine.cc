@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include <wherry/error.hpp>
@@ -19,9 +20,10 @@
 namespace zmq {
 namespace {
 
-/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread; and a message that
-/// does not fit into what is left of a batch is copied once more.
-constexpr int kBatch = 256 << 10;
+/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread. Messages of more than
+/// this are read in place; smaller ones stay in the batch they came in, which its allocator can use again while it is
+/// small.
+constexpr int kBatch = 32 << 10;
 
 /// A piece is published as soon as it is written: the receiver copies it out while the next is copied in, from the
 /// cache.
@@ -45,6 +47,32 @@ fd_t open_anchor() {
   const fd_t fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
   return fd;
+}
+
+/// The C library gives freed memory back to the kernel as soon as 128 KiB lie together, and messages then come with a
+/// fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. Who has set a limit
+/// of his own (mallopt, MALLOC_TRIM_THRESHOLD_) keeps that.
+void keep_freed_memory() {
+  static const bool done = [] {
+    void* volatile block = std::malloc(std::size_t{4} << 20);
+    std::free(block);
+    return true;
+  }();
+  (void)done;
+}
+
+/// How a message of more than 255 bytes begins: flags, and eight bytes of size.
+constexpr std::size_t kLargeHeader = 9;
+constexpr auto kLargeFlag = std::byte{2};
+
+/// The size of the message that begins here, if it is one to be read in place. A wrong guess, with a peer that speaks
+/// an old version of the protocol, cuts what is read differently and changes nothing else.
+std::optional<std::size_t> large_body(std::span<const std::byte> head) {
+  if (head.size() < kLargeHeader || (head[0] & kLargeFlag) == std::byte{0}) return std::nullopt;
+  std::size_t size = 0;
+  for (const std::byte byte : head.subspan(1)) size = size << 8 | std::to_integer<std::size_t>(byte);
+  if (size <= static_cast<std::size_t>(kBatch)) return std::nullopt;
+  return size;
 }
 
 }  // namespace
@@ -90,6 +118,7 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
       receive_fd_(link.receive_fd),
       send_fd_(link.send_fd),
       anchor_(link.anchor) {
+  keep_freed_memory();
   const wherry::Peer& peer = stream_.peer();
   // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
   _peer_address =
@@ -123,14 +152,33 @@ void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
 int wherry_engine_t::read(void* data, size_t size) {
   // The base class reads only while its input runs. If it was stopped, it is not any more.
   if (input_) input_->resume();
-  // Straight into a large message; else into the decoder's buffer.
-  if (size > static_cast<size_t>(_options.in_batch_size))
-    incoming_pages_.before(data, stream_.receive_capacity(), size);
-  const wherry::Result result = stream_.try_receive({static_cast<std::byte*>(data), std::min(size, kMostPerCall)});
-  read_something_ = result.bytes != 0;
-  if (read_something_) return static_cast<int>(result.bytes);
+  const std::span buffer(static_cast<std::byte*>(data), std::min(size, kMostPerCall));
+  const bool in_place = size > static_cast<size_t>(_options.in_batch_size);
+  if (in_place) {
+    body_left_ = size;
+    if (size >= wherry_large) incoming_pages_.before(data, stream_.receive_capacity(), size);
+  }
+  const wherry::Result result = body_left_ ? read_aligned(buffer) : stream_.try_receive(buffer);
+  read_bytes_ = result.bytes;
+  if (read_bytes_ != 0) return static_cast<int>(read_bytes_);
   errno = result.would_block() ? EAGAIN : EPIPE;
   return -1;
+}
+
+/// It is known how much of a message is to come. The decoder would take what follows along, up to a whole batch, and
+/// copy it once more if it belongs to a message that does not fit into the batch.
+wherry::Result wherry_engine_t::read_aligned(std::span<std::byte> buffer) {
+  if (*body_left_ != 0) {
+    const wherry::Result result = stream_.try_receive(buffer.first(std::min(buffer.size(), *body_left_)));
+    *body_left_ -= result.bytes;
+    return result;
+  }
+  const wherry::Result head = stream_.try_receive(buffer.first(std::min(buffer.size(), kLargeHeader)));
+  if (head.bytes == 0) return head;
+  body_left_ = large_body(buffer.first(head.bytes));
+  if (body_left_) return head;
+  const wherry::Result rest = stream_.try_receive(buffer.subspan(head.bytes));
+  return wherry::Result::moved(head.bytes + rest.bytes);
 }
 
 /// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
@@ -138,7 +186,7 @@ int wherry_engine_t::read(void* data, size_t size) {
 void wherry_engine_t::on_receivable() {
   bool deleted = false;
   deleted_ = &deleted;
-  std::size_t rounds = kMostPerEvent / kBatch;
+  std::size_t moved = 0;
   do {
     if (_input_stopped) {
       // To the base class an event would now mean an error. Whoever starts the input again reads.
@@ -149,7 +197,8 @@ void wherry_engine_t::on_receivable() {
     if (deleted) return;
     // In a handshake each step answers the last.
     if (!is_established()) out_event();
-  } while (read_something_ && --rounds != 0);
+    moved += read_bytes_;
+  } while (read_bytes_ != 0 && moved < kMostPerEvent);
   deleted_ = nullptr;
 }
 

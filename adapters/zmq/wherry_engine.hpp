@@ -75,6 +75,7 @@ class wherry_engine_t final : public zmtp_engine_t {
  private:
   enum class Filled { some, all, dead };
 
+  wherry::Result read_aligned(std::span<std::byte> buffer);
   void on_receivable();
   void on_sendable();
   bool send_some(size_t budget);
@@ -93,8 +94,9 @@ class wherry_engine_t final : public zmtp_engine_t {
   size_t large_left_ = 0;
   wherry_prefault_t outgoing_pages_{wherry_prefault_t::access_t::reads};
   wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
-  bool read_something_ = false;
-  bool polls_out_ = true;  ///< the anchor is polled; the base class begins so
+  size_t read_bytes_ = 0;            ///< by the last read
+  std::optional<size_t> body_left_;  ///< of a large message that is being received, if that is known
+  bool polls_out_ = true;            ///< the anchor is polled; the base class begins so
   bool left_stopped_ = false;
   bool* deleted_ = nullptr;  ///< told when this object goes away under a call
 };
