@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <stdexcept>
 
 namespace wherry::bench {
@@ -48,8 +49,16 @@ void add_throughput(Rows& rows, const System& system, const Sample& sample) {
   }
 }
 
-void add_latency(Rows& rows, const Sample& sample) {
+double mean(const Outcome& outcome) {
+  const std::vector<double>& all = outcome.latencies_ns;
+  if (all.empty()) return outcome.mean_latency_ns;
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+void add_latency(Rows& rows, const Sample& sample, bool each_known) {
   const std::string prefix = sample.question == Question::asleep ? "asleep_ns_" : "ns_";
+  rows.add(prefix + "mean", mean);
+  if (!each_known) return;
   const auto share = [](double part) {
     return [=](const Outcome& outcome) { return percentile(outcome.latencies_ns, part); };
   };
@@ -77,7 +86,10 @@ void append_rows(std::vector<Row>& rows, const std::string& bench, const System&
              .senders = sample.senders + sample.idle,
              .size = sample.size};
   Rows result(rows, std::move(common), outcomes);
-  sample.question == Question::stream ? add_throughput(result, system, sample) : add_latency(result, sample);
+  if (sample.question == Question::stream) return add_throughput(result, system, sample);
+  const bool each_known = std::none_of(outcomes.begin(), outcomes.end(),
+                                       [](const Outcome& outcome) { return outcome.latencies_ns.empty(); });
+  add_latency(result, sample, each_known);
 }
 
 }  // namespace wherry::bench

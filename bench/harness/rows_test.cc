@@ -61,6 +61,16 @@ TEST(Rows, LatenciesFromSleepHaveNamesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(rows.at("asleep_ns_p50").median, 500);
 }
 
+TEST(Rows, WhereOnlyTheMeanLatencyIsKnownThereIsNothingElse) {
+  const Sample sample{.question = Question::latency, .size = 64, .messages = 4};
+  auto rows = rows_of(false, sample, {{.latencies_ns = {10, 20, 30, 100}}});
+  EXPECT_DOUBLE_EQ(rows.at("ns_mean").median, 40);
+  EXPECT_EQ(rows.count("ns_p50"), 1U);
+  rows = rows_of(false, sample, {{.mean_latency_ns = 40}, {.mean_latency_ns = 50}, {.mean_latency_ns = 90}});
+  EXPECT_DOUBLE_EQ(rows.at("ns_mean").median, 50);
+  EXPECT_EQ(rows.size(), 1U);
+}
+
 TEST(Rows, PercentileTakesAValueThatWasMeasured) {
   const std::vector<double> one{7};
   EXPECT_DOUBLE_EQ(percentile(one, 0.5), 7);

@@ -53,6 +53,7 @@ struct Outcome {
   double cpu_seconds = 0;  ///< user and system, of all processes and threads that took part, in that time
   std::uint64_t context_switches = 0;
   std::vector<double> latencies_ns{};  ///< half of each round trip, sorted (latency and asleep)
+  double mean_latency_ns = 0;          ///< where no more than that is known, and latencies_ns is empty
   /// Proportional set size of all processes at the end, and what the kernel held for TCP half way; 0: not measured.
   std::uint64_t memory_bytes = 0;
 };
