@@ -34,6 +34,7 @@ class Grid {
     for (const std::string& name : systems_) line(name, [&](std::uint64_t column) { return marked(name, column); });
     for (const std::string& name : limits_) line(name, [&](std::uint64_t column) { return plain(name, column); });
     if (what_.ratios) ratios();
+    compare();
     return text_;
   }
 
@@ -49,6 +50,7 @@ class Grid {
     auto& systems = is_limit(row.system) ? limits_ : systems_;
     if (std::find(systems.begin(), systems.end(), row.system) == systems.end()) systems.push_back(row.system);
     cells_[{row.system, column}] = row.median;
+    spreads_[{row.system, column}] = row.median > 0 ? 100 * row.mad / row.median : 0;
   }
 
   [[nodiscard]] std::string head(std::uint64_t column) const {
@@ -77,7 +79,9 @@ class Grid {
 
   [[nodiscard]] std::string plain(const std::string& name, std::uint64_t column) const {
     const std::optional<double> value = cell(name, column);
-    return value ? figure(*value / what_.unit) : "-";
+    if (!value) return "-";
+    const std::string text = figure(*value / what_.unit);
+    return what_.spread ? fmt::format("{}±{:.0f}%", text, spreads_.at({name, column})) : text;
   }
 
   [[nodiscard]] std::string marked(const std::string& name, std::uint64_t column) const {
@@ -105,6 +109,18 @@ class Grid {
     }
   }
 
+  void compare() {
+    const auto here = [this](const std::string& name) {
+      return std::find(systems_.begin(), systems_.end(), name) != systems_.end();
+    };
+    if (!here(what_.compared)) return;
+    text_ += fmt::format("{}, as a multiple of\n", what_.compared);
+    for (const std::string& other : what_.compared_to) {
+      if (!here(other)) continue;
+      ratio(what_.compared, "  " + other, [&](std::uint64_t column) { return cell(other, column); });
+    }
+  }
+
   void ratio(const std::string& name, const std::string& head,
              const std::function<std::optional<double>(std::uint64_t)>& of) {
     line(head, [&](std::uint64_t column) {
@@ -119,6 +135,7 @@ class Grid {
   std::vector<std::string> systems_;
   std::vector<std::string> limits_;
   std::map<std::pair<std::string, std::uint64_t>, double> cells_;
+  std::map<std::pair<std::string, std::uint64_t>, double> spreads_;
   std::size_t width_ = 16;
   std::string text_;
 };

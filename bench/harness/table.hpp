@@ -22,7 +22,10 @@ struct TableOf {
   double unit = 1;  ///< figures are divided by it
   bool highest_is_best = true;
   Columns columns = Columns::sizes;
-  bool ratios = false;  ///< add what Wherry's rows are to the best peer and to the limits
+  bool ratios = false;                     ///< add what Wherry's rows are to the best peer and to the limits
+  std::string compared{};                  ///< add what this one's row is ...
+  std::vector<std::string> compared_to{};  ///< ... to each of these
+  bool spread = false;                     ///< add the median absolute deviation, in per cent of the median
 };
 
 /// Empty if there is no such figure. Limits come last and are never "best".

@@ -47,6 +47,25 @@ TEST(Table, ComparesWherryWithTheBestPeerAndWithEachLimit) {
   EXPECT_THAT(line(text, "  two-copy"), ElementsAre("0.50x"));
 }
 
+TEST(Table, ComparesAnyOneWithThoseItIsToldTo) {
+  TableOf zmq = kThroughput;
+  zmq.ratios = false;
+  zmq.compared = "zmq-wherry";
+  zmq.compared_to = {"zmq-ipc", "nobody"};
+  const std::vector<Row> rows{row("zmq-wherry", 64, 3), row("zmq-ipc", 64, 2), row("zmq-tcp", 64, 1)};
+  EXPECT_THAT(line(table(rows, zmq), "  zmq-ipc"), ElementsAre("1.50x"));
+  EXPECT_THAT(line(table(rows, zmq), "  nobody"), IsEmpty());
+  EXPECT_THAT(line(table(std::span(rows).subspan(1), zmq), "  zmq-ipc"), IsEmpty());
+}
+
+TEST(Table, TheSpreadStandsBesideTheFigureWhereAskedFor) {
+  TableOf spread = kThroughput;
+  spread.spread = true;
+  std::vector<Row> rows{row("wherry", 64, 2)};
+  rows[0].mad = 0.1;
+  EXPECT_THAT(line(table(rows, spread), "wherry "), ElementsAre("*2.00±5%"));
+}
+
 TEST(Table, TheLowestIsBestWhereItSaysSo) {
   TableOf latency = kThroughput;
   latency.highest_is_best = false;
