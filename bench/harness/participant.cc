@@ -40,15 +40,6 @@ struct Usage {
   }
 };
 
-void pin(int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(static_cast<unsigned>(core), &cores);
-  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
-    throw std::system_error(errno, std::system_category(), fmt::format("cannot run on core {}", core));
-  }
-}
-
 class Participant {
  public:
   Participant(const Sample& sample, Meeting& meeting, std::uint32_t rank, Link& link)
@@ -172,11 +163,20 @@ class Participant {
 
 }  // namespace
 
+void pin(const Sample& sample, std::uint32_t rank) {
+  if (sample.senders > 1 || sample.cores.empty()) return;
+  const int core = sample.cores[rank % sample.cores.size()];
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<unsigned>(core), &cores);
+  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    throw std::system_error(errno, std::system_category(), fmt::format("cannot run on core {}", core));
+  }
+}
+
 void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank,
                const std::string& name) {
-  if (system.pinned() && sample.senders == 1 && !sample.cores.empty()) {
-    pin(sample.cores[rank % sample.cores.size()]);
-  }
+  if (system.pinned()) pin(sample, rank);
   if (sample.idle != 0) raise_descriptor_limit();
   const std::unique_ptr<Link> link = system.open(Place{sample, rank, meeting, name});
   Participant participant(sample, meeting, rank, *link);
