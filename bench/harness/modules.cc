@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -50,12 +53,32 @@ void load(const fs::path& module, Registry& registry) {
   }
 }
 
+/// Whose library was not there when Wherry was built.
+void add_unbuilt(Registry& registry) {
+  struct Needs {
+    const char* system;
+    const char* package;
+  };
+  static constexpr std::array kNeeds{
+      Needs{"zmq-tcp", "libzmq3-dev"},        Needs{"zmq-ipc", "libzmq3-dev"},   Needs{"nanomsg-tcp", "libnanomsg-dev"},
+      Needs{"nanomsg-ipc", "libnanomsg-dev"}, Needs{"nng-tcp", "libnng-dev"},    Needs{"nng-ipc", "libnng-dev"},
+      Needs{"ofi-shm", "libfabric-dev"},      Needs{"ofi-tcp", "libfabric-dev"}, Needs{"ucx", "libucx-dev"}};
+  for (const Needs& one : kNeeds) {
+    const bool here = std::any_of(registry.systems.begin(), registry.systems.end(),
+                                  [&](const auto& system) { return system->name() == one.system; });
+    if (here) continue;
+    registry.missing.push_back(
+        {one.system, fmt::format("install {} (scripts/setup bench installs all peers) and build again", one.package)});
+  }
+}
+
 }  // namespace
 
 void add_modules(Registry& registry) {
   for (const fs::path& folder : folders()) {
     for (const fs::path& module : modules_in(folder)) load(module, registry);
   }
+  add_unbuilt(registry);
 }
 
 }  // namespace wherry::bench

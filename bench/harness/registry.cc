@@ -9,6 +9,19 @@
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
+namespace {
+
+System* pick(const Systems& systems, const std::string& name, const std::string& question) {
+  System* found = nullptr;
+  for (const auto& system : systems) {
+    if (system->name() != name) continue;
+    if (system->question() == question) return system.get();
+    if (found == nullptr || system->question().empty()) found = system.get();
+  }
+  return found;
+}
+
+}  // namespace
 
 Registry Registry::find() {
   Registry registry;
@@ -18,7 +31,7 @@ Registry Registry::find() {
   return registry;
 }
 
-std::vector<System*> Registry::select(std::span<const std::string> names) const {
+std::vector<System*> Registry::select(std::span<const std::string> names, const std::string& question) const {
   std::vector<System*> selected;
   std::string known;
   for (const auto& system : systems) {
@@ -26,11 +39,10 @@ std::vector<System*> Registry::select(std::span<const std::string> names) const 
     known += (known.empty() ? "" : " ") + system->name();
   }
   for (const std::string& name : names) {
-    const std::size_t before = selected.size();
-    for (const auto& system : systems) {
-      if (system->name() == name) selected.push_back(system.get());
+    if (System* found = pick(systems, name, question); found != nullptr) {
+      selected.push_back(found);
+      continue;
     }
-    if (selected.size() > before) continue;
     for (const Missing& one : missing) {
       if (one.name == name) throw std::invalid_argument(fmt::format("{} is not here: {}", name, one.reason));
     }
