@@ -45,13 +45,23 @@ std::vector<bench::Row> measure(const bench::Asked& question, const bench::Optio
   return rows;
 }
 
+/// What is here of the question's own systems and of those beside it; says what is not.
+std::vector<bench::System*> find_all(const bench::Asked& question, const bench::Registry& registry) {
+  std::vector<bench::System*> systems = registry.select({});
+  std::erase_if(systems, [&question](const auto* one) { return !bench::concerns(question, *one); });
+  for (const bench::Missing& one : registry.missing) {
+    if (bench::misses(question, one)) fmt::print(stderr, "wherry bench: {} is left out: {}\n", one.name, one.reason);
+  }
+  return systems;
+}
+
 void ask(const bench::Asked& question, const BenchArguments& arguments) {
   const bench::Options options = arguments.options(question);
-  const bench::Registry registry = bench::Registry::find();
-  std::vector<bench::System*> systems = registry.select(options.systems);
-  if (options.systems.empty()) {
-    std::erase_if(systems, [&question](const auto* one) { return !bench::concerns(question, *one); });
-  }
+  bench::Registry registry = bench::Registry::find();
+  std::erase_if(registry.missing,
+                [&](const auto& one) { return !one.question.empty() && one.question != question.name; });
+  const std::vector<bench::System*> systems =
+      options.systems.empty() ? find_all(question, registry) : registry.select(options.systems, question.name);
   // Names of its own, so that nothing of this user's gets in between.
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   bench::Circumstances circumstances;

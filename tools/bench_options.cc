@@ -69,8 +69,8 @@ std::vector<int> default_cores() {
 void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
   command.add_option("--sizes", sizes, "Bytes of one message, such as 64,4K,1M")->delimiter(',')->check(check_size);
   command.add_option("--bytes", bytes, "Payload of one sample, at most")->capture_default_str()->check(check_bytes);
-  command.add_option("--seconds", other.seconds, "Length of one sample, at most; roughly")
-      ->capture_default_str()
+  command.add_option("--seconds", seconds, "Length of one sample, at most; roughly")
+      ->default_str(fmt::format("{}", question.seconds))
       ->check(CLI::Range(0.001, 600.0));
   command.add_option("--samples", other.samples, "Samples of each figure; the systems take turns")
       ->capture_default_str()
@@ -101,6 +101,7 @@ bench::Options BenchArguments::options(const bench::Asked& question) const {
   bench::Options options = other;
   for (const std::string& size : sizes) options.sizes.push_back(config::parse_bytes("--sizes", size));
   if (sizes.empty()) options.sizes = options.smoke ? question.smoke : question.sizes;
+  options.seconds = seconds.value_or(question.seconds);
   options.bytes = config::parse_bytes("--bytes", bytes);
   options.modes = modes.empty() ? question.modes : modes;
   options.senders = senders;

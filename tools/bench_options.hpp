@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct BenchArguments {
   std::string bytes = "1G";
   std::vector<std::string> modes;
   std::vector<std::uint32_t> senders;
+  std::optional<double> seconds;
   bench::Options other;
   std::string json;
   std::string plot;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bench/peers/foreign/foreign.hpp"
+#include "bench/peers/foreign/zmq_programs.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
@@ -28,6 +29,7 @@ Registry Registry::find() {
   registry.systems = built_in_systems();
   add_modules(registry);
   add_foreign_peers(registry);
+  add_zmq_programs(registry);
   return registry;
 }
 

@@ -195,6 +195,38 @@ std::string scif_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+std::vector<Point> zmq_points(const Options& options) {
+  std::vector<Point> points;
+  append(points, "zmq", options, Question::stream, 1);
+  Options small = options;
+  std::erase_if(small.sizes, [](std::uint64_t size) { return size > kMiB; });
+  append(points, "zmq", small, Question::latency, 1);
+  return points;
+}
+
+std::string zmq_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::string& mode : options.modes) {
+    const auto add = [&](const std::string& title, const std::string& metric, double unit, bool high) {
+      text += table(rows, {.title = fmt::format("{} ({})", title, mode_text(mode)),
+                           .bench = "zmq",
+                           .mode = mode,
+                           .metric = metric,
+                           .unit = unit,
+                           .highest_is_best = high,
+                           .compared = "zmq-wherry",
+                           .compared_to = {"zmq-tcp", "zmq-ipc", "wherry"},
+                           .spread = true});
+    };
+    add("GB/s", "GB/s", 1, true);
+    add("thousand messages/s", "msgs/s", 1e3, true);
+    add("CPU seconds per GB", "cpu_s_per_GB", 1, false);
+    add("context switches per GB", "switches_per_GB", 1, false);
+    add("mean of half a round trip, in us", "ns_mean", 1e3, false);
+  }
+  return text;
+}
+
 const std::array kQuestions{
     Asked{.name = "stream",
           .help = "One sender, one receiver: how many bytes and messages a second",
@@ -247,6 +279,15 @@ const std::array kQuestions{
           .beside = {"tcp", "limit:memcpy-1", "limit:cache-line"},
           .points = scif_points,
           .tables = scif_tables},
+    Asked{.name = "zmq",
+          .help = "ZeroMQ over Wherry, tcp and ipc by libzmq's own programs; nanomsg, nng and the native stream",
+          .sizes = {64, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 128 * kMiB},
+          .smoke = {64, 64 * kKiB},
+          .modes = {"handover"},
+          .beside = {"wherry", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc"},
+          .seconds = 2,
+          .points = zmq_points,
+          .tables = zmq_tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
@@ -256,6 +297,10 @@ const std::array kQuestions{
           .tables = limit_tables},
 };
 
+bool stands_beside(const Asked& question, const std::string& system) {
+  return std::find(question.beside.begin(), question.beside.end(), system) != question.beside.end();
+}
+
 }  // namespace
 
 std::span<const Asked> questions() { return kQuestions; }
@@ -263,8 +308,11 @@ std::span<const Asked> questions() { return kQuestions; }
 bool concerns(const Asked& question, const System& system) {
   if (question.limits_only && !is_limit(system.name())) return false;
   if (!system.question().empty()) return system.question() == question.name;
-  return question.beside.empty() ||
-         std::find(question.beside.begin(), question.beside.end(), system.name()) != question.beside.end();
+  return question.beside.empty() || stands_beside(question, system.name());
+}
+
+bool misses(const Asked& question, const Missing& missing) {
+  return missing.question.empty() ? stands_beside(question, missing.name) : missing.question == question.name;
 }
 
 }  // namespace wherry::bench

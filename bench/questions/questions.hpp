@@ -8,6 +8,7 @@
 
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/options.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/harness/report.hpp"
 
 namespace wherry::bench {
@@ -22,6 +23,7 @@ struct Asked {
   std::vector<std::string> modes{"handover", "touched"};
   bool limits_only = false;           ///< nothing but limits has an answer
   std::vector<std::string> beside{};  ///< what stands beside the question's own systems; empty: all that answer any
+  double seconds = 0.5;               ///< time of one sample, at most, by default
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
   std::uint32_t most_senders = 1000;
@@ -36,5 +38,8 @@ std::span<const Asked> questions();
 
 /// Whether it is asked of that system if no systems are named.
 bool concerns(const Asked& question, const System& system);
+
+/// Whether somebody who asks that will look for what is missing.
+bool misses(const Asked& question, const Missing& missing);
 
 }  // namespace wherry::bench

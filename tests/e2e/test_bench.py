@@ -72,6 +72,17 @@ def test_limit_measures_nothing_but_limits(tmp_path):
             "limit:cache-line", "limit:futex", "limit:eventfd"} == systems
 
 
+def test_zmq_stands_beside_the_native_stream_and_says_what_to_install_for_those_that_are_not_here(tmp_path):
+    nothing = {"WHERRY_BENCH_PEERS": str(tmp_path), "WHERRY_BENCH_ZMQ": str(tmp_path)}
+    file = tmp_path / "rows.json"
+    result = bench("zmq", "--smoke", "--json", file, env=nothing)
+    assert result.returncode == 0, result.stderr
+    assert {row["system"] for row in json.loads(file.read_text())["rows"]} == {"wherry"}
+    for name, remedy in (("nanomsg-ipc", "libnanomsg-dev"), ("nng-tcp", "libnng-dev"), ("zmq-wherry", "make zmq")):
+        assert any(f"{name} is left out" in line and remedy in line for line in result.stderr.splitlines())
+    assert "ucx" not in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [
     (), ("nothing",), ("stream", "--sizes", "0"), ("stream", "--sizes", "many"), ("stream", "--samples", "0"),
     ("stream", "--modes", "both"), ("stream", "--systems", "tpc"), ("stream", "--plot", "out.gif"),
