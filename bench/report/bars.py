@@ -46,7 +46,7 @@ def draw_panel(axes, order: list[str], rows: dict[str, Row], metric: str) -> Non
             axes.text(top * 0.012, place, "–", va="center", fontsize=8, color=systems.GREY_TEXT[0])
             continue
         row = rows[system]
-        colour = systems.look(system).colour
+        colour = systems.look(system, row.bench).colour
         axes.barh(place, row.median, height=0.72, color=colour, zorder=2)
         axes.plot(
             [max(row.median - row.mad, 0), row.median + row.mad],

@@ -12,6 +12,8 @@ COPY_LIMITS = ("limit:two-copy", "limit:one-copy", "limit:split-copy")
 IN_PLACE_LIMITS = ("limit:in-place",)
 AWAKE_LIMITS = ("limit:cache-line",)
 ASLEEP_LIMITS = ("limit:futex",)
+# ZeroMQ's own ways to another process.
+ZMQ_PEERS = ("zmq-tcp", "zmq-ipc")
 # Sizes that the first screen of the README shows for what has many.
 HEADLINE_SIZES = (64, 1 << 20)
 
@@ -77,6 +79,7 @@ def comparisons(results: Results) -> Iterator[Comparison]:
     yield from latency(results)
     yield from many(results)
     yield from connect(results)
+    yield from zmq(results)
 
 
 def compare(results: Results, what: str, system: str, rows: dict[str, Row], copying: bool, headline: bool = False):
@@ -164,3 +167,16 @@ def connect(results: Results) -> Iterator[Comparison]:
     for count in results.senders("connect")[-1:]:
         at = {system: row for system, own in rows.items() for row in own if row.senders == count}
         yield from compare(results, f"connect and accept, each of {count:,}", "wherry", at, False, True)
+
+
+def zmq(results: Results) -> Iterator[Comparison]:
+    """ZeroMQ over Wherry beside ZeroMQ over its own transports: what a program gains that changes its endpoints."""
+    for metric, what in (("GB/s", "ZeroMQ"), ("cpu_s_per_GB", "CPU time of ZeroMQ")):
+        rows = results.select("zmq", metric, "handover")
+        for size in sizes_of(rows):
+            at = at_size(rows, size)
+            if "zmq-wherry" in at:
+                mine, peer = at["zmq-wherry"], best(at, lambda system: system in ZMQ_PEERS)
+                headline = metric == "GB/s" and size in (4096, 1 << 20)
+                text = f"{what}, {quantities.size(size)}"
+                yield Comparison(text, mine, at.get("zmq-tcp"), ratio(mine, peer), None, headline)

@@ -163,3 +163,22 @@ def test_made_up_results_have_every_kind_of_comparison():
     ):
         assert any(one.what.startswith(start) for one in found), start
     assert results.MODE_TEXT["touched"] in " ".join(one.what for one in found)
+
+
+def test_zeromq_over_wherry_is_compared_with_zeromq_over_its_own_transports_only():
+    at = {"bench": "zmq", "size": 4096}
+    rows = [row("zmq-wherry", 6, **at), row("zmq-tcp", 1, **at), row("zmq-ipc", 2, **at)]
+    rows += [row("wherry", 16, **at), row("nanomsg-ipc", 3, **at)]
+    one = only(compare.comparisons(results_of(*rows)))
+    assert (one.what, one.tcp.system, one.peer.of.system, one.peer.value) == ("ZeroMQ, 4 KiB", "zmq-tcp", "zmq-ipc", 3)
+    (made,) = tables.tables(results_of(*rows))
+    assert {line.head: line.cells[0].text for line in made.lines if line.head.startswith("zmq-wherry ÷")} == {
+        "zmq-wherry ÷ zmq-tcp": "6.00×",
+        "zmq-wherry ÷ zmq-ipc": "3.00×",
+    }
+
+
+def test_messaging_libraries_have_colours_of_their_own_where_they_are_asked_about():
+    asked = {systems.look(system, "zmq").colour for system in systems.MESSAGING}
+    assert len(asked) == len(systems.MESSAGING)
+    assert systems.look("zmq-tcp").colour == systems.GREY[0]

@@ -32,7 +32,7 @@ def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size"
 
 
 def draw_line(axes: Axes, system: str, rows: list[Row], over: str) -> None:
-    look = systems.look(system)
+    look = systems.look(system, rows[0].bench)
     x = [getattr(row, over) for row in rows]
     y = [row.median for row in rows]
     # A bar must not reach zero, which a logarithmic axis does not have.
@@ -60,7 +60,8 @@ def name_lines(axes: Axes, rows: dict[str, list[Row]], over: str) -> None:
     ends = sorted((height_of(axes, own[-1], over), system) for system, own in rows.items())
     heights = canvas.spread([height for height, _ in ends], 0, HEIGHT, NAME_GAP)
     for (end, system), height in zip(ends, heights):
-        look = systems.look(system)
+        bench = rows[system][0].bench
+        look = systems.look(system, bench)
         axes.plot(
             [1.005, 1.03],
             [end / HEIGHT, height / HEIGHT],
@@ -77,7 +78,7 @@ def name_lines(axes: Axes, rows: dict[str, list[Row]], over: str) -> None:
             transform=axes.transAxes,
             va="center",
             fontsize=8.5,
-            **systems.lettering(system),
+            **systems.lettering(system, bench),
         )
 
 

@@ -27,19 +27,22 @@ class Plot:
 
 
 def plots(results: Results) -> Iterator[Plot]:
-    for bench in ("stream", "limit"):
+    for bench in ("stream", "zmq", "limit"):
         for mode in results.modes(bench):
             yield from over_size(results, bench, mode, "GB/s", "Payload a second", "higher is better")
-    for mode in results.modes("stream"):
-        yield from over_size(
-            results,
-            "stream",
-            mode,
-            "cpu_s_per_GB",
-            "CPU seconds per GB, all processes",
-            "lower is better",
-            at_least=SMALL,
-        )
+    for bench in ("stream", "zmq"):
+        for mode in results.modes(bench):
+            yield from over_size(
+                results,
+                bench,
+                mode,
+                "cpu_s_per_GB",
+                "CPU seconds per GB, all processes",
+                "lower is better",
+                at_least=SMALL,
+            )
+    for mode in results.modes("zmq"):
+        yield from over_size(results, "zmq", mode, "ns_mean", "Mean of half a round trip", "lower is better")
     yield from hand_overs(results)
     yield from latency(results)
     yield from many(results)

@@ -29,6 +29,7 @@ SPEEDS = {
     "limit:split-copy": (25, 1800),
 }
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
+MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
 LATENCIES = {
     "wherry": 190,
     "aeron-ipc": 263,
@@ -74,6 +75,12 @@ def results(seed: int = 1) -> dict:
         for count in senders:
             for size in sizes:
                 add_throughput(add, bench, count, size)
+    for system, (gigabytes, overhead) in MESSAGING.items():
+        for size in SIZES:
+            rate = 1 / (overhead / size + 1 / gigabytes)
+            add("zmq", system, "handover", 1, size, "GB/s", rate)
+            add("zmq", system, "handover", 1, size, "cpu_s_per_GB", 2 / rate)
+            add("zmq", system, "handover", 1, size, "ns_mean", 100 * overhead)
     for system, nanoseconds in LATENCIES.items():
         for size in (8, 64, 1024, 4096, 65536):
             add_latency(add, system, nanoseconds, size)

@@ -33,7 +33,17 @@ COLOURED = {
     "tcp": (("#4d4d4d", "#c9c9c9"), "x"),
     "unix": (("#4e4e4e", "#cacaca"), "+"),
 }
-OTHERS = ("pipe", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
+# Where messaging libraries are what is asked about (`wherry bench zmq`), they have colours too.
+MESSAGING = {
+    "zmq-wherry": (("#117733", "#4fc27b"), "s"),
+    "zmq-tcp": (("#c44601", "#ff9a66"), "^"),
+    "zmq-ipc": (("#e5a100", "#f5c451"), "v"),
+    "nanomsg-tcp": (("#882255", "#d06fa4"), "P"),
+    "nanomsg-ipc": (("#bb6699", "#e6a3c8"), "X"),
+    "nng-tcp": (("#5a5a5a", "#b9b9b9"), "x"),
+    "nng-ipc": (("#8a8a6a", "#c4c4a0"), "+"),
+}
+OTHERS = ("pipe", "zmq-wherry", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = (
     *("memcpy-1", "memcpy-2", "kernel-copy", "two-copy", "one-copy", "split-copy", "in-place"),
     *("cache-line", "futex", "eventfd"),
@@ -88,7 +98,8 @@ def in_order(systems) -> list[str]:
     return sorted(systems, key=place)
 
 
-def look(system: str) -> Look:
+def look(system: str, bench: str = "") -> Look:
+    """In the plots of that question."""
     if is_limit(system):
         dashes = DASHES.get(short(system), (4, 3))
         return Look(LIMIT[0], GREY_TEXT[0], "", 1.3, dashes, 2)
@@ -98,15 +109,18 @@ def look(system: str) -> Look:
     if system in COLOURED:
         (light, _), marker = COLOURED[system]
         return Look(light, light, marker, 1.4, None, 4)
+    if bench == "zmq" and system in MESSAGING:
+        (light, _), marker = MESSAGING[system]
+        return Look(light, light, marker, 2.4 if system == "zmq-wherry" else 1.4, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
     return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)
 
 
-def lettering(system: str) -> dict[str, str]:
+def lettering(system: str, bench: str = "") -> dict[str, str]:
     """How a plot writes the name."""
     return {
-        "color": look(system).text,
+        "color": look(system, bench).text,
         "fontweight": "bold" if is_wherry(system) else "normal",
         "fontstyle": "italic" if is_limit(system) else "normal",
     }
@@ -115,5 +129,5 @@ def lettering(system: str) -> dict[str, str]:
 def colour_pairs() -> dict[str, tuple[str, str]]:
     """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
     pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
-    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED).items()}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING).items()}
     return pairs

@@ -106,6 +106,8 @@ def table(results: Results, bench: str, title: str, columns: dict[str, dict[str,
         made.lines.append(Line(system, cells, kind))
     for system in filter(systems.is_wherry, names):
         made.lines += ratio_lines(results, system, columns)
+    if "zmq-wherry" in names:
+        made.lines += zmq_lines(columns)
     return made
 
 
@@ -130,6 +132,16 @@ def ratio_lines(results: Results, system: str, columns: dict[str, dict[str, Row]
         Line(f"{system} ÷ best peer", [ratio_cell(one) for one in peers], "ratio"),
         Line(f"{system} ÷ limit", [ratio_cell(one) for one in limits], "ratio"),
     ]
+    return [line for line in lines if any(cell is not EMPTY for cell in line.cells)]
+
+
+def zmq_lines(columns: dict[str, dict[str, Row]]) -> list[Line]:
+    """How many times as good ZeroMQ is over Wherry as over each of its own transports."""
+    lines = []
+    for peer in compare.ZMQ_PEERS:
+        mine = [(rows.get("zmq-wherry"), rows.get(peer)) for rows in columns.values()]
+        cells = [ratio_cell(own and compare.ratio(own, other)) for own, other in mine]
+        lines.append(Line(f"zmq-wherry ÷ {peer}", cells, "ratio"))
     return [line for line in lines if any(cell is not EMPTY for cell in line.cells)]
 
 

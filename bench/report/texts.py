@@ -43,6 +43,14 @@ BENCHES = {
             "memory, each followed by a signalled word, and plain stores through a mapping."
         ),
     ),
+    "zmq": (
+        "ZeroMQ",
+        (
+            "What programs gain that use ZeroMQ and change their endpoints to wherry://: libzmq's own programs for "
+            "throughput and latency, unmodified, over Wherry, tcp and ipc; beside them nanomsg, nng, and the native "
+            "stream without any messaging library above it. The payload is neither written nor read."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (
