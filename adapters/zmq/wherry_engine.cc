@@ -27,7 +27,10 @@ constexpr int kBatch = 32 << 10;
 
 /// A piece is published as soon as it is written: the receiver copies it out while the next is copied in, from the
 /// cache.
-constexpr std::size_t kPiece = std::size_t{64} << 10;
+constexpr std::size_t kPiece = std::size_t{128} << 10;
+
+/// Room for several batches: with less the two I/O threads wait for each other, and each waiting costs a wake-up.
+constexpr std::size_t kRing = std::size_t{2} << 20;
 
 /// How much one event moves before the other engines of the I/O thread have their turn.
 constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
@@ -79,7 +82,11 @@ std::optional<std::size_t> large_body(std::span<const std::byte> head) {
 
 wherry::StreamOptions wherry_stream_options(const options_t& options) {
   wherry::StreamOptions wanted;
-  if (options.rcvbuf > 0) wanted.ring_bytes = static_cast<std::size_t>(options.rcvbuf);
+  if (options.rcvbuf > 0) {
+    wanted.ring_bytes = static_cast<std::size_t>(options.rcvbuf);
+  } else if (std::getenv("WHERRY_RING") == nullptr) {
+    wanted.ring_bytes = kRing;
+  }
   return wanted;
 }
 
