@@ -220,5 +220,5 @@ def test_rcvbuf_is_the_size_of_the_ring(context, ring):
             while True:
                 push.send(bytes(1000))
                 sent += 1
-        # The decoder holds a batch of up to 32 KiB more, if the ring brings it at once.
+        # The decoder holds a batch of up to 512 KiB more, if the ring brings it at once.
         assert ring // 1000 - 3 <= sent <= ring // 1000 * 2 + 6
