@@ -96,10 +96,12 @@ def test_a_killed_sender_leaves_a_receiver_that_serves_the_next(processes):
     assert pull.poll() is None
 
 
-def test_a_blocked_sender_uses_no_cpu(processes):
-    pull = processes.traffic("pull", "wherry://*:2000", bind=1, count=10**9, size=64, hwm=10)
+@pytest.mark.parametrize("size", [64, 100_000])
+def test_a_blocked_sender_uses_no_cpu(processes, size):
+    # So large a ring that filling it takes the sender's thread several turns: it polls between them, and must stop.
+    pull = processes.traffic("pull", "wherry://*:2000", bind=1, count=10**9, size=size, hwm=10, ring=4 << 20)
     wait_for_line(pull, "ready")
-    push = processes.traffic("push", "wherry://0:2000", count=10**9, size=64, hwm=10)
+    push = processes.traffic("push", "wherry://0:2000", count=10**9, size=size, hwm=10)
     time.sleep(0.5)
     pull.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
