@@ -14,7 +14,6 @@
 #include <io_thread.hpp>
 #include <session_base.hpp>
 #include <socket_base.hpp>
-#include "wherry_address.hpp"
 #include "wherry_engine.hpp"
 
 namespace zmq {

@@ -22,7 +22,7 @@ std::optional<std::filesystem::path> find_zmq_library() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return std::nullopt;
-  const auto library = program.parent_path().parent_path() / "lib" / "wherry" / "zmq" / "lib" / "libzmq.so.5";
+  auto library = program.parent_path().parent_path() / "lib" / "wherry" / "zmq" / "lib" / "libzmq.so.5";
   if (!std::filesystem::exists(library, error)) return std::nullopt;
   return library;
 }
