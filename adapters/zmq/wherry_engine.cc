@@ -20,8 +20,9 @@
 namespace zmq {
 namespace {
 
-/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread: 4 KiB messages go twice
-/// as fast as with 32 KiB. Messages that are larger than this are read in place; smaller ones stay in their batch.
+/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread: 4 KiB messages go
+/// twice as fast as with 32 KiB. Messages that are larger than this are read in place; smaller ones stay in their
+/// batch.
 constexpr int kBatch = 512 << 10;
 
 /// A piece is published as soon as it is written: the receiver copies it out while the next is copied in, from the
