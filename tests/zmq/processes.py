@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -88,3 +89,14 @@ def cpu_seconds(pid):
     """What a running process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def settled_cpu_seconds(pid, timeout=60):
+    """What it has used when it has stopped using any for half a second."""
+    give_up = time.monotonic() + timeout
+    before = -1.0
+    while (now := cpu_seconds(pid)) != before:
+        assert time.monotonic() < give_up, "it does not stop"
+        before = now
+        time.sleep(0.5)
+    return now
