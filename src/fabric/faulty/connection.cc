@@ -154,7 +154,9 @@ bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t va
 
 bool FaultyConnection::flush() {
   const std::lock_guard lock(mutex_);
-  return lives() && release_all() && inner_->flush();
+  const bool released = lives() && release_all();
+  // Also when that failed: what was handed over before may be read until this returns.
+  return inner_->flush() && released;
 }
 
 void FaultyConnection::ring(Bell bell) {
