@@ -8,7 +8,7 @@ stages_planned=0
 stages_started=0
 failed_stages=()
 # Lines of ctest, ninja and run-clang-tidy that tell of something that went well.
-success='^ +Start +[0-9]+: |Test +#[0-9]+: .*( Passed |\*\*\*Skipped)|^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\]\[.*clang-tidy)|^[0-9]+ warnings? generated'
+success='^ +Start +[0-9]+: |Test +#[0-9]+: .*( Passed |\*\*\*Skipped)|^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\]\[.*clang-tidy)|^[0-9]+ warnings? generated|\(Skipped\)$'
 started_at=$SECONDS
 
 # stage TITLE COMMAND...: returns the command's status, so that a caller can skip what depends on it.
