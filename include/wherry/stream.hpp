@@ -132,6 +132,12 @@ class Stream {
   /// unless both sides asked for windows (StreamOptions::windows).
   [[nodiscard]] Windows windows();
 
+  // Bounding --------------------------------------------------------------------------------------------------------
+
+  /// Sends as if the peer's ring held `bytes`, at least 4 KiB, if it holds more: so much, at most, lies there unread.
+  /// EINVAL once something was sent. Messages copied straight between two buffers are not concerned.
+  Result limit_unread(std::size_t bytes) noexcept;
+
   // Ending ----------------------------------------------------------------------------------------------------------
 
   /// Half-close: the peer receives everything sent so far, then the end. Receiving goes on. Sending now fails with
@@ -149,7 +155,8 @@ class Stream {
   [[nodiscard]] const Peer& peer() const noexcept;              ///< the other side
   [[nodiscard]] StreamCounters counters() const noexcept;       ///< this side's, from any thread
   [[nodiscard]] std::size_t receive_capacity() const noexcept;  ///< bytes of the ring this side receives into
-  [[nodiscard]] std::size_t send_capacity() const noexcept;     ///< bytes of the ring the peer receives into
+  [[nodiscard]] std::size_t send_capacity()
+      const noexcept;  ///< bytes of the ring the peer receives into, or less: limit_unread
 
  private:
   friend class Poller;

@@ -55,7 +55,12 @@ class Producer {
   Producer() = default;
   /// @param head  the word the consumer publishes its position in, in this side's memory
   /// @param tail  where to publish this end's position for the consumer; null: the caller does it with commit's result
-  Producer(View view, const layout::Word* head, layout::Word* tail) : view_(view), head_(head), tail_(tail) {}
+  Producer(View view, const layout::Word* head, layout::Word* tail)
+      : view_(view), capacity_(view.capacity), head_(head), tail_(tail) {}
+
+  /// From now on uses as little of the ring as if its capacity were `bytes`, at most what it is. Before the first
+  /// commit.
+  void limit(std::size_t bytes) { capacity_ = std::min(bytes, view_.capacity); }
 
   /// Space for at most `want` bytes; looks at the consumer's word only when the space known of is too small.
   [[nodiscard]] Regions reserve(std::size_t want) { return view_.at(position_, space_up_to(want)); }
@@ -79,13 +84,13 @@ class Producer {
   }
   [[nodiscard]] std::uint64_t tail() const { return position_; }
   [[nodiscard]] std::size_t fill() const { return position_ - known_head_; }  ///< as last seen
-  [[nodiscard]] std::size_t capacity() const { return view_.capacity; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] const View& view() const { return view_; }
   [[nodiscard]] bool broken() const { return broken_; }
 
  private:
   [[nodiscard]] std::size_t known_space() const {
-    return broken_ ? 0 : view_.capacity - static_cast<std::size_t>(position_ - known_head_);
+    return broken_ ? 0 : capacity_ - static_cast<std::size_t>(position_ - known_head_);
   }
   std::size_t space_up_to(std::size_t want) {
     if (known_space() < want) refresh();
@@ -104,6 +109,7 @@ class Producer {
   }
 
   View view_;
+  std::size_t capacity_ = 0;  ///< of the view, or less
   const layout::Word* head_ = nullptr;
   layout::Word* tail_ = nullptr;
   std::uint64_t position_ = 0;

@@ -365,6 +365,13 @@ Result Sender::finish() {
   return Result::moved(0);
 }
 
+Result Sender::limit_unread(std::size_t bytes) {
+  if (producer_.tail() != 0) return Result::failure(EINVAL);
+  producer_.limit(std::max(bytes, ring::kMinCapacity));
+  piece_ = std::min(kMaxPiece, producer_.capacity() / 4);
+  return Result::moved(0);
+}
+
 int Sender::descriptor() {
   const int fd = connection_.descriptor(Bell::space);
   if (!polled_) {

@@ -39,6 +39,7 @@ class Sender {
   /// The same without waiting: would_block, and the descriptor becomes readable when there is so much space.
   Result try_writable(std::size_t bytes);
   Result finish();
+  Result limit_unread(std::size_t bytes);
   int descriptor();
 
   [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }

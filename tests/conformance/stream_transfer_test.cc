@@ -176,6 +176,46 @@ TEST_P(StreamTransfer, ASendTimesOutAndTellsHowMuchWasTaken) {
   expect_bytes(ends.acceptor, pattern_, 904, 4096);
 }
 
+TEST_P(StreamTransfer, NoMoreLiesUnreadThanTheSenderAllows) {
+  Streams ends = connect_pair();
+  ASSERT_TRUE(ends.connector.limit_unread(5000).ok());
+  EXPECT_EQ(ends.connector.send_capacity(), 5000U);
+  const int space = ends.connector.send_descriptor();
+  std::array<std::byte, 1> none{};
+  std::uint64_t position = 0;
+  for (int round = 0; round < 50; ++round) {
+    // A fabric that delays bytes delays credit, too: what comes in parts is the same in all.
+    std::size_t sent = 0;
+    while (sent != 5000) {
+      const std::size_t more = send_until_full(ends.connector, pattern_, position + sent);
+      sent += more;
+      ASSERT_LE(sent, 5000U);
+      ASSERT_TRUE(more != 0 || becomes_readable(space, kPatience)) << "round " << round << ", " << sent;
+    }
+    ASSERT_TRUE(ends.connector.reserve(1).empty());
+    expect_bytes(ends.acceptor, pattern_, 5000, position);
+    ASSERT_TRUE(ends.acceptor.try_receive(none).would_block());
+    position += 5000;
+  }
+}
+
+TEST_P(StreamTransfer, ALimitedSenderMovesWhatIsLargerThanTheLimit) {
+  Streams ends = connect_pair();
+  ASSERT_TRUE(ends.connector.limit_unread(1).ok());
+  EXPECT_EQ(ends.connector.send_capacity(), 4096U) << "the smallest ring";
+  std::thread receiver([&] { expect_bytes(ends.acceptor, pattern_, 1'000'000); });
+  EXPECT_EQ(ends.connector.send(pattern_.bytes(1'000'000), kPatience).bytes, 1'000'000U);
+  receiver.join();
+}
+
+TEST_P(StreamTransfer, ALimitComesBeforeTheFirstByteAndIsAtMostTheRing) {
+  Streams ends = small_pair();
+  ASSERT_TRUE(ends.connector.limit_unread(1 << 20).ok());
+  EXPECT_EQ(ends.connector.send_capacity(), 4096U);
+  ASSERT_TRUE(ends.connector.send(pattern_.bytes(1)).ok());
+  EXPECT_EQ(ends.connector.limit_unread(4096).error, EINVAL);
+}
+
 TEST_P(StreamTransfer, CountersCount) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(100)).ok());
