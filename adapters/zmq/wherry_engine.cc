@@ -126,6 +126,7 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
       send_fd_(link.send_fd),
       anchor_(link.anchor) {
   keep_freed_memory();
+  if (options.sndbuf > 0) (void)stream_.limit_unread(static_cast<std::size_t>(options.sndbuf));
   const wherry::Peer& peer = stream_.peer();
   // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
   _peer_address =

@@ -205,20 +205,48 @@ def test_plain_tells_right_from_wrong(context):
         assert pull.recv() == b"hello"
 
 
-@pytest.mark.parametrize("ring", [4096, 65536])
-def test_rcvbuf_is_the_size_of_the_ring(context, ring):
-    """A receiver that does not read holds the ring and the two queues, and no more."""
+def sent_until_blocked(context, receiver=(), sender=()):
+    """How many messages of 1000 bytes a PUSH socket takes whose PULL does not read, with high-water marks of 1."""
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
-        for socket, option in [(pull, zmq.RCVHWM), (push, zmq.SNDHWM)]:
-            socket.setsockopt(option, 1)
-        pull.setsockopt(zmq.RCVBUF, ring)
+        for socket, options in [(pull, [(zmq.RCVHWM, 1), *receiver]), (push, [(zmq.SNDHWM, 1), *sender])]:
+            for option, value in options:
+                socket.setsockopt(option, value)
         push.setsockopt(zmq.SNDTIMEO, 500)
         pull.bind("wherry://*:*")
         push.connect(last_endpoint(pull))
-        sent = 0
-        with pytest.raises(zmq.Again):
-            while True:
+        for sent in itertools.count():
+            try:
                 push.send(bytes(1000))
-                sent += 1
-        # The decoder holds a batch of up to 512 KiB more, if the ring brings it at once.
-        assert ring // 1000 - 3 <= sent <= ring // 1000 * 2 + 6
+            except zmq.Again:
+                return sent
+
+
+@pytest.mark.parametrize("ring", [4096, 65536])
+def test_rcvbuf_is_the_size_of_the_ring(context, ring):
+    """A receiver that does not read holds the ring and the two queues, and no more."""
+    sent = sent_until_blocked(context, receiver=[(zmq.RCVBUF, ring)])
+    # The decoder holds a batch of up to 512 KiB more, if the ring brings it at once.
+    assert ring // 1000 - 3 <= sent <= ring // 1000 * 2 + 6
+
+
+@pytest.mark.parametrize("most", [4096, 65536, 100_000])
+def test_sndbuf_is_what_may_lie_in_the_ring_of_the_peer(context, most):
+    sent = sent_until_blocked(context, sender=[(zmq.SNDBUF, most)])
+    assert most // 1000 - 3 <= sent <= most // 1000 * 2 + 6
+
+
+def test_sndbuf_makes_no_ring_larger(context):
+    sent = sent_until_blocked(context, receiver=[(zmq.RCVBUF, 8192)], sender=[(zmq.SNDBUF, 1 << 20)])
+    assert 8 - 3 <= sent <= 8 * 2 + 6
+
+
+def test_with_a_small_sndbuf_everything_arrives(context):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        push.setsockopt(zmq.SNDBUF, 5000)
+        pull.bind("wherry://*:*")
+        push.connect(last_endpoint(pull))
+        for round in range(10):
+            for size in [1, 100, 5000, 100_000]:
+                push.send(bytes([round]) * size)
+            for size in [1, 100, 5000, 100_000]:
+                assert pull.recv() == bytes([round]) * size
