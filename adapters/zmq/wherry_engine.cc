@@ -223,8 +223,11 @@ int wherry_engine_t::write(const void* data, size_t size) {
 void wherry_engine_t::on_sendable() {
   // Sending nothing silences the descriptor, and fails if it speaks of the peer's end: that will not be unsaid, and is
   // for the reader to report, after all that has arrived.
-  if (stream_.try_send(std::span<const std::byte>()).failed()) {
+  const wherry::Result result = stream_.try_send(std::span<const std::byte>());
+  if (result.failed()) {
     space_->pause();
+    // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
+    if (result.error == EPROTO) stream_.cancel();
     return;
   }
   poll_out(true);
