@@ -238,8 +238,11 @@ void wherry_engine_t::on_sendable() {
 /// leaves the anchor polled exactly if there may be more to send and there is space.
 void wherry_engine_t::out_event() {
   // The base class polls again when it starts stopped output.
-  if (std::exchange(left_stopped_, false) && !_output_stopped) polls_out_ = true;
-  if (_encoder == NULL || _outsize != 0) {
+  if (left_stopped_ && !_output_stopped) {
+    left_stopped_ = false;
+    polls_out_ = true;
+  }
+  if (_encoder == nullptr || _outsize != 0) {
     zmtp_engine_t::out_event();  // the greeting
     return;
   }
@@ -300,12 +303,14 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
 }
 
 bool wherry_engine_t::is_established() const {
-  return _mechanism != NULL && _mechanism->status() == mechanism_t::ready;
+  return _mechanism != nullptr && _mechanism->status() == mechanism_t::ready;
 }
 
-/// Each change is a system call. During the handshake the base class changes it, too, so nothing is known.
+/// Each change is a system call. During the handshake the base class changes it, too, so nothing is known until the
+/// first change after that.
 void wherry_engine_t::poll_out(bool wanted) {
-  if (is_established() && polls_out_ == wanted) return;
+  const bool known = std::exchange(knows_polls_out_, is_established());
+  if (known && polls_out_ == wanted) return;
   polls_out_ = wanted;
   if (wanted) {
     set_pollout();

@@ -96,7 +96,8 @@ class wherry_engine_t final : public zmtp_engine_t {
   wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
   size_t read_bytes_ = 0;            ///< by the last read
   std::optional<size_t> body_left_;  ///< of a large message that is being received, if that is known
-  bool polls_out_ = true;            ///< the anchor is polled; the base class begins so
+  bool polls_out_ = true;            ///< the anchor is polled
+  bool knows_polls_out_ = false;     ///< for sure
   bool left_stopped_ = false;
   bool* deleted_ = nullptr;  ///< told when this object goes away under a call
 };
