@@ -89,7 +89,7 @@ void wherry_listener_t::attach(wherry::Stream stream) {
   // As the base class has it, which knows two engines only.
   io_thread_t* io_thread = choose_io_thread(options.affinity);
   zmq_assert(io_thread);
-  session_base_t* session = session_base_t::create(io_thread, false, _socket, options, NULL);
+  session_base_t* session = session_base_t::create(io_thread, false, _socket, options, nullptr);
   errno_assert(session);
   session->inc_seqnum();
   launch_child(session);

@@ -23,11 +23,16 @@ constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
 /// With fewer missing pages in a chunk the faults are cheaper.
 constexpr std::ptrdiff_t kWorthACall = 16;
 
+/// Pages are reckoned with as numbers: what a message's buffer begins and ends with belongs to others, too.
+void* pointer_to(std::uintptr_t page) {
+  return reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// How many of the chunk's pages are not mapped yet. At most a chunk and a page.
 std::ptrdiff_t count_missing(std::uintptr_t begin, std::uintptr_t end) {
   std::array<unsigned char, kChunk / kPage + 1> there{};
   const std::uintptr_t pages = (end - begin) / kPage;
-  if (::mincore(reinterpret_cast<void*>(begin), end - begin, there.data()) != 0) return 0;
+  if (::mincore(pointer_to(begin), end - begin, there.data()) != 0) return 0;
   return std::count_if(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(pages),
                        [](unsigned char page) { return (page & 1) == 0; });
 }
@@ -37,7 +42,7 @@ void ask_for_huge_pages(std::uintptr_t begin, std::uintptr_t end) {
   begin = (begin + kHugePage - 1) & ~(kHugePage - 1);
   end &= ~(kHugePage - 1);
   if (begin + kHugePage >= end) return;
-  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  (void)::madvise(pointer_to(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace
@@ -57,7 +62,7 @@ void wherry_prefault_t::before(const void* place, std::size_t bytes, std::size_t
   end_ = std::min(end_, begin_ + kChunk + kPage);
   if (count_missing(begin_, end_) < kWorthACall) return;
   // Refused by an older kernel, or for memory that is not what it seems: whoever uses it finds out.
-  (void)::madvise(reinterpret_cast<void*>(begin_), end_ - begin_,
+  (void)::madvise(pointer_to(begin_), end_ - begin_,
                   access_ == access_t::reads ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
 }
 
