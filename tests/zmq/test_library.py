@@ -3,11 +3,11 @@
 
 import re
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
 from processes import DEBIAN_PYTHON, LIBRARY, PREFIX, SOURCE, succeed
-
 
 
 def symbols(library):
@@ -68,3 +68,34 @@ def test_what_the_environment_preloads_already_stays(processes):
     lines = succeed(process).splitlines()
     assert f"LD_LIBRARY_PATH={LIBRARY.parent}:/nowhere" in lines
     assert f"LD_PRELOAD={LIBRARY}" in lines
+
+
+def refused(*arguments):
+    """What scripts/build-zmq says when it refuses, before it has touched anything."""
+    command = [SOURCE / "scripts/build-zmq", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode != 0
+    return result.stderr
+
+
+def test_a_source_that_does_not_exist_is_named(tmp_path):
+    assert f"{tmp_path}/none.tar.gz is neither a file nor a directory" in refused("--source", tmp_path / "none.tar.gz")
+
+
+def test_a_directory_without_libzmq_is_named(tmp_path):
+    assert f"{tmp_path} holds no libzmq 4.3.4 or 4.3.5" in refused("--source", tmp_path)
+
+
+def test_a_file_whose_hash_is_not_known_is_refused_whatever_it_holds(tmp_path):
+    text = tmp_path / "text.tar.gz"
+    text.write_text("not a tarball")
+    packed = tmp_path / "packed.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(SOURCE / "adapters/zmq/wherry.cmake", "zeromq-4.3.5/src/zmtp_engine.hpp")
+    for file in [text, packed]:
+        assert re.search(rf"{file} is no release that is known here \(sha256 [0-9a-f]{{64}}\)", refused("--source", file))
+
+
+@pytest.mark.parametrize("option", ["--source", "--prefix", "--preset", "--nonsense"])
+def test_an_option_without_its_value_is_answered_with_the_usage(option):
+    assert "scripts/build-zmq [--source WHERE]" in refused(option)
