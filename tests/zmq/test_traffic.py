@@ -10,8 +10,10 @@ import pytest
 from processes import BUILD, all_succeed, cpu_seconds, settled_cpu_seconds, succeed, wait_for_line
 
 SEED = int(os.environ.get("WHERRY_TEST_SEED", "1"))
+# For sanitizers, under which everything takes ten times as long.
+SHORT = 20 if "WHERRY_ZMQ_SHORT" in os.environ else 1
 # `make soak` raises it: 10^8 messages through each ring.
-SMALL_MESSAGES = int(os.environ.get("WHERRY_ZMQ_MESSAGES", "1000000"))
+SMALL_MESSAGES = int(os.environ.get("WHERRY_ZMQ_MESSAGES", "1000000")) // SHORT
 
 
 def one_way(processes, sender=None, receiver=None, **both):
@@ -27,7 +29,7 @@ def test_small_messages_never_stall_whatever_the_ring_and_the_pauses(processes, 
 
 @pytest.mark.parametrize("size, count", [(16, 100000), (33, 100000), (4096, 50000), (65535, 5000), (262144, 1000), (1 << 20, 500)])
 def test_every_size_of_message_arrives_whole(processes, size, count):
-    one_way(processes, count=count, size=size)
+    one_way(processes, count=count // SHORT, size=size)
 
 
 def test_messages_larger_than_a_gigabyte_in_all_and_than_the_ring_each(processes):
@@ -35,11 +37,11 @@ def test_messages_larger_than_a_gigabyte_in_all_and_than_the_ring_each(processes
 
 
 def test_a_high_water_mark_of_one(processes):
-    one_way(processes, count=5000, size=3000, ring=4096, hwm=1, pause=300, seed=SEED)
+    one_way(processes, count=5000 // SHORT, size=3000, ring=4096, hwm=1, pause=300, seed=SEED)
 
 
 def test_curve_encrypts_over_wherry(processes):
-    one_way(processes, count=5000, size=10000, curve=1)
+    one_way(processes, count=5000 // SHORT, size=10000, curve=1)
 
 
 def test_both_sides_blocked_drain_in_both_directions_at_once(processes):
