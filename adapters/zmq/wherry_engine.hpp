@@ -8,6 +8,7 @@
 // stream's.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -75,6 +76,7 @@ class wherry_engine_t final : public zmtp_engine_t {
  private:
   enum class Filled { some, all, dead };
 
+  void let_program_catch_up(const void* batch);
   wherry::Result read_aligned(std::span<std::byte> buffer);
   void on_receivable();
   void on_sendable();
@@ -93,11 +95,14 @@ class wherry_engine_t final : public zmtp_engine_t {
   const unsigned char* large_ = nullptr;  ///< where the encoder stands in a large message
   size_t large_left_ = 0;
   wherry_prefault_t outgoing_pages_{wherry_prefault_t::access_t::reads};
+  wherry_heap_prefault_t outgoing_heap_;
   wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
-  size_t read_bytes_ = 0;            ///< by the last read
-  std::optional<size_t> body_left_;  ///< of a large message that is being received, if that is known
-  bool polls_out_ = true;            ///< the anchor is polled
-  bool knows_polls_out_ = false;     ///< for sure
+  size_t read_bytes_ = 0;  ///< by the last read
+  const void* last_batch_ = nullptr;
+  std::chrono::steady_clock::time_point next_turn_;  ///< before this the program is not let catch up
+  std::optional<size_t> body_left_;                  ///< of a large message that is being received, if that is known
+  bool polls_out_ = true;                            ///< the anchor is polled
+  bool knows_polls_out_ = false;                     ///< for sure
   bool left_stopped_ = false;
   bool* deleted_ = nullptr;  ///< told when this object goes away under a call
 };

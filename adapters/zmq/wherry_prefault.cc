@@ -23,6 +23,9 @@ constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
 /// With fewer missing pages in a chunk the faults are cheaper.
 constexpr std::ptrdiff_t kWorthACall = 16;
 
+/// A look costs a twentieth of what copying 64 KiB does.
+constexpr unsigned kLongestInterval = 15;
+
 /// Pages are reckoned with as numbers: what a message's buffer begins and ends with belongs to others, too.
 void* pointer_to(std::uintptr_t page) {
   return reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
@@ -64,6 +67,28 @@ void wherry_prefault_t::before(const void* place, std::size_t bytes, std::size_t
   // Refused by an older kernel, or for memory that is not what it seems: whoever uses it finds out.
   (void)::madvise(pointer_to(begin_), end_ - begin_,
                   access_ == access_t::reads ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+}
+
+void wherry_heap_prefault_t::before(const void* place, std::size_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(place);
+  if (first >= begin_ && first + bytes <= end_) return;
+  if (passes_ != 0) {
+    --passes_;
+    return;
+  }
+  const std::uintptr_t begin = first & ~(kPage - 1);
+  const std::uintptr_t end = (first + bytes + kPage - 1) & ~(kPage - 1);
+  // The first and the last page are often there: the C library keeps its notes in them.
+  const auto pages = static_cast<std::ptrdiff_t>((end - begin) / kPage);
+  if (2 * count_missing(begin, end) < pages) {
+    passes_ = interval_ = std::min(2 * interval_ + 1, kLongestInterval);
+    return;
+  }
+  interval_ = 0;
+  begin_ = begin;
+  end_ = begin + kChunk;
+  // Pages that nobody has written take no memory. Where the heap ends sooner the call maps what there is, and fails.
+  (void)::madvise(pointer_to(begin_), end_ - begin_, MADV_POPULATE_READ);
 }
 
 }  // namespace zmq

@@ -32,4 +32,22 @@ class wherry_prefault_t {
   std::uintptr_t buffer_end_ = 0;
 };
 
+/// What a medium message is: of these a heap holds many side by side.
+constexpr std::size_t wherry_medium = std::size_t{16} << 10;
+
+/// The same for a row of buffers too small for a look at each, which are read: a program that runs ahead allocates them
+/// one behind the other.
+class wherry_heap_prefault_t {
+ public:
+  /// The `bytes` bytes at `place` are about to be read. If they are missing, so is most of what lies behind them, up to
+  /// a megabyte: it is mapped with them. Where nothing is missing, only every sixteenth buffer is looked at.
+  void before(const void* place, std::size_t bytes);
+
+ private:
+  std::uintptr_t begin_ = 0;  ///< of what was mapped last
+  std::uintptr_t end_ = 0;
+  unsigned interval_ = 0;  ///< buffers that are let pass between two looks
+  unsigned passes_ = 0;    ///< of these, how many are left
+};
+
 }  // namespace zmq
