@@ -135,7 +135,9 @@ class Stream {
   // Bounding --------------------------------------------------------------------------------------------------------
 
   /// Sends as if the peer's ring held `bytes`, at least 4 KiB, if it holds more: so much, at most, lies there unread.
-  /// EINVAL once something was sent. Messages copied straight between two buffers are not concerned.
+  /// EINVAL once something was sent. Messages copied straight between two buffers are not concerned. A peer says what
+  /// it has read after each quarter of its ring and whenever it finds nothing more: with less than a quarter this side
+  /// may wait until it looks again.
   Result limit_unread(std::size_t bytes) noexcept;
 
   // Ending ----------------------------------------------------------------------------------------------------------
@@ -155,8 +157,8 @@ class Stream {
   [[nodiscard]] const Peer& peer() const noexcept;              ///< the other side
   [[nodiscard]] StreamCounters counters() const noexcept;       ///< this side's, from any thread
   [[nodiscard]] std::size_t receive_capacity() const noexcept;  ///< bytes of the ring this side receives into
-  [[nodiscard]] std::size_t send_capacity()
-      const noexcept;  ///< bytes of the ring the peer receives into, or less: limit_unread
+  /// Bytes of the ring the peer receives into, or what limit_unread says.
+  [[nodiscard]] std::size_t send_capacity() const noexcept;
 
  private:
   friend class Poller;
