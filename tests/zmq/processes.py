@@ -10,7 +10,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("WHERRY_PROGRAM", SOURCE / "build/release/bin/wherry"))
-PREFIX = PROGRAM.parents[1] / "lib/wherry/zmq"
+# With a sanitizer it lies where `wherry run` does not find it: programs without that sanitizer cannot load it.
+PREFIX = PROGRAM.parents[1] / os.environ.get("WHERRY_ZMQ_FOLDER", "") / "lib/wherry/zmq"
 LIBRARY = PREFIX / "lib/libzmq.so.5"
 BUILD = SOURCE / "build/zmq" / PROGRAM.parents[1].name
 DEBIAN_PYTHON = "/usr/bin/python3"
