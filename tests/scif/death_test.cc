@@ -242,6 +242,7 @@ class Connector {
 TEST_F(ScifDeath, OfAConnectorAtAnyPointLeavesTheListenerAtWork) {
   std::mt19937 random(1);
   const Listening listening;
+  events(listening.epd, SCIF_POLLIN);  // makes what this thread waits by, if it does
   std::optional<Held> before;
   for (int round = 0; round < 40; ++round) {
     const SharedValue<std::atomic<bool>> killed;
