@@ -31,7 +31,7 @@ function(wherry_program)
   if(tests AND WHERRY_TESTS)
     add_executable(tools_test ${tests})
     wherry_internal(tools_test)
-    target_link_libraries(tools_test PRIVATE wherry_tool_objects bench_objects GTest::gmock GTest::gtest_main)
+    target_link_libraries(tools_test PRIVATE wherry_tool_objects bench_objects wherry_gtest)
     wherry_discover(tools_test "" "")
   endif()
 endfunction()
@@ -47,10 +47,10 @@ endfunction()
 
 # wherry_bench_objects()
 #
-# What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions and peers/foreign below the
-# current one, as an object library (bench_objects); their *_test.cc files are bench_test.
+# What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions, peers/foreign and root below
+# the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
 function(wherry_bench_objects)
-  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc questions/*.cc peers/foreign/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc questions/*.cc peers/foreign/*.cc root/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -61,7 +61,7 @@ function(wherry_bench_objects)
   if(tests AND WHERRY_TESTS)
     add_executable(bench_test ${tests})
     wherry_internal(bench_test)
-    target_link_libraries(bench_test PRIVATE bench_objects GTest::gmock GTest::gtest_main)
+    target_link_libraries(bench_test PRIVATE bench_objects wherry_gtest)
     wherry_discover(bench_test "" "")
   endif()
 endfunction()
@@ -140,7 +140,7 @@ function(wherry_add_fuzz_run name)
   file(MAKE_DIRECTORY ${found})
   add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=${WHERRY_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048
     -print_final_stats=1 -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}. ${found} ${corpus})
-  math(EXPR timeout "${WHERRY_FUZZ_SECONDS} + 60")
+  math(EXPR timeout "${WHERRY_FUZZ_SECONDS} + 300")
   set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
 endfunction()
 

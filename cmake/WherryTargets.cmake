@@ -11,6 +11,9 @@ if(WHERRY_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   enable_testing()
+  # GoogleTest, and for each process of a test program ports of its own.
+  add_library(wherry_gtest OBJECT ${PROJECT_SOURCE_DIR}/tests/own_job.cc)
+  target_link_libraries(wherry_gtest PUBLIC GTest::gmock GTest::gtest_main)
   # The TSan build compiles only what it runs: this target and nothing else.
   add_custom_target(concurrent_tests)
 endif()
@@ -55,7 +58,7 @@ function(wherry_test name)
   string(REPLACE "/" "_" target ${name})
   add_executable(${target} ${sources})
   wherry_internal(${target})
-  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main ${arg_LIBRARIES})
+  target_link_libraries(${target} PRIVATE wherry_gtest ${arg_LIBRARIES})
   wherry_discover(${target} "${arg_LABELS}" "${arg_TIMEOUT}")
 endfunction()
 
@@ -108,7 +111,7 @@ endfunction()
 
 # wherry_script_test(NAME COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT name=value...])
 #
-# A test that is a script: exit status 0 passes, 77 is a skip.
+# A test that is a script: exit status 0 passes, 77 is a skip. It has ports of its own, like every other test.
 function(wherry_script_test name)
   if(NOT WHERRY_TESTS)
     return()
@@ -118,7 +121,7 @@ function(wherry_script_test name)
   wherry_timeout(timeout "${arg_TIMEOUT}")
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77
-    ENVIRONMENT "${arg_ENVIRONMENT}")
+    ENVIRONMENT "WHERRY_JOB=${name};${arg_ENVIRONMENT}")
 endfunction()
 
 # wherry_tree_test(NAME COMMAND command... [TIMEOUT seconds])

@@ -19,7 +19,7 @@ namespace {
 
 using wherry::ScopedEnvironment;
 
-constexpr int64_t kPatience = 20'000'000'000;
+constexpr int64_t kPatience = 3'600'000'000'000;  // an hour: the watchdog is sooner
 
 bool readable(int fd, int timeout_ms) {
   pollfd polled{fd, POLLIN, 0};

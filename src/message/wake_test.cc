@@ -2,14 +2,12 @@
 // When a subscriber wakes a publisher that sleeps for want of room: its bell is looked at, nobody sleeps.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <deque>
 
 #include <wherry/message.hpp>
 
-#include "base/scoped_environment.hpp"
 #include "message/handshake.hpp"
 
 namespace wherry::message {
@@ -56,7 +54,6 @@ class MessageWake : public ::testing::Test {
     return message.held() ? static_cast<std::size_t>(message.bytes().front()) : 0;
   }
 
-  ScopedEnvironment job_{"WHERRY_JOB", ("wake-" + std::to_string(::getpid())).c_str()};
   fabric::Fabric& fabric_ = fabric::find("inproc");
   std::shared_ptr<fabric::SharedMemory> pool_ = fabric_.share(kPool);
   Slabs* const slabs_ = new Slabs(pool_);

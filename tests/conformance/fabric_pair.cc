@@ -48,9 +48,7 @@ std::unique_ptr<Connection> finish(fabric::Connecting& connecting) {
 }
 
 FabricTest::FabricTest()
-    : job_("WHERRY_JOB", ("conformance-" + std::to_string(::getpid())).c_str()),
-      faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()),
-      fabric_(fabric::find(GetParam().fabric)) {}
+    : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()), fabric_(fabric::find(GetParam().fabric)) {}
 
 Ends FabricTest::connect_pair(const Offer& connector, const Offer& acceptor) const {
   const auto listener = listen();

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/message_pair.hpp"
 
-#include <unistd.h>
-
 #include <stdexcept>
 
 namespace wherry::conformance {
 
-MessageTest::MessageTest()
-    : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()),
-      faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()) {}
+MessageTest::MessageTest() : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()) {}
 
 void meet(Publisher& publisher, Subscriber& subscriber, std::size_t subscribers, std::size_t publishers) {
   for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {

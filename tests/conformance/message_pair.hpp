@@ -24,7 +24,6 @@ class MessageTest : public ::testing::TestWithParam<FabricUnderTest> {
   const Pattern pattern_{13};
 
  private:
-  ScopedEnvironment job_;  // tests that run at the same time must not meet
   ScopedEnvironment faults_;
 };
 

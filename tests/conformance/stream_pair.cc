@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/stream_pair.hpp"
 
-#include <unistd.h>
-
 namespace wherry::conformance {
 
-StreamTest::StreamTest()
-    : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()),
-      faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()) {}
+StreamTest::StreamTest() : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()) {}
 
 std::string StreamTest::address(std::string_view where) const {
   std::string text = "wherry+";

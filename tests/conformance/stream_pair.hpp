@@ -35,7 +35,6 @@ class StreamTest : public ::testing::TestWithParam<FabricUnderTest> {
   const Pattern pattern_{7};
 
  private:
-  ScopedEnvironment job_;  // tests that run at the same time must not meet
   ScopedEnvironment faults_;
 };
 

@@ -145,7 +145,8 @@ TEST_P(WindowProcess, AChildOfTheOwnerHasMemoryOfItsOwn) {
     EXPECT_EQ(forked.exit_status(), 0);
     EXPECT_TRUE(filled(pages, 1)) << "what the child wrote is the child's";
     fill(pages, 8);
-    space.signal(false, {}, window::Signal{.offset = kBytes, .value = HasFailure() ? 2U : 1U});
+    const window::Signal seen{.offset = kBytes, .value = HasFailure() ? 2U : 1U};
+    while (space.signal(false, {}, seen) == ENXIO) dawdle(1);  // the peer has not registered its word yet
     ::pause();
   });
   CallersPages flag(kPage);

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from collecting import WATCHDOG
 from program import PROGRAM, environment, wherry
 
 PAGE_BYTES = 256 + 1023 * 256
@@ -20,7 +21,7 @@ def processes(**env):
     return {process["pid"]: process for process in json.loads(result.stdout)["processes"]}
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=WATCHDOG):
     """What the condition returns, once it is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -34,7 +35,7 @@ def wait_until(condition, seconds=20):
 @contextmanager
 def started(*arguments, node=0, **options):
     process = subprocess.Popen(
-        [PROGRAM, *arguments],
+        [PROGRAM, *map(str, arguments)],
         env=environment(WHERRY_NODE=str(node), WHERRY_JOB=f"test-top-{os.getpid()}", **options.pop("env", {})),
         **{"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, **options},
     )
@@ -49,7 +50,7 @@ def started(*arguments, node=0, **options):
 def connected_pipe(**options):
     """A listening and a connecting `wherry pipe` with 100000 bytes handed over, the stream still open."""
     with started("pipe", "--listen", "wherry://0:2001", **options) as receiver:
-        with started("pipe", "wherry://0:2001", node=1, **options) as sender:
+        with started("pipe", "wherry://0:2001", "--wait", WATCHDOG, node=1, **options) as sender:
             sender.stdin.write(b"x" * 100000)
             sender.stdin.flush()
             yield receiver, sender
@@ -100,7 +101,7 @@ def test_a_killed_process_is_shown_no_longer():
 def test_a_process_with_statistics_off_is_not_shown():
     with connected_pipe(env={"WHERRY_STATISTICS": "off"}) as (receiver, sender):
         sender.stdin.close()
-        assert sender.wait(20) == 0
+        assert sender.wait(WATCHDOG) == 0
         assert receiver.pid not in processes()
 
 
@@ -157,7 +158,7 @@ def test_it_ends_when_nobody_reads_its_output():
     with subprocess.Popen([PROGRAM, "top", "--interval", "0.05"], env=environment(), stdout=subprocess.PIPE) as top:
         top.stdout.readline()
         top.stdout.close()
-        assert top.wait(20) == -signal.SIGPIPE
+        assert top.wait(WATCHDOG) == -signal.SIGPIPE
 
 
 def test_an_interval_out_of_range_is_a_usage_error():

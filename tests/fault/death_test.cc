@@ -84,9 +84,14 @@ TEST_F(Death, WhileTheSurvivorSleepsInSend) {
     Listener listener = listen(address());
     const Child victim = connecting_victim(listener, {.ring_bytes = 4096}, [](Stream&) {});
     Stream stream = listener.accept(kPatience);
-    const Child killer = killer_of(victim, 3ms);
+    std::thread killer([&] {
+      while (stream.counters().send_sleeps == 0) std::this_thread::sleep_for(50us);
+      std::this_thread::sleep_for(3ms);
+      kill_now(victim);
+    });
     const Result result = stream.send(pattern_.bytes(10'000), kPatience);
     noticed();
+    killer.join();
     EXPECT_EQ(result.error, EPIPE);
     EXPECT_EQ(result.bytes, 4096U);
     std::vector<std::byte> buffer(1);
@@ -101,7 +106,6 @@ TEST_F(Death, WhileTheSurvivorPollsEitherDescriptor) {
       Listener listener = listen(address());
       const Child victim = connecting_victim(listener, {.ring_bytes = 4096}, [](Stream&) {});
       Stream stream = listener.accept(kPatience);
-      const Child killer = killer_of(victim, 3ms);
       const auto bytes = pattern_.bytes(5000);
       std::vector<std::byte> buffer(10);
       if (sending) {
@@ -109,6 +113,7 @@ TEST_F(Death, WhileTheSurvivorPollsEitherDescriptor) {
       } else {
         EXPECT_TRUE(stream.try_receive(buffer).would_block());
       }
+      const Child killer = killer_of(victim, 3ms);
       Result result = Result::blocked();
       for (int tries = 0; tries < 3 && result.would_block(); ++tries) {
         ASSERT_TRUE(becomes_readable(sending ? stream.send_descriptor() : stream.receive_descriptor(), kPatience));

@@ -6,8 +6,6 @@
 
 namespace wherry::fault {
 
-FaultTest::FaultTest() : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()) {}
-
 void FaultTest::reset_scene() {
   scene_->accepted_bytes = 0;
   scene_->ready = false;

@@ -3,18 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <string>
-
 #include <wherry/wherry.hpp>
 
 #include "base/child_process.hpp"
-#include "base/scoped_environment.hpp"
 
 namespace wherry {
 namespace {
 
 TEST(Fork, AChildThatDestroysItsCopyEndsNothing) {
-  const ScopedEnvironment job("WHERRY_JOB", ("fork-" + std::to_string(::getpid())).c_str());
   Listener listener = listen("wherry://*:*");
   Connecting connecting = start_connect(listener.local().to_string());
   Stream acceptor = listener.accept();

@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -121,7 +123,17 @@ inline std::string receive_text(scif_epd_t epd, std::size_t bytes, int flags = S
   return text;
 }
 
+/// Lets signals that do nothing else interrupt this process's calls: again and again, as a call may begin late.
+inline void interrupt_calls() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &action, nullptr), 0);
+  constexpr timeval kPeriod{.tv_sec = 0, .tv_usec = 100'000};
+  const itimerval timer{.it_interval = kPeriod, .it_value = kPeriod};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &timer, nullptr), 0);
+}
+
 /// Waits for what the kernel does on its own after a process died or a descriptor was closed.
-inline void await_hang_up(int fd) { EXPECT_NE(kernel_events(fd, 0, 60'000) & POLLHUP, 0); }
+inline void await_hang_up(int fd) { EXPECT_NE(kernel_events(fd, 0, -1) & POLLHUP, 0); }
 
 }  // namespace wherry::scif_test

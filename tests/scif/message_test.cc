@@ -2,10 +2,10 @@
 // scif_send and scif_recv.
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <thread>
 
 #include "tests/scif/common.hpp"
+#include "tests/scif/waiting.hpp"
 
 namespace wherry::scif_test {
 namespace {
@@ -82,7 +82,7 @@ TEST_F(ScifMessage, ABlockingSendOfMoreThanTheQueueHoldsWaitsForTheReceiver) {
     EXPECT_EQ(send_text(pair.connector, text), 100'000);
     sent = true;
   });
-  EXPECT_NE(kernel_events(pair.acceptor, POLLIN, 10'000), 0);
+  EXPECT_NE(kernel_events(pair.acceptor, POLLIN, -1), 0);
   EXPECT_FALSE(sent);
   EXPECT_EQ(receive_text(pair.acceptor, text.size()), text);
   sender.join();
@@ -123,10 +123,7 @@ TEST_F(ScifMessage, ASignalEndsABlockedCallWithEintrOrTheShortCount) {
   const Pair pair;
   const auto interrupted = [&](auto&& call) {
     Child child([&] {
-      struct sigaction action{};
-      action.sa_handler = [](int) {};
-      ::sigaction(SIGALRM, &action, nullptr);
-      ::alarm(1);
+      interrupt_calls();
       return call();
     });
     return child.wait();
@@ -139,7 +136,6 @@ TEST_F(ScifMessage, ASignalEndsABlockedCallWithEintrOrTheShortCount) {
   // In one process: what a child has sent, the next child does not know.
   EXPECT_EQ(interrupted([&] {
               if (send_text(pair.connector, std::string(5000, 'x')) != kCapacity) return false;
-              ::alarm(1);
               return send_text(pair.connector, "x") == -1 && errno == EINTR;
             }),
             0);
@@ -203,34 +199,31 @@ TEST_F(ScifMessage, ABlockedSenderLearnsThatThePeerWasKilled) {
     return true;
   });
   const Epd epd(listening.accept());
-  std::thread killer([&] {
-    ::usleep(20'000);
-    peer.kill();
-  });
-  EXPECT_EQ(send_text(epd, std::string(10'000, 'x')), kCapacity) << "a short count";
-  EXPECT_EQ(send_text(epd, "x"), -1);
-  EXPECT_EQ(errno, ECONNRESET);
-  killer.join();
+  Waiting sending([&] { return send_text(epd, std::string(10'000, 'x')); });
+  EXPECT_TRUE(sending.waits());
+  peer.kill();
+  sending.join();
+  EXPECT_EQ(sending.result, kCapacity) << "a short count";
+  EXPECT_FAILS(ECONNRESET, send_text(epd, "x"));
 }
 
 TEST_F(ScifMessage, CloseInOneThreadWakesTheOthers) {
   Pair pair;
-  std::thread receiver([&] {
+  Waiting receiving([epd = int{pair.connector}] {
     char byte = 0;
-    EXPECT_FAILS(ECONNRESET, scif_recv(pair.connector, &byte, 1, SCIF_RECV_BLOCK));
+    return scif_recv(epd, &byte, 1, SCIF_RECV_BLOCK);
   });
-  std::thread sender([&] { EXPECT_EQ(send_text(pair.connector, std::string(10'000, 'x')), kCapacity); });
-  std::thread poller([&] {
-    scif_pollepd polled{pair.connector, SCIF_POLLIN, 0};
-    EXPECT_EQ(scif_poll(&polled, 1, -1), 1);
-    EXPECT_EQ(polled.revents, SCIF_POLLNVAL);
-  });
-  ::usleep(50'000);
-  EXPECT_EQ(scif_close(pair.connector), 0);
-  receiver.join();
-  sender.join();
-  poller.join();
-  static_cast<void>(pair.connector.release());
+  Waiting sending([epd = int{pair.connector}] { return send_text(epd, std::string(10'000, 'x')); });
+  scif_pollepd polled{pair.connector, SCIF_POLLIN, 0};
+  Waiting polling([&polled] { return scif_poll(&polled, 1, -1); });
+  for (const Waiting* waiting : {&receiving, &sending, &polling}) EXPECT_TRUE(waiting->waits());
+  pair.connector.close();
+  for (Waiting* waiting : {&receiving, &sending, &polling}) waiting->join();
+  EXPECT_EQ(receiving.result, -1);
+  EXPECT_EQ(receiving.error, ECONNRESET) << std::strerror(receiving.error);
+  EXPECT_EQ(sending.result, kCapacity);
+  EXPECT_EQ(polling.result, 1);
+  EXPECT_EQ(polled.revents, SCIF_POLLNVAL);
 }
 
 TEST_F(ScifMessage, AChildThatClosesItsCopyDisturbsNothing) {

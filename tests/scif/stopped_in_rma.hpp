@@ -7,42 +7,11 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
-#include <thread>
 
 #include "tests/scif/spaces.hpp"
+#include "tests/scif/waiting.hpp"
 
 namespace wherry::scif_test {
-
-/// A call of another thread's.
-class Waiting {
- public:
-  template <class Call>
-  explicit Waiting(Call call)
-      : thread_([this, call] {
-          errno = 0;
-          result = call();
-          error = errno;
-          ended_at = monotonic_ns();
-          done_ = true;
-        }) {}
-  ~Waiting() { join(); }
-  void join() {
-    if (thread_.joinable()) thread_.join();
-  }
-  /// Whether it goes on waiting, as far as one can tell.
-  [[nodiscard]] bool waits() const {
-    for (int i = 0; i < 50 && !done_; ++i) ::usleep(1000);
-    return !done_;
-  }
-
-  int result = 0;
-  int error = 0;
-  std::int64_t ended_at = 0;
-
- private:
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
 
 /// A child that writes to this process's window at kNear again and again, by large calls.
 class BusyPeer {

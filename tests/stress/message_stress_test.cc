@@ -2,7 +2,6 @@
 // Millions of messages through queues so small that publishers sleep all the time, from processes that doze at random
 // moments: no lost wake-up (the watchdog's to find), none lost, none twice, each publisher's in order.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -13,13 +12,10 @@
 #include <wherry/message.hpp>
 
 #include "base/child_process.hpp"
-#include "base/scoped_environment.hpp"
 #include "tests/stress/options.hpp"
 
 namespace wherry::stress {
 namespace {
-
-constexpr std::chrono::seconds kConnectPatience{20};
 
 struct Case {
   const char* name;
@@ -59,8 +55,6 @@ class MessageStress : public ::testing::TestWithParam<Case> {
     }
     return true;
   }
-
-  ScopedEnvironment job_{"WHERRY_JOB", std::to_string(::getpid()).c_str()};
 };
 
 TEST_P(MessageStress, NothingIsLostAndNobodySleepsForEver) {

@@ -2,9 +2,13 @@
 // How much and which randomness: --operations=N and --seed=N, or WHERRY_TEST_OPERATIONS and WHERRY_TEST_SEED.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace wherry::stress {
+
+/// Longer than the test's watchdog allows: it never passes.
+inline constexpr std::chrono::seconds kConnectPatience{3600};
 
 struct Options {
   std::uint64_t operations;  ///< sends on each fabric, of which each test takes its share; receives come on top

@@ -16,8 +16,6 @@
 namespace wherry::stress {
 namespace {
 
-constexpr std::chrono::seconds kConnectPatience{20};
-
 /// One player: it answers every message with one. The server never sleeps, so that its message comes just when the
 /// client goes to sleep, at all moments of that; two that sleep would always find each other asleep for long.
 class Player {
@@ -87,7 +85,6 @@ class PingPong : public ::testing::TestWithParam<std::string> {
  protected:
   [[nodiscard]] static std::uint64_t rounds() { return options().operations / 50; }
 
-  ScopedEnvironment job_{"WHERRY_JOB", std::to_string(::getpid()).c_str()};
   ScopedEnvironment spin_{"WHERRY_SPIN", "0"};  // The client goes to sleep at once.
   SharedValue<std::array<Progress, 2>> progress_;
 };

@@ -2,7 +2,6 @@
 // Millions of messages from many senders that doze at random moments into one poller, whose streams are idle and active
 // by turns: no lost wake-up (the watchdog's to find), no lost or altered byte.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -12,14 +11,12 @@
 #include <wherry/poller.hpp>
 
 #include "base/child_process.hpp"
-#include "base/scoped_environment.hpp"
 #include "tests/stress/options.hpp"
 #include "tests/stress/watchdog.hpp"
 
 namespace wherry::stress {
 namespace {
 
-constexpr std::chrono::seconds kConnectPatience{20};
 constexpr std::size_t kMostSenders = 24;
 
 struct Case {
@@ -127,9 +124,7 @@ class Polling : public Side {
 
 class PollerStress : public ::testing::TestWithParam<Case> {
  protected:
-  PollerStress() : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()) {
-    std::printf("--seed=%" PRIu64 " --operations=%" PRIu64 "\n", options().seed, options().operations);
-  }
+  PollerStress() { std::printf("--seed=%" PRIu64 " --operations=%" PRIu64 "\n", options().seed, options().operations); }
 
   [[nodiscard]] static bool in_processes() { return GetParam().fabric == std::string_view("shm"); }
   [[nodiscard]] static std::string address() {
@@ -182,7 +177,6 @@ class PollerStress : public ::testing::TestWithParam<Case> {
   }
 
   const Pattern pattern_{options().seed};
-  ScopedEnvironment job_;
   SharedValue<Scene> scene_;
   std::deque<Stream> connectors_;
   std::vector<std::thread> threads_;

@@ -3,7 +3,6 @@
 // faster, or over the ring where an offer was withdrawn: whichever of the two sides was first in each of the hundred
 // thousands of races, no byte is lost, altered or received twice, and nobody waits for ever.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <cinttypes>
@@ -23,7 +22,6 @@ namespace wherry::stress {
 namespace {
 
 constexpr std::size_t kStreams = 4;
-constexpr std::chrono::seconds kConnectPatience{20};
 constexpr std::uint64_t kOperationsPerMessage = 64;  ///< what a large one costs of those that options() count
 
 class SplitStress : public ::testing::Test {
@@ -72,7 +70,6 @@ class SplitStress : public ::testing::Test {
   }
 
   const Pattern pattern_{options().seed};
-  ScopedEnvironment job_{"WHERRY_JOB", std::to_string(::getpid()).c_str()};
   ScopedEnvironment split_{"WHERRY_SPLIT", "2K"};
   std::vector<std::byte> buffer_ = std::vector<std::byte>(800'000);
 };

@@ -2,7 +2,6 @@
 // Millions of random operations in all call forms and sizes, with either peer dozing at random moments: no lost wake-up
 // (the watchdog's to find), no lost or altered byte (every byte depends on its position).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cinttypes>
@@ -32,11 +31,9 @@ struct EndProgress {
   Progress receiving;
 };
 
-constexpr std::chrono::seconds kConnectPatience{20};
-
 class StreamStress : public ::testing::TestWithParam<Case> {
  protected:
-  StreamStress() : job_("WHERRY_JOB", std::to_string(::getpid()).c_str()), split_("WHERRY_SPLIT", GetParam().split) {
+  StreamStress() : split_("WHERRY_SPLIT", GetParam().split) {
     std::printf("--seed=%" PRIu64 " --operations=%" PRIu64 "\n", options().seed, options().operations);
   }
 
@@ -78,7 +75,6 @@ class StreamStress : public ::testing::TestWithParam<Case> {
   }
 
   const Pattern pattern_{options().seed};
-  ScopedEnvironment job_;
   ScopedEnvironment split_;
   SharedValue<EndProgress> connector_;
   SharedValue<EndProgress> acceptor_;

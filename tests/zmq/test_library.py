@@ -64,7 +64,7 @@ def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):
 def test_what_the_environment_preloads_already_stays(processes):
     from processes import PROGRAM
 
-    process = processes.start(PROGRAM, "run", "--", "env", env={"LD_LIBRARY_PATH": "/nowhere", "LD_PRELOAD": ""})
+    process = processes.start(PROGRAM, "run", "--no-root", "--", "env", env={"LD_LIBRARY_PATH": "/nowhere", "LD_PRELOAD": ""})
     lines = succeed(process).splitlines()
     assert f"LD_LIBRARY_PATH={LIBRARY.parent}:/nowhere" in lines
     assert f"LD_PRELOAD={LIBRARY}" in lines

@@ -4,12 +4,27 @@ few functions in them that fail; these must fail, so that the list stays true.""
 
 import os
 import re
+import signal
 import subprocess
 
 import pytest
 from processes import BUILD, SOURCE, environment
 
 FAILED = re.compile(r":\d+:(\w+):FAIL")
+
+
+# A client of test_security_zap gives up after 0.3 seconds. Where the machine lets the server judge it only after that, the
+# server says this; where it lets it accept only after that, there is nobody to judge, and the program waits for the
+# judgement until its alarm. So an alarm counts only where nothing says that the machine was that slow.
+GAVE_UP_FIRST = "Ignored event (skipping any further events): 800 (err = 32"
+
+
+def run(program, folder):
+    # The alarm that the program sets itself is for an idle machine.
+    aim = os.environ.get("ZMQ_TEST_AIM", "wherry")
+    return subprocess.run(
+        [program], env=environment(folder, ZMQ_TEST_AIM=aim), cwd=folder, capture_output=True, text=True, timeout=180
+    )
 
 
 def listed():
@@ -25,11 +40,10 @@ def test_libzmqs_own(name, failing, tmp_path):
     program = BUILD / "bin" / name
     if not program.exists():
         pytest.skip("scripts/build-zmq --tests has not been run")
-    # The alarm that the program sets itself is for an idle machine.
-    aim = os.environ.get("ZMQ_TEST_AIM", "wherry")
-    result = subprocess.run(
-        [program], env=environment(tmp_path, ZMQ_TEST_AIM=aim), cwd=tmp_path, capture_output=True, text=True, timeout=180
-    )
+    result = run(program, tmp_path)
     output = result.stdout + result.stderr
+    if result.returncode == -signal.SIGALRM and GAVE_UP_FIRST in output:
+        result = run(program, tmp_path)
+        output += result.stdout + result.stderr
     assert set(FAILED.findall(output)) == failing, output
     assert (result.returncode == 0) == (not failing), output

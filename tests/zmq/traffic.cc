@@ -103,9 +103,11 @@ Head checked_head(const char* bytes, std::size_t size) {
 
 class Socket {
  public:
-  Socket(int type, const char* endpoint, const Options& options)
+  /// `watched`: for await_peer().
+  Socket(int type, const char* endpoint, const Options& options, bool watched = false)
       : context_(zmq_ctx_new()), socket_(zmq_socket(context_, type)) {
     check(socket_ != nullptr, "zmq_socket");
+    if (watched) watch();
     for (const int hwm : {ZMQ_SNDHWM, ZMQ_RCVHWM}) set(hwm, options.at("hwm"));
     set(ZMQ_LINGER, options.at("linger"));
     if (options.at("ring") != 0) set(ZMQ_RCVBUF, options.at("ring"));
@@ -114,6 +116,7 @@ class Socket {
     check((binds ? zmq_bind : zmq_connect)(socket_, endpoint) == 0, endpoint);
   }
   ~Socket() {
+    if (events_ != nullptr) zmq_close(events_);
     zmq_close(socket_);
     zmq_ctx_term(context_);
   }
@@ -121,6 +124,14 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
 
   void* get() { return socket_; }
+
+  /// Waits until a peer has been shaken hands with.
+  void await_peer() {
+    zmq_msg_t event;
+    zmq_msg_init(&event);
+    while (zmq_msg_recv(&event, events_, 0) < 0) check(zmq_errno() == EINTR, "zmq_msg_recv of an event");
+    zmq_msg_close(&event);
+  }
 
   /// False: there is no room (with ZMQ_DONTWAIT).
   bool send(const std::vector<char>& message, int flags) {
@@ -147,6 +158,13 @@ class Socket {
     check(zmq_setsockopt(socket_, option, &number, sizeof number) == 0, "zmq_setsockopt");
   }
 
+  void watch() {
+    const char* name = "inproc://peers";
+    check(zmq_socket_monitor(socket_, name, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0, "zmq_socket_monitor");
+    events_ = zmq_socket(context_, ZMQ_PAIR);
+    check(events_ != nullptr && zmq_connect(events_, name) == 0, name);
+  }
+
   /// The keys of libzmq's own examples: no secrets.
   void encrypt(bool server) {
     const char* server_public = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
@@ -165,6 +183,7 @@ class Socket {
 
   void* context_;
   void* socket_;
+  void* events_ = nullptr;
 };
 
 /// What each sender has sent so far.
@@ -196,7 +215,8 @@ class Order {
 void idle(const Options& options) { std::this_thread::sleep_for(std::chrono::milliseconds(options.at("idle"))); }
 
 void push(const char* endpoint, const Options& options) {
-  Socket socket(ZMQ_PUSH, endpoint, options);
+  const bool lingers = options.at("linger") != 0;
+  Socket socket(ZMQ_PUSH, endpoint, options, !lingers);
   Pauses pauses(options);
   std::vector<char> message(options.at("size"));
   Head head{static_cast<std::uint64_t>(options.at("sender")), 0};
@@ -207,6 +227,7 @@ void push(const char* endpoint, const Options& options) {
   }
   std::puts("sent");
   std::fflush(stdout);
+  if (!lingers) socket.await_peer();  // or the idle time were for connecting, and what is sent is dropped, rightly
   idle(options);
 }
 
@@ -229,7 +250,7 @@ void pull(const char* endpoint, const Options& options) {
 
 /// Both sides send first and read later: both rings and all queues fill up, and drain in both directions at once.
 void both(const char* endpoint, const Options& options) {
-  Socket socket(ZMQ_DEALER, endpoint, options);
+  Socket socket(ZMQ_DEALER, endpoint, options, true);
   Order order(options);
   const auto count = static_cast<std::uint64_t>(options.at("count"));
   std::vector<char> message(options.at("size"));
@@ -240,12 +261,13 @@ void both(const char* endpoint, const Options& options) {
     if (sent) head.number++;
     return sent;
   };
-  // Blocked for a while, not only between two looks.
+  socket.await_peer();
+  // Blocked by a peer that does not read, and for a while, not only between two looks.
   for (int refused = 0; head.number < count && refused < 100;) {
     if (try_next()) {
       refused = 0;
     } else {
-      refused++;
+      refused += head.number > 0 ? 1 : 0;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
