@@ -22,6 +22,7 @@
 
 #include "base/fork_generation.hpp"
 #include "fabric/huge_pages.hpp"
+#include "fabric/touched_pages.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -105,6 +106,7 @@ struct Arena::Part {
   std::uint64_t place;
   bool in_arena;
   bool is_plain;            ///< has no file behind it: reading it cannot fail
+  bool is_empty = false;    ///< and has no pages yet: who needs them first brings them in
   ArenaView::Range view{};  ///< of what was moved, until the whole has a view
 };
 
@@ -239,7 +241,8 @@ void Arena::move(Part& part) {
     punch(place, part.bytes);
     fail(error, "expose memory", "it must be readable, and the machine must have that much memory free");
   }
-  const int error = view_->map_at(place, part.bytes, part.protection, std::bit_cast<std::byte*>(part.start));
+  const int error =
+      view_->map_at(place, part.bytes, part.protection, std::bit_cast<std::byte*>(part.start), !part.is_empty);
   if (error == 0) {
     part.place = place;
     return;
@@ -252,21 +255,30 @@ void Arena::move(Part& part) {
 /// Copies the part to its place. Returns 0, EFAULT or ENOMEM.
 int Arena::fill(Part& part, std::uint64_t place) {
   const std::span source(std::bit_cast<const std::byte*>(part.start), part.bytes);
+  std::span<std::byte> huge;
   std::size_t huge_from = source.size();
-  std::size_t huge_to = source.size();
   if (part.is_plain && part.bytes >= kHugePage) {
     part.view = view_->map(place, part.bytes);
     if (part.view.start == nullptr) return ENOMEM;
     const std::span view(part.view.start, part.bytes);
-    if (const auto huge = bring_in_huge_pages(view_->descriptor(), place, view); !huge.empty()) {
-      huge_from = static_cast<std::size_t>(huge.data() - view.data());
-      huge_to = huge_from + huge.size();
-      std::memcpy(huge.data(), &source[huge_from], huge.size());
-    }
+    huge = bring_in_huge_pages(view_->descriptor(), place, view);
+    if (!huge.empty()) huge_from = static_cast<std::size_t>(huge.data() - view.data());
   }
-  // The rest by the kernel, which sees what cannot be read, and need not clear a page before it writes all of it.
-  const int error = write(source.first(huge_from), place);
-  return error != 0 ? error : write(source.subspan(huge_to), place + huge_to);
+  // What nobody has touched yet is empty in the arena, too: to map it there costs half as much as to copy it.
+  const auto parts = part.is_plain ? touched_parts(source) : std::vector{source};
+  part.is_empty = parts.empty() && huge.empty();
+  for (const auto& touched : parts) {
+    const auto from = static_cast<std::size_t>(touched.data() - source.data());
+    const std::size_t to = from + touched.size();
+    const std::size_t first = std::clamp(huge_from, from, to);
+    const std::size_t last = std::clamp(huge_from + huge.size(), from, to);
+    if (first != last) std::memcpy(&huge[first - huge_from], &source[first], last - first);
+    // The rest by the kernel, which sees what cannot be read, and need not clear a page before it writes all of it.
+    int error = write(source.subspan(from, first - from), place + from);
+    if (error == 0) error = write(source.subspan(last, to - last), place + last);
+    if (error != 0) return error;
+  }
+  return 0;
 }
 
 int Arena::write(std::span<const std::byte> source, std::uint64_t place) const {

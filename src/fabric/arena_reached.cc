@@ -32,9 +32,17 @@ bool transfer(std::size_t bytes, Call&& call) {
 
 }  // namespace
 
+void ArenaReached::make_view() const {
+  const std::lock_guard lock(viewing_);
+  if (viewed_.load(std::memory_order_relaxed)) return;
+  range_ = arena_->map(place_, bytes_);
+  if (range_.start != nullptr) prepare_view(range_.start, bytes_);
+  viewed_.store(true, std::memory_order_release);  // VIEWED
+}
+
 bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) {
-  if (range_.start != nullptr) {
-    arch::copy(range_.start + offset, source.data(), source.size());
+  if (std::byte* const start = map(); start != nullptr) {
+    arch::copy(start + offset, source.data(), source.size());
     return true;
   }
   return transfer(source.size(), [&](std::size_t done) {
@@ -44,8 +52,8 @@ bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) 
 }
 
 bool ArenaReached::get(std::span<std::byte> destination, std::uint64_t offset) {
-  if (range_.start != nullptr) {
-    arch::copy(destination.data(), range_.start + offset, destination.size());
+  if (std::byte* const start = map(); start != nullptr) {
+    arch::copy(destination.data(), start + offset, destination.size());
     return true;
   }
   return transfer(destination.size(), [&](std::size_t done) {
@@ -55,8 +63,8 @@ bool ArenaReached::get(std::span<std::byte> destination, std::uint64_t offset) {
 }
 
 bool ArenaReached::signal(std::uint64_t offset, std::uint64_t value) {
-  if (range_.start != nullptr) {
-    reinterpret_cast<layout::Word*>(range_.start + offset)->store(value, std::memory_order_release);  // SIGNAL
+  if (std::byte* const start = map(); start != nullptr) {
+    reinterpret_cast<layout::Word*>(start + offset)->store(value, std::memory_order_release);  // SIGNAL
     return true;
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: what the kernel stores next comes after the puts

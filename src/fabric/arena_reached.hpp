@@ -2,7 +2,9 @@
 // Exposed memory as load/store fabrics reach it. May include: base, arch, layout.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "fabric/arena_view.hpp"
 #include "fabric/exposed.hpp"
@@ -13,20 +15,28 @@ namespace wherry::fabric {
 class ArenaReached final : public Reached {
  public:
   ArenaReached(std::shared_ptr<ArenaView> arena, std::uint64_t place, std::size_t bytes)
-      : arena_(std::move(arena)), place_(place), range_(arena_->map(place, bytes)) {
-    if (range_.start != nullptr) prepare_view(range_.start, bytes);
-  }
+      : arena_(std::move(arena)), place_(place), bytes_(bytes) {}
 
-  [[nodiscard]] std::byte* map() const override { return range_.start; }
+  [[nodiscard]] std::byte* map() const override {
+    if (!viewed_.load(std::memory_order_acquire)) make_view();  // VIEWED
+    return range_.start;
+  }
   bool put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value) override;
   int map_at(std::uint64_t offset, std::size_t bytes, int protection, std::byte* where) override;
 
  private:
+  void make_view() const;
+
   const std::shared_ptr<ArenaView> arena_;
   const std::uint64_t place_;
-  const ArenaView::Range range_;
+  const std::size_t bytes_;
+  // The view, from its first use on: who maps the memory at a place of his own needs none, and its pages would count as
+  // this process's twice.
+  mutable std::atomic<bool> viewed_{false};
+  mutable std::mutex viewing_;
+  mutable ArenaView::Range range_;
 };
 
 /// Memory of this process's own by its address, which may be gone at any time.

@@ -15,6 +15,7 @@
 #include <wherry/error.hpp>
 
 #include "fabric/arena_reached.hpp"
+#include "fabric/touched_pages.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -116,6 +117,40 @@ TEST(Arena, LargeMemoryKeepsItsContentWhereverItLies) {
   }
 }
 
+TEST(Arena, MemoryThatIsTouchedHereAndThereKeepsItsContent) {
+  constexpr std::size_t kBytes = std::size_t{5} << 20;  // small pages, huge ones and small ones
+  constexpr std::size_t kEach = 7;
+  const auto memory = map_pages(kBytes).subspan(kPage);
+  const auto byte_at = [](std::size_t at) {
+    return at / kPage % kEach == 3 ? static_cast<std::byte>(at >> 12) : std::byte{0};
+  };
+  for (std::size_t at = 0; at < memory.size(); at += kPage) {
+    if (at / kPage % kEach == 3) memory[at] = byte_at(at);
+  }
+  const auto exposed = Arena::instance().expose(memory);
+  for (std::size_t at = 0; at < memory.size(); at += kPage) {
+    EXPECT_EQ(memory[at], byte_at(at)) << at;
+    EXPECT_EQ(exposed->pieces().front().view[at], byte_at(at)) << at;
+  }
+  unmap(memory);
+}
+
+TEST(Arena, MemoryThatNobodyTouchedTakesNothing) {
+  const auto memory = map_pages(64 * kPage);
+  memory[5 * kPage] = std::byte{1};
+  const auto touched = touched_parts(memory);
+  if (touched.size() == 1 && touched[0].size() == memory.size()) GTEST_SKIP() << "the kernel does not tell";
+  ASSERT_EQ(touched.size(), 1U);
+  EXPECT_EQ(touched[0].data(), memory.data() + 5 * kPage);
+  EXPECT_EQ(touched[0].size(), kPage);
+  const std::size_t before = bytes_held();
+  const auto exposed = Arena::instance().expose(memory.subspan(6 * kPage));
+  EXPECT_EQ(bytes_held(), before);
+  memory[7 * kPage] = std::byte{1};
+  EXPECT_EQ(bytes_held(), before + kPage);
+  unmap(memory);
+}
+
 TEST(Arena, LargeMemoryThatLiesBehindTheEndOfItsFileIsEfault) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
@@ -163,6 +198,29 @@ TEST(Arena, WithoutMappingsMemoryIsReachedByItsDescriptor) {
   EXPECT_EQ(got, sent);
   EXPECT_TRUE(reached.signal(8, 77));
   EXPECT_EQ(memory[8], std::byte{77});
+  unmap(memory);
+}
+
+TEST(Arena, WhoMapsMemoryAtAPlaceOfItsOwnHasNoViewOfIt) {
+  const auto memory = map_pages(4 * kPage);
+  const auto exposed = Arena::instance().expose(memory);
+  const auto& arena = Arena::instance().view();
+  // Where this process has no view yet, as it has of its own memory.
+  ArenaReached reached(arena, place_of(*exposed) / kArenaChunk * kArenaChunk + 1000 * kArenaChunk, 4 * kPage);
+  const auto views = [&arena] {
+    const std::lock_guard lock(views_mutex());
+    return arena->mapped().size();
+  };
+  const std::size_t before = views();
+  const auto room = map_pages(4 * kPage);
+  ASSERT_EQ(reached.map_at(0, 4 * kPage, PROT_READ | PROT_WRITE, room.data()), 0);
+  EXPECT_EQ(views(), before);
+  room[5] = std::byte{7};
+  std::array<std::byte, 1> got{};
+  EXPECT_TRUE(reached.get(got, 5));
+  EXPECT_EQ(got[0], std::byte{7});
+  EXPECT_EQ(views(), before + 1);
+  unmap(room);
   unmap(memory);
 }
 

@@ -112,9 +112,9 @@ bool ArenaView::may_hold(const Key& key, std::size_t bytes) const {
   return kind_of(key) == KeyKind::address && key.place <= UINT64_MAX - bytes;
 }
 
-int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const {
+int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where, bool bring_in) const {
   if (!holds(place, bytes)) return ENXIO;
-  const int ahead = bytes <= kMostAhead ? MAP_POPULATE : 0;
+  const int ahead = bring_in && bytes <= kMostAhead ? MAP_POPULATE : 0;
   void* got = ::mmap(where, bytes, protection, MAP_SHARED | MAP_FIXED | ahead, memfd_.get(), static_cast<off_t>(place));
   return got == MAP_FAILED ? errno : 0;
 }

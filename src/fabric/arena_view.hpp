@@ -66,7 +66,9 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   /// Maps what is not mapped yet. From any thread.
   Range map(std::uint64_t place, std::size_t bytes);
   /// Maps a range at an address of the caller's. Returns 0 or an errno value.
-  [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;
+  /// @param bring_in  its pages, unless they are too many
+  [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where,
+                           bool bring_in = true) const;
   /// All that map() has mapped and that is in use, by address. With views_mutex() held.
   [[nodiscard]] std::vector<std::span<const std::byte>> mapped() const;
   /// The key of memory in this arena, or of the address of memory of the process whose arena it is.

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/beyond_select.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/fabric.hpp"
 
@@ -18,6 +19,9 @@ class EventBell {
   EventBell();
   /// A bell whose eventfd was made elsewhere.
   explicit EventBell(UniqueFd event) : event_(std::move(event)) {}
+
+  /// The same bell, where no program that uses select() would have liked to have another file.
+  [[nodiscard]] EventBell beyond_select() && { return EventBell(wherry::beyond_select(std::move(event_))); }
 
   void ring() const noexcept;
   /// Returns whether it was rung.

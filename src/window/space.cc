@@ -11,6 +11,7 @@
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
 #include "base/fork_generation.hpp"
+#include "fabric/huge_pages.hpp"
 #include "fabric/populate.hpp"
 #include "window/mappings.hpp"
 
@@ -48,6 +49,19 @@ const RemoteWindow& remote_of(const std::shared_ptr<RemoteWindow>& window) { ret
 std::size_t before_last_line(std::uint64_t destination, std::size_t bytes) {
   const std::size_t last = (destination + bytes - 1) % arch::kCacheLine + 1;
   return bytes - std::min(last, bytes);
+}
+
+/// Where huge pages of the peer's can be huge pages here, too, if they may be so many. Null: no addresses.
+std::byte* reserve_addresses(std::size_t bytes) {
+  const std::size_t more = bytes < fabric::kHugePage ? 0 : fabric::kHugePage;
+  void* const room = ::mmap(nullptr, bytes + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const start = static_cast<std::byte*>(room);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % fabric::kHugePage;
+  const std::size_t before = more == 0 || past == 0 ? 0 : fabric::kHugePage - past;
+  if (before != 0) ::munmap(start, before);
+  if (before != more) ::munmap(start + before + bytes, more - before);
+  return start + before;
 }
 
 }  // namespace
@@ -301,9 +315,8 @@ Space::Mapped Space::map(std::byte* where, std::uint64_t remote, std::size_t byt
   if (error != 0) return {.error = error};
   const bool reserve = where == nullptr;
   if (reserve) {
-    void* start = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED) return {.error = ENOMEM};
-    where = static_cast<std::byte*>(start);
+    where = reserve_addresses(bytes);
+    if (where == nullptr) return {.error = ENOMEM};
   }
   error = map_windows(view, {where, bytes}, remote, protection);
   if (error == 0) return {.error = 0, .start = where};

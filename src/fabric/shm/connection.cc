@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "arch/copy.hpp"
+#include "base/beyond_select.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
@@ -18,7 +19,7 @@ namespace wherry::fabric::shm {
 
 namespace {
 
-EventBell bell_of(const Offer& offer) { return offer.bells ? EventBell() : EventBell(UniqueFd()); }
+EventBell bell_of(const Offer& offer) { return offer.bells ? EventBell().beyond_select() : EventBell(UniqueFd()); }
 
 }  // namespace
 
@@ -61,7 +62,8 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
       remote_bytes_(packet.hello.segment_bytes),
       socket_(std::move(socket)),
       bells_{OwnBell(std::move(own.bells[0])), OwnBell(std::move(own.bells[1]))},
-      peer_bells_{EventBell(std::move(packet.descriptors[1])), EventBell(std::move(packet.descriptors[2]))},
+      peer_bells_{EventBell(std::move(packet.descriptors[1])).beyond_select(),
+                  EventBell(std::move(packet.descriptors[2])).beyond_select()},
       peer_(std::move(peer)) {
   int error = 0;
   peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
@@ -69,7 +71,8 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
     shown_ = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
   }
   if (error == 0 && packet.hello.arena_bytes != 0) {
-    peers_arena_ = view_arena(std::move(packet.descriptors[kArenaPlace]), packet.hello.arena_bytes, error);
+    peers_arena_ =
+        view_arena(beyond_select(std::move(packet.descriptors[kArenaPlace])), packet.hello.arena_bytes, error);
   }
   if (error != 0) {
     throw Error(error, "map the memory of", peer_.address.to_string(),

@@ -9,10 +9,8 @@
 
 #include <array>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
@@ -69,7 +67,6 @@ class HostilePeer : public ::testing::Test {
     return accept();
   }
 
-  const ScopedEnvironment job_{"WHERRY_JOB", ("hostile-" + std::to_string(::getpid())).c_str()};
   std::unique_ptr<Listener> listener_;
   RawPeer peer_;
 };
@@ -136,7 +133,6 @@ TEST_F(HostilePeer, ThatClaimsToPublishUnfencedDoesNotStopUsFromSleeping) {
 
 TEST(Unfenced, IsSaidToThePeerAndUnsaidWhenItSleeps) {
   if (!arch::takes_part_in_interrupts()) GTEST_SKIP() << "this kernel does not interrupt";
-  const ScopedEnvironment job("WHERRY_JOB", ("unfenced-" + std::to_string(::getpid())).c_str());
   const Offer offer{.segment_bytes = kBytes};
   const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
   const auto connecting = find("shm").connect(listener->local(), offer);

@@ -6,11 +6,9 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "base/open_descriptors.hpp"
-#include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
@@ -58,7 +56,6 @@ class NoBells : public ::testing::Test {
     return listener_->try_accept(offer_with(true)) != nullptr;
   }
 
-  const ScopedEnvironment job_{"WHERRY_JOB", ("no-bells-" + std::to_string(::getpid())).c_str()};
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connection> connector_, acceptor_;
 };

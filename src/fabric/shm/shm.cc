@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 
+#include "base/beyond_select.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "fabric/check.hpp"
@@ -100,6 +101,7 @@ int ShmListener::take_connectors() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return errno == EAGAIN ? 0 : errno;
     }
+    socket = beyond_select(std::move(socket));
     Peer peer = credentials(socket.get());
     if (!same_user(peer)) continue;
     watch(socket.get());
