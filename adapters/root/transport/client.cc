@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client.hpp"
+
+#include <sys/random.h>
+
+#include <cstring>
+
+#include "client_impl.hpp"
+
+namespace wherry::root {
+namespace {
+
+/// With so many files in a lease that are not done, a worker waits for one of them rather than ask for a lease more.
+constexpr std::size_t kCrowd = 3;
+/// How long a worker that needs room waits to be told of several files that are done.
+constexpr std::chrono::milliseconds kCalm{20};
+/// Bytes per nanosecond. Who writes no faster does not notice a page fault for each part of his next file, and may need
+/// the memory. A worker that only copies is faster.
+constexpr std::size_t kCopying = 4;
+
+}  // namespace
+
+WindowClient::Impl::Impl(std::string_view address, ClientOptions options) : address_(address), options_(options) {
+  if (::getrandom(id_, sizeof id_, 0) != sizeof id_) throw Error(errno, "name a worker", address_, "");
+  try {
+    greet();
+  } catch (const Broken& broken) {
+    fail(broken.error, "the server ended the connection");
+  }
+}
+
+std::span<std::byte> WindowClient::Impl::grow(std::size_t bytes) {
+  if (bytes > max_file_) {
+    throw Error(EFBIG, "write a file", address_,
+                "the server takes files of at most " + std::to_string(max_file_) + " bytes");
+  }
+  if (bytes > file().size()) persist([&] { enlarge(bytes); });
+  return file();
+}
+
+std::span<std::byte> WindowClient::Impl::file() const {
+  if (!begun_) return {};
+  const auto room = ground_->room(*begun_);
+  return room.first(std::min(room.size(), max_file_));
+}
+
+std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes) {
+  if (bytes == 0 || bytes > file().size() || name.empty() || name.size() > layout::kRootMaxName) {
+    throw Error(EINVAL, "hand over a file", address_, "it has a name, and no more bytes than grow() gave");
+  }
+  const auto now = Clock::now();
+  const bool swift = last_post_ && now - *last_post_ < options_.swift;
+  last_post_ = now;
+  // In the list first: if the connection breaks now it is posted to the next server.
+  posted_.push_back({.sequence = ++sequence_, .name = std::string(name), .bytes = bytes});
+  persist([&, fresh = true]() mutable {
+    if (std::exchange(fresh, false)) hand_over(posted_.back(), swift, 0);
+    hear_what_came();
+    if (recalled_ && !begun_) leave_ground();
+  });
+  return sequence_;
+}
+
+void WindowClient::Impl::discard() {
+  begun_.reset();
+  carried_.clear();
+  persist([this] { leave_ground(); });
+}
+
+void WindowClient::Impl::wait(std::size_t files) {
+  persist([&] {
+    if (posted_.size() > files && posted_.size() > 1) listen();
+    while (posted_.size() > files) hear();
+    if (recalled_ && !begun_) leave_ground();
+  });
+}
+
+void WindowClient::Impl::finish() {
+  wait(0);
+  discard();
+  persist([this] { say(record_of(RootKind::finished)); });
+  frames_.close();
+}
+
+/// The file being written, or begins it.
+void WindowClient::Impl::enlarge(std::size_t bytes) {
+  if (begun_ && is_too_small(*begun_ + bytes)) pick_up();
+  make_room(bytes);
+  std::copy(carried_.begin(), carried_.end(), ground_->at(*begun_));
+  carried_ = {};
+}
+
+/// For the file being written, which begins now if none has.
+void WindowClient::Impl::make_room(std::size_t bytes) {
+  if (!begun_) {
+    begin(bytes);
+    began_ = Clock::now();
+  }
+  const std::size_t end = *begun_ + bytes;
+  while (!ground_->files.is_free(*begun_, end)) hear_of_done();
+  if (end > ground_->bytes) need(end);
+}
+
+void WindowClient::Impl::begin(std::size_t bytes) {
+  const auto waiting = [this] {
+    return std::count_if(posted_.begin(), posted_.end(), [](const Posted& file) { return file.here; });
+  };
+  while (static_cast<std::size_t>(waiting()) >= most_files_) hear_of_done();
+  if (find_place(std::max(bytes, expected_))) return;
+  leave_ground();
+  need(std::max(bytes, std::min(end_of_place(expected_), slot_)));
+  begun_ = 0;
+}
+
+/// Whether the lease ends before, and does not grow.
+bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > ground_->bytes && ground_->bytes < slot_; }
+
+/// Out of a lease that is too small, which others may write into once it is left.
+void WindowClient::Impl::pick_up() {
+  const auto written = file();
+  carried_.assign(written.begin(), written.end());
+  begun_.reset();
+  leave_ground();
+}
+
+/// Between the files of the lease that it has, in the first slot; waits if that makes sense.
+bool WindowClient::Impl::find_place(std::size_t bytes) {
+  while (ground_ && !recalled_) {
+    if (is_too_small(bytes)) return false;
+    begun_ = ground_->files.empty() ? 0 : ground_->files.first_fit(bytes, std::min(slot_, ground_->bytes));
+    if (begun_) return true;
+    if (may_have_larger() || bytes > slot_ / kCrowd || ground_->files.count() < kCrowd) return false;
+    hear_of_done();
+  }
+  return false;
+}
+
+/// Its lease is small, and the only one that it holds: who fills it before it is read is given a larger one.
+bool WindowClient::Impl::may_have_larger() const {
+  return ground_->bytes < slot_ &&
+         std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.ground == ground_; });
+}
+
+void WindowClient::Impl::need(std::size_t bytes) {
+  say(record_of(RootKind::need, 0, bytes));
+  needed_ = bytes;
+  while (needed_ != 0) hear();
+}
+
+void WindowClient::Impl::take(const ControlMessage& grant) {
+  const std::uint64_t offset = grant.record.value;
+  const std::uint64_t bytes = grant.record.bytes;
+  if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + slot_ || (ground_ && offset != ground_->offset)) {
+    fail(EPROTO, "the server gave memory that was not asked for");
+  }
+  needed_ = 0;
+  if (!ground_) ground_ = std::make_shared<Ground>(Ground{.offset = offset});
+  try {
+    ground_->mapped = mapped_.map(frames_.stream().windows(), offset, bytes);
+  } catch (const Error& error) {
+    if (error.code().value() == ECONNRESET) throw Broken{ECONNRESET};
+    failure_ = error;
+    throw;
+  }
+  ground_->bytes = bytes;
+  ground_->keeps = (grant.record.flags & layout::kRootKeeps) != 0;
+}
+
+/// Posts the file being written as `file`, and goes on in its lease if that has room for others and they come soon.
+void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags) {
+  file.place = *begun_;
+  file.ground = ground_;
+  file.here = true;
+  ground_->files.take(file.place, file.place + file.bytes);
+  begun_.reset();
+  expected_ = file.bytes;
+  listening_ = false;
+  const bool keeps =
+      (swift || ground_->keeps) && !recalled_ && 2 * end_of_place(file.bytes) <= std::min(slot_, ground_->bytes);
+  if (!keeps) {
+    flags |= layout::kRootLeaves;
+    if (file.bytes < kCopying * static_cast<std::size_t>(std::chrono::nanoseconds(Clock::now() - began_).count())) {
+      ground_->unload(file.place, file.bytes);
+    }
+    ground_.reset();
+    recalled_ = false;
+  }
+  RootRecord record = record_of(RootKind::post, file.sequence, file.bytes);
+  record.flags = flags;
+  record.place = file.place;
+  say(record, file.name);
+}
+
+void WindowClient::Impl::leave_ground() {
+  if (!ground_) return;
+  ground_.reset();
+  recalled_ = false;
+  say(record_of(RootKind::leave));
+}
+
+void WindowClient::Impl::say(const RootRecord& record, std::string_view text) {
+  if (send(frames_, record, text).ok()) return;
+  // A server that lets a worker go says why before.
+  for (;;) hear();
+}
+
+/// Has the server tell of each file as soon as it is done.
+void WindowClient::Impl::listen() {
+  if (!std::exchange(listening_, true)) say(record_of(RootKind::listen));
+}
+
+void WindowClient::Impl::hear() { heed(frames_.receive()); }
+
+void WindowClient::Impl::hear_of_done() {
+  if (listening_) return hear();
+  const Received received = frames_.receive(kCalm);
+  if (received.result.failed() && received.result.error == ETIMEDOUT) return listen();
+  heed(received);
+}
+
+void WindowClient::Impl::hear_what_came() {
+  for (;;) {
+    const Received received = frames_.try_receive();
+    if (received.result.would_block()) return;
+    heed(received);
+  }
+}
+
+void WindowClient::Impl::heed(const Received& received) {
+  if (!received.result.ok()) throw Broken{received.result.ended() ? ECONNRESET : received.result.error};
+  const auto message = parse(received.message);
+  if (!message) fail(EPROTO, "the server sent what is no message");
+  switch (message->kind()) {
+    case RootKind::welcome:
+      return heed_welcome(message->record);
+    case RootKind::grant:
+      return take(*message);
+    case RootKind::done:
+      return forget(message->record.value);
+    case RootKind::recall:
+      recalled_ = ground_ != nullptr;
+      return;
+    case RootKind::refuse:
+      fail(ECANCELED, "the server let this worker go: " + message->text);
+    default:
+      fail(EPROTO, "the server sent what is no message of a server");
+  }
+}
+
+void WindowClient::Impl::heed_welcome(const RootRecord& welcome) {
+  constexpr std::size_t kMost = std::size_t{1} << 60;
+  max_file_ = welcome.value;
+  slot_ = welcome.bytes;
+  most_files_ = welcome.place;
+  if (slot_ == 0 || slot_ % layout::kRootPlace != 0 || slot_ > max_file_ || max_file_ > kMost || most_files_ == 0) {
+    fail(EPROTO, "the server's limits make no sense");
+  }
+}
+
+/// It is done.
+void WindowClient::Impl::forget(std::uint64_t sequence) {
+  const auto file =
+      std::find_if(posted_.begin(), posted_.end(), [&](const Posted& posted) { return posted.sequence == sequence; });
+  if (file == posted_.end()) return;
+  if (file->here) file->ground->files.free(file->place);
+  posted_.erase(file);
+}
+
+void WindowClient::Impl::fail(int error, const std::string& why) {
+  std::string text = why;
+  if (!posted_.empty()) text += "; files handed over but not known to be done: " + std::to_string(posted_.size());
+  failure_.emplace(error, "hand over files", address_, text);
+  frames_.close();
+  throw Error(*failure_);
+}
+
+WindowClient::WindowClient(std::string_view address, ClientOptions options)
+    : impl_(std::make_unique<Impl>(address, options)) {}
+WindowClient::WindowClient(WindowClient&&) noexcept = default;
+WindowClient& WindowClient::operator=(WindowClient&&) noexcept = default;
+WindowClient::~WindowClient() = default;
+
+std::span<std::byte> WindowClient::grow(std::size_t bytes) { return impl_->grow(bytes); }
+std::span<std::byte> WindowClient::file() const noexcept { return impl_->file(); }
+std::uint64_t WindowClient::post(std::string_view name, std::size_t bytes) { return impl_->post(name, bytes); }
+void WindowClient::discard() { impl_->discard(); }
+void WindowClient::wait(std::size_t files) { impl_->wait(files); }
+std::size_t WindowClient::pending() const noexcept { return impl_->pending(); }
+void WindowClient::finish() { impl_->finish(); }
+std::size_t WindowClient::max_file() const noexcept { return impl_->max_file(); }
+
+}  // namespace wherry::root

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a WindowClient is: its books of what it has of the server's memory and of what is not done.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <wherry/framed.hpp>
+
+#include "client.hpp"
+#include "ground.hpp"
+#include "wire.hpp"
+
+namespace wherry::root {
+
+class WindowClient::Impl {
+ public:
+  Impl(std::string_view address, ClientOptions options);
+
+  std::span<std::byte> grow(std::size_t bytes);
+  [[nodiscard]] std::span<std::byte> file() const;
+  std::uint64_t post(std::string_view name, std::size_t bytes);
+  void discard();
+  void wait(std::size_t files);
+  void finish();
+  [[nodiscard]] std::size_t pending() const { return posted_.size(); }
+  [[nodiscard]] std::size_t max_file() const { return max_file_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Posted {
+    std::uint64_t sequence = 0;
+    std::string name;
+    std::size_t bytes = 0;
+    std::size_t place = 0;
+    std::shared_ptr<Ground> ground = {};
+    bool here = false;  ///< this server has been told, not only the one before
+  };
+
+  /// The connection broke: what a reconnecting client survives.
+  struct Broken {
+    int error = 0;
+  };
+
+  template <class Step>
+  void persist(Step&& step);
+  void connect_again(const Broken& broken);
+  void resume();
+  void greet();
+  void enlarge(std::size_t bytes);
+  void make_room(std::size_t bytes);
+  void begin(std::size_t bytes);
+  void pick_up();
+  [[nodiscard]] bool is_too_small(std::size_t end) const;
+  bool find_place(std::size_t bytes);
+  [[nodiscard]] bool may_have_larger() const;
+  void need(std::size_t bytes);
+  void take(const ControlMessage& grant);
+  void hand_over(Posted& file, bool swift, std::uint32_t flags);
+  void leave_ground();
+  void say(const RootRecord& record, std::string_view text = {});
+  void listen();
+  void hear();
+  void hear_of_done();
+  void hear_what_came();
+  void heed(const Received& received);
+  void heed_welcome(const RootRecord& welcome);
+  void forget(std::uint64_t sequence);
+  [[noreturn]] void fail(int error, const std::string& why);
+
+  std::string address_;
+  ClientOptions options_;
+  std::uint8_t id_[16]{};
+  FramedStream frames_;
+  std::optional<Error> failure_;
+  std::size_t max_file_ = 0;
+  std::size_t slot_ = 0;
+  std::size_t most_files_ = 0;
+  std::shared_ptr<Ground> ground_;    ///< the lease it writes into
+  std::optional<std::size_t> begun_;  ///< where the file lies there that is being written
+  std::vector<std::byte> carried_;    ///< of the file being written, from a lease that is too small to a larger one
+  std::size_t needed_ = 0;            ///< bytes that a grant is to come for
+  std::size_t expected_ = 0;          ///< what the next file will have: as many as the last
+  Clock::time_point began_;           ///< the file being written
+  std::optional<Clock::time_point> last_post_;
+  bool recalled_ = false;     ///< the server wants the lease
+  bool listening_ = false;    ///< the server tells at once of what is done
+  std::list<Posted> posted_;  ///< not done
+  MappedWindows mapped_;
+  std::uint64_t sequence_ = 0;
+};
+
+/// Does it, and if the connection breaks and the client may connect again, does it again on the new one.
+template <class Step>
+void WindowClient::Impl::persist(Step&& step) {
+  if (failure_) throw Error(*failure_);
+  for (std::optional<Broken> broken;;) {
+    try {
+      if (broken) connect_again(*broken);
+      return step();
+    } catch (const Broken& again) {
+      broken = again;
+      if (options_.reconnect.count() == 0) fail(again.error, "the server is gone");
+    }
+  }
+}
+
+}  // namespace wherry::root

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "desk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+namespace wherry::root {
+
+PoolLimits Desk::limits_of(const ServerOptions& options) {
+  return {.budget = options.budget,
+          .least = std::min(options.least, options.slot),
+          .slot = options.slot,
+          .most = options.max_file + options.slot};
+}
+
+void Desk::join(std::uint64_t number, const std::shared_ptr<Session>& session) {
+  const std::lock_guard lock(mutex_);
+  sessions_[number] = session;
+}
+
+void Desk::hear(Session& session, const ControlMessage& message) {
+  // The program is asked without the lock: it may take its time.
+  const bool already = message.kind() == RootKind::post && (message.record.flags & layout::kRootAgain) != 0 &&
+                       options_.already && options_.already(session.worker->id, message.record.value);
+  const std::lock_guard lock(mutex_);
+  if (session.doomed) return;
+  if (session.greeted == (message.kind() == RootKind::hello)) return doom(session, "it did not begin with a greeting");
+  if (session.finished || session.wanted) return doom(session, "it spoke when it was not its turn");
+  switch (message.kind()) {
+    case RootKind::hello:
+      return greet(session, message.record);
+    case RootKind::need:
+      return need(session, message.record.bytes);
+    case RootKind::post:
+      return post(session, message, already);
+    case RootKind::leave:
+      leave_lease(session);
+      return serve();
+    case RootKind::listen:
+      session.listens = true;
+      return tell_all_done(session);
+    case RootKind::finished:
+      return finish(session);
+    default:
+      return doom(session, "it sent what is no message of a worker");
+  }
+}
+
+void Desk::greet(Session& session, const RootRecord& hello) {
+  if (hello.value != layout::kRootVersion) {
+    return doom(session, "it speaks another version; use the same release of Wherry on both sides");
+  }
+  session.greeted = true;
+  std::copy(std::begin(hello.id), std::end(hello.id), session.worker->id.begin());
+  RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.slot);
+  welcome.place = options_.files_per_worker;
+  if (!session.tell(welcome)) return;
+  events_->push({.kind = Event::Kind::joined, .worker = session.worker, .file = {}, .reason = {}});
+}
+
+void Desk::need(Session& session, std::uint64_t bytes) {
+  if (bytes == 0 || bytes > pool_.limits().most) return doom(session, "it asked for more than the largest file");
+  if (session.filling != nullptr && bytes > session.filling->lease->backed() &&
+      !pool_.may_grow(*session.filling->lease)) {
+    return doom(session, "it asked for more of a lease that does not grow");
+  }
+  session.wanted = bytes;
+  queue_.push_back(&session);
+  serve();
+}
+
+/// What is wrong with it, or null.
+const char* Desk::fault_in(const Session& session, const ControlMessage& post) const {
+  const auto& [record, name] = post;
+  if (session.filling == nullptr) return "it posted a file that it has no memory for";
+  const Holding& holding = *session.filling;
+  const std::size_t backed = holding.lease->backed();
+  if (record.place % layout::kRootPlace != 0 || record.place >= options_.slot || record.place >= backed) {
+    return "it posted a file where none may begin";
+  }
+  if (record.bytes == 0 || record.bytes > options_.max_file || record.bytes > backed - record.place) {
+    return "it posted a file that it has no memory for";
+  }
+  if (!holding.files.is_free(record.place, record.place + record.bytes)) return "it posted a file on top of another";
+  if (session.posted == options_.files_per_worker) return "it posted more files than may wait";
+  if (record.value <= session.last_sequence) return "it posted files out of order";
+  if (name.empty() || name.size() > layout::kRootMaxName || name.find('\0') != std::string::npos) {
+    return "it posted a file without a proper name";
+  }
+  return nullptr;
+}
+
+void Desk::post(Session& session, const ControlMessage& message, bool already) {
+  const auto& [record, name] = message;
+  if (const char* fault = fault_in(session, message); fault != nullptr) return doom(session, fault);
+  session.last_sequence = record.value;
+  session.beyond = false;
+  session.listens = false;
+  ++session.posted;
+  session.filling->files.take(record.place, record.place + record.bytes);
+  auto file = std::make_unique<PostedFile::Impl>();
+  file->desk = shared_from_this();
+  file->worker = session.worker;
+  file->holding = session.filling;
+  file->name = name;
+  file->place = record.place;
+  file->bytes = record.bytes;
+  file->sequence = record.value;
+  ++session.filling->posted;
+  if ((record.flags & layout::kRootLeaves) != 0) leave_lease(session);
+  if (put_off_ && session.filling != nullptr && session.filling->posted >= kTurn) recall(session);
+  if (already) {
+    free(*file);
+    tell_done(session, record.value);
+    return serve();
+  }
+  events_->push(
+      {.kind = Event::Kind::posted, .worker = session.worker, .file = PostedFile(std::move(file)), .reason = {}});
+}
+
+/// The worker writes no more there: the lease is free when its files are done.
+void Desk::leave_lease(Session& session) {
+  const auto holding = std::exchange(session.filling, nullptr);
+  if (holding == nullptr) return;
+  session.beyond = false;
+  session.recalled = false;
+  // Who leaves files behind that are not read yet writes faster than they are; who has one per lease does not.
+  if (holding->files.count() > 1) session.large = true;
+  if (holding->posted < 2) session.large = false;
+  holding->left = true;
+  if (holding->files.empty()) return release(*holding, &session);
+  ++leaving_;
+}
+
+/// @param session  whose it was, if that is still there
+void Desk::release(Holding& holding, Session* session) {
+  if (holding.untrustworthy) {
+    pool_.retire(std::move(holding.lease));
+  } else {
+    pool_.give_back(std::move(holding.lease));
+  }
+  if (session != nullptr) --session->leases;
+  moved_ = freed_ = Clock::now();
+}
+
+void Desk::finish(Session& session) {
+  if (session.filling != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
+  session.finished = true;
+  events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
+}
+
+void Desk::leave(Session& session, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t lost = session.filling == nullptr ? 0 : session.filling->lease->backed();
+  if (session.doomed) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
+  // Whoever is still there writes into pages that nobody looks at.
+  if (session.filling != nullptr) session.filling->untrustworthy = true;
+  leave_lease(session);
+  sessions_.erase(session.worker->number);
+  std::erase(queue_, &session);
+  if (session.greeted && !session.finished) {
+    events_->push({.kind = Event::Kind::gone, .worker = session.worker, .file = {}, .reason = reason, .lost = lost});
+  }
+  serve();
+}
+
+std::shared_ptr<Session> Desk::doomed() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, session] : sessions_) {
+    if (session->doomed) return session;
+  }
+  return nullptr;
+}
+
+void Desk::on_news(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void Desk::close() {
+  const std::lock_guard lock(mutex_);
+  wake_ = nullptr;
+  events_ = nullptr;
+  queue_.clear();
+  sessions_.clear();
+}
+
+void Desk::done(PostedFile::Impl& file) {
+  const std::lock_guard lock(mutex_);
+  Session* const session = free(file);
+  if (session != nullptr) tell_done(*session, file.sequence);
+  serve();
+  // The thread has nothing to do with this, mostly.
+  if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->doomed))) wake_();
+}
+
+void Desk::refuse(PostedFile::Impl& file, std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (Session* const session = free(file)) doom(*session, reason);
+  serve();
+  if (wake_) wake_();
+}
+
+/// Returns whose it was, if that is still there.
+Session* Desk::free(PostedFile::Impl& file) {
+  Session* const session = find(file.worker->number);
+  if (session != nullptr) --session->posted;
+  Holding& holding = *file.holding;
+  holding.files.free(file.place);
+  if (holding.left && holding.files.empty()) {
+    --leaving_;
+    release(holding, session);
+  }
+  return session;
+}
+
+/// Several at once: who is told wakes up, and has something to do.
+void Desk::tell_done(Session& session, std::uint64_t sequence) {
+  session.untold.push_back(sequence);
+  if (session.listens || session.untold.size() >= session.posted) tell_all_done(session);
+}
+
+void Desk::tell_all_done(Session& session) {
+  session.frames.hold();
+  for (const std::uint64_t sequence : session.untold) session.tell(record_of(RootKind::done, sequence));
+  (void)session.frames.flush();  // a connection that is gone is noticed where it is heard
+  session.untold.clear();
+}
+
+void Desk::drop(std::uint64_t number, std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (Session* const session = find(number)) doom(*session, reason);
+  if (wake_) wake_();
+}
+
+void Desk::doom(Session& session, std::string_view reason) {
+  if (!session.doomed) session.doomed = std::string(reason);
+}
+
+Session* Desk::find(std::uint64_t number) {
+  const auto found = sessions_.find(number);
+  return found == sessions_.end() ? nullptr : found->second.get();
+}
+
+ServerStatistics Desk::statistics() {
+  const std::lock_guard lock(mutex_);
+  return {.workers = sessions_.size(),
+          .leases = pool_.leases(),
+          .held = pool_.used() - pool_.warm(),
+          .warm = pool_.warm(),
+          .waiting = queue_.size(),
+          .overdrawn = overdrawn_};
+}
+
+}  // namespace wherry::root

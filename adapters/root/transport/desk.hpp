@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides who gets memory, and keeps the books of who has which file: all of the server that is not waiting for
+// descriptors.
+//
+// One lock guards it. The server's thread brings what workers say; `done` and `refuse` come from the program's threads
+// and answer the worker at once, and serve whoever waits for the memory that became free.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "events.hpp"
+#include "pool.hpp"
+#include "server.hpp"
+#include "session.hpp"
+
+namespace wherry::root {
+
+/// A file that a worker posted.
+class PostedFile::Impl {
+ public:
+  std::shared_ptr<class Desk> desk;
+  std::shared_ptr<const Worker> worker;
+  std::shared_ptr<Holding> holding;
+  std::string name;
+  std::size_t place = 0;
+  std::size_t bytes = 0;
+  std::uint64_t sequence = 0;
+};
+
+class Desk : public std::enable_shared_from_this<Desk> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Desk(ServerOptions options, Events& events)
+      : options_(std::move(options)), events_(&events), pool_(limits_of(options_)) {}
+
+  // The server's thread ---------------------------------------------------------------------------------------------
+
+  void join(std::uint64_t number, const std::shared_ptr<Session>& session);
+  /// What a worker said. The session is doomed if it made no sense.
+  void hear(Session& session, const ControlMessage& message);
+  /// It is gone, or is let go: its unfinished file is lost. The stream is the caller's to close.
+  void leave(Session& session, const std::string& reason);
+  /// Who waits in vain may be let go on. How long until that is to be looked at again; empty: until something happens.
+  Timeout let_go_on();
+  /// Somebody who is to be let go, or null.
+  std::shared_ptr<Session> doomed();
+  /// From now on nobody is told anything, and the events are gone.
+  void close();
+  /// Called, with the lock held, when there is something for the server's thread to look at.
+  void on_news(std::function<void()> wake);
+
+  // Any thread --------------------------------------------------------------------------------------------------------
+
+  void done(PostedFile::Impl& file);
+  void refuse(PostedFile::Impl& file, std::string_view reason);
+  void drop(std::uint64_t number, std::string_view reason);
+  ServerStatistics statistics();
+
+ private:
+  static PoolLimits limits_of(const ServerOptions& options);
+
+  void greet(Session& session, const RootRecord& hello);
+  void need(Session& session, std::uint64_t bytes);
+  void post(Session& session, const ControlMessage& message, bool already);
+  [[nodiscard]] const char* fault_in(const Session& session, const ControlMessage& post) const;
+  void leave_lease(Session& session);
+  void finish(Session& session);
+  Session* free(PostedFile::Impl& file);
+  void release(Holding& holding, Session* session);
+  static void tell_done(Session& session, std::uint64_t sequence);
+  static void tell_all_done(Session& session);
+  static void doom(Session& session, std::string_view reason);
+  Session* find(std::uint64_t number);
+
+  void serve();
+  bool try_grant(Session& session, Within within);
+  [[nodiscard]] Session* first_to_let_go_on();
+  [[nodiscard]] bool somebody_may_free_something() const;
+  [[nodiscard]] bool may_hold_more(const Session& session) const;
+  [[nodiscard]] bool is_crowded(Clock::time_point now) const;
+  static void recall(Session& session);
+
+  /// So many small files a worker posts from one lease while others are put off.
+  static constexpr std::size_t kTurn = 16;
+  /// While no more than this part of the budget is out, small leases are kept by workers that idle.
+  static constexpr std::size_t kKept = 4;
+
+  const ServerOptions options_;
+  std::mutex mutex_;
+  Events* events_;
+  Pool pool_;
+  std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
+  std::deque<Session*> queue_;  ///< who waits for memory, in turn
+  bool put_off_ = false;        ///< some of them, until a lease comes free or none has for long
+  std::size_t leaving_ = 0;     ///< leases that are free when their files are done
+  std::uint64_t overdrawn_ = 0;
+  Clock::time_point moved_ = Clock::now();  ///< when memory was last given or became free
+  Clock::time_point freed_;                 ///< when a lease last became free
+  std::function<void()> wake_;
+};
+
+}  // namespace wherry::root

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the transport have in common.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "base/child_process.hpp"
+#include "client.hpp"
+#include "server.hpp"
+
+namespace wherry::root {
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+/// Longer than the test's watchdog allows: it never passes.
+inline constexpr std::chrono::seconds kPatience{3600};
+
+/// The bytes of a file that nobody writes by accident.
+inline std::byte byte_of(std::uint64_t file, std::size_t at) {
+  return static_cast<std::byte>((at * 2654435761U + file * 40503U) >> 7);
+}
+
+inline void write_file(std::span<std::byte> memory, std::uint64_t file) {
+  for (std::size_t at = 0; at < memory.size(); ++at) memory[at] = byte_of(file, at);
+}
+
+inline bool is_file(std::span<const std::byte> bytes, std::uint64_t file) {
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    if (bytes[at] != byte_of(file, at)) return false;
+  }
+  return true;
+}
+
+inline void post_file(WindowClient& client, std::uint64_t file, std::size_t bytes) {
+  write_file(client.grow(bytes).first(bytes), file);
+  client.post(std::to_string(file), bytes);
+}
+
+/// Whether it is what post_file posted.
+inline bool is_whole(const PostedFile& posted) { return is_file(posted.bytes(), std::stoull(posted.name())); }
+
+/// The next event of that kind; the others on the way are passed over.
+inline Event next_of(WindowServer& server, Event::Kind kind) {
+  for (;;) {
+    auto event = server.next(kPatience);
+    if (!event) throw std::runtime_error("nothing happened");
+    if (event->kind == kind) return std::move(*event);
+  }
+}
+
+/// Looks until it is so: what another thread does soon after. The watchdog of the test is the limit.
+template <class Condition>
+void await(Condition&& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// How children, which are forked before there is a server, hear of its address.
+class Meeting {
+ public:
+  void announce(const WindowServer& server) {
+    std::strncpy(told_->address.data(), server.local().to_string().c_str(), told_->address.size() - 1);
+    told_->known = true;
+  }
+  std::string address() const {
+    await([this] { return told_->known.load(); });
+    return told_->address.data();
+  }
+
+ private:
+  struct Told {
+    std::array<char, 64> address{};
+    std::atomic<bool> known{false};
+  };
+  SharedValue<Told> told_;
+};
+
+}  // namespace wherry::root

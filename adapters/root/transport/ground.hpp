@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's view of the server's memory: the lease it writes into, and the windows it has mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+
+#include <wherry/window.hpp>
+
+#include "places.hpp"
+
+namespace wherry::root {
+
+/// A lease that this worker was granted.
+struct Ground {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  bool keeps = false;  ///< the server lets it have this between its files, however seldom they are
+  std::shared_ptr<MappedWindow> mapped = {};
+  Places files = {};  ///< posted there and not done
+
+  [[nodiscard]] std::byte* at(std::size_t place) const { return mapped->bytes().data() + place; }
+  /// From there to the next file.
+  [[nodiscard]] std::span<std::byte> room(std::size_t place) const {
+    return {at(place), files.free_until(place, bytes) - place};
+  }
+  /// These pages do not count as this process's any more, until it touches them again.
+  void unload(std::size_t place, std::size_t size) const;
+};
+
+/// What is mapped of the server's memory. A lease that comes again meets no page fault.
+class MappedWindows {
+ public:
+  /// Throws Error.
+  std::shared_ptr<MappedWindow> map(Windows windows, std::uint64_t offset, std::size_t bytes);
+  void clear() { windows_.clear(); }
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  struct Window {
+    std::uint64_t offset = 0;
+    std::shared_ptr<MappedWindow> mapped;
+  };
+  std::list<Window> windows_;  ///< the longest unused first
+};
+
+}  // namespace wherry::root

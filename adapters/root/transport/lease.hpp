@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One contiguous range of this process's memory, for the files of one worker at a time.
+//
+// A large one has room for the largest file, wherever in the first slot that begins. Its front is exposed to workers
+// step by step, so that what no file needed takes nothing; what counts against the budget is the part of the front that
+// has pages (`backed`). While nobody holds it, it can be trimmed: the pages go back to the system, and come back empty
+// when they are touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <wherry/window.hpp>
+
+namespace wherry::root {
+
+class Lease {
+ public:
+  /// Reserves addresses. Throws Error(ENOMEM).
+  Lease(std::uint64_t number, std::size_t room);
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  /// The pages go, for all who map them: what somebody still writes there comes to nobody's file.
+  ~Lease();
+
+  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< never used again
+  [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
+  [[nodiscard]] std::size_t backed() const { return backed_; }
+  void back(std::size_t bytes) { backed_ = bytes; }
+  void trim();
+
+  /// Registers the bytes between `from` and `to` with a worker, at `offset` + `from`. Throws Error.
+  void expose(Windows windows, std::uint64_t offset, std::size_t from, std::size_t to);
+
+ private:
+  std::uint64_t number_;
+  std::span<std::byte> memory_;
+  std::size_t exposed_ = 0;  ///< to any worker, ever
+  std::size_t backed_ = 0;
+};
+
+}  // namespace wherry::root

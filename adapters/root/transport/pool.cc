@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "layout/root_wire.hpp"
+
+namespace wherry::root {
+
+std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::span<const std::uint64_t> known,
+                                  Within within) {
+  const std::size_t needed = size_for(bytes);
+  const std::size_t size = std::max(needed, std::min(liked, limits_.slot));
+  auto lease = take_sized(size, known, within);
+  return lease == nullptr && size != needed ? take_sized(needed, known, within) : std::move(lease);
+}
+
+std::unique_ptr<Lease> Pool::take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within) {
+  if (const auto warm = best_warm(size, known); warm != free_.end()) return pick(warm);
+  // One that has some of it, else one without pages: what others keep warm may be what they want next.
+  const std::size_t room = size < limits_.slot ? size : limits_.most;
+  const auto choose = [&](auto&& good) {
+    return std::find_if(free_.rbegin(), free_.rend(),
+                        [&](const auto& lease) { return lease->memory().size() == room && good(*lease); });
+  };
+  auto chosen = choose([&](const Lease& lease) { return is_in(known, lease); });
+  if (chosen == free_.rend()) chosen = choose([](const Lease& lease) { return lease.backed() == 0; });
+  Lease* const lease = chosen == free_.rend() ? nullptr : chosen->get();
+  const std::size_t backed = lease == nullptr ? 0 : lease->backed();
+  if (!make_room(size - backed, lease, within)) return nullptr;
+  auto taken = lease == nullptr ? make(room) : pick(std::prev(chosen.base()));
+  back(*taken, size);
+  return taken;
+}
+
+std::unique_ptr<Lease> Pool::make(std::size_t room) {
+  auto lease = std::make_unique<Lease>(last_number_ + 1, room);
+  ++last_number_;
+  ++leases_;
+  if (may_grow(*lease)) ++large_held_;
+  return lease;
+}
+
+bool Pool::grow(Lease& lease, std::size_t bytes, Within within) {
+  if (bytes <= lease.backed()) return true;
+  const std::size_t wanted = size_for(bytes);
+  // A large file grows in few steps.
+  const std::size_t ahead = std::min(limits_.most, std::max(wanted, size_for(lease.backed() + lease.backed() / 4)));
+  std::size_t size = ahead;
+  if (!make_room(size - lease.backed(), nullptr, Within::budget)) {
+    size = wanted;
+    if (!make_room(size - lease.backed(), nullptr, within)) return false;
+  }
+  back(lease, size);
+  return true;
+}
+
+void Pool::give_back(std::unique_ptr<Lease> lease) {
+  warm_ += lease->backed();
+  if (may_grow(*lease)) --large_held_;
+  free_.push_back(std::move(lease));
+  make_room(0, nullptr, Within::beyond);  // what went beyond the budget is paid back
+}
+
+void Pool::retire(std::unique_ptr<Lease> lease) {
+  used_ -= lease->backed();
+  --leases_;
+  if (may_grow(*lease)) --large_held_;
+}
+
+/// Of a small file's lease: room for a few, that they may share it. One of eight sizes for each power of two, so that
+/// what one worker leaves suits another.
+std::size_t Pool::size_for(std::size_t bytes) const {
+  if (bytes >= limits_.slot) return (bytes + limits_.slot - 1) / limits_.slot * limits_.slot;
+  const std::size_t few = std::max(4 * bytes, limits_.least);
+  const std::size_t step = std::max(std::bit_floor(few) / 8, layout::kRootPlace);
+  return std::min((few + step - 1) / step * step, limits_.slot);
+}
+
+/// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `beyond` the budget, none
+/// if they do not fit all the same.
+bool Pool::make_room(std::size_t bytes, const Lease* but, Within within) {
+  // A small pool stays in the caches: what is written there and read soon after never comes to the memory.
+  constexpr std::size_t kSpare = 8;
+  if (within == Within::spare) return used_ + bytes <= limits_.budget / kSpare;
+  const std::size_t kept = but == nullptr ? 0 : but->backed();
+  if (within == Within::budget && used_ - (warm_ - kept) + bytes > limits_.budget) return false;
+  for (auto free = free_.begin(); free != free_.end() && used_ + bytes > limits_.budget; ++free) {
+    if (free->get() == but) continue;
+    warm_ -= (*free)->backed();
+    used_ -= (*free)->backed();
+    (*free)->trim();
+  }
+  return true;
+}
+
+void Pool::back(Lease& lease, std::size_t bytes) {
+  used_ += bytes - lease.backed();
+  lease.back(bytes);
+}
+
+std::unique_ptr<Lease> Pool::pick(Free::iterator free) {
+  auto lease = std::move(*free);
+  free_.erase(free);
+  warm_ -= lease->backed();
+  if (may_grow(*lease)) ++large_held_;
+  return lease;
+}
+
+bool Pool::is_in(std::span<const std::uint64_t> known, const Lease& lease) {
+  return std::find(known.begin(), known.end(), lease.number()) != known.end();
+}
+
+/// The last used is the one that is in the caches. One of the last few that the asker knows saves it a mapping,
+/// besides.
+Pool::Free::iterator Pool::best_warm(std::size_t wanted, std::span<const std::uint64_t> known) {
+  constexpr std::size_t kFew = 4;
+  // What is small costs more to be mapped than to be brought into the caches.
+  const std::size_t most = wanted < limits_.slot ? free_.size() : kFew;
+  auto best = free_.end();
+  std::size_t looked = 0;
+  for (auto free = free_.end(); free != free_.begin() && looked < most;) {
+    --free;
+    if ((*free)->backed() < wanted) continue;
+    if (is_in(known, **free)) return free;
+    if (best == free_.end()) best = free;
+    ++looked;
+  }
+  return best;
+}
+
+}  // namespace wherry::root

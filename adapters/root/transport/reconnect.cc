@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// WindowClient: connecting, and connecting again.
+#include <cstring>
+#include <thread>
+
+#include "client_impl.hpp"
+
+namespace wherry::root {
+namespace {
+
+constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
+/// How often a server that is not there is looked for.
+constexpr std::chrono::milliseconds kRetry{50};
+
+}  // namespace
+
+void WindowClient::Impl::connect_again(const Broken& broken) {
+  const auto deadline = Clock::now() + options_.reconnect;
+  for (;;) {
+    try {
+      frames_.close();
+      return resume();
+    } catch (const Broken&) {
+      // It died while we greeted it.
+    } catch (const Error&) {
+      if (failure_) throw;
+      // Nobody listens there yet.
+    }
+    if (Clock::now() > deadline) fail(broken.error, "the server is gone and none came in its place");
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+/// Hands over again what the server before this one did not say was done, and moves the file being written.
+void WindowClient::Impl::resume() {
+  mapped_.clear();
+  const auto begun = std::exchange(begun_, std::nullopt);
+  const auto ground = std::exchange(ground_, nullptr);
+  try {
+    for (Posted& file : posted_) file.here = false;
+    greet();
+    const auto files = posted_;  // the first may be done before the last is posted
+    for (const Posted& file : files) {
+      make_room(file.bytes);
+      std::memcpy(ground_->at(*begun_), file.ground->at(file.place), file.bytes);
+      const auto listed = std::find_if(posted_.begin(), posted_.end(),
+                                       [&](const Posted& posted) { return posted.sequence == file.sequence; });
+      hand_over(*listed, true, layout::kRootAgain);
+    }
+    if (!begun) return;
+    const auto written = ground->room(*begun).first(std::min(ground->room(*begun).size(), max_file_));
+    make_room(written.size());
+    std::memcpy(ground_->at(*begun_), written.data(), written.size());
+  } catch (...) {
+    begun_ = begun;
+    ground_ = ground;
+    throw;
+  }
+}
+
+void WindowClient::Impl::greet() {
+  frames_ = FramedStream(connect(address_, kStreamOptions, options_.connect_timeout));
+  RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
+  std::memcpy(hello.id, id_, sizeof id_);
+  say(hello);
+  max_file_ = 0;
+  recalled_ = false;
+  listening_ = false;
+  while (max_file_ == 0) hear();
+}
+
+}  // namespace wherry::root

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include <wherry/poller.hpp>
+
+#include "desk.hpp"
+#include "events.hpp"
+
+namespace wherry::root {
+namespace {
+
+constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
+constexpr Poller::Token kListenerToken = 0;  // sessions count from 1
+/// How many messages of one worker are heard before the next one's turn.
+constexpr int kTurn = 16;
+
+ServerOptions checked(ServerOptions options) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const bool good = options.slot != 0 && options.slot % page == 0 && options.least != 0 && options.least % page == 0 &&
+                    options.max_file >= options.slot && options.max_file <= std::size_t{1} << 40 &&
+                    options.leases_per_worker >= 1 && options.leases_per_worker <= 64 &&
+                    options.files_per_worker >= 1 && options.files_per_worker <= 64 && options.patience.count() >= 0;
+  if (!good) {
+    throw Error(EINVAL, "serve files", "",
+                "slots and leases are whole pages, a file is at least a slot and at most 1 TiB, a worker has 1 to 64 "
+                "leases and files");
+  }
+  options.max_file = options.max_file / options.slot * options.slot;
+  if (options.leases_at_once == 0) {
+    // Each processor fills one, and as many wait to be read, or are.
+    options.leases_at_once = std::max<std::size_t>(6, std::size_t{3} * std::thread::hardware_concurrency());
+  }
+  return options;
+}
+
+}  // namespace
+
+class WindowServer::Impl {
+ public:
+  Impl(std::string_view address, ServerOptions options)
+      : listener_(listen(address, kStreamOptions)),
+        desk_(std::make_shared<Desk>(checked(std::move(options)), events_)) {
+    poller_.add(listener_.descriptor(), kListenerToken);
+    desk_->on_news([this] { poller_.interrupt(); });
+    thread_ = std::thread([this] { run(); });
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    stop_ = true;
+    poller_.interrupt();
+    thread_.join();
+    desk_->close();
+    sessions_.clear();
+  }
+
+  Events& events() { return events_; }
+  Desk& desk() { return *desk_; }
+  [[nodiscard]] const Address& local() const { return listener_.local(); }
+
+ private:
+  void run();
+  void accept();
+  void hear(std::uint64_t number);
+  void let_go(std::uint64_t number, const std::string& reason);
+
+  Events events_;
+  Listener listener_;
+  std::shared_ptr<Desk> desk_;
+  Poller poller_;
+  std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;  // the thread's own
+  std::uint64_t last_number_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+void WindowServer::Impl::run() {
+  std::array<Poller::Token, 64> ready{};
+  while (!stop_) {
+    const std::size_t count = poller_.wait(ready, desk_->let_go_on());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ready[i] == kListenerToken) {
+        accept();
+      } else {
+        hear(ready[i]);
+      }
+    }
+    while (const auto session = desk_->doomed()) let_go(session->worker->number, *session->doomed);
+  }
+}
+
+void WindowServer::Impl::accept() {
+  try {
+    while (auto stream = listener_.try_accept()) {
+      const std::uint64_t number = ++last_number_;
+      auto session = std::make_shared<Session>(std::move(*stream), number);
+      poller_.add(session->frames.stream(), number);
+      sessions_[number] = session;
+      desk_->join(number, session);
+    }
+  } catch (const Error&) {
+    // That connector sees its connection refused; the others go on.
+  }
+}
+
+void WindowServer::Impl::hear(std::uint64_t number) {
+  const auto found = sessions_.find(number);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  for (int heard = 0; heard < kTurn; ++heard) {
+    const Received received = session.frames.try_receive();
+    if (received.result.would_block()) return;
+    if (received.result.ended()) return let_go(number, "it left without finishing");
+    if (received.result.failed()) {
+      return let_go(number, received.result.error == ECONNRESET ? "it died" : std::strerror(received.result.error));
+    }
+    const auto message = parse(received.message);
+    if (!message) return desk_->drop(number, "it sent what is no message");
+    desk_->hear(session, *message);
+  }
+}
+
+void WindowServer::Impl::let_go(std::uint64_t number, const std::string& reason) {
+  const auto found = sessions_.find(number);
+  if (found == sessions_.end()) return;
+  const auto session = std::exchange(found->second, nullptr);
+  sessions_.erase(found);
+  desk_->leave(*session, std::string(reason));
+  session->frames.close();
+}
+
+WindowServer::WindowServer(std::string_view address, ServerOptions options)
+    : impl_(std::make_unique<Impl>(address, std::move(options))) {}
+WindowServer::~WindowServer() = default;
+
+std::optional<Event> WindowServer::next(Timeout timeout) { return impl_->events().next(timeout); }
+void WindowServer::interrupt() noexcept { impl_->events().interrupt(); }
+int WindowServer::descriptor() const noexcept { return impl_->events().descriptor(); }
+const Address& WindowServer::local() const noexcept { return impl_->local(); }
+void WindowServer::drop(std::uint64_t worker, std::string_view reason) { impl_->desk().drop(worker, reason); }
+ServerStatistics WindowServer::statistics() const { return impl_->desk().statistics(); }
+
+PostedFile::PostedFile() noexcept = default;
+PostedFile::PostedFile(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+PostedFile::PostedFile(PostedFile&&) noexcept = default;
+PostedFile& PostedFile::operator=(PostedFile&& other) noexcept {
+  if (this != &other) {
+    refuse("the server did not take the file");
+    impl_ = std::move(other.impl_);
+  }
+  return *this;
+}
+PostedFile::~PostedFile() { refuse("the server did not take the file"); }
+
+const Worker& PostedFile::worker() const noexcept { return *impl_->worker; }
+const std::string& PostedFile::name() const noexcept { return impl_->name; }
+std::span<const std::byte> PostedFile::bytes() const noexcept {
+  return impl_->holding->lease->memory().subspan(impl_->place, impl_->bytes);
+}
+std::uint64_t PostedFile::sequence() const noexcept { return impl_->sequence; }
+
+void PostedFile::done() noexcept {
+  if (auto file = std::move(impl_)) file->desk->done(*file);
+}
+
+void PostedFile::refuse(std::string_view reason) noexcept {
+  if (auto file = std::move(impl_)) file->desk->refuse(*file, reason);
+}
+
+}  // namespace wherry::root

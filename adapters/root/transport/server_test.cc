@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <set>
+#include <vector>
+
+#include "fixture_test.hpp"
+
+namespace wherry::root {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kSlot = std::size_t{64} << 10;
+
+bool is_readable(const WindowServer& server) {
+  pollfd polled{server.descriptor(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) == 1;
+}
+
+TEST(WindowServer, ReadsInPlaceWhatAnotherProcessWrote) {
+  constexpr std::uint64_t kFiles = 20;
+  Meeting meeting;
+  Child worker([&] {
+    WindowClient client(meeting.address());
+    for (std::uint64_t file = 1; file <= kFiles; ++file) post_file(client, file, 3 * kMiB + 5);
+    client.finish();
+    return true;
+  });
+  WindowServer server("wherry://*:*");
+  meeting.announce(server);
+  for (std::uint64_t file = 1; file <= kFiles; ++file) {
+    Event event = next_of(server, Event::Kind::posted);
+    EXPECT_EQ(event.file.name(), std::to_string(file));
+    EXPECT_EQ(event.file.sequence(), file);
+    ASSERT_EQ(event.file.bytes().size(), 3 * kMiB + 5);
+    EXPECT_TRUE(is_whole(event.file));
+    event.file.done();
+  }
+  EXPECT_EQ(next_of(server, Event::Kind::finished).worker->peer.pid, worker.pid());
+  EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {
+  constexpr std::uint64_t kWorkers = 8;
+  constexpr std::uint64_t kFiles = 40;
+  WindowServer server("wherry://*:*", {.budget = 4 * kMiB, .slot = kSlot});
+  std::vector<std::thread> workers;
+  for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
+    workers.emplace_back([&, worker] {
+      WindowClient client(server.local().to_string());
+      for (std::uint64_t file = 0; file < kFiles; ++file) {
+        const std::uint64_t number = worker * kFiles + file;
+        post_file(client, number, 1 + (number * 7919) % (5 * kSlot));
+      }
+      client.finish();
+    });
+  }
+  std::set<std::string> names;
+  for (std::uint64_t finished = 0; finished < kWorkers;) {
+    auto event = server.next(kPatience);
+    ASSERT_TRUE(event);
+    EXPECT_NE(event->kind, Event::Kind::gone) << event->reason;
+    if (event->kind == Event::Kind::finished) ++finished;
+    if (event->kind != Event::Kind::posted) continue;
+    EXPECT_TRUE(is_whole(event->file));
+    EXPECT_TRUE(names.insert(event->file.name()).second) << "twice: " << event->file.name();
+    event->file.done();
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(names.size(), kWorkers * kFiles);
+  EXPECT_EQ(server.statistics().held, 0U);
+  EXPECT_LE(server.statistics().warm, 4 * kMiB);
+}
+
+TEST(WindowServer, KeepsWhatWasWrittenWhileAFileGrows) {
+  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowClient client(server.local().to_string());
+  std::size_t written = 0;
+  for (std::size_t bytes = 1; bytes < 100 * kSlot; bytes = bytes * 3 / 2 + 1) {
+    const auto memory = client.grow(bytes);
+    ASSERT_GE(memory.size(), bytes);
+    for (; written < bytes; ++written) memory[written] = byte_of(7, written);
+  }
+  client.post("7", written);
+  EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
+}
+
+TEST(WindowServer, RefusesAFileBeyondTheLargest) {
+  WindowServer server("wherry://*:*", {.slot = kSlot, .max_file = 4 * kSlot});
+  WindowClient client(server.local().to_string());
+  EXPECT_EQ(client.max_file(), 4 * kSlot);
+  EXPECT_EQ(client.grow(4 * kSlot).size(), 4 * kSlot);
+  try {
+    client.grow(4 * kSlot + 1);
+    FAIL() << "it was given more";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EFBIG);
+  }
+  post_file(client, 1, 4 * kSlot);  // and goes on
+  EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
+}
+
+TEST(WindowServer, GivesNothingToAWorkerThatIdles) {
+  WindowServer server("wherry://*:*", {.slot = kSlot});
+  std::vector<WindowClient> clients;
+  for (int i = 0; i < 20; ++i) clients.emplace_back(server.local().to_string());
+  EXPECT_EQ(server.statistics().workers, 20U);
+  EXPECT_EQ(server.statistics().held, 0U);
+  post_file(clients[3], 1, 10);
+  next_of(server, Event::Kind::posted).file.done();
+  clients[3].wait();
+  EXPECT_EQ(server.statistics().held, 0U);
+  EXPECT_EQ(server.statistics().warm, kSlot);
+}
+
+TEST(WindowServer, LetsAWorkerWaitUntilMemoryIsFree) {
+  WindowServer server("wherry://*:*", {.budget = 2 * kSlot, .slot = kSlot});
+  WindowClient first(server.local().to_string());
+  post_file(first, 1, 2 * kSlot);
+  Event event = next_of(server, Event::Kind::posted);
+  std::thread second([&] {
+    WindowClient client(server.local().to_string());
+    post_file(client, 2, kSlot);
+    client.finish();
+  });
+  await([&] { return server.statistics().waiting == 1; });
+  event.file.done();
+  event = next_of(server, Event::Kind::posted);
+  EXPECT_TRUE(is_whole(event.file));
+  event.file.done();
+  second.join();
+  EXPECT_EQ(server.statistics().overdrawn, 0U);
+}
+
+TEST(WindowServer, PutsOffWhoCanHaveALeaseThatComesFreeSoon) {
+  for (const bool soon : {true, false}) {
+    WindowServer server("wherry://*:*",
+                        {.slot = kSlot, .leases_at_once = 1, .soon = std::chrono::hours(soon ? 100000 : 0)});
+    WindowClient first(server.local().to_string());
+    post_file(first, 1, kSlot);
+    Event event = next_of(server, Event::Kind::posted);
+    std::thread second([&] {
+      WindowClient client(server.local().to_string());
+      post_file(client, 2, kSlot);
+      client.finish();
+    });
+    if (soon) await([&] { return server.statistics().waiting == 1; });
+    if (!soon) await([&] { return server.statistics().leases == 2; });
+    event.file.done();
+    event = next_of(server, Event::Kind::posted);
+    EXPECT_TRUE(is_whole(event.file));
+    event.file.done();
+    second.join();
+    EXPECT_EQ(server.statistics().leases, soon ? 1U : 2U);
+  }
+}
+
+TEST(WindowServer, PutsNobodyOffForLong) {
+  WindowServer server("wherry://*:*", {.slot = kSlot, .leases_at_once = 1, .soon = milliseconds(50)});
+  std::vector<WindowClient> clients;
+  for (int i = 0; i < 4; ++i) clients.emplace_back(server.local().to_string());
+  post_file(clients[0], 0, kSlot);
+  next_of(server, Event::Kind::posted).file.done();
+  for (WindowClient& client : clients) client.grow(kSlot);  // and nobody ever gives one back
+  EXPECT_EQ(server.statistics().leases, 4U);
+}
+
+TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
+  constexpr std::size_t kWorkers = 4;
+  WindowServer server("wherry://*:*", {.budget = kWorkers * kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  std::atomic<std::size_t> begun{0};
+  std::vector<std::thread> workers;
+  for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+    workers.emplace_back([&, worker] {
+      WindowClient client(server.local().to_string());
+      client.grow(kSlot);
+      ++begun;
+      await([&] { return begun == kWorkers; });
+      post_file(client, worker, 3 * kSlot);
+      client.finish();
+    });
+  }
+  for (std::size_t files = 0; files < kWorkers; ++files) {
+    Event event = next_of(server, Event::Kind::posted);
+    EXPECT_TRUE(is_whole(event.file));
+    event.file.done();
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_GE(server.statistics().overdrawn, 1U);
+  EXPECT_LE(server.statistics().warm, kWorkers * kSlot) << "what went beyond the budget is paid back";
+}
+
+TEST(WindowServer, LetsOneGoOnWhereWhoHoldsTheMemoryIdles) {
+  WindowServer server("wherry://*:*", {.budget = kSlot, .slot = kSlot, .patience = milliseconds(10)});
+  WindowClient idle(server.local().to_string());
+  idle.grow(kSlot);
+  WindowClient busy(server.local().to_string());
+  post_file(busy, 1, kSlot);
+  EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
+  EXPECT_EQ(server.statistics().overdrawn, 1U);
+}
+
+TEST(WindowServer, GivesTheMemoryOfADiscardedFileToOthers) {
+  WindowServer server("wherry://*:*", {.budget = kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  WindowClient first(server.local().to_string());
+  first.grow(kSlot);
+  EXPECT_EQ(server.statistics().held, kSlot);
+  first.discard();
+  WindowClient second(server.local().to_string());
+  post_file(second, 1, kSlot);
+  EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
+  EXPECT_TRUE(first.file().empty());
+}
+
+TEST(WindowServer, TakesWarmMemoryBackWhereItIsNeeded) {
+  WindowServer server("wherry://*:*", {.budget = 8 * kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  std::vector<WindowClient> clients;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    clients.emplace_back(server.local().to_string());
+    clients.back().grow(kSlot);
+  }
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    post_file(clients[i], i, kSlot);
+    next_of(server, Event::Kind::posted).file.done();
+  }
+  EXPECT_EQ(server.statistics().warm, 8 * kSlot);
+  for (std::uint64_t file = 10; file < 14; ++file) {  // each needs the pages of all the others
+    post_file(clients[file % 4], file, 7 * kSlot + 1);
+    Event event = next_of(server, Event::Kind::posted);
+    EXPECT_TRUE(is_whole(event.file));
+    event.file.done();
+    clients[file % 4].wait();
+  }
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    post_file(clients[i], i + 20, kSlot);
+    Event event = next_of(server, Event::Kind::posted);
+    EXPECT_TRUE(is_whole(event.file));
+    event.file.done();
+  }
+  EXPECT_EQ(server.statistics().overdrawn, 0U);
+}
+
+TEST(WindowServer, TellsAWorkerWhyItsFileWasRefused) {
+  WindowServer server("wherry://*:*");
+  WindowClient bad(server.local().to_string());
+  WindowClient good(server.local().to_string());
+  post_file(bad, 1, 100);
+  next_of(server, Event::Kind::posted).file.refuse("it is no ROOT file");
+  try {
+    bad.wait();
+    FAIL() << "it was not told";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ECANCELED);
+    EXPECT_NE(std::string(error.what()).find("it is no ROOT file"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("not known to be done: 1"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(next_of(server, Event::Kind::gone).reason, "it is no ROOT file");
+  post_file(good, 2, 100);
+  EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
+}
+
+TEST(WindowServer, RefusesAFileThatItsProgramForgot) {
+  WindowServer server("wherry://*:*");
+  WindowClient client(server.local().to_string());
+  post_file(client, 1, 100);
+  (void)next_of(server, Event::Kind::posted);
+  EXPECT_THROW(client.wait(), Error);
+}
+
+TEST(WindowServer, DropsAWorkerOnRequest) {
+  WindowServer server("wherry://*:*");
+  WindowClient client(server.local().to_string());
+  client.grow(10);
+  server.drop(next_of(server, Event::Kind::joined).worker->number, "enough");
+  const Event event = next_of(server, Event::Kind::gone);
+  EXPECT_EQ(event.reason, "enough");
+  EXPECT_NE(event.lost, 0U);
+  EXPECT_THROW(client.grow(100 * kMiB), Error);
+  EXPECT_EQ(server.statistics().held, 0U);
+  server.drop(1234, "nobody");
+}
+
+TEST(WindowServer, KeepsHeldFilesReadableAfterItIsGone) {
+  auto server = std::make_unique<WindowServer>("wherry://*:*");
+  WindowClient client(server->local().to_string());
+  post_file(client, 1, kMiB);
+  Event event = next_of(*server, Event::Kind::posted);
+  server.reset();
+  EXPECT_TRUE(is_whole(event.file));
+  EXPECT_THROW(client.wait(), Error);
+  event.file.done();
+}
+
+TEST(WindowServer, HasADescriptorThatIsReadableWhileEventsWait) {
+  WindowServer server("wherry://*:*");
+  EXPECT_FALSE(is_readable(server));
+  WindowClient client(server.local().to_string());
+  post_file(client, 1, 10);
+  await([&] { return server.statistics().held != 0; });
+  EXPECT_TRUE(is_readable(server));
+  next_of(server, Event::Kind::posted).file.done();
+  EXPECT_FALSE(is_readable(server));
+  EXPECT_FALSE(server.next(milliseconds(1)));
+  server.interrupt();
+  EXPECT_TRUE(is_readable(server));
+  EXPECT_FALSE(server.next());
+  EXPECT_FALSE(is_readable(server));
+}
+
+TEST(WindowServer, SaysWhatIsWrongWithAnOption) {
+  EXPECT_THROW(WindowServer("wherry://*:*", {.slot = 1000}), Error);
+  EXPECT_THROW(WindowServer("wherry://*:*", {.slot = kMiB, .max_file = kSlot}), Error);
+  EXPECT_THROW(WindowServer("wherry://*:*", {.least = 1000}), Error);
+  EXPECT_THROW(WindowServer("wherry://*:*", {.files_per_worker = 0}), Error);
+}
+
+}  // namespace
+}  // namespace wherry::root

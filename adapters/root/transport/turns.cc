@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Desk: who gets memory, and when.
+#include <algorithm>
+#include <limits>
+
+#include <wherry/error.hpp>
+
+#include "desk.hpp"
+
+namespace wherry::root {
+
+/// A new file needs a lease more; a file that grows does not.
+bool Desk::may_hold_more(const Session& session) const {
+  return session.filling != nullptr || session.leases < options_.leases_per_worker;
+}
+
+/// In turn: nobody overtakes who waits for memory, so that a large file gets its own in the end. But who waits for a
+/// file of his own to be done holds nobody up, nor does who waits for a lease to come free who could have another.
+void Desk::serve() {
+  put_off_ = false;
+  if (queue_.empty()) return;
+  const auto now = Clock::now();
+  std::size_t too_much = std::numeric_limits<std::size_t>::max();  // to be spared
+  for (auto at = queue_.begin(); at != queue_.end();) {
+    Session& session = **at;
+    const bool grows = session.filling != nullptr;
+    const bool next = !grows && session.leases != 0;
+    if (!grows && (session.large || !pool_.is_small(*session.wanted)) && is_crowded(now)) {
+      put_off_ = true;
+      ++at;
+      continue;
+    }
+    const Within within = session.beyond ? Within::beyond : next ? Within::spare : Within::budget;
+    if (may_hold_more(session) && !(next && *session.wanted >= too_much)) {
+      if (try_grant(session, within)) {
+        at = queue_.erase(at);
+        continue;
+      }
+      if (next) too_much = *session.wanted;
+    }
+    if (!next) {
+      for (const auto& [number, other] : sessions_) recall(*other);
+      return;
+    }
+    ++at;
+  }
+}
+
+/// Whether one more lease would only take the processors' caches, or new pages, while others are about to come free.
+bool Desk::is_crowded(Clock::time_point now) const {
+  return pool_.large_held() >= options_.leases_at_once && now - freed_ < options_.soon;
+}
+
+/// Who has small files keeps his lease: now others need it.
+void Desk::recall(Session& session) {
+  if (session.filling == nullptr || session.wanted || session.recalled || session.doomed) return;
+  session.recalled = session.tell(record_of(RootKind::recall));
+}
+
+/// False: there is not enough memory. A worker that cannot be given any at all is doomed, and that is an answer.
+bool Desk::try_grant(Session& session, Within within) {
+  try {
+    if (session.filling != nullptr) {
+      if (!pool_.grow(*session.filling->lease, *session.wanted, within)) return false;
+    } else {
+      const std::size_t liked = session.large ? options_.slot : 0;
+      auto lease = pool_.take(*session.wanted, liked, session.shown.numbers(), within);
+      if (lease == nullptr) return false;
+      session.filling = std::make_shared<Holding>();
+      session.filling->lease = std::move(lease);
+      ++session.leases;
+    }
+    Lease& lease = *session.filling->lease;
+    const std::uint64_t offset = session.shown.show(session.frames.stream().windows(), lease);
+    session.wanted.reset();
+    RootRecord grant = record_of(RootKind::grant, offset, lease.backed());
+    if (!pool_.may_grow(lease) && pool_.held() <= options_.budget / kKept) grant.flags = layout::kRootKeeps;
+    session.tell(grant);
+  } catch (const Error& error) {
+    session.wanted.reset();
+    doom(session, error.what());
+    if (wake_) wake_();
+  }
+  moved_ = Clock::now();
+  return true;
+}
+
+Timeout Desk::let_go_on() {
+  const std::lock_guard lock(mutex_);
+  if (put_off_) {
+    const auto since = Clock::now() - freed_;
+    if (since < options_.soon) return options_.soon - since;
+    serve();
+  }
+  while (!queue_.empty() && leaving_ == 0) {
+    const auto waited = Clock::now() - moved_;
+    if (somebody_may_free_something() && waited < options_.patience) return options_.patience - waited;
+    Session* const session = first_to_let_go_on();
+    if (session == nullptr) break;
+    session->beyond = true;
+    ++overdrawn_;
+    std::erase(queue_, session);
+    try_grant(*session, Within::beyond);
+  }
+  return {};
+}
+
+/// Somebody holds memory, and does not wait himself.
+bool Desk::somebody_may_free_something() const {
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    const Session& session = *entry.second;
+    return session.filling != nullptr && !session.wanted && !session.doomed;
+  });
+}
+
+/// Who holds part of a file frees most, soonest.
+Session* Desk::first_to_let_go_on() {
+  Session* first = nullptr;
+  for (Session* const session : queue_) {
+    if (!may_hold_more(*session)) continue;
+    if (session->filling != nullptr) return session;
+    if (first == nullptr) first = session;
+  }
+  return first;
+}
+
+}  // namespace wherry::root

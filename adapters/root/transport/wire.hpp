@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and takes apart what layout/root_wire.hpp describes.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <wherry/framed.hpp>
+
+#include "layout/root_wire.hpp"
+
+namespace wherry::root {
+
+using layout::RootKind;
+using layout::RootRecord;
+
+/// A ring that holds more than all that can be on the way, with the largest texts.
+inline constexpr std::size_t kControlRing = std::size_t{64} << 10;
+
+struct ControlMessage {
+  RootRecord record{};
+  std::string text;
+
+  [[nodiscard]] RootKind kind() const { return RootKind{record.kind}; }
+};
+
+/// Copies the message out of the ring. Empty if it is none: too short or too long.
+std::optional<ControlMessage> parse(std::span<const std::byte> message);
+
+/// Blocks while the ring is full.
+Result send(FramedStream& to, const RootRecord& record, std::string_view text = {});
+/// Does not.
+Result try_send(FramedStream& to, const RootRecord& record, std::string_view text = {});
+
+constexpr RootRecord record_of(RootKind kind, std::uint64_t value = 0, std::uint64_t bytes = 0) {
+  return {.kind = static_cast<std::uint32_t>(kind), .flags = 0, .value = value, .bytes = bytes, .place = 0, .id = {}};
+}
+
+}  // namespace wherry::root
