@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/ledger.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::merge {
+
+namespace {
+
+// A record: magic, bytes of the body, their checksum, the body. Numbers as this machine has them: the ledger is read by
+// the program that wrote it.
+constexpr std::uint32_t kMagic = 0x314c4d57;  // "WML1"
+// Beyond it the ledger is written anew, with one record.
+constexpr std::size_t kLongestLedger = std::size_t{4} << 20;
+constexpr std::size_t kLargestBody = std::size_t{1} << 30;
+
+[[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::system_category(), path); }
+
+std::uint64_t checksum_of(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const std::byte byte : bytes) sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+  return sum;
+}
+
+class Writer {
+ public:
+  template <typename Number>
+  void number(Number value) {
+    bytes(&value, sizeof value);
+  }
+  void bytes(const void* data, std::size_t size) {
+    const auto* first = static_cast<const std::byte*>(data);
+    out_.insert(out_.end(), first, first + size);
+  }
+  std::vector<std::byte>& result() { return out_; }
+
+ private:
+  std::vector<std::byte> out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> in) : in_(in) {}
+  template <typename Number>
+  bool number(Number& value) {
+    if (in_.size() < sizeof value) return false;
+    std::memcpy(&value, in_.data(), sizeof value);
+    in_ = in_.subspan(sizeof value);
+    return true;
+  }
+  bool bytes(std::size_t size, std::span<const std::byte>& out) {
+    if (in_.size() < size) return false;
+    out = in_.first(size);
+    in_ = in_.subspan(size);
+    return true;
+  }
+
+ private:
+  std::span<const std::byte> in_;
+};
+
+std::vector<std::byte> body_of(const Commit& commit) {
+  Writer writer;
+  writer.number(commit.end);
+  writer.number(static_cast<std::uint64_t>(commit.patches.size()));
+  for (const Patch& patch : commit.patches) {
+    writer.number(patch.offset);
+    writer.number(static_cast<std::uint64_t>(patch.bytes.size()));
+    writer.bytes(patch.bytes.data(), patch.bytes.size());
+  }
+  writer.number(static_cast<std::uint64_t>(commit.sequences.size()));
+  for (const auto& [worker, sequence] : commit.sequences) {
+    writer.number(static_cast<std::uint64_t>(worker.size()));
+    writer.bytes(worker.data(), worker.size());
+    writer.number(sequence);
+  }
+  return std::move(writer.result());
+}
+
+std::optional<Commit> parse_body(std::span<const std::byte> body) {
+  Reader reader(body);
+  Commit commit;
+  std::uint64_t count = 0;
+  if (!reader.number(commit.end) || !reader.number(count)) return {};
+  for (; count > 0; --count) {
+    Patch patch;
+    std::uint64_t size = 0;
+    std::span<const std::byte> bytes;
+    if (!reader.number(patch.offset) || !reader.number(size) || !reader.bytes(size, bytes)) return {};
+    patch.bytes.assign(bytes.begin(), bytes.end());
+    commit.patches.push_back(std::move(patch));
+  }
+  if (!reader.number(count)) return {};
+  for (; count > 0; --count) {
+    std::uint64_t size = 0;
+    std::uint64_t sequence = 0;
+    std::span<const std::byte> name;
+    if (!reader.number(size) || !reader.bytes(size, name) || !reader.number(sequence)) return {};
+    commit.sequences[std::string(reinterpret_cast<const char*>(name.data()), name.size())] = sequence;
+  }
+  return commit;
+}
+
+std::vector<std::byte> read_all(int descriptor, const std::string& path) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) fail(path);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t n = ::pread(descriptor, bytes.data() + got, bytes.size() - got, static_cast<off_t>(got));
+    if (n < 0 && errno != EINTR) fail(path);
+    if (n == 0) bytes.resize(got);
+    if (n > 0) got += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
+void write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno != EINTR) fail(path);
+    if (n < 0) continue;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+/// The last complete record, with the sequences of all records up to it.
+std::optional<Commit> last_commit(std::span<const std::byte> ledger) {
+  std::optional<Commit> last;
+  Sequences sequences;
+  Reader reader(ledger);
+  for (;;) {
+    std::uint32_t magic = 0;
+    std::uint32_t size = 0;
+    std::uint64_t sum = 0;
+    std::span<const std::byte> body;
+    if (!reader.number(magic) || !reader.number(size) || !reader.number(sum)) break;
+    if (magic != kMagic || !reader.bytes(size, body) || checksum_of(body) != sum) break;
+    auto commit = parse_body(body);
+    if (!commit) break;
+    for (const auto& [worker, sequence] : commit->sequences) sequences[worker] = sequence;
+    last = std::move(commit);
+  }
+  if (last) last->sequences = std::move(sequences);
+  return last;
+}
+
+/// A process that a restart believes dead may still be ending in order. Its lock ends with it, is nobody's who is
+/// forked, and is of no use where the file system has none.
+struct flock whole_file() {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+void refuse_if_in_use(int ledger, const std::string& output) {
+  struct flock lock = whole_file();
+  if (::fcntl(ledger, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return;
+  errno = EBUSY;
+  fail(output + " is being merged by process " + std::to_string(lock.l_pid));
+}
+
+/// An empty file that no other process has, open.
+int open_locked(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(path);
+  struct flock lock = whole_file();
+  const bool in_use = ::fcntl(descriptor, F_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
+  if (in_use || ::ftruncate(descriptor, 0) != 0) {
+    const int error = in_use ? EBUSY : errno;
+    ::close(descriptor);
+    errno = error;
+    fail(path);
+  }
+  return descriptor;
+}
+
+/// Closes a descriptor on every way out.
+class Open {
+ public:
+  Open(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+  ~Open() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+std::optional<Sequences> Ledger::recover(const std::string& output) {
+  const std::string path = path_of(output);
+  const Open ledger(path, O_RDONLY);
+  if (ledger.get() < 0 && errno == ENOENT) return {};
+  if (ledger.get() < 0) fail(path);
+  refuse_if_in_use(ledger.get(), output);
+  const auto commit = last_commit(read_all(ledger.get(), path));
+  if (!commit) return {};
+  const Open file(output, O_RDWR);
+  // Killed before the new output had its name.
+  if (file.get() < 0 && errno == ENOENT) return {};
+  if (file.get() < 0) fail(output);
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) fail(output);
+  if (static_cast<std::uint64_t>(status.st_size) < commit->end) {
+    errno = EINVAL;
+    fail(output + " is shorter than its ledger says");
+  }
+  for (const Patch& patch : commit->patches) write_all(file.get(), patch.bytes, patch.offset, output);
+  if (::ftruncate(file.get(), static_cast<off_t>(commit->end)) != 0) fail(output);
+  return commit->sequences;
+}
+
+Ledger::Ledger(const std::string& output, const Commit& first, bool durable)
+    : path_(path_of(output)), durable_(durable) {
+  rewrite(first);
+}
+
+Ledger::~Ledger() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void Ledger::append(const Commit& commit) {
+  for (const auto& [worker, sequence] : commit.sequences) sequences_[worker] = sequence;
+  if (bytes_ > kLongestLedger) {
+    rewrite(commit);
+  } else {
+    write_record(commit);
+  }
+}
+
+void Ledger::write_record(const Commit& commit) {
+  const auto body = body_of(commit);
+  if (body.size() > kLargestBody) {
+    errno = EFBIG;
+    fail(path_);
+  }
+  Writer writer;
+  writer.number(kMagic);
+  writer.number(static_cast<std::uint32_t>(body.size()));
+  writer.number(checksum_of(body));
+  writer.bytes(body.data(), body.size());
+  write_all(descriptor_, writer.result(), bytes_, path_);
+  bytes_ += writer.result().size();
+  if (durable_ && ::fdatasync(descriptor_) != 0) fail(path_);
+}
+
+// Under another name first: there is a complete ledger at every moment.
+void Ledger::rewrite(const Commit& commit) {
+  const std::string fresh = path_ + ".new";
+  const UniqueFd before(std::exchange(descriptor_, open_locked(fresh)));  // locked until there is another
+  bytes_ = 0;
+  Commit whole = commit;
+  for (const auto& [worker, sequence] : commit.sequences) sequences_[worker] = sequence;
+  whole.sequences = sequences_;
+  write_record(whole);
+  if (std::rename(fresh.c_str(), path_.c_str()) != 0) fail(path_);
+}
+
+void Ledger::remove() {
+  if (::unlink(path_.c_str()) != 0 && errno != ENOENT) fail(path_);
+}
+
+}  // namespace wherry::merge

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/ledger.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "src/base/child_process.hpp"
+#include "tests/common/temporary_directory.hpp"
+
+namespace wherry::merge {
+namespace {
+
+using testing::Eq;
+using testing::Optional;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+class LedgerTest : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) const {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+  }
+  [[nodiscard]] std::string read(const std::string& path) const {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  test::TemporaryDirectory directory_;
+  std::string output_ = (directory_.path() / "out").string();
+  std::string path_ = Ledger::path_of(output_);
+};
+
+TEST_F(LedgerTest, WithoutOneThereIsNothingToRecover) {
+  write(output_, "output");
+  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+  EXPECT_EQ(read(output_), "output");
+}
+
+TEST_F(LedgerTest, TheLastCommitIsCompletedAndWhatFollowsItIsCutOff) {
+  write(output_, "0123456789 and what was written for the next commit");
+  Ledger ledger(output_, {8, {}, {{"one", 1}, {"two", 5}}}, false);
+  ledger.append({10, {{2, bytes_of("ab")}, {7, bytes_of("c")}}, {{"one", 2}}});
+  const auto recovered = Ledger::recover(output_);
+  EXPECT_THAT(recovered, Optional(UnorderedElementsAre(Pair("one", 2), Pair("two", 5))));
+  EXPECT_EQ(read(output_), "01ab456c89");
+}
+
+// Killed while the record was being written: the commit before is the last.
+TEST_F(LedgerTest, AnIncompleteRecordNeverHappened) {
+  write(output_, "0123456789");
+  Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
+  const auto before = std::filesystem::file_size(path_);
+  ledger.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
+  const std::string whole = read(path_);
+  for (std::size_t size = whole.size() - 1; size >= before; --size) {
+    write(path_, whole.substr(0, size));
+    write(output_, "0123456789");
+    ASSERT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << size;
+    ASSERT_EQ(read(output_), "01234567");
+  }
+}
+
+TEST_F(LedgerTest, ADamagedRecordIsNoRecord) {
+  write(output_, "0123456789");
+  Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
+  const auto before = std::filesystem::file_size(path_);
+  ledger.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
+  const std::string whole = read(path_);
+  for (std::size_t at = before; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    write(path_, damaged);
+    write(output_, "0123456789");
+    ASSERT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << at;
+  }
+}
+
+TEST_F(LedgerTest, RecoveringTwiceIsRecoveringOnce) {
+  write(output_, "0123456789");
+  Ledger ledger(output_, {10, {{0, bytes_of("ab")}}, {{"one", 3}}}, true);
+  const auto once = Ledger::recover(output_);
+  const std::string content = read(output_);
+  EXPECT_EQ(Ledger::recover(output_), once);
+  EXPECT_EQ(read(output_), content);
+}
+
+TEST_F(LedgerTest, AnOutputThatLacksWhatTheLedgerSaysIsAnError) {
+  write(output_, "0123");
+  const Ledger ledger(output_, {10, {}, {}}, false);
+  EXPECT_THROW(Ledger::recover(output_), std::system_error);
+}
+
+TEST_F(LedgerTest, KilledBeforeTheOutputHadItsNameThereIsNothing) {
+  const Ledger ledger(output_, {10, {}, {{"one", 1}}}, false);
+  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+}
+
+// Its supervisor may be killed, and the output be begun again, while it still ends in order.
+TEST_F(LedgerTest, AnotherProcessCannotRecoverWhatIsBeingMerged) {
+  write(output_, "0123456789");
+  const auto recovers = [this] {
+    try {
+      Ledger::recover(output_);
+      return true;
+    } catch (const std::system_error& error) {
+      return error.code().value() != EBUSY;
+    }
+  };
+  Ledger ledger(output_, {10, {}, {}}, false);
+  // One that is written anew is another file.
+  for (int i = 0; i < 50; ++i) ledger.append({10, {}, {{std::string(100000, 'n'), 1}}});
+  Child other([&] { return !recovers(); });
+  EXPECT_EQ(other.wait(), 0);
+  // A process that merges can, and its ledger goes on as another.
+  EXPECT_TRUE(recovers());
+}
+
+// Nothing is lost by it, and it does not grow for ever.
+TEST_F(LedgerTest, ALongLedgerIsWrittenAnew) {
+  write(output_, "0123456789");
+  Ledger ledger(output_, {10, {}, {{"first", 1}}}, false);
+  const Commit large{10, {{0, bytes_of(std::string(10, 'x'))}}, {{std::string(100000, 'n'), 1}}};
+  std::uintmax_t largest = 0;
+  for (int i = 0; i < 200; ++i) {
+    ledger.append(large);
+    largest = std::max(largest, std::filesystem::file_size(path_));
+  }
+  EXPECT_LT(largest, std::uintmax_t{6} << 20);
+  EXPECT_THAT(Ledger::recover(output_), Optional(testing::Contains(Pair("first", 1))));
+}
+
+TEST_F(LedgerTest, RemovedItIsGone) {
+  write(output_, "0123456789");
+  Ledger ledger(output_, {10, {}, {}}, false);
+  ledger.remove();
+  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+}
+
+}  // namespace
+}  // namespace wherry::merge

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output: files are appended to it one by one, and become part of it together, with a commit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "adapters/root/merge/ledger.hpp"
+#include "adapters/root/merge/output_file.hpp"
+#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/tree_append.hpp"
+
+class TTree;
+
+namespace wherry::merge {
+
+class RootErrors;
+class Shapes;
+
+struct MergedFileOptions {
+  int compression = -1;  ///< ROOT's number; -1: baskets stay as they are, the rest is as in the first file
+  bool durable = false;  ///< a commit survives a power failure, too
+  std::shared_ptr<Shapes> shapes = {};  ///< if not null: shared with outputs that this one will be joined with
+};
+
+/// ROOT does not merge what is in one of the files that were appended since the last commit: the last one, or any with
+/// an RNTuple, for there it cannot say which. The output is as it was at that commit, once it is opened again.
+struct FileRefused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Errors of the output are thrown (std::exception), and it is of no use afterwards. One thread.
+class MergedFile {
+ public:
+  /// Opens an output whose merging was interrupted, at its last commit; else nothing until the first file is there.
+  MergedFile(std::string path, MergedFileOptions options);
+  MergedFile(const MergedFile&) = delete;
+  MergedFile& operator=(const MergedFile&) = delete;
+  ~MergedFile();
+
+  /// The last files that are in it.
+  [[nodiscard]] const Sequences& sequences() const { return sequences_; }
+  /// Empty if the source can be appended to what is there, else why not.
+  std::string objection(Source& source);
+  /// Opens a new output as the first file that is appended does, if it is not open.
+  void begin(const Source& first);
+  /// The source must stay until the commit. `last`: which files of which workers it is, or all that it consists of.
+  /// Throws FileRefused, too.
+  void append(Source& source, const Sequences& last);
+  /// Goes into the ledger with the next commit, as a worker's last file does. The output must be open.
+  void note(const std::string& name, std::uint64_t number) { appended_[name] = number; }
+  /// What becomes of a commit if something cannot be added up: histograms of other axes.
+  enum class Sums : std::uint8_t { some, all };
+  /// Makes everything appended since the last commit part of the output. Returns what could not be merged; throws it
+  /// instead, and changes nothing, if all must be. Throws FileRefused, too.
+  std::string commit(Sums sums = Sums::some);
+  /// Nothing more will come: the output is an ordinary ROOT file.
+  void close();
+
+ private:
+  struct Tree {
+    TTree* tree = nullptr;  // belongs to its directory
+    TDirectory* directory = nullptr;
+    bool changed = false;
+  };
+  struct Object {
+    std::unique_ptr<TObject> object;
+    TClass* type = nullptr;
+    TDirectory* directory = nullptr;
+    std::vector<TObject*> inputs;  // since the last commit; belong to the sources
+    bool changed = false;
+  };
+  struct NTuple {
+    TKey* key = nullptr;
+    std::vector<TFile*> files;
+  };
+
+  void open_existing();
+  void tell_shapes();
+  void open_new(int compression);
+  TDirectory* directory_of(const Place& place, bool make);
+  TObject* stored(const Place& place);
+  Tree* known_tree(const Place& place);
+  Object* known_object(const Place& place);
+  std::string difference(Source& source);
+  Way way_of(Source& source, TTree& from, TTree& to, std::string* reason) const;
+  bool append_all(Source& source);
+  bool append_tree(Source& source, SourceTree& from, bool streamer_infos);
+  void append_object(SourceObject& from);
+  void append_key(SourceKey& from);
+  void remember(TDirectory& directory, const std::string& path);
+  std::string merge_objects();
+  void merge_ntuples(const RootErrors& errors);
+  void write_changed();
+
+  std::string path_;
+  MergedFileOptions options_;
+  std::unique_ptr<OutputFile> file_;
+  std::unique_ptr<Ledger> ledger_;
+  Sequences sequences_;
+  Sequences appended_;  // since the last commit
+  bool closing_ = false;
+  std::map<std::string, Tree> trees_;
+  std::map<std::string, Object> objects_;
+  std::map<std::string, NTuple> ntuples_;
+  std::map<std::string, Kind> kinds_;  // by path, of all that is there or appended
+  std::map<std::string, std::string> ntuple_fields_;
+  std::set<std::string> kept_;            // of what cannot be merged: what is there already
+  std::set<std::string> streamer_infos_;  // records whose contents the output has
+  std::set<TDirectory*> modified_;
+  bool agreed_ = false;  // to shapes that are not committed
+};
+
+}  // namespace wherry::merge

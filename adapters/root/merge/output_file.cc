@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/output_file.hpp"
+
+#include <TDirectoryFile.h>
+#include <TFree.h>
+#include <TList.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+namespace wherry::merge {
+
+namespace {
+// Baskets of wide trees have a few hundred bytes: a system call for each would cost more than the copy.
+constexpr std::size_t kBuffer = std::size_t{256} << 10;
+constexpr std::size_t kDirect = std::size_t{64} << 10;
+constexpr std::size_t kPage = 4096;
+// So many times what one commit writes: its own, the last one's, and so that not every commit needs more.
+constexpr Long64_t kRoomForCommits = 4;
+constexpr Long64_t kGap = 4;  // no more than its length, which is written: the file ends there
+// By what ROOT moves the end of what it may write to, in files that large.
+constexpr Long64_t kBeyondLarge = 1000000000;
+
+}  // namespace
+
+// Of the same length, in the same directory.
+std::string OutputFile::hidden(std::string path) {
+  path.back() = path.back() == '~' ? '_' : '~';
+  return path;
+}
+
+OutputFile::OutputFile(const std::string& path) : OutputFile(path, path, "UPDATE", 1) {}
+
+OutputFile::OutputFile(const std::string& path, int compression)
+    : OutputFile(path, hidden(path), "RECREATE", compression) {}
+
+OutputFile::OutputFile(const std::string& path, const std::string& shown_as, const char* mode, int compression)
+    : TFile(shown_as.c_str(), mode, "", compression), path_(path) {
+  if (IsZombie() || !IsWritable()) throw std::runtime_error("cannot open " + path + " for writing");
+  // Another thread may have told ROOT not to, for a moment that is over by now.
+  if (fSeekInfo > 0) ReadStreamerInfo();
+  hide_holes();
+  position_ = ::lseek(fD, 0, SEEK_CUR);
+  buffer_.reserve(kBuffer);
+  ready_ = true;
+  // A tree beyond ROOT's limit must not open a file of its own choice.
+  SetBit(TFile::kCancelTTreeChangeRequest);
+}
+
+// The first record has the name in it, twice.
+void OutputFile::publish() {
+  const std::string before = GetName();
+  std::string page(kPage, '\0');
+  const ssize_t got = ::pread(fD, page.data(), page.size(), 0);
+  page.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  for (std::size_t at = page.find(before); at != std::string::npos; at = page.find(before)) {
+    page.replace(at, before.size(), path_);
+  }
+  if (got < 0 || !write_at(page.data(), page.size(), 0) || std::rename(before.c_str(), path_.c_str()) != 0) {
+    throw std::system_error(errno, std::system_category(), path_);
+  }
+  SetName(path_.c_str());
+  // The merger of RNTuples opens the output by it, to read what is there.
+  fUrl.SetUrl(path_.c_str(), kTRUE);
+  fRealName = path_;
+}
+
+// Closing writes nothing: what was not committed is not part of the file.
+OutputFile::~OutputFile() {
+  SetWritable(kFALSE);
+  show_holes();
+  Close();
+}
+
+// ROOT looks for room from the first free place on, for every record, and keeps the places in a list: the headers of
+// each commit leave one, of which none is large enough for the next header. So baskets always go to the end, and what
+// commits write has room of its own, which grows with it.
+void OutputFile::begin_commit() {
+  show_holes();
+  written_before_ = fBytesWrite;
+  const Long64_t needed = written_by_last_ + written_by_last_ / 4;
+  Long64_t free = 0;
+  for (TObject* place : *fFree) {
+    const auto* hole = static_cast<TFree*>(place);
+    if (place != fFree->Last()) free = std::max(free, hole->GetLast() - hole->GetFirst() + 1);
+  }
+  if (free < needed) make_hole(kRoomForCommits * needed);
+}
+
+void OutputFile::show_holes() {
+  for (; !hidden_.empty(); hidden_.pop_back()) fFree->AddFirst(hidden_.back());
+}
+
+// All but the last, which is everything behind the end.
+void OutputFile::hide_holes() {
+  while (fFree->GetSize() > 1) hidden_.push_back(fFree->Remove(fFree->First()));
+}
+
+// A gap behind it keeps ROOT from joining it with the free space behind the end of the file.
+void OutputFile::make_hole(Long64_t bytes) {
+  const Long64_t first = fEND;
+  auto* behind = static_cast<TFree*>(fFree->Last());
+  auto* hole = new TFree;
+  hole->SetFirst(first);
+  hole->SetLast(first + bytes - 1);
+  fFree->AddBefore(behind, hole);
+  SetEND(first + bytes + kGap);
+  behind->SetFirst(fEND);
+  if (fEND > behind->GetLast()) behind->SetLast(behind->GetLast() + kBeyondLarge);
+  write_gap(first, bytes);
+  write_gap(first + bytes, kGap);
+}
+
+void OutputFile::write_gap(Long64_t first, Long64_t bytes) {
+  const auto length = static_cast<std::uint32_t>(-bytes);
+  std::array<char, sizeof length> buffer{};
+  for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = static_cast<char>(length >> (24 - 8 * i));
+  Seek(first);
+  WriteBuffer(buffer.data(), static_cast<Int_t>(buffer.size()));
+}
+
+std::vector<Patch> OutputFile::collect(const std::vector<TDirectory*>& modified) {
+  WriteKeys();
+  for (TDirectory* directory : modified) {
+    if (directory != this) directory->WriteKeys();
+  }
+  WriteStreamerInfo();
+  WriteFree();
+  if (!flush() || failed()) throw std::runtime_error(std::string(GetName()) + ": writing failed");
+  holding_ = true;
+  held_.clear();
+  for (TDirectory* directory : modified) {
+    if (directory != this) directory->WriteDirHeader();
+  }
+  WriteDirHeader();
+  WriteHeader();
+  holding_ = false;
+  join_first_page();
+  return std::move(held_);
+}
+
+// The file's header and that of its top directory lie in the first page. As one write, which no signal interrupts, they
+// change together: without subdirectories the output is at one commit or the next at every moment.
+void OutputFile::join_first_page() {
+  std::array<std::byte, kPage> page{};
+  const ssize_t got = ::pread(fD, page.data(), page.size(), 0);
+  if (got < 0) throw std::system_error(errno, std::system_category(), GetName());
+  std::size_t end = 0;
+  std::vector<Patch> rest;
+  for (Patch& patch : held_) {
+    const std::size_t last = patch.offset + patch.bytes.size();
+    if (last > static_cast<std::size_t>(got)) {
+      rest.push_back(std::move(patch));
+      continue;
+    }
+    std::copy(patch.bytes.begin(), patch.bytes.end(), page.begin() + static_cast<std::ptrdiff_t>(patch.offset));
+    end = std::max(end, last);
+  }
+  rest.push_back({0, {page.begin(), page.begin() + static_cast<std::ptrdiff_t>(end)}});
+  held_ = std::move(rest);
+}
+
+void OutputFile::synchronize() {
+  if (::fdatasync(fD) != 0) throw std::system_error(errno, std::system_category(), GetName());
+}
+
+void OutputFile::apply(const std::vector<Patch>& patches) {
+  for (const Patch& patch : patches) {
+    if (!write_at(patch.bytes.data(), patch.bytes.size(), static_cast<std::int64_t>(patch.offset))) {
+      throw std::system_error(errno, std::system_category(), GetName());
+    }
+  }
+  for (const auto& [first, last] : replaced_) TFile::MakeFree(first, last);
+  replaced_.clear();
+  written_by_last_ = fBytesWrite - written_before_;
+  hide_holes();
+}
+
+Int_t OutputFile::Write(const char* /*name*/, Int_t /*option*/, Int_t /*buffer_size*/) { return 0; }
+Int_t OutputFile::Write(const char* /*name*/, Int_t /*option*/, Int_t /*buffer_size*/) const { return 0; }
+
+void OutputFile::MakeFree(Long64_t first, Long64_t last) {
+  if (ready_) {
+    replaced_.emplace_back(first, last);
+  } else {
+    TFile::MakeFree(first, last);
+  }
+}
+
+Int_t OutputFile::SysWrite(Int_t fd, const void* buffer, Int_t length) {
+  if (!ready_) return TFile::SysWrite(fd, buffer, length);
+  const auto size = static_cast<std::size_t>(length);
+  if (holding_) {
+    const auto* first = static_cast<const std::byte*>(buffer);
+    held_.push_back({static_cast<std::uint64_t>(position_), {first, first + size}});
+    position_ += length;
+    return length;
+  }
+  const bool follows = position_ == buffer_offset_ + static_cast<std::int64_t>(buffer_.size());
+  if ((!follows || buffer_.size() + size > kBuffer) && !flush()) return -1;
+  if (size >= kDirect) {
+    if (!write_at(buffer, size, position_)) return -1;
+  } else {
+    if (buffer_.empty()) buffer_offset_ = position_;
+    const auto* first = static_cast<const std::byte*>(buffer);
+    buffer_.insert(buffer_.end(), first, first + size);
+  }
+  position_ += length;
+  return length;
+}
+
+Int_t OutputFile::SysRead(Int_t fd, void* buffer, Int_t length) {
+  if (!ready_) return TFile::SysRead(fd, buffer, length);
+  if (!flush()) return -1;
+  const ssize_t n = ::pread(fd, buffer, static_cast<std::size_t>(length), position_);
+  if (n > 0) position_ += n;
+  return static_cast<Int_t>(n);
+}
+
+Long64_t OutputFile::SysSeek(Int_t fd, Long64_t offset, Int_t whence) {
+  if (!ready_) return TFile::SysSeek(fd, offset, whence);
+  if (whence == SEEK_SET) {
+    position_ = offset;
+  } else if (whence == SEEK_CUR) {
+    position_ += offset;
+  } else {
+    if (!flush()) return -1;
+    position_ = ::lseek(fd, offset, SEEK_END);
+  }
+  return position_;
+}
+
+Int_t OutputFile::SysStat(Int_t fd, Long_t* id, Long64_t* size, Long_t* flags, Long_t* modtime) {
+  if (ready_ && !flush()) return -1;
+  return TFile::SysStat(fd, id, size, flags, modtime);
+}
+
+// TFile asks for it after each header; `synchronize` is for who wants it.
+Int_t OutputFile::SysSync(Int_t fd) { return ready_ ? 0 : TFile::SysSync(fd); }
+
+bool OutputFile::flush() {
+  if (buffer_.empty()) return !failed_;
+  const bool written = write_at(buffer_.data(), buffer_.size(), buffer_offset_);
+  buffer_.clear();
+  return written;
+}
+
+bool OutputFile::write_at(const void* buffer, std::size_t length, std::int64_t offset) {
+  const char* from = static_cast<const char*>(buffer);
+  while (length > 0 && !failed_) {
+    const ssize_t n = ::pwrite(fD, from, length, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      failed_ = true;
+      return false;
+    }
+    from += n;
+    offset += n;
+    length -= static_cast<std::size_t>(n);
+  }
+  return !failed_;
+}
+
+}  // namespace wherry::merge

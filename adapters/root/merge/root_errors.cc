@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/root_errors.hpp"
+
+#include <TError.h>
+#include <mutex>
+#include <stdexcept>
+
+namespace wherry::merge {
+
+namespace {
+thread_local RootErrors* current = nullptr;
+ErrorHandlerFunc_t previous = nullptr;
+}  // namespace
+
+void handle_root_error(int level, bool abort, const char* location, const char* message) {
+  if (current == nullptr) {
+    previous(level, abort, location, message);
+    return;
+  }
+  const bool error = level >= kError;
+  if (error && current->first_.empty()) {
+    current->first_ = (*location == 0 ? "" : std::string(location) + ": ") + message;
+  }
+  if (abort || (error && current->left_-- == 0)) throw std::runtime_error(current->first_);
+}
+
+RootErrors::RootErrors(std::size_t most) : left_(most) {
+  static std::once_flag installed;
+  std::call_once(installed, [] { previous = ::SetErrorHandler(handle_root_error); });
+  current = this;
+}
+
+RootErrors::~RootErrors() { current = nullptr; }
+
+}  // namespace wherry::merge

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of an output that several threads write, and what each restart makes of them.
+//
+//   OUT                shard 0, which the others are appended to in the end
+//   OUT.shard-1.root   the others, from 1 on: each a ROOT file as OUT is, which ends with its last batch
+//   *.ledger           beside each of them: which files of which workers it holds (ledger.hpp)
+//
+// A worker's files are all in one shard, in their order. Which one that is say the ledgers, not the number of shards:
+// whoever is in none of them may go anywhere. So a restart with any other number goes on, too; shards beyond it stay
+// those of their workers.
+//
+// The end begins with a note in OUT's ledger, kJoining: nobody has anything to hand over any more. Then each shard is
+// appended to OUT with one commit, which says of its workers what its ledger said, and is removed after that. Who finds
+// the note goes on with what is left, and ends. A shard that OUT knows the workers' files of is in OUT already, and
+// only to be removed; else nothing of it is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wherry::merge {
+
+constexpr unsigned kMostShards = 64;
+
+/// In an output's ledger, beside the workers.
+constexpr const char* kJoining = "\x01joining";
+
+/// 0 is the output itself.
+std::string shard_path(const std::string& output, unsigned shard);
+
+/// The output that a file of this name is a shard of, if it is one's.
+std::optional<std::string> output_of_shard(const std::string& path);
+
+/// Those from 1 on that are there, with or without a ledger, or of which a ledger is there; rising.
+std::vector<unsigned> shards_beside(const std::string& output);
+
+}  // namespace wherry::merge

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/source.hpp"
+
+#include <TClass.h>
+#include <TDirectory.h>
+#include <TKey.h>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "adapters/root/merge/image_parts.hpp"
+#include "adapters/root/merge/ntuple_check.hpp"
+#include "adapters/root/merge/root_errors.hpp"
+#include "adapters/root/merge/tree_append.hpp"
+
+namespace wherry::merge {
+
+namespace {
+
+// A directory of a broken file may contain itself.
+constexpr int kDeepest = 64;
+
+// An array of noise may have two thousand million elements, each of which is one.
+constexpr std::size_t kMostErrors = 100;
+
+/// What TKey reads is added to the directory it is read from, which would delete it.
+void take_out_of_directory(TObject& object, TClass& type) {
+  if (const auto add = type.GetDirectoryAutoAdd()) add(&object, nullptr);
+}
+
+/// Keeps ROOT from reading what describes the classes in each file that is opened: the next of its worker has the same,
+/// and looking that up is as much work for ROOT as all the rest. The switch is the process's: it is off only for a
+/// moment, for whoever opens a file meanwhile.
+class WithoutStreamerInfos {
+ public:
+  WithoutStreamerInfos() {
+    const std::lock_guard lock(mutex);
+    if (users++ > 0) return;
+    before = TFile::GetReadStreamerInfo();
+    TFile::SetReadStreamerInfo(kFALSE);
+  }
+  WithoutStreamerInfos(const WithoutStreamerInfos&) = delete;
+  WithoutStreamerInfos& operator=(const WithoutStreamerInfos&) = delete;
+  ~WithoutStreamerInfos() {
+    const std::lock_guard lock(mutex);
+    if (--users == 0) TFile::SetReadStreamerInfo(before);
+  }
+
+ private:
+  static inline std::mutex mutex;
+  static inline int users = 0;
+  static inline bool before = true;
+};
+
+/// Those of each worker's first file. Who has the same waits until they are known.
+void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
+  // More than a few are read each time.
+  constexpr std::size_t kMost = 64;
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> known;
+  const std::string_view record(reinterpret_cast<const char*>(streamer_infos.data()), streamer_infos.size());
+  const std::lock_guard lock(mutex);
+  if (record.empty() || known.contains(record)) return;
+  file.ReadStreamerInfo();
+  if (known.size() < kMost) known.emplace(record);
+}
+
+std::unique_ptr<ViewedFile> open(std::span<const std::byte> bytes) {
+  const WithoutStreamerInfos without;
+  return std::make_unique<ViewedFile>(bytes);
+}
+
+}  // namespace
+
+Kind kind_of(TClass& type) {
+  if (type.InheritsFrom(TDirectory::Class())) return Kind::directory;
+  if (type.InheritsFrom(TTree::Class())) return Kind::tree;
+  if (std::string_view(type.GetName()) == "ROOT::RNTuple") return Kind::ntuple;
+  return type.IsTObject() && type.GetMerge() != nullptr ? Kind::object : Kind::kept;
+}
+
+const char* to_string(Kind kind) {
+  constexpr const char* kNames[] = {"a directory", "a tree", "an object to add up", "an RNTuple", "an object to keep"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Source::Source(std::span<const std::byte> bytes) : bytes_(bytes) {
+  const TDirectory::TContext context;
+  const RootErrors errors(kMostErrors);
+  try {
+    file_ = open(bytes);
+    if (file_->IsZombie()) {
+      error_ = "not a ROOT file";
+    } else if (file_->TestBit(TFile::kRecovered)) {
+      error_ = "not closed in order";
+    } else {
+      read_if_new(*file_, streamer_infos());
+      read();
+    }
+  } catch (const std::exception& problem) {
+    error_ = problem.what();
+  }
+  if (!errors.first().empty()) error_ = errors.first();
+}
+
+Source::~Source() {
+  // Objects first: they know the file.
+  const TDirectory::TContext context;
+  trees.clear();
+  objects.clear();
+  file_.reset();
+}
+
+void Source::become(std::span<const std::byte> bytes) {
+  bytes_ = bytes;
+  error_.clear();
+  try {
+    const Header header = read_header(bytes);
+    file_->turn_to(bytes, static_cast<Long64_t>(header.info_seek), static_cast<Int_t>(header.info_bytes));
+    for (const SourceTree& tree : trees) {
+      if (error_.empty()) error_ = wrong_baskets(*tree.tree, bytes);
+    }
+  } catch (const Fault& problem) {
+    error_ = problem.text;
+  }
+}
+
+std::span<const std::byte> Source::streamer_infos() const {
+  const auto seek = static_cast<std::size_t>(file_->GetSeekInfo());
+  const auto size = static_cast<std::size_t>(file_->GetNbytesInfo());
+  if (seek > bytes_.size() || size > bytes_.size() - seek) return {};
+  // Without the key: it has the time of writing.
+  constexpr std::size_t kKeyLengthAt = 14;
+  if (size < kKeyLengthAt + 2) return {};
+  const auto record = bytes_.subspan(seek, size);
+  const std::size_t key = static_cast<std::size_t>(record[kKeyLengthAt]) << 8 | static_cast<std::size_t>(record[15]);
+  return key <= size ? record.subspan(key) : std::span<const std::byte>{};
+}
+
+void Source::read() { read_directory(*file_, "", 0); }
+
+void Source::read_directory(TDirectory& directory, const std::string& path, int depth) {
+  if (depth > kDeepest) {
+    error_ = "directories deeper than " + std::to_string(kDeepest);
+    return;
+  }
+  // Cycles of one name follow each other, the highest first. Only of what cannot be merged are the lower ones wanted
+  // too, in the order in which they were written.
+  std::vector<TKey*> keys_there;
+  for (TObject* object : *directory.GetListOfKeys()) keys_there.push_back(static_cast<TKey*>(object));
+  for (std::size_t first = 0, last = 0; first < keys_there.size(); first = last) {
+    const auto same_name = [&](std::size_t i) {
+      return std::string_view(keys_there[i]->GetName()) == keys_there[first]->GetName();
+    };
+    while (last < keys_there.size() && same_name(last)) ++last;
+    for (std::size_t i = last; i > first; --i) {
+      if (error_.empty()) read_key(*keys_there[i - 1], path, directory.GetTitle(), i - 1 == first, depth);
+    }
+  }
+}
+
+void Source::read_key(TKey& key, const std::string& path, const char* title, bool newest, int depth) {
+  const Place place{path, title, key.GetName()};
+  TClass* type = TClass::GetClass(key.GetClassName());
+  if (type == nullptr) {
+    error_ = place.name + ": class " + key.GetClassName() + " is not known";
+    return;
+  }
+  const Kind kind = kind_of(*type);
+  if (std::string_view(type->GetName()) == "TProcessID") {
+    key.ReadObj();  // the references of the trees are counted from it
+    return;
+  }
+  if (!newest && kind != Kind::kept) return;
+  if (kinds.emplace(place.path(), kind).first->second != kind) {
+    error_ = place.name + ": is several things";
+    return;
+  }
+  switch (kind) {
+    case Kind::directory:
+      return read_subdirectory(key, place, depth);
+    case Kind::tree:
+      return read_tree(key, place);
+    case Kind::object:
+      return read_object(key, *type, place);
+    case Kind::ntuple:
+      return read_ntuple(key, place);
+    case Kind::kept:
+      keys.push_back({place, &key});
+  }
+}
+
+void Source::read_subdirectory(TKey& key, const Place& place, int depth) {
+  auto* directory = dynamic_cast<TDirectory*>(key.ReadObj());
+  if (directory == nullptr || place.name.empty() || place.name.find('/') != std::string::npos) {
+    error_ = place.name + ": a directory that cannot be read";
+  } else {
+    read_directory(*directory, place.path(), depth + 1);
+  }
+}
+
+void Source::read_ntuple(TKey& key, const Place& place) {
+  if (!place.directory.empty()) {
+    error_ = place.name + ": ROOT does not merge an RNTuple in a directory";
+    return;
+  }
+  NTupleShape shape = look_at_ntuple(key, bytes_);
+  error_ = std::move(shape.fault);
+  ntuples.push_back({place.name, &key, std::move(shape.fields)});
+}
+
+void Source::read_tree(TKey& key, const Place& place) {
+  TObject* object = key.ReadObj();
+  auto* tree = dynamic_cast<TTree*>(object);
+  if (tree == nullptr) {
+    error_ = place.name + ": a tree that cannot be read";
+    return;
+  }
+  error_ = wrong_baskets(*tree, bytes_);
+  trees.push_back({place, std::unique_ptr<TTree>(tree)});
+}
+
+void Source::read_object(TKey& key, TClass& type, const Place& place) {
+  std::unique_ptr<TObject> object(key.ReadObj());
+  if (!object || object->IsA() != &type) {
+    error_ = place.name + ": an object that cannot be read";
+    return;
+  }
+  take_out_of_directory(*object, type);
+  objects.push_back({place, &type, std::move(object)});
+}
+
+}  // namespace wherry::merge

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file to be merged, read in place: everything in it that is an object is read here, before anything is written, so
+// that a file that cannot be read changes nothing.
+#pragma once
+
+#include <TTree.h>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapters/root/merge/tree_append.hpp"
+#include "adapters/root/merge/viewed_file.hpp"
+
+class TClass;
+class TKey;
+
+namespace wherry::merge {
+
+/// A directory as the path from the top, "" for the top itself.
+struct Place {
+  std::string directory;
+  std::string directory_title;
+  std::string name;
+  [[nodiscard]] std::string path() const { return directory + "/" + name; }
+};
+
+/// What is done with an object.
+enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
+Kind kind_of(TClass& type);
+const char* to_string(Kind kind);
+
+struct SourceTree {
+  Place place;
+  std::unique_ptr<TTree> tree;
+  Way way = Way::none;  ///< into the output's tree, once that is known
+};
+
+/// Histograms and whatever else ROOT can add up.
+struct SourceObject {
+  Place place;
+  TClass* type = nullptr;
+  std::unique_ptr<TObject> object;
+};
+
+/// What cannot be merged: kept as it is.
+struct SourceKey {
+  Place place;
+  TKey* key = nullptr;
+};
+
+/// Of the top directory only, which is all that ROOT's merger knows.
+struct SourceNTuple {
+  std::string name;
+  TKey* key = nullptr;
+  std::string fields;  ///< as NTupleShape has them
+};
+
+class Source {
+ public:
+  /// Reads. The bytes must stay until this is gone. Never throws for what the bytes are: see `error`.
+  explicit Source(std::span<const std::byte> bytes);
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  ~Source();
+
+  /// Another file, whose trees are these: their numbers are its own already.
+  void become(std::span<const std::byte> bytes);
+
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] TFile& file() { return *file_; }
+  [[nodiscard]] int compression() const { return file_->GetCompressionSettings(); }
+  /// The record that describes the classes, as it is in the file.
+  [[nodiscard]] std::span<const std::byte> streamer_infos() const;
+
+  std::vector<SourceTree> trees;
+  std::vector<SourceObject> objects;
+  std::vector<SourceKey> keys;
+  std::vector<SourceNTuple> ntuples;
+  std::map<std::string, Kind> kinds;  ///< of everything in it, by path
+
+ private:
+  void read();
+  void read_directory(TDirectory& directory, const std::string& path, int depth);
+  void read_key(TKey& key, const std::string& path, const char* title, bool newest, int depth);
+  void read_subdirectory(TKey& key, const Place& place, int depth);
+  void read_tree(TKey& key, const Place& place);
+  void read_ntuple(TKey& key, const Place& place);
+  void read_object(TKey& key, TClass& type, const Place& place);
+
+  std::span<const std::byte> bytes_;
+  std::string error_;
+  std::unique_ptr<ViewedFile> file_;
+};
+
+}  // namespace wherry::merge

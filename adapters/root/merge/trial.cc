@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/trial.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "adapters/root/merge/image_check.hpp"
+#include "adapters/root/merge/source.hpp"
+
+namespace wherry::merge {
+
+namespace {
+
+// A file that makes ROOT go round for ever.
+constexpr unsigned kMostSeconds = 30;
+
+[[noreturn]] void read_and_exit(std::span<const std::byte> file) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGINT, SIGTERM}) {
+    std::signal(signal, SIG_DFL);
+  }
+  ::close(STDERR_FILENO);  // what the C library says of a heap in disorder
+  ::alarm(kMostSeconds);
+  {
+    const Source source(file);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+std::string try_to_read(std::span<const std::byte> file, bool check) {
+  // A worker's window is not there in a forked process.
+  const std::vector<std::byte> copy(file.begin(), file.end());
+  std::string fault = check ? fault_in_image(copy) : "";
+  if (!fault.empty()) return fault;
+  const pid_t child = ::fork();
+  if (child < 0) return std::string("no process to try it in: ") + std::strerror(errno);
+  if (child == 0) read_and_exit(copy);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return std::strerror(errno);
+  }
+  if (WIFSIGNALED(status)) return std::string("it kills ROOT: ") + ::strsignal(WTERMSIG(status));
+  return {};
+}
+
+}  // namespace wherry::merge
