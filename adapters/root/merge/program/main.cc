@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry-merge: receives ROOT files from any number of workers and writes one.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "adapters/root/merge/program/options.hpp"
+#include "adapters/root/merge/program/serving.hpp"
+#include "adapters/root/merge/program/state.hpp"
+#include "adapters/root/merge/program/supervisor.hpp"
+#include "adapters/root/merge/shard_names.hpp"
+
+namespace {
+
+using wherry::merge::ProgramOptions;
+using wherry::merge::State;
+
+constexpr int kUsageError = 2;
+constexpr int kIncomplete = 3;
+// What the transport can serve.
+constexpr std::size_t kLeastMaxFile = std::size_t{2} << 20;
+constexpr std::size_t kMostMaxFile = std::size_t{1} << 40;
+
+/// Empty, or why nothing can be written there. Workers should not compute for hours before that is found out.
+std::string check_place(const std::string& output) {
+  namespace fs = std::filesystem;
+  const fs::path place = fs::is_directory(output) ? fs::path(output) : fs::absolute(output).parent_path();
+  if (::access(place.c_str(), W_OK | X_OK) == 0) return "";
+  const int error = errno;
+  return place.string() + ": " + std::strerror(error);
+}
+
+void add_options(CLI::App& app, ProgramOptions& options, std::string& compression, std::size_t& batch_time) {
+  app.add_option("listen", options.listen, "Where workers connect: wherry://NODE:PORT, * for this node or a free port")
+      ->required();
+  app.add_option("-o,--output", options.output,
+                 "The file to write; or a directory, in which each name that workers use is a file")
+      ->required()
+      ->check(check_place);
+  app.add_flag("-f,--force", options.force, "Replace an output that exists");
+  app.add_option("--workers", options.workers, "End when so many workers have come and gone (default: when all have)");
+  app.add_option("--batch", options.batch,
+                 "Files that become part of the output together, at most; beyond 32 MiB of them none is added")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--batch-time", batch_time, "Milliseconds that a file waits for others of its batch, at most")
+      ->capture_default_str();
+  app.add_option("--pool", options.pool, "Memory for files of all workers (as 256MiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("512MiB");
+  app.add_option("--max-file", options.max_file, "The largest file that a worker may write (as 1GiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(kLeastMaxFile, kMostMaxFile))
+      ->default_str("1GiB");
+  app.add_option("--compression", compression,
+                 "auto: baskets stay as they are, the rest is as in the first file; or ROOT's number, as 505, for all")
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "Threads that read the files of a batch; one more writes each output")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--file-time", options.file_time,
+                 "Seconds that reading or merging one file may take, at most; its worker is dropped then")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--shards", options.shards,
+                 "Threads that write an output: all but the first into files beside it, which are appended to it in\n"
+                 "the end. Each reads with --threads of its own")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, wherry::merge::kMostShards));
+  app.add_flag("--durable", options.durable, "Let every batch survive a power failure, too");
+  app.add_option("--json", options.json, "Write the summary as JSON to this file, - for standard output");
+  app.add_flag("-q,--quiet", options.quiet, "No progress, and no summary unless something went wrong");
+  app.footer(
+      "SIGINT and SIGTERM merge what has been handed over, and end. Killed otherwise, the output is as after the last\n"
+      "batch, and the same command goes on from there.\n"
+      "Exit status: 0 if all was merged; 1 if an output could not be written; 2 if the command line is wrong; 3 if a\n"
+      "file was refused, or a worker went without finishing.");
+}
+
+void check(ProgramOptions& options) {
+  options.by_name = std::filesystem::is_directory(options.output);
+  const std::string objection = options.by_name ? "" : objection_to(options, options.output);
+  if (!objection.empty()) throw CLI::ValidationError(objection);
+}
+
+// Every worker takes several descriptors; the soft limit is made for programs that use select.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+double cpu_seconds(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+nlohmann::json summary_of(const ProgramOptions& options, const State& state, double seconds) {
+  return {{"output", options.output},
+          {"files", state.files.load()},
+          {"bytes", state.bytes.load()},
+          {"batches", state.batches.load()},
+          {"duplicates", state.duplicates.load()},
+          {"refused", state.refused.load()},
+          {"workers", state.workers()},
+          {"finished", state.finished.load()},
+          {"lost_workers", state.lost.load()},
+          {"lost_bytes", state.lost_bytes.load()},
+          {"shards", options.shards},
+          {"joined", state.joined.load()},
+          {"joined_bytes", state.joined_bytes.load()},
+          {"joining_seconds", static_cast<double>(state.joining_time.load()) * 1e-6},
+          {"restarts", state.restarts},
+          {"stopped", state.stopped.load()},
+          {"seconds", seconds},
+          {"cpu_seconds", cpu_seconds(RUSAGE_CHILDREN)}};
+}
+
+int report(const ProgramOptions& options, const State& state, int status, double seconds) {
+  const bool complete = status == 0 && state.refused == 0 && state.lost == 0;
+  if (!options.json.empty()) {
+    const std::string text = summary_of(options, state, seconds).dump(2) + "\n";
+    if (options.json == "-") {
+      std::fputs(text.c_str(), stdout);
+    } else {
+      std::ofstream(options.json) << text;
+    }
+  }
+  if (options.json != "-" && (!options.quiet || !complete)) {
+    const auto megabytes = static_cast<double>(state.bytes.load()) / 1e6;
+    fmt::print("{}: {} files of {} workers, {:.1f} MB in {:.2f} s ({:.0f} MB/s), {} batches\n", options.output,
+               state.files.load(), state.workers(), megabytes, seconds, megabytes / seconds, state.batches.load());
+    if (state.joined > 0) {
+      fmt::print("{} shards joined, {:.1f} MB in {:.2f} s\n", state.joined.load(),
+                 static_cast<double>(state.joined_bytes.load()) / 1e6,
+                 static_cast<double>(state.joining_time.load()) * 1e-6);
+    }
+    if (state.refused > 0) fmt::print("{} files refused\n", state.refused.load());
+    if (state.lost > 0) {
+      fmt::print("{} workers went without finishing, with {} bytes of unfinished files\n", state.lost.load(),
+                 state.lost_bytes.load());
+    }
+  }
+  if (status != 0) return status;
+  return complete ? 0 : kIncomplete;
+}
+
+int run(const ProgramOptions& options) {
+  raise_descriptor_limit();
+  State& state = wherry::merge::make_shared_state();
+  const auto begin = std::chrono::steady_clock::now();
+  const int status = wherry::merge::supervise(state, [&] {
+    try {
+      return wherry::merge::serve(options, state);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "wherry-merge: %s\n", error.what());
+      return 1;
+    }
+  });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return report(options, state, status, seconds.count());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Receives ROOT files from any number of workers, through shared memory, and merges them into one.",
+               "wherry-merge"};
+  ProgramOptions options;
+  std::string compression = "auto";
+  auto batch_time = static_cast<std::size_t>(options.batch_time.count());
+  add_options(app, options, compression, batch_time);
+  try {
+    app.parse(argc, argv);
+    options.batch_time = std::chrono::milliseconds(batch_time);
+    if (compression != "auto" && !CLI::detail::lexical_cast(compression, options.compression)) {
+      throw CLI::ValidationError("--compression: auto or a number");
+    }
+    check(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "wherry-merge: %s\n", error.what());
+    return 1;
+  }
+}

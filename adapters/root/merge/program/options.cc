@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/program/options.hpp"
+
+#include <filesystem>
+
+#include "adapters/root/merge/ledger.hpp"
+#include "adapters/root/merge/shard_names.hpp"
+
+namespace wherry::merge {
+
+std::string objection_to(const ProgramOptions& options, const std::string& output) {
+  namespace fs = std::filesystem;
+  if (!options.force && fs::exists(output) && !fs::exists(Ledger::path_of(output))) {
+    return output + " exists; --force replaces it";
+  }
+  // It may hold what is nowhere else, which without a ledger nobody can tell.
+  for (const unsigned shard : shards_beside(output)) {
+    const std::string path = shard_path(output, shard);
+    if (!fs::exists(Ledger::path_of(path))) return path + " exists, without its ledger: move it away";
+  }
+  return {};
+}
+
+}  // namespace wherry::merge

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/program/output_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace wherry::merge {
+
+namespace {
+// After a death. Every worker with ?reconnect has handed over again by then what it had when the child died.
+constexpr std::uint64_t kCarefulFiles = 1000;
+// What a commit costs is little beside so much; and workers wait for memory that is not free before it.
+constexpr std::size_t kLargeBatch = std::size_t{32} << 20;
+
+}  // namespace
+
+std::unique_lock<std::mutex> alone_if_careful(const State& state) {
+  static std::mutex one_output;
+  return state.careful ? std::unique_lock(one_output) : std::unique_lock<std::mutex>();
+}
+
+std::string name_of(const root::WorkerId& worker) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string name;
+  for (const std::uint8_t byte : worker) {
+    name += digits[byte >> 4];
+    name += digits[byte & 15];
+  }
+  return name;
+}
+
+OutputQueue::OutputQueue(const std::string& path, const ProgramOptions& options, State& state,
+                         std::function<void(const std::string&)> message, std::shared_ptr<Shapes> shapes)
+    : path_(path),
+      options_(options),
+      state_(state),
+      message_(std::move(message)),
+      careful_(state.careful ? kCarefulFiles : 0) {
+  TScifMerger::Options settings;
+  settings.compression = options.compression;
+  settings.threads = options.threads;
+  settings.trials = careful_;
+  settings.durable = options.durable;
+  settings.shapes = std::move(shapes);
+  settings.watch = [&state](const std::string& worker) { return std::make_shared<Busy>(state, worker); };
+  const auto alone = alone_if_careful(state);
+  merger_ = std::make_unique<TScifMerger>(path, settings);
+  if (!merger_->IsOpen()) fail();
+  thread_ = std::thread([this] { run(); });
+}
+
+OutputQueue::~OutputQueue() {
+  if (thread_.joinable()) finish();
+  const auto alone = alone_if_careful(state_);
+  merger_.reset();
+}
+
+void OutputQueue::push(root::PostedFile file) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(file));
+  }
+  changed_.notify_all();
+}
+
+bool OutputQueue::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  return good_;
+}
+
+bool OutputQueue::join(const std::string& other) {
+  const auto alone = alone_if_careful(state_);
+  if (good_ && !merger_->Join(other)) fail();
+  return good_;
+}
+
+bool OutputQueue::close() {
+  const auto alone = alone_if_careful(state_);
+  if (good_ && !merger_->Close()) fail();
+  return good_;
+}
+
+void OutputQueue::run() {
+  for (auto batch = gather(); !batch.empty(); batch = gather()) {
+    if (!merge(batch)) fail();
+  }
+}
+
+// A batch is as many files as there are workers: who has posted one has memory for the next, and goes on. Waiting for
+// more would make them wait for each other. Nor does a batch wait longer than the last one took to merge: whoever is
+// computing, or has posted his last file, holds nobody up.
+std::vector<root::PostedFile> OutputQueue::gather() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+  const auto enough = [this] {
+    return closing_ || queue_.size() >= std::min(options_.batch, std::max<std::size_t>(workers_, 1));
+  };
+  changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(options_.batch_time, last_merge_), enough);
+  const std::size_t most = std::min(queue_.size(), careful_ > 0 ? 1 : options_.batch);
+  std::size_t count = 0;
+  for (std::size_t bytes = 0; count < most && (count == 0 || bytes < kLargeBatch); ++count) {
+    bytes += queue_[count].bytes().size();
+  }
+  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<root::PostedFile> batch(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+  queue_.erase(queue_.begin(), end);
+  return batch;
+}
+
+bool OutputQueue::merge(std::vector<root::PostedFile>& batch) {
+  const auto alone = alone_if_careful(state_);
+  std::optional<Busy> whole_batch;
+  if (careful_ > 0) {
+    --careful_;
+    whole_batch.emplace(state_, name_of(batch.front().worker().id));
+  }
+  const TScifMerger::Counts before = merger_->GetCounts();
+  for (root::PostedFile& file : batch) {
+    merger_->Add(name_of(file.worker().id), file.sequence(), file.bytes().data(), file.bytes().size(),
+                 [this, &file](const std::string& problem) { released(file, problem); });
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const bool good = merger_->Merge();
+  last_merge_ = std::chrono::steady_clock::now() - begin;
+  const TScifMerger::Counts& after = merger_->GetCounts();
+  state_.files += after.files - before.files;
+  state_.bytes += after.bytes - before.bytes;
+  state_.batches += after.batches - before.batches;
+  state_.duplicates += after.duplicates - before.duplicates;
+  if (!merger_->Warning().empty()) message_(path_ + ": " + merger_->Warning());
+  return good;
+}
+
+void OutputQueue::released(root::PostedFile& file, const std::string& problem) {
+  if (problem.empty()) {
+    file.done();
+    return;
+  }
+  ++state_.refused;
+  message_("file " + std::to_string(file.sequence()) + " of worker " + std::to_string(file.worker().number) +
+           " is refused, and the worker dropped: " + problem);
+  file.refuse(problem);
+}
+
+void OutputQueue::fail() {
+  if (!std::exchange(good_, false)) return;
+  state_.failed = true;
+  message_(path_ + ": " + merger_->Error());
+}
+
+}  // namespace wherry::merge

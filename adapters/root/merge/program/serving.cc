@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/program/serving.hpp"
+
+#include <TROOT.h>
+#include <TSystem.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <wherry/error.hpp>
+
+#include "adapters/root/merge/ledger.hpp"
+#include "adapters/root/merge/program/output_queue.hpp"
+#include "adapters/root/merge/program/sharded_output.hpp"
+#include "adapters/root/merge/program/stop_signals.hpp"
+#include "adapters/root/merge/program/stuck_watch.hpp"
+#include "adapters/root/merge/shard_names.hpp"
+#include "adapters/root/transport/server.hpp"
+
+namespace wherry::merge {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using root::Event;
+
+// How long workers that were connected to a process that died may take to come back.
+constexpr auto kPatience = 20s;
+// With what is added to it for shards and the ledger, a file system's longest.
+constexpr std::size_t kLongestName = 220;
+
+// An array of a file may say that it has two thousand million elements: then reading it fails, and not the machine.
+// Files in windows do not count. Each shard has its own trees in memory, and the stacks of its threads.
+void limit_memory(unsigned shards) {
+  constexpr rlim_t kOfShard = rlim_t{256} << 20;
+  const rlim_t most = (rlim_t{4} << 30) + (shards - 1) * kOfShard;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  ::setrlimit(RLIMIT_DATA, &limit);
+}
+
+// ROOT's own handlers print the stack with a debugger, for seconds; the supervisor wants a plain death.
+void set_up_root(unsigned shards, State& state) {
+  limit_memory(shards);
+  ROOT::EnableThreadSafety();
+  gROOT->SetBatch();
+  gSystem->ResetSignals();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
+  // `ulimit -f` is an error of the output, like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  stop_on_signals(state);
+}
+
+class Serving {
+ public:
+  Serving(const ProgramOptions& options, State& state)
+      : options_(options),
+        state_(state),
+        server_(listen(options, state)),
+        drawn_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {
+    state.missing.take(state.connected);
+    server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
+    // An output that cannot be written is known before anybody sends.
+    if (options_.by_name) {
+      go_on_with_shards();
+    } else if (!is_complete(options_.output)) {
+      output_for(options_.output);
+    }
+    if (options_.quiet) return;
+    message(ended() ? "all workers were done when this was interrupted: joining what is left"
+                    : "listening on " + server_->local().to_string());
+  }
+
+  int run() {
+    const StuckWatch watch(state_, std::chrono::seconds(options_.file_time),
+                           [this](const std::string& line) { message(line); });
+    while (!state_.stopped && !state_.failed && !ended() && !all_done()) {
+      auto event = server_->next(100ms);
+      if (event) take(*event);
+      give_up_missing();
+      draw();
+    }
+    state_.present = connected_.size();
+    state_.closing = true;
+    bool good = true;
+    for (auto& [path, output] : outputs_) good = output->close() && good;
+    if (drawn_) std::fputs("\r\x1b[K", stderr);
+    return good && !state_.failed ? 0 : 1;
+  }
+
+ private:
+  // Where the process before this one listened. Its sockets may outlive it for a moment.
+  static std::unique_ptr<root::WindowServer> listen(const ProgramOptions& options, const State& state) {
+    if (state.address[0] == 0) return std::make_unique<root::WindowServer>(options.listen, server_options(options));
+    for (const auto end = Clock::now() + kPatience;;) {
+      try {
+        return std::make_unique<root::WindowServer>(state.address.data(), server_options(options));
+      } catch (const Error& error) {
+        if (error.code().value() != EADDRINUSE || Clock::now() > end) throw;
+        std::this_thread::sleep_for(50ms);
+      }
+    }
+  }
+
+  static root::ServerOptions server_options(const ProgramOptions& options) {
+    root::ServerOptions server;
+    server.budget = options.pool;
+    server.max_file = options.max_file;
+    return server;
+  }
+
+  // Those of a run that was interrupted when it came to its end.
+  [[nodiscard]] bool ended() const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [](const auto& entry) { return entry.second->ended(); });
+  }
+
+  [[nodiscard]] bool all_done() const {
+    const std::size_t over = state_.finished + state_.lost;
+    if (options_.workers > 0) return over >= options_.workers;
+    return over > 0 && connected_.empty() && state_.missing.size() == 0;
+  }
+
+  void take(Event& event) {
+    const root::Worker& worker = *event.worker;
+    switch (event.kind) {
+      case Event::Kind::joined:
+        join(worker);
+        break;
+      case Event::Kind::posted:
+        if (!state_.banned.contains(name_of(worker.id))) {
+          queue(event.file);
+        }
+        break;
+      case Event::Kind::finished:
+        ++state_.finished;
+        leave(worker);
+        break;
+      case Event::Kind::gone:
+        if (connected_.contains(worker.number)) {
+          ++state_.lost;
+          state_.lost_bytes += event.lost;
+          message(fmt::format(
+              "worker {} (process {}) is gone without finishing, {} bytes of an unfinished file are lost: {}",
+              worker.number, worker.peer.pid, event.lost, event.reason));
+        }
+        leave(worker);
+        break;
+    }
+  }
+
+  void queue(root::PostedFile& file) {
+    const std::string path = path_for(file.name());
+    const std::string reason = outputs_.contains(path) ? "" : objection(path);
+    if (!reason.empty()) {
+      ++state_.refused;
+      message(fmt::format("a file of worker {} is refused, and the worker dropped: {}", file.worker().number, reason));
+      file.refuse(reason);
+    } else {
+      output_for(path).push(std::move(file));
+    }
+  }
+
+  void join(const root::Worker& worker) {
+    if (state_.banned.contains(name_of(worker.id))) {
+      server_->drop(worker.number, "an earlier file of this worker killed the merging process");
+      return;
+    }
+    state_.missing.erase(name_of(worker.id));
+    state_.connected.insert(name_of(worker.id));
+    connected_.insert(worker.number);
+    tell_outputs();
+  }
+
+  void leave(const root::Worker& worker) {
+    if (connected_.erase(worker.number) > 0) state_.connected.erase(name_of(worker.id));
+    tell_outputs();
+  }
+
+  // Workers of a process that died, of which this is the successor.
+  void give_up_missing() {
+    if (state_.missing.size() == 0 || Clock::now() < begin_ + kPatience) return;
+    message(fmt::format("{} workers did not come back after the merging process died", state_.missing.size()));
+    state_.lost += state_.missing.size();
+    state_.missing.clear();
+  }
+
+  void tell_outputs() {
+    for (auto& [path, output] : outputs_) output->set_workers(connected_.size());
+  }
+
+  // A name from a worker is one file in the directory, never a way out of it.
+  std::string path_for(const std::string& name) const {
+    if (!options_.by_name) return options_.output;
+    std::string file = std::filesystem::path(name).filename().string();
+    if (file.empty() || file == "." || file == "..") file = "merged.root";
+    return (std::filesystem::path(options_.output) / file).string();
+  }
+
+  // Empty, or why no file of this name can be begun.
+  [[nodiscard]] std::string objection(const std::string& path) const {
+    const std::string name = std::filesystem::path(path).filename().string();
+    if (name.size() > kLongestName) return "its name is too long for a file's";
+    for (const std::string_view own : {".ledger", ".ledger.new", "~"}) {
+      if (name.ends_with(own)) return "names that end with " + std::string(own) + " are those of other files here";
+    }
+    if (output_of_shard(name)) return "it is called as a part of another file here would be";
+    if (std::filesystem::is_directory(path)) return path + " is a directory";
+    if (is_complete(path)) return path + " is complete";
+    return objection_to(options_, path);
+  }
+
+  // By a process before this one, which died behind that: --force is not meant for what it wrote.
+  [[nodiscard]] bool is_complete(const std::string& path) const {
+    return state_.closing && std::filesystem::exists(path) && !std::filesystem::exists(Ledger::path_of(path));
+  }
+
+  ShardedOutput& output_for(const std::string& path) {
+    auto& output = outputs_[path];
+    if (!output) {
+      const auto print = [this](const std::string& line) { message(line); };
+      output = std::make_unique<ShardedOutput>(path, options_, state_, print);
+      output->set_workers(connected_.size());
+    }
+    return *output;
+  }
+
+  // Nobody may post under their names again.
+  void go_on_with_shards() {
+    std::set<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.output)) {
+      if (auto path = output_of_shard(entry.path().string())) paths.insert(std::move(*path));
+    }
+    for (const std::string& path : paths) {
+      const std::string reason = objection(path);
+      if (reason.empty()) {
+        output_for(path);
+      } else {
+        message(fmt::format("the shards of {} are left alone: {}", path, reason));
+      }
+    }
+  }
+
+  void message(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    std::fprintf(stderr, "%swherry-merge: %s\n", drawn_ ? "\r\x1b[K" : "", line.c_str());
+  }
+
+  void draw() {
+    if (!drawn_ || Clock::now() < next_drawing_) return;
+    next_drawing_ = Clock::now() + 200ms;
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const auto bytes = static_cast<double>(state_.bytes.load());
+    const std::lock_guard lock(mutex_);
+    fmt::print(stderr, "\r\x1b[K{} workers, {} finished | {} files, {:.1f} MB, {:.0f} MB/s", connected_.size(),
+               state_.finished.load(), state_.files.load(), bytes / 1e6, bytes / 1e6 / std::max(seconds, 1e-3));
+    std::fflush(stderr);
+  }
+
+  const ProgramOptions& options_;
+  State& state_;
+  std::unique_ptr<root::WindowServer> server_;
+  bool drawn_;
+  std::mutex mutex_;  // of standard error
+  std::set<std::uint64_t> connected_;
+  std::map<std::string, std::unique_ptr<ShardedOutput>> outputs_;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point next_drawing_ = begin_;
+};
+
+}  // namespace
+
+int serve(const ProgramOptions& options, State& state) {
+  set_up_root(options.shards, state);
+  return Serving(options, state).run();
+}
+
+}  // namespace wherry::merge

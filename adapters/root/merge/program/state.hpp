@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the merging process tells its supervisor, in memory that outlives it: what it was doing when it died, and the
+// counts that a successor goes on with.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wherry::merge {
+
+constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
+constexpr std::size_t kBusySlots = 256;
+constexpr std::size_t kMostNames = 4096;
+
+using WorkerName = std::array<char, kWorkerName>;
+
+/// A set of workers that can lie in shared memory. More than fit are not remembered.
+class WorkerSet {
+ public:
+  void insert(std::string_view worker) {
+    if (contains(worker) || count_ == kMostNames) return;
+    worker.copy(names_[count_].data(), kWorkerName);
+    ++count_;
+  }
+  void erase(std::string_view worker) {
+    const std::size_t at = find(worker);
+    if (at < count_) names_[at] = names_[--count_];
+  }
+  void clear() { count_ = 0; }
+  /// Those of `others` become these.
+  void take(WorkerSet& others) {
+    for (std::size_t i = 0; i < others.count_; ++i) insert({others.names_[i].data(), kWorkerName});
+    others.clear();
+  }
+  [[nodiscard]] bool contains(std::string_view worker) const { return find(worker) < count_; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+
+ private:
+  [[nodiscard]] std::size_t find(std::string_view worker) const {
+    std::size_t at = 0;
+    while (at < count_ && std::string_view(names_[at].data(), kWorkerName) != worker) ++at;
+    return at;
+  }
+
+  std::size_t count_ = 0;
+  std::array<WorkerName, kMostNames> names_{};
+};
+
+/// One thread's business with one worker's file.
+struct BusySlot {
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::rep> since{0};  ///< 0: the slot is free
+  WorkerName worker{};
+};
+
+/// Lies in a shared mapping; the child writes, the parent reads when the child is dead, except where it says parent.
+struct State {
+  std::array<BusySlot, kBusySlots> busy;
+  // Sums over all children.
+  std::atomic<std::uint64_t> files{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> batches{0};
+  std::atomic<std::uint64_t> duplicates{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::atomic<std::uint64_t> finished{0};
+  std::atomic<std::uint64_t> lost{0};  ///< workers that went without finishing
+  std::atomic<std::uint64_t> lost_bytes{0};
+  std::atomic<std::uint64_t> joined{0};  ///< shards that were appended to their output
+  std::atomic<std::uint64_t> joined_bytes{0};
+  std::atomic<std::uint64_t> joining_time{0};  ///< microseconds
+  std::atomic<std::uint64_t> present{0};       ///< workers that were connected at the end
+  std::atomic<bool> failed{false};             ///< the output could not be written
+  std::atomic<bool> stopped{false};            ///< by a signal, to any of them
+  std::atomic<bool> closing{false};            ///< outputs are being completed: what is without a ledger is complete
+  std::array<char, 256> address{};  ///< where the first child listened: workers look for its successors there
+  WorkerSet connected;              ///< and not finished
+  WorkerSet missing;                ///< were connected to a child that died, and have not come back
+  [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
+  // Parent:
+  std::uint64_t restarts = 0;
+  std::uint64_t vain_restarts = 0;
+  std::uint64_t progress_before = 0;  ///< the last restart
+  bool careful = false;               ///< a child died of a file: whose is to be found
+  WorkerSet banned;
+};
+
+/// While it lives, the supervisor can see that this worker's file is being read or merged.
+class Busy {
+ public:
+  Busy(State& state, std::string_view worker) {
+    for (BusySlot& slot : state.busy) {
+      BusySlot::Clock::rep free = 0;
+      if (!slot.since.compare_exchange_strong(free, BusySlot::Clock::now().time_since_epoch().count())) continue;
+      slot_ = &slot;
+      worker.copy(slot.worker.data(), kWorkerName);
+      return;
+    }
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy() {
+    if (slot_ != nullptr) slot_->since = 0;
+  }
+
+ private:
+  BusySlot* slot_ = nullptr;
+};
+
+}  // namespace wherry::merge
