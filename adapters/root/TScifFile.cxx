@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "TScifFile.h"
+
+#include <TArrayC.h>
+#include <TDirectoryFile.h>
+#include <TKey.h>
+#include <TROOT.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "adapters/root/transport/client.hpp"
+#include "class_record.hpp"
+#include "url.hpp"
+
+ClassImp(TScifFile);
+
+namespace {
+
+/// What a file may have before it takes memory of the server's: header, name and directory, which an empty file has.
+constexpr std::size_t kSmall = 16384;
+
+/// Whether there is anything but directories in it.
+bool has_content(const TDirectory& directory) {
+  for (TObject* object : *directory.GetListOfKeys()) {
+    const auto* const key = static_cast<TKey*>(object);
+    const TClass* const type = TClass::GetClass(key->GetClassName());
+    if (type == nullptr || !type->InheritsFrom(TDirectory::Class())) return true;
+    const auto* const inner = dynamic_cast<TDirectory*>(directory.GetList()->FindObject(key->GetName()));
+    if (inner != nullptr && has_content(*inner)) return true;
+  }
+  return false;
+}
+
+/// Files of one worker are added up: what was handed over must not be counted again. Trees are reset by ROOT.
+void reset_what_is_added_up(const TDirectory& directory) {
+  for (TObject* object : *directory.GetList()) {
+    if (const auto* const inner = dynamic_cast<TDirectory*>(object)) {
+      reset_what_is_added_up(*inner);
+      continue;
+    }
+    TClass* const type = object->IsA();
+    if (type->GetMerge() == nullptr || type->GetResetAfterMerge() != nullptr) continue;
+    if (type->GetMethodWithPrototype("Reset", "Option_t*") != nullptr) {
+      object->Execute("Reset", "");
+    } else {
+      directory.Warning("UploadAndReset", "%s, a %s, cannot be reset: every Write() adds all of it to the output",
+                        object->GetName(), type->GetName());
+    }
+  }
+}
+
+}  // namespace
+
+class TScifFile::Impl {
+ public:
+  explicit Impl(const wherry::root::FileUrl& url)
+      : name(url.name), client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
+
+  /// Where the file is, at least `bytes` of it.
+  std::byte* memory(std::size_t bytes) {
+    if (client.file().empty()) {
+      if (bytes <= small.size()) return small.data();
+      const auto ground = client.grow(bytes);
+      std::memcpy(ground.data(), small.data(), std::min(size, small.size()));
+      return ground.data();
+    }
+    return client.grow(bytes).data();
+  }
+
+  [[nodiscard]] std::span<const char> record(Long64_t seek, Int_t bytes) const {
+    const auto ground = client.file();
+    const std::byte* const file = ground.empty() ? small.data() : ground.data();
+    if (seek <= 0 || bytes <= 0 || static_cast<std::size_t>(seek + bytes) > size) return {};
+    return {reinterpret_cast<const char*>(file) + seek, static_cast<std::size_t>(bytes)};
+  }
+
+  const std::string name;
+  wherry::root::WindowClient client;
+  wherry::root::ClassRecord classes;
+  std::array<std::byte, kSmall> small{};
+  std::size_t size = 0;    ///< bytes the file has
+  std::size_t offset = 0;  ///< where the next read or write is
+  Long64_t posted = 0;
+};
+
+TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t compress)
+    : TMemFile(url, "RECREATE", title, compress, kSmall) {
+  if (IsZombie()) return;
+  try {
+    const TString mode = TString(option).Strip(TString::kBoth);
+    if (mode.CompareTo("RECREATE", TString::kIgnoreCase) != 0 && mode.CompareTo("CREATE", TString::kIgnoreCase) != 0 &&
+        mode.CompareTo("NEW", TString::kIgnoreCase) != 0) {
+      throw wherry::Error(EINVAL, "open", url,
+                          "such a file can only be written, with option RECREATE; what exists under that name is what "
+                          "the server says");
+    }
+    fImpl = std::make_unique<Impl>(wherry::root::parse_url(url));
+    // The base class has begun a file in memory of its own, before these functions were there to be called.
+    fImpl->size = static_cast<std::size_t>(fEND);
+    if (fImpl->size > kSmall) throw wherry::Error(ENAMETOOLONG, "open", url, "name and title are too long");
+    fImpl->offset = static_cast<std::size_t>(fSysOffset);
+    TMemFile::SysSeek(fD, 0, SEEK_SET);
+    TMemFile::SysRead(fD, fImpl->small.data(), static_cast<Int_t>(fImpl->size));
+  } catch (const std::exception& error) {
+    Error("TScifFile", "%s", error.what());
+    fImpl.reset();
+    SetWritable(kFALSE);
+    TMemFile::Close();
+    MakeZombie();
+    gDirectory = gROOT;
+  }
+}
+
+TScifFile::~TScifFile() { Close(); }
+
+void TScifFile::Close(Option_t* option) {
+  if (!IsOpen() || fImpl == nullptr) return TMemFile::Close(option);
+  const bool something = has_content(*this) || (fImpl->posted == 0 && !GetListOfKeys()->IsEmpty());
+  TMemFile::Close(option);
+  if (something) HandOver();
+  if (!TestBit(kWriteError)) {
+    try {
+      fImpl->client.finish();
+    } catch (const std::exception& error) {
+      Fail("Close", error.what());
+    }
+  }
+  fImpl.reset();
+}
+
+Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
+  const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
+  if (bytes <= 0 && !TestBit(kWriteError)) return bytes;
+  return UploadAndReset() ? bytes : -1;
+}
+
+Int_t TScifFile::Write(const char* name, Int_t option, Int_t buffer_size) const {
+  Error("Write const", "a const file should not be written; it is, all the same");
+  return const_cast<TScifFile*>(this)->Write(name, option, buffer_size);
+}
+
+/// A tree's header is read, by the process beside this one, as soon as it is written: it is not worth compressing. Its
+/// baskets are as they always are.
+TKey* TScifFile::CreateKey(TDirectory* mother, const TObject* object, const char* name, Int_t buffer_size) {
+  const Int_t compression = fCompress;
+  if (object->InheritsFrom("TTree")) fCompress = 0;
+  TKey* const key = TMemFile::CreateKey(mother, object, name, buffer_size);
+  fCompress = compression;
+  return key;
+}
+
+void TScifFile::WriteStreamerInfo() {
+  if (fImpl == nullptr || !IsWritable() || fClassIndex == nullptr || fSeekInfo != 0) {
+    return TMemFile::WriteStreamerInfo();
+  }
+  // The first number says whether there are any that are new.
+  const std::string_view classes(fClassIndex->GetArray() + 1, static_cast<std::size_t>(fClassIndex->GetSize() - 1));
+  if (fImpl->classes.is_of(classes)) {
+    const wherry::root::Record record = fImpl->classes.write(*this);
+    fSeekInfo = record.seek;
+    fNbytesInfo = record.bytes;
+    fClassIndex->SetAt(0, 0);
+    return;
+  }
+  std::string before(classes);
+  TMemFile::WriteStreamerInfo();
+  fImpl->classes.keep(std::move(before), fImpl->record(fSeekInfo, fNbytesInfo));
+}
+
+Bool_t TScifFile::UploadAndReset() {
+  if (fImpl == nullptr || !HandOver()) return kFALSE;
+  reset_what_is_added_up(*this);
+  ResetAfterMerge(nullptr);
+  return !TestBit(kWriteError);
+}
+
+Bool_t TScifFile::HandOver() {
+  try {
+    if (TestBit(kWriteError)) throw std::runtime_error("the file is incomplete, and is not handed over");
+    const auto size = static_cast<std::size_t>(GetEND());
+    fImpl->memory(std::max(size, kSmall + 1));
+    fImpl->client.post(fImpl->name, size);
+  } catch (const std::exception& error) {
+    Fail("Write", error.what());
+    return kFALSE;
+  }
+  ++fImpl->posted;
+  fImpl->size = 0;
+  fImpl->offset = 0;
+  return kTRUE;
+}
+
+Bool_t TScifFile::Wait() {
+  if (fImpl == nullptr) return !TestBit(kWriteError);
+  try {
+    fImpl->client.wait();
+    return kTRUE;
+  } catch (const std::exception& error) {
+    Fail("Wait", error.what());
+    return kFALSE;
+  }
+}
+
+/// As TFile does when a write fails.
+void TScifFile::Fail(const char* where, const char* why) {
+  SetBit(kWriteError);
+  SetWritable(kFALSE);
+  Error(where, "%s", why);
+}
+
+Long64_t TScifFile::GetSize() const { return fImpl == nullptr ? 0 : static_cast<Long64_t>(fImpl->size); }
+Long64_t TScifFile::GetPosted() const { return fImpl == nullptr ? 0 : fImpl->posted; }
+Int_t TScifFile::GetPending() const { return fImpl == nullptr ? 0 : static_cast<Int_t>(fImpl->client.pending()); }
+Long64_t TScifFile::GetHeld() const {
+  return fImpl == nullptr ? 0 : static_cast<Long64_t>(fImpl->client.file().size());
+}
+
+Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
+  if (fImpl == nullptr || bytes < 0) {
+    errno = EBADF;
+    return -1;
+  }
+  try {
+    const std::size_t end = fImpl->offset + static_cast<std::size_t>(bytes);
+    std::memcpy(fImpl->memory(std::max(end, fImpl->size)) + fImpl->offset, buffer, static_cast<std::size_t>(bytes));
+    fImpl->offset = end;
+    fImpl->size = std::max(fImpl->size, end);
+    return bytes;
+  } catch (const wherry::Error& error) {
+    Error("SysWrite", "%s", error.what());
+    errno = error.code().value();
+    return -1;
+  }
+}
+
+Int_t TScifFile::SysRead(Int_t /*fd*/, void* buffer, Int_t bytes) {
+  if (fImpl == nullptr || bytes < 0) {
+    errno = EBADF;
+    return -1;
+  }
+  const std::size_t left = fImpl->size - std::min(fImpl->size, fImpl->offset);
+  const std::size_t count = std::min(left, static_cast<std::size_t>(bytes));
+  const auto ground = fImpl->client.file();
+  std::memcpy(buffer, (ground.empty() ? fImpl->small.data() : ground.data()) + fImpl->offset, count);
+  fImpl->offset += count;
+  return static_cast<Int_t>(count);
+}
+
+Long64_t TScifFile::SysSeek(Int_t /*fd*/, Long64_t offset, Int_t whence) {
+  if (fImpl == nullptr) return 0;
+  const Long64_t from =
+      whence == SEEK_SET ? 0 : static_cast<Long64_t>(whence == SEEK_CUR ? fImpl->offset : fImpl->size);
+  if (from + offset < 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  fImpl->offset = static_cast<std::size_t>(from + offset);
+  return from + offset;
+}
+
+Int_t TScifFile::SysStat(Int_t /*fd*/, Long_t* id, Long64_t* size, Long_t* flags, Long_t* time) {
+  if (id != nullptr) *id = 0;
+  if (size != nullptr) *size = GetSize();
+  if (flags != nullptr) *flags = 0;
+  if (time != nullptr) *time = 0;
+  return 0;
+}

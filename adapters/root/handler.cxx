@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whoever has this library, loaded or linked, has the URL: TFile::Open of wherry:// makes a TScifFile. Without it, ROOT
+// opens a local file of that path.
+#include <TPluginManager.h>
+#include <TROOT.h>
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace {
+
+constexpr const char* kPlace = "ROOTENV_USER_PATH";  // of the .rootrc; a user has one, there or at home
+
+std::string own_rootrc() {
+  const char* folder = std::getenv(kPlace);
+  if (folder == nullptr || *folder == '\0') folder = std::getenv("HOME");
+  return folder == nullptr ? "" : std::string(folder) + "/.rootrc";
+}
+
+/// Before ROOT is there, which must not be brought to life while libraries are being initialised, it is told where to
+/// read a .rootrc: beside this library, unless the user's own has the line that is there.
+void announce() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&announce), &self) == 0 || self.dli_fname == nullptr) return;
+  const std::string path = self.dli_fname;
+  const std::size_t end = path.find_last_of('/');
+  if (end == std::string::npos) return;
+  const std::string folder = path.substr(0, end);
+  const std::string own = own_rootrc();
+  std::ifstream file(own);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.find(" TScifFile ") != std::string::npos) return;
+  if (!text.empty()) {
+    std::fprintf(stderr, "libWherryROOT: ROOT reads %s/.rootrc instead of %s; to have both: cat %s/.rootrc >> %s\n",
+                 folder.c_str(), own.c_str(), folder.c_str(), own.c_str());
+  }
+  ::setenv(kPlace, folder.c_str(), 1);
+}
+
+bool add_handler() {
+  if (ROOT::Internal::gROOTLocal == nullptr) {
+    announce();
+    return true;
+  }
+  // One that is there, of a .rootrc, may be the reason why this library is being loaded: to add it again would delete
+  // it under the hands of who does.
+  TPluginManager* const manager = gROOT->GetPluginManager();
+  if (manager->FindHandler("TFile", "wherry://") == nullptr) {
+    manager->AddHandler("TFile", "^wherry[+:]", "TScifFile", "WherryROOT",
+                        "TScifFile(const char*,Option_t*,const char*,Int_t)");
+  }
+  return true;
+}
+
+[[maybe_unused]] const bool added = add_handler();
+
+}  // namespace

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message_buffers.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace wherry::root {
+namespace {
+
+/// What is kept for later: enough for a server that takes one message after the other, or a few threads that do.
+constexpr std::size_t kMostKept = std::size_t{32} << 20;
+
+/// In front of the bytes of the message, whose alignment it keeps.
+struct alignas(64) Head {
+  std::size_t capacity;
+};
+
+class Kept {
+ public:
+  Head* take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    // The one used last is the one in the caches. A far larger one waits for a larger message.
+    const auto fits = [bytes](const Head* one) { return one->capacity >= bytes && one->capacity / 4 <= bytes; };
+    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), fits);
+    if (found == kept_.rend()) return nullptr;
+    Head* const head = *found;
+    kept_.erase(std::prev(found.base()));
+    bytes_ -= head->capacity;
+    return head;
+  }
+
+  /// False: there are enough.
+  bool keep(Head* head) {
+    const std::lock_guard lock(mutex_);
+    if (head->capacity > kMostKept - bytes_) return false;
+    kept_.push_back(head);
+    bytes_ += head->capacity;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Head*> kept_;
+  std::size_t bytes_ = 0;
+};
+
+Kept& kept() {
+  static Kept& kept = *new Kept;  // never destroyed: messages may be deleted after main()
+  return kept;
+}
+
+}  // namespace
+
+char* take_message_buffer(std::size_t bytes) {
+  Head* head = kept().take(bytes);
+  if (head == nullptr) {
+    // Room to grow a little: messages of one kind differ a little.
+    const std::size_t capacity = bytes + bytes / 8;
+    void* const memory = ::operator new(sizeof(Head) + capacity, std::align_val_t{alignof(Head)}, std::nothrow);
+    if (memory == nullptr) return nullptr;
+    head = new (memory) Head{capacity};
+  }
+  return reinterpret_cast<char*>(head + 1);
+}
+
+void give_back_message_buffer(char* buffer) {
+  Head* const head = reinterpret_cast<Head*>(buffer) - 1;
+  if (!kept().keep(head)) ::operator delete(head, std::align_val_t{alignof(Head)});
+}
+
+ReceivedMessage::~ReceivedMessage() { give_back_message_buffer(fReceived); }
+
+}  // namespace wherry::root
