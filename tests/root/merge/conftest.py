@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads libWherryROOTMerge (WHERRY_ROOT_MERGE names it) into PyROOT."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+warnings.filterwarnings("ignore", message=".*alpha stage.*")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import ROOT  # noqa: E402
+
+ROOT.gROOT.SetBatch(True)
+if "WHERRY_ROOT_MERGE" in os.environ:
+    assert ROOT.gSystem.Load(os.environ["WHERRY_ROOT_MERGE"]) >= 0
