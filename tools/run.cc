@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry run: starts a program with a node of its own and any other option of the configuration table set, and with the
-// libzmq that knows wherry://, where that is installed.
+// libzmq and the library for ROOT that know wherry://, where they are installed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 
 #include "base/config.hpp"
 #include "commands.hpp"
+#include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
 
 namespace wherry::tools {
@@ -47,10 +48,16 @@ int execute(std::vector<std::string> words) {
   return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
 }
 
-int run(const Values& values, bool zmq, std::vector<std::string> words) {
+struct Libraries {
+  bool no_zmq = false;
+  bool no_root = false;
+};
+
+int run(const Values& values, const Libraries& libraries, std::vector<std::string> words) {
   try {
     set_environment(values);
-    if (const auto library = zmq ? find_zmq_library() : std::nullopt) use_zmq_library(*library);
+    if (const auto library = libraries.no_zmq ? std::nullopt : find_zmq_library()) use_zmq_library(*library);
+    if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", error.what());
     return kRunFailed;
@@ -77,11 +84,14 @@ Action add_run(CLI::App& command) {
     command.add_option_function<std::string>(flag_of(option), store,
                                              fmt::format("Set {}: {}{}", option.environment, option.help, unit));
   }
-  auto plain = std::make_shared<bool>(false);
+  auto libraries = std::make_shared<Libraries>();
   command.add_flag(
-      "--no-zmq", *plain,
+      "--no-zmq", libraries->no_zmq,
       "Leave LD_LIBRARY_PATH and LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, "
       "if it is installed (docs/zmq.md)");
+  command.add_flag("--no-root", libraries->no_root,
+                   "Leave LD_LIBRARY_PATH and ROOT's variables alone; else TFile::Open knows wherry:// if the adapter "
+                   "for ROOT is installed (docs/root.md)");
   auto words = std::make_shared<std::vector<std::string>>();
   command.add_option("PROGRAM", *words, "The program and its arguments; put -- before it if one of them begins with -")
       ->required();
@@ -89,7 +99,7 @@ Action add_run(CLI::App& command) {
       "Exit status: the program's own; 125 if an option is not valid, 126 if the program cannot be executed, 127 if "
       "it\n"
       "is not found.");
-  return [values, plain, words] { return run(*values, !*plain, *words); };
+  return [values, libraries, words] { return run(*values, *libraries, *words); };
 }
 
 }  // namespace wherry::tools

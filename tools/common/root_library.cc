@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/root_library.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include "common/environment.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr const char* kPlace = "ROOTENV_USER_PATH";
+
+/// What ROOT would read of the user's: in the one folder that the variable names, else at home. Empty if there is none.
+std::string own_rootrc(std::filesystem::path& path) {
+  const char* folder = std::getenv(kPlace);
+  if (folder == nullptr || *folder == '\0') folder = std::getenv("HOME");
+  if (folder == nullptr) return "";
+  path = std::filesystem::path(folder) / ".rootrc";
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// ROOT reads one .rootrc only. If the user's own has our line, that will do.
+void let_root_read(const std::filesystem::path& folder) {
+  std::filesystem::path own;
+  const std::string text = own_rootrc(own);
+  if (text.find(" TScifFile ") != std::string::npos) return;
+  if (!text.empty()) {
+    fmt::print(stderr, "wherry run: ROOT reads {0} instead of {1}; to have both: cat {0} >> {1}\n",
+               (folder / ".rootrc").string(), own.string());
+  }
+  setenv(kPlace, folder.c_str(), 1);
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> find_root_folder() {
+  std::error_code error;
+  auto folder = library_folder() / "root";
+  if (!std::filesystem::exists(folder / "libWherryROOT.so", error)) return std::nullopt;
+  return folder;
+}
+
+void use_root_folder(const std::filesystem::path& folder) {
+  put_first("LD_LIBRARY_PATH", folder.string());
+  let_root_read(folder);
+  put_first("ROOT_INCLUDE_PATH", folder.string());
+}
+
+}  // namespace wherry::tools
