@@ -56,6 +56,14 @@ std::string check_core(const std::string& text) {
   return known ? "" : fmt::format("this process may run on cores {}", fmt::join(cores, ","));
 }
 
+/// Who knows the option from another question is told why it is not here.
+void refuse(CLI::App& command, const bench::Without& without) {
+  const auto tell = [without](const std::string&) {
+    throw CLI::ValidationError(without.option, "there is no such option here: " + without.why);
+  };
+  command.add_option_function<std::string>(without.option, tell)->group("");
+}
+
 /// The first two; none where there is only one, since one core for both is worth asking for.
 std::vector<int> default_cores() {
   std::vector<int> cores = allowed_cores();
@@ -67,18 +75,16 @@ std::vector<int> default_cores() {
 }  // namespace
 
 void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
-  command.add_option("--sizes", sizes, "Bytes of one message, such as 64,4K,1M")->delimiter(',')->check(check_size);
-  command.add_option("--bytes", bytes, "Payload of one sample, at most")->capture_default_str()->check(check_bytes);
-  command.add_option("--seconds", seconds, "Length of one sample, at most; roughly")
-      ->default_str(fmt::format("{}", question.seconds))
-      ->check(CLI::Range(0.001, 600.0));
+  add_lengths(command, question);
   command.add_option("--samples", other.samples, "Samples of each figure; the systems take turns")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command.add_option("--modes", modes, "handover, touched (the payload is really written and read), or both")
-      ->delimiter(',')
-      ->default_str(fmt::format("{}", fmt::join(question.modes, ",")))
-      ->check(CLI::IsMember({"handover", "touched"}));
+  if (!question.modes.empty()) {
+    command.add_option("--modes", modes, "handover, touched (the payload is really written and read), or both")
+        ->delimiter(',')
+        ->default_str(fmt::format("{}", fmt::join(question.modes, ",")))
+        ->check(CLI::IsMember({"handover", "touched"}));
+  }
   command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
       ->delimiter(',');
   if (question.senders.size() > 1) {
@@ -86,15 +92,37 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
         ->delimiter(',')
         ->check(CLI::Range(1U, question.most_senders));
   }
-  command.add_option("--cores", other.cores, "Cores to keep the receiver and the sender on, such as 0,1; one for both")
-      ->expected(1, 2)
-      ->delimiter(',')
-      ->check(check_core);
+  if (has_option(question, "--cores")) {
+    command
+        .add_option("--cores", other.cores, "Cores to keep the receiver and the sender on, such as 0,1; one for both")
+        ->expected(1, 2)
+        ->delimiter(',')
+        ->check(check_core);
+  }
   command.add_option("--seed", other.seed, "Of the order in which the systems take turns")->capture_default_str();
   command.add_option("--json", json, "Also write the figures to this file; -: standard output");
   command.add_option("--plot", plot, "Also draw the figures: FILE.svg, FILE.png, or FILE.html, a page of everything")
       ->check(check_plot);
+  if (question.add_options != nullptr) question.add_options(command, other);
   command.add_flag("--smoke", other.smoke, "A second: that it runs, not what it measures");
+  for (const bench::Without& one : question.without) refuse(command, one);
+}
+
+/// How much a sample consists of.
+void BenchArguments::add_lengths(CLI::App& command, const bench::Asked& question) {
+  if (has_option(question, "--sizes")) {
+    command.add_option("--sizes", sizes, "Bytes of one message, such as 64,4K,1M")->delimiter(',')->check(check_size);
+  }
+  if (has_option(question, "--bytes")) {
+    command.add_option("--bytes", bytes, "Payload of one sample, at most")
+        ->default_str(question.bytes)
+        ->check(check_bytes);
+  }
+  if (has_option(question, "--seconds")) {
+    command.add_option("--seconds", seconds, "Length of one sample, at most; roughly")
+        ->default_str(fmt::format("{}", question.seconds))
+        ->check(CLI::Range(0.001, 600.0));
+  }
 }
 
 bench::Options BenchArguments::options(const bench::Asked& question) const {
@@ -102,16 +130,18 @@ bench::Options BenchArguments::options(const bench::Asked& question) const {
   for (const std::string& size : sizes) options.sizes.push_back(config::parse_bytes("--sizes", size));
   if (sizes.empty()) options.sizes = options.smoke ? question.smoke : question.sizes;
   options.seconds = seconds.value_or(question.seconds);
-  options.bytes = config::parse_bytes("--bytes", bytes);
+  options.bytes = config::parse_bytes("--bytes", bytes.value_or(question.bytes));
   options.modes = modes.empty() ? question.modes : modes;
   options.senders = senders;
   if (senders.empty()) options.senders = options.smoke ? question.smoke_senders : question.senders;
-  if (options.cores.empty()) options.cores = default_cores();
+  if (options.cores.empty() && has_option(question, "--cores")) options.cores = default_cores();
   if (options.smoke) {
     options.samples = 1;
     options.seconds = 0.01;
     options.bytes = 4 << 20;
   }
+  // Nobody is to be told of a time that none keeps to.
+  if (!has_option(question, "--seconds")) options.seconds = 0;
   return options;
 }
 

@@ -15,7 +15,7 @@ namespace wherry::tools {
 /// As typed; shared by the subcommands, of which one is given.
 struct BenchArguments {
   std::vector<std::string> sizes;
-  std::string bytes = "1G";
+  std::optional<std::string> bytes;
   std::vector<std::string> modes;
   std::vector<std::uint32_t> senders;
   std::optional<double> seconds;
@@ -26,6 +26,9 @@ struct BenchArguments {
   void add_to(CLI::App& command, const bench::Asked& question);
   /// With the question's defaults for what was not given. Throws wherry::Error.
   [[nodiscard]] bench::Options options(const bench::Asked& question) const;
+
+ private:
+  void add_lengths(CLI::App& command, const bench::Asked& question);
 };
 
 }  // namespace wherry::tools

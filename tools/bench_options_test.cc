@@ -8,6 +8,7 @@ namespace wherry::tools {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 bench::Asked question(const std::string& name) {
@@ -63,6 +64,22 @@ TEST(BenchOptions, WhatIsNotValidIsRefused) {
   }
   EXPECT_THROW((void)parse("many", "--senders 0"), CLI::ParseError);
   EXPECT_THROW((void)parse("many", "--senders 1001"), CLI::ParseError);
+}
+
+TEST(BenchOptions, WhatWouldDoNothingIsRefusedWithTheReason) {
+  for (const char* line : {"root --seconds 1", "root --cores 0,1", "connect --sizes 64", "connect --seconds 1"}) {
+    const std::string text = line;
+    const std::size_t space = text.find(' ');
+    try {
+      (void)parse(text.substr(0, space), text.substr(space + 1));
+      ADD_FAILURE() << line;
+    } catch (const CLI::ParseError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("no such option here")) << line;
+    }
+  }
+  EXPECT_EQ(parse("root", "").seconds, 0);
+  EXPECT_THAT(parse("root", "").cores, IsEmpty());
+  EXPECT_EQ(parse("root", "--files 7").root.files, 7U);
 }
 
 }  // namespace

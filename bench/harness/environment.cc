@@ -35,17 +35,18 @@ json failed(const Circumstances& circumstances) {
 
 json describe_run(const Options& options, const Registry& registry, std::span<System* const> systems,
                   const Circumstances& circumstances) {
-  return {{"samples", options.samples},
-          {"seconds", options.seconds},
-          {"bytes", options.bytes},
-          {"cores_pinned_to", options.cores},
-          {"seed", options.seed},
-          {"systems", describe(systems)},
-          {"not_found", not_found(registry)},
-          {"failed", failed(circumstances)},
-          {"foreign_load_max", circumstances.worst.busy},
-          {"steal_max", circumstances.worst.steal},
-          {"retaken", circumstances.retaken}};
+  json run = {{"samples", options.samples},
+              {"bytes", options.bytes},
+              {"seed", options.seed},
+              {"systems", describe(systems)},
+              {"not_found", not_found(registry)},
+              {"failed", failed(circumstances)},
+              {"foreign_load_max", circumstances.worst.busy},
+              {"steal_max", circumstances.worst.steal},
+              {"retaken", circumstances.retaken}};
+  if (options.seconds > 0) run["seconds"] = options.seconds;
+  if (!options.cores.empty()) run["cores_pinned_to"] = options.cores;
+  return run;
 }
 
 }  // namespace wherry::bench

@@ -66,12 +66,12 @@ LoadWatch::Reading LoadWatch::now() {
           .own = reaped() + living(::getpid())};
 }
 
-ForeignLoad LoadWatch::load() const {
+ForeignLoad LoadWatch::load(double gone) const {
   const Reading end = now();
   const double wall = std::max(end.wall - start_.wall, 1e-3);
   // A few ticks are the error of the counters, not somebody's load.
   constexpr double slack = 0.03;
-  const double busy = (end.busy - start_.busy) - (end.own - start_.own) - slack;
+  const double busy = (end.busy - start_.busy) - (end.own - start_.own) - gone - slack;
   const double steal = end.steal - start_.steal - slack;
   return {.busy = std::max(busy, 0.0) / wall, .steal = std::max(steal, 0.0) / wall};
 }

@@ -17,8 +17,9 @@ struct ForeignLoad {
 class LoadWatch {
  public:
   LoadWatch();
-  /// Since then. Time is counted in ticks of 10 ms: over a short time this is rough.
-  [[nodiscard]] ForeignLoad load() const;
+  /// Since then. Time is counted in ticks of 10 ms: over a short time this is rough. `gone` is the CPU seconds of
+  /// processes of ours that somebody else has started and reaped meanwhile: the kernel no longer tells.
+  [[nodiscard]] ForeignLoad load(double gone = 0) const;
 
  private:
   struct Reading {

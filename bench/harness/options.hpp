@@ -8,10 +8,19 @@
 
 namespace wherry::bench {
 
+/// Of `wherry bench root` alone. Empty: by default.
+struct RootOptions {
+  std::uint32_t files = 0;             ///< of each worker; 0: as many as --bytes allow
+  std::vector<std::string> figures{};  ///< transfer, fill, merge
+  std::vector<std::string> trees{};    ///< numbers, higgs
+  bool processes = false;
+  bool threads = false;
+};
+
 struct Options {
   std::vector<std::uint64_t> sizes{};  ///< bytes of one message
   std::uint64_t bytes = 1 << 30;       ///< payload of one sample, at most
-  double seconds = 0.5;                ///< time of one sample, at most, roughly
+  double seconds = 0.5;                ///< time of one sample, at most, roughly; 0: that is not how samples end
   int samples = 5;
   std::vector<std::uint32_t> senders{1};
   std::vector<std::string> modes{"handover", "touched"};
@@ -19,6 +28,7 @@ struct Options {
   std::vector<int> cores{};            ///< to run the receiver and the sender on
   std::uint64_t seed = 1;
   bool smoke = false;
+  RootOptions root{};
 };
 
 }  // namespace wherry::bench

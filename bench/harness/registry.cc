@@ -7,6 +7,7 @@
 
 #include "bench/peers/foreign/foreign.hpp"
 #include "bench/peers/foreign/zmq_programs.hpp"
+#include "bench/root/systems.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
@@ -30,6 +31,7 @@ Registry Registry::find() {
   add_modules(registry);
   add_foreign_peers(registry);
   add_zmq_programs(registry);
+  root::add_systems(registry);
   return registry;
 }
 

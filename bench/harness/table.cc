@@ -21,8 +21,10 @@ class Grid {
       if (belongs(row)) add(row);
     }
     std::sort(columns_.begin(), columns_.end());
+    // Those that one is compared with stand there once more, indented.
+    const std::size_t indent = what.compared.empty() ? 0 : 2;
     for (const auto& names : {systems_, limits_}) {
-      for (const std::string& name : names) width_ = std::max(width_, name.size());
+      for (const std::string& name : names) width_ = std::max(width_, name.size() + indent);
     }
   }
 

@@ -9,6 +9,7 @@
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/connect.hpp"
+#include "bench/root/question.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -31,7 +32,7 @@ void append(std::vector<Point>& points, const std::string& bench, const Options&
                          .senders = senders,
                          .touched = touched,
                          .cores = options.cores,
-                         .patience_seconds = options.smoke ? 10.0 : 30.0}});
+                         .patience_seconds = options.smoke ? 100.0 : 30.0}});
     }
   }
 }
@@ -269,6 +270,10 @@ const std::array kQuestions{
           .senders_option = "--connections",
           .senders_help = "How many connections there are in the end",
           .most_senders = kMostConnections,
+          .without = {{"--sizes", "nothing is sent"},
+                      {"--bytes", "nothing is sent"},
+                      {"--seconds", "a sample is one connection after the other, --connections of them"},
+                      {"--cores", "nobody is kept on a core"}},
           .measure = measure_connections,
           .tables = connect_tables},
     Asked{.name = "scif",
@@ -288,6 +293,22 @@ const std::array kQuestions{
           .seconds = 2,
           .points = zmq_points,
           .tables = zmq_tables},
+    Asked{.name = "root",
+          .help = "ROOT: workers hand files to a server that merges them; transfer, filling, merging",
+          .sizes = {64 * kKiB, 2 * kMiB, 8 * kMiB},
+          .smoke = {64 * kKiB},
+          .senders = {4, 1, 16, 60},
+          .smoke_senders = {2},
+          .modes = {},
+          .own_only = true,
+          .bytes = "128M",
+          .senders_option = "--workers",
+          .senders_help = "How many workers; the first number is also that for the sizes",
+          .without = {{"--seconds", "a sample is as long as its files take: --files, or --bytes"},
+                      {"--cores", "there are more workers than cores, and nobody is kept on one"}},
+          .measure = root::measure,
+          .add_options = root::add_options,
+          .tables = root::tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},
@@ -305,10 +326,15 @@ bool stands_beside(const Asked& question, const std::string& system) {
 
 std::span<const Asked> questions() { return kQuestions; }
 
+bool has_option(const Asked& question, const std::string& option) {
+  return std::none_of(question.without.begin(), question.without.end(),
+                      [&](const Without& one) { return one.option == option; });
+}
+
 bool concerns(const Asked& question, const System& system) {
   if (question.limits_only && !is_limit(system.name())) return false;
   if (!system.question().empty()) return system.question() == question.name;
-  return question.beside.empty() || stands_beside(question, system.name());
+  return (question.beside.empty() && !question.own_only) || stands_beside(question, system.name());
 }
 
 bool misses(const Asked& question, const Missing& missing) {

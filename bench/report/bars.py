@@ -10,6 +10,7 @@ from results import Row
 
 WIDTH, ROW_HEIGHT = 7.0, 0.2  # of all panels together and of one bar, in inches
 LEFT, TOP, BOTTOM, BETWEEN, RIGHT = 1.35, 0.72, 0.1, 0.25, 0.1
+LETTER = 0.082  # inches of a name's letter, at most
 
 
 def draw(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> Figure:
@@ -22,13 +23,14 @@ def draw(title: str, panels: list[tuple[str, dict[str, Row]]], metric: str) -> F
         reverse=not quantities.lower_is_better(metric),
     )
     height = ROW_HEIGHT * (len(names) + 0.4)
-    width = LEFT + WIDTH + RIGHT
+    left = max(LEFT, LETTER * max(len(systems.short(system)) for system in names))
+    width = left + WIDTH + RIGHT
     each = (WIDTH + BETWEEN) / len(panels) - BETWEEN
     with canvas.styled():
         figure = Figure(figsize=(width, TOP + height + BOTTOM))
-        figure.text(LEFT / width, 1 - 0.15 / (TOP + height + BOTTOM), title, va="top", fontsize=10, fontweight="bold")
+        figure.text(left / width, 1 - 0.15 / (TOP + height + BOTTOM), title, va="top", fontsize=10, fontweight="bold")
         for index, (heading, rows) in enumerate(panels):
-            axes = canvas.axes_at(figure, LEFT + index * (each + BETWEEN), TOP, each, height)
+            axes = canvas.axes_at(figure, left + index * (each + BETWEEN), TOP, each, height)
             axes.set_title(heading, fontsize=9, fontweight="normal", pad=5)
             draw_panel(axes, best_first, rows, metric)
             label_rows(axes, best_first if index == 0 else [])

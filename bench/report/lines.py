@@ -9,9 +9,10 @@ import systems
 from results import Row
 
 WIDTH, HEIGHT = 7.2, 4.9  # of the axes, in inches
-LEFT, TOP, BOTTOM, NAMES = 0.85, 0.45, 0.55, 1.55  # room around them
+LEFT, TOP, BOTTOM, NAMES = 0.85, 0.45, 0.55, 1.75  # room around them
 NAME_GAP = 12 / 72  # inches from one name to the next
 X_LABELS = {"size": "message size", "senders": "connections"}
+X_LABELS_OF = {"root": {"size": "size of a file", "senders": "workers"}}
 
 
 def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size") -> Figure:
@@ -20,7 +21,8 @@ def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size"
         figure = Figure(figsize=(LEFT + WIDTH + NAMES, TOP + HEIGHT + BOTTOM))
         axes = canvas.axes_at(figure, LEFT, TOP, WIDTH, HEIGHT)
         axes.set_title(title, pad=10)
-        axes.set_xlabel(X_LABELS[over])
+        bench = next(own[0].bench for own in rows.values())
+        axes.set_xlabel(X_LABELS_OF.get(bench, X_LABELS)[over])
         places = sorted({getattr(row, over) for own in rows.values() for row in own})
         canvas.places_axis(axes, places, over)
         canvas.quantity_axis(axes.yaxis, metric)

@@ -47,6 +47,7 @@ def plots(results: Results) -> Iterator[Plot]:
     yield from latency(results)
     yield from many(results)
     yield from connect(results)
+    yield from root(results)
 
 
 def over_size(
@@ -159,4 +160,55 @@ CONNECT_TITLES = {
     "connect_ns": "Time until both sides have the connection",
     "memory_bytes_per_connection": "Memory of an idle connection, both sides",
     "kernel_bytes_per_connection": "Memory in the kernel of an idle connection, both sides",
+}
+
+
+def root(results: Results) -> Iterator[Plot]:
+    """Over the number of workers, and over the size of a file, where there are several; else beside each other."""
+    for metric, what in ROOT_TITLES.items():
+        for mode in results.modes("root"):
+            every = [row for own in results.select("root", metric, mode).values() for row in own]
+            for size in sorted({row.size for row in every}):
+                rows = chosen(every, lambda row: row.size == size)
+                if len({row.senders for own in rows.values() for row in own}) > 1:
+                    note = f"files of {quantities.size(size)}"
+                    yield root_lines(metric, mode, what, note, f"files-of-{size}", rows, "senders")
+            for count in sorted({row.senders for row in every}):
+                rows = chosen(every, lambda row: row.senders == count)
+                if len(sizes_of(rows)) > 1:
+                    yield root_lines(metric, mode, what, f"{count} workers", f"{count}-workers", rows, "size")
+            if len({(row.senders, row.size) for row in every}) == 1:
+                title = f"{what}: {MODE_TEXT[mode]}"
+                heading = f"{every[0].senders} × {quantities.size(every[0].size)}"
+                panels = [(heading, {row.system: row for row in every})]
+                yield Plot("root", root_name(metric, mode), title, better(metric), bar_drawing(title, panels, metric))
+
+
+def root_lines(metric: str, mode: str, what: str, note: str, stem: str, rows: dict, over: str) -> Plot:
+    title = f"{what}: {note}, {MODE_TEXT[mode]}"
+    how = f"Logarithmic axes. {better(metric)} Bars: median absolute deviation."
+    drawing = line_drawing(title, rows, metric, over)
+    return Plot("root", f"{root_name(metric, mode)}-{stem}", title, how, drawing)
+
+
+def root_name(metric: str, mode: str) -> str:
+    return f"root-{mode}-{metric.lower().replace('/', '-per-').replace('_', '-')}"
+
+
+def better(metric: str) -> str:
+    return "Lower is better." if quantities.lower_is_better(metric) else "Higher is better."
+
+
+def chosen(rows: list[Row], belongs: Callable[[Row], bool]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in filter(belongs, rows):
+        found.setdefault(row.system, []).append(row)
+    return {system: sorted(own, key=lambda row: (row.size, row.senders)) for system, own in found.items()}
+
+
+ROOT_TITLES = {
+    "GB/s": "Transfer only, GB/s",
+    "fill_GB/s": "Live fill, GB/s",
+    "merge_GB/s": "With merge, GB/s",
+    "memory_bytes_per_worker": "Memory of a worker that holds a full file",
 }

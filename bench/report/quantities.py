@@ -5,11 +5,11 @@ import math
 
 
 def size(count: int) -> str:
-    """Bytes as "64 B", "4 KiB", "1 MiB": exact, with the largest unit that divides them."""
+    """Bytes as "64 B", "4 KiB", "1 MiB", "1.96 MB": with the largest unit that divides them, rounded if none does."""
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count and count % (1 << shift) == 0:
             return f"{count >> shift} {unit}"
-    return f"{count} B"
+    return f"{count} B" if count < 100_000 else byte_count(count)
 
 
 def digits(value: float) -> str:
@@ -44,7 +44,7 @@ def byte_count(value: float) -> str:
 
 def quantity(value: float, metric: str) -> str:
     """A figure of this metric with its unit."""
-    if metric == "GB/s":
+    if metric.endswith("GB/s"):
         return f"{digits(value)} GB/s"
     if metric == "msgs/s":
         return per_second(value)
@@ -52,7 +52,7 @@ def quantity(value: float, metric: str) -> str:
         return nanoseconds(value)
     if "bytes" in metric:
         return byte_count(value)
-    if metric == "cpu_s_per_GB":
+    if metric.endswith("cpu_s_per_GB"):
         return f"{digits(value)} s/GB"
     if metric == "switches_per_GB":
         return f"{digits(value)} /GB"
@@ -60,7 +60,7 @@ def quantity(value: float, metric: str) -> str:
 
 
 def lower_is_better(metric: str) -> bool:
-    return metric not in ("GB/s", "msgs/s")
+    return not metric.endswith(("GB/s", "msgs/s"))
 
 
 def noise(median: float, mad: float) -> str:

@@ -34,7 +34,14 @@ class Row:
         return (self.bench, self.system, self.mode, self.senders, self.size, self.metric)
 
 
-MODE_TEXT = {"handover": "hand-over alone", "touched": "payload written and read"}
+MODE_TEXT = {
+    "handover": "hand-over alone",
+    "touched": "payload written and read",
+    "processes": "workers are processes",
+    "threads": "workers are threads",
+    "processes-higgs": "workers are processes, the Higgs tree",
+    "threads-higgs": "workers are threads, the Higgs tree",
+}
 TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")
 NUMBERS = ("median", "mad")
@@ -88,7 +95,7 @@ class Results:
 
     def modes(self, bench: str) -> list[str]:
         present = {row.mode for row in self.rows if row.bench == bench}
-        return [mode for mode in ("handover", "touched") if mode in present]
+        return [mode for mode in MODE_TEXT if mode in present]
 
     def senders(self, bench: str) -> list[int]:
         return sorted({row.senders for row in self.rows if row.bench == bench})

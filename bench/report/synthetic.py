@@ -30,6 +30,7 @@ SPEEDS = {
 }
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
 MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
+ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
 LATENCIES = {
     "wherry": 190,
     "aeron-ipc": 263,
@@ -88,7 +89,20 @@ def results(seed: int = 1) -> dict:
         for system, nanoseconds, memory in (("wherry", 1.2e5, 1.5e4), ("tcp", 3e4, 5e4), ("unix", 1.5e4, 4e4)):
             add("connect", system, "handover", count, 0, "connect_ns", nanoseconds * (1 + count / 4000))
             add("connect", system, "handover", count, 0, "memory_bytes_per_connection", memory)
+    add_root(add)
     return {"environment": environment(), "rows": rows}
+
+
+def add_root(add) -> None:
+    """Every number of workers at one size, every size with one number of workers, one of each with the Higgs tree."""
+    for system, gigabytes in ROOT.items():
+        for workers, size in ((1, 2 << 20), (4, 2 << 20), (60, 2 << 20), (4, 65536), (4, 8 << 20)):
+            for prefix, share in (("", 1), ("fill_", 0.5), ("merge_", 0.2)):
+                rate = share * gigabytes * size / (size + 1e5)
+                add("root", system, "processes", workers, size, prefix + "GB/s", rate)
+                add("root", system, "processes", workers, size, prefix + "cpu_s_per_GB", 2 / rate)
+            add("root", system, "processes", workers, size, "memory_bytes_per_worker", 1e7 + 3 * size)
+        add("root", system, "processes-higgs", 4, 1960000, "merge_GB/s", gigabytes / 10)
 
 
 def add_throughput(add, bench: str, senders: int, size: int) -> None:

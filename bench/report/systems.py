@@ -22,6 +22,7 @@ WHERRY = {
     "wherry": (("#0072b2", "#4fb0ec"), "o"),
     "wherry-reserve": (("#56a4d9", "#9cd3fb"), "s"),
     "wherry-zerocopy": (("#1f3a93", "#93a8ff"), "D"),
+    "wherry-tscif": (("#3fa7c4", "#86d5ea"), "D"),
 }
 COLOURED = {
     "ucx": (("#d18f00", "#f0b429"), "^"),
@@ -43,6 +44,16 @@ MESSAGING = {
     "nng-tcp": (("#5a5a5a", "#b9b9b9"), "x"),
     "nng-ipc": (("#8a8a6a", "#c4c4a0"), "+"),
 }
+# What `wherry bench root` compares.
+ROOT = {
+    "tsocket-tcp": (("#c0392b", "#ff8f80"), "^"),
+    "tsocket-unix": (("#b8860b", "#e6c35c"), "v"),
+    "tsocket-tcp-corrected": (("#8e44ad", "#cf9ae6"), "P"),
+    "tsocket-unix-corrected": (("#2e7d32", "#7fcf83"), "X"),
+    "hadd": (("#5d4037", "#c4a597"), "s"),
+    "tbuffermerger": (("#00796b", "#5fc9bb"), "h"),
+    "rntuple": (("#546e7a", "#a9c1cc"), "*"),
+}
 OTHERS = ("pipe", "zmq-wherry", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = (
     *("memcpy-1", "memcpy-2", "kernel-copy", "two-copy", "one-copy", "split-copy", "in-place"),
@@ -57,7 +68,8 @@ DASHES = {
     "memcpy-1": (2, 4),
 }
 RANK = {
-    name: rank for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *(LIMIT_PREFIX + name for name in LIMITS)])
+    name: rank
+    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *(LIMIT_PREFIX + name for name in LIMITS)])
 }
 
 
@@ -112,6 +124,9 @@ def look(system: str, bench: str = "") -> Look:
     if bench == "zmq" and system in MESSAGING:
         (light, _), marker = MESSAGING[system]
         return Look(light, light, marker, 2.4 if system == "zmq-wherry" else 1.4, None, 4)
+    if system in ROOT:
+        (light, _), marker = ROOT[system]
+        return Look(light, light, marker, 1.4, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
     return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)
@@ -129,5 +144,5 @@ def lettering(system: str, bench: str = "") -> dict[str, str]:
 def colour_pairs() -> dict[str, tuple[str, str]]:
     """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
     pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
-    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING).items()}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT).items()}
     return pairs

@@ -82,6 +82,17 @@ METRIC_TITLES = {
     "descriptors_per_connection": "Descriptors of each connection, both sides",
     "connect_ns": "Time until both sides have the connection",
     "listen_ns": "Time to register a port",
+    "fill_GB/s": "GB a second, live fill",
+    "merge_GB/s": "GB a second, with merge",
+    "server_cpu_s_per_GB": "CPU seconds per GB, the server",
+    "fill_cpu_s_per_GB": "CPU seconds per GB, all processes, live fill",
+    "fill_server_cpu_s_per_GB": "CPU seconds per GB, the server, live fill",
+    "merge_cpu_s_per_GB": "CPU seconds per GB, all processes, with merge",
+    "merge_server_cpu_s_per_GB": "CPU seconds per GB, the server, with merge",
+    "sent_per_byte": "Bytes sent per byte of a file",
+    "fill_sent_per_byte": "Bytes sent per byte of a file, live fill",
+    "merge_sent_per_byte": "Bytes sent per byte of a file, with merge",
+    "memory_bytes_per_worker": "Memory of a worker that holds a full file (proportional set size)",
 }
 
 

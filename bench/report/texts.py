@@ -51,6 +51,16 @@ BENCHES = {
             "stream without any messaging library above it. The payload is neither written nor read."
         ),
     ),
+    "root": (
+        "ROOT",
+        (
+            "Workers fill trees and one ROOT file comes out. Three figures: <b>transfer only</b>, files that are ready "
+            "are handed over and the server reads each byte once; <b>live fill</b>, workers fill and write trees, the "
+            "server does the same; <b>with merge</b>, until the output file is closed. Bytes are those of the files as "
+            "ordinary ROOT files, whatever is sent for them. <b>Corrected</b>: the stock programs, but the output has "
+            "the files' compression, and exact bytes are sent instead of blocks of 2 MiB. The output lies in memory."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (
