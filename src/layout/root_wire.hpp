@@ -52,6 +52,8 @@ enum class RootKind : std::uint32_t {
   recall = 20,
 };
 
+// Flags of hello.
+inline constexpr std::uint32_t kRootReturns = 1;  ///< when this server dies, it will look for another
 // Flags of post.
 inline constexpr std::uint32_t kRootAgain = 1;   ///< it was posted to a server before this one
 inline constexpr std::uint32_t kRootLeaves = 2;  ///< the worker begins no other file in this lease
@@ -61,7 +63,7 @@ inline constexpr std::uint32_t kRootKeeps = 1;  ///< the worker need not leave i
 /// One size for every kind; a field that the kind does not use is 0. W: who sends the kind, every field.
 struct RootRecord {
   std::uint32_t kind;   ///< RootKind
-  std::uint32_t flags;  ///< of post, of grant
+  std::uint32_t flags;  ///< of hello, of post, of grant
   std::uint64_t value;
   std::uint64_t bytes;
   std::uint64_t place;

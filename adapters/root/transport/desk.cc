@@ -54,6 +54,7 @@ void Desk::greet(Session& session, const RootRecord& hello) {
   }
   session.greeted = true;
   std::copy(std::begin(hello.id), std::end(hello.id), session.worker->id.begin());
+  session.worker->returns = (hello.flags & layout::kRootReturns) != 0;
   RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.slot);
   welcome.place = options_.files_per_worker;
   if (!session.tell(welcome)) return;

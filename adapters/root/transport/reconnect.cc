@@ -61,6 +61,7 @@ void WindowClient::Impl::resume() {
 void WindowClient::Impl::greet() {
   frames_ = FramedStream(connect(address_, kStreamOptions, options_.connect_timeout));
   RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
+  if (options_.reconnect.count() > 0) hello.flags = layout::kRootReturns;
   std::memcpy(hello.id, id_, sizeof id_);
   say(hello);
   max_file_ = 0;

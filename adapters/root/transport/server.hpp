@@ -62,6 +62,7 @@ struct Worker {
   std::uint64_t number = 0;  ///< counts connections from 1
   WorkerId id{};
   Peer peer;
+  bool returns = false;  ///< when this server dies, it will look for another: when it needs one
 };
 
 /// A file in this server's memory. The worker has it no more, but could still write there if it were hostile: who

@@ -20,10 +20,12 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <wherry/error.hpp>
 
 #include "adapters/root/merge/ledger.hpp"
+#include "adapters/root/merge/program/missing_workers.hpp"
 #include "adapters/root/merge/program/output_queue.hpp"
 #include "adapters/root/merge/program/sharded_output.hpp"
 #include "adapters/root/merge/program/stop_signals.hpp"
@@ -39,7 +41,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using root::Event;
 
-// How long workers that were connected to a process that died may take to come back.
+// How long the sockets of a process that died may outlive it.
 constexpr auto kPatience = 20s;
 // With what is added to it for shards and the ledger, a file system's longest.
 constexpr std::size_t kLongestName = 220;
@@ -73,8 +75,8 @@ class Serving {
       : options_(options),
         state_(state),
         server_(listen(options, state)),
+        missing_(state),
         drawn_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {
-    state.missing.take(state.connected);
     server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
     // An output that cannot be written is known before anybody sends.
     if (options_.by_name) {
@@ -93,7 +95,7 @@ class Serving {
     while (!state_.stopped && !state_.failed && !ended() && !all_done()) {
       auto event = server_->next(100ms);
       if (event) take(*event);
-      give_up_missing();
+      look_for_missing();
       draw();
     }
     state_.present = connected_.size();
@@ -133,7 +135,7 @@ class Serving {
   [[nodiscard]] bool all_done() const {
     const std::size_t over = state_.finished + state_.lost;
     if (options_.workers > 0) return over >= options_.workers;
-    return over > 0 && connected_.empty() && state_.missing.size() == 0;
+    return over > 0 && connected_.empty() && missing_.size() == 0;
   }
 
   void take(Event& event) {
@@ -181,8 +183,11 @@ class Serving {
       server_->drop(worker.number, "an earlier file of this worker killed the merging process");
       return;
     }
-    state_.missing.erase(name_of(worker.id));
-    state_.connected.insert(name_of(worker.id));
+    WorkerEntry entry{.process = static_cast<pid_t>(worker.peer.pid), .returns = worker.returns};
+    name_of(worker.id).copy(entry.name.data(), kWorkerName);
+    state_.missing.erase(name_of(entry));
+    if (state_.given_up.erase(name_of(entry))) --state_.lost;
+    state_.connected.insert(entry);
     connected_.insert(worker.number);
     tell_outputs();
   }
@@ -192,12 +197,13 @@ class Serving {
     tell_outputs();
   }
 
-  // Workers of a process that died, of which this is the successor.
-  void give_up_missing() {
-    if (state_.missing.size() == 0 || Clock::now() < begin_ + kPatience) return;
-    message(fmt::format("{} workers did not come back after the merging process died", state_.missing.size()));
-    state_.lost += state_.missing.size();
-    state_.missing.clear();
+  void look_for_missing() {
+    if (missing_.size() == 0 || Clock::now() < next_look_) return;
+    next_look_ = Clock::now() + 100ms;
+    const std::size_t gone = missing_.give_up();
+    if (gone > 0) message(fmt::format("{} workers will not come back after the merging process died", gone));
+    if (missing_.size() == 0 || !missing_.is_late() || std::exchange(told_of_missing_, true)) return;
+    message(fmt::format("{} workers have not come back yet; their processes live, and are waited for", missing_.size()));
   }
 
   void tell_outputs() {
@@ -275,12 +281,15 @@ class Serving {
   const ProgramOptions& options_;
   State& state_;
   std::unique_ptr<root::WindowServer> server_;
+  MissingWorkers missing_;
+  bool told_of_missing_ = false;
   bool drawn_;
   std::mutex mutex_;  // of standard error
   std::set<std::uint64_t> connected_;
   std::map<std::string, std::unique_ptr<ShardedOutput>> outputs_;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point next_drawing_ = begin_;
+  Clock::time_point next_look_ = begin_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 // counts that a successor goes on with.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -20,36 +22,49 @@ constexpr std::size_t kMostNames = 4096;
 
 using WorkerName = std::array<char, kWorkerName>;
 
+struct WorkerEntry {
+  WorkerName name{};
+  pid_t process = 0;     ///< 0: not known here
+  bool returns = false;  ///< when a server dies, it will look for another
+};
+
+inline std::string_view name_of(const WorkerEntry& worker) { return {worker.name.data(), kWorkerName}; }
+
 /// A set of workers that can lie in shared memory. More than fit are not remembered.
 class WorkerSet {
  public:
-  void insert(std::string_view worker) {
-    if (contains(worker) || count_ == kMostNames) return;
-    worker.copy(names_[count_].data(), kWorkerName);
+  void insert(const WorkerEntry& worker) {
+    if (contains(name_of(worker)) || count_ == kMostNames) return;
+    workers_[count_] = worker;
     ++count_;
   }
-  void erase(std::string_view worker) {
+  /// Whether it was there.
+  bool erase(std::string_view worker) {
     const std::size_t at = find(worker);
-    if (at < count_) names_[at] = names_[--count_];
+    if (at == count_) return false;
+    workers_[at] = workers_[--count_];
+    return true;
   }
   void clear() { count_ = 0; }
   /// Those of `others` become these.
   void take(WorkerSet& others) {
-    for (std::size_t i = 0; i < others.count_; ++i) insert({others.names_[i].data(), kWorkerName});
+    for (const WorkerEntry& worker : others) insert(worker);
     others.clear();
   }
+  [[nodiscard]] const WorkerEntry* begin() const { return workers_.data(); }
+  [[nodiscard]] const WorkerEntry* end() const { return workers_.data() + count_; }
   [[nodiscard]] bool contains(std::string_view worker) const { return find(worker) < count_; }
   [[nodiscard]] std::size_t size() const { return count_; }
 
  private:
   [[nodiscard]] std::size_t find(std::string_view worker) const {
     std::size_t at = 0;
-    while (at < count_ && std::string_view(names_[at].data(), kWorkerName) != worker) ++at;
+    while (at < count_ && name_of(workers_[at]) != worker) ++at;
     return at;
   }
 
   std::size_t count_ = 0;
-  std::array<WorkerName, kMostNames> names_{};
+  std::array<WorkerEntry, kMostNames> workers_{};
 };
 
 /// One thread's business with one worker's file.
@@ -81,6 +96,7 @@ struct State {
   std::array<char, 256> address{};  ///< where the first child listened: workers look for its successors there
   WorkerSet connected;              ///< and not finished
   WorkerSet missing;                ///< were connected to a child that died, and have not come back
+  WorkerSet given_up;               ///< of those, who were not waited for any longer, and count as lost
   [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
   // Parent:
   std::uint64_t restarts = 0;

@@ -58,9 +58,10 @@ void blame(State& state) {
   if (!std::exchange(state.careful, true)) return;
   for (const BusySlot& slot : state.busy) {
     if (slot.since == 0) continue;
-    const std::string_view culprit(slot.worker.data(), kWorkerName);
+    const WorkerEntry banned{.name = slot.worker};
+    const std::string_view culprit = name_of(banned);
     if (state.banned.contains(culprit)) continue;
-    state.banned.insert(culprit);
+    state.banned.insert(banned);
     state.connected.erase(culprit);
     state.missing.erase(culprit);
     ++state.refused;
