@@ -309,8 +309,44 @@ def test_workers_that_wait_go_on_with_a_restarted_server(tmp_path):
         assert len(live(server.output, "number")) % 20 == 0
     assert [go_on(worker).wait() for worker in workers] == [0, 0, 0]
     status, summary = server.end()
-    assert summary["restarts"] == 3
+    assert (status, summary["restarts"], summary["lost_workers"]) == (0, 3, 0)
     check(server.output, {seed: 60000 for seed in range(3)})
+
+
+def test_a_worker_that_computes_on_while_the_server_is_restarted_is_waited_for(tmp_path):
+    server = Server(tmp_path / "out.root")
+    worker = start_worker(server.url("?reconnect=60"), 1, 2, 50, "wait")
+    assert worker.stdout.readline() == "waiting\n"
+    [child] = children_of(server.process.pid)
+    os.kill(child, signal.SIGKILL)
+    server.wait_for("listening on")
+    assert start_worker(server.url(), 2, 2, 50).wait() == 0
+    server.wait_for("1 workers have not come back yet")
+    assert go_on(worker).wait() == 0
+    status, summary = server.end()
+    assert (status, summary["finished"], summary["lost_workers"]) == (0, 2, 0)
+    check(server.output, {1: 100, 2: 100})
+
+
+@pytest.mark.parametrize("options, before", [("", False), ("?reconnect=60", False), ("?reconnect=60", True)])
+def test_a_worker_that_cannot_come_back_after_a_restart_is_not_waited_for(tmp_path, options, before):
+    server = Server(tmp_path / "out.root")
+    worker = start_worker(server.url(options), 1, 2, 50, "wait")
+    assert worker.stdout.readline() == "waiting\n"
+    [child] = children_of(server.process.pid)
+    server.process.send_signal(signal.SIGSTOP)
+    wait_until_stopped(server.process.pid)
+    os.kill(child, signal.SIGKILL)
+    if before:
+        worker.kill()
+        worker.wait()
+    server.process.send_signal(signal.SIGCONT)
+    server.wait_for("listening on")
+    if options:
+        worker.kill()
+    status, summary = server.end()
+    assert (status, summary["lost_workers"]) == (3, 1)
+    assert not any("have not come back yet" in message for message in server.messages)
 
 
 def test_another_process_goes_on_where_a_killed_one_left_the_output(tmp_path):
@@ -327,8 +363,12 @@ def test_another_process_goes_on_where_a_killed_one_left_the_output(tmp_path):
 
 
 def post(server, *files):
-    run = subprocess.run([os.environ["WHERRY_POSTER"], server.address, *files], capture_output=True, text=True)
-    return run.returncode, run.stdout.count("done"), run.stderr
+    """Exit status, files done, what was said. Comes again while a merging process is followed by another."""
+    while True:
+        command = [os.environ["WHERRY_POSTER"], server.address, *files]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode != 2 or server.process.poll() is not None:
+            return run.returncode, run.stdout.count("done"), run.stderr
 
 
 def test_workers_that_send_garbage_are_dropped_and_the_others_go_on(tmp_path):
@@ -356,17 +396,53 @@ def test_workers_that_send_garbage_are_dropped_and_the_others_go_on(tmp_path):
         assert file["t"]["a"].array(library="np").tolist() == list(range(200)) * (len(bad) + 1)
 
 
+# A histogram in whose list is a list in which is a list: reading them all needs more stack than there is.
+DEEP = r"""
+import sys, threading, ROOT
+ROOT.gInterpreter.Declare('''
+void write_deep(const char* path) {
+  TFile file(path, "RECREATE");
+  TH1D histogram("deep", "", 1, 0, 1);
+  TList* list = histogram.GetListOfFunctions();
+  for (int i = 0; i < 50000; ++i) {
+    auto* inner = new TList;
+    list->Add(inner);
+    list = inner;
+  }
+  histogram.Write();
+  histogram.SetDirectory(nullptr);
+  file.Close();
+  _exit(0);
+}
+''')
+threading.stack_size(1 << 30)
+threading.Thread(target=lambda: ROOT.write_deep(sys.argv[1])).start()
+"""
+
+
+def test_a_file_that_kills_root_kills_once_and_is_found_before_it_is_read_then(tmp_path):
+    subprocess.run([sys.executable, "-c", DEEP, tmp_path / "deep"], check=True)
+    server = Server(tmp_path / "out.root", "--workers", 3)
+    worker = start_worker(server.url("?reconnect=100"), 2, 30, 300)
+    # The first time nobody is blamed: what killed may have been in disorder before.
+    assert post(server, tmp_path / "deep")[:2] == (1, 0)
+    server.wait_for("listening on")
+    status, done, error = post(server, tmp_path / "deep")
+    assert (status, done) == (1, 0) and "it kills ROOT" in error, error
+    assert worker.wait() == 0
+    status, summary = server.end()
+    assert (status, summary["restarts"], summary["refused"]) == (3, 1, 1), summary
+    check(server.output, {2: 9000})
+
+
 def test_noise_inside_objects_costs_its_workers_only(tmp_path):
-    # Structure is checked, the inside of objects is not: this reaches ROOT, which may refuse it, believe it or die.
+    # Structure is checked, the inside of objects is not: this reaches ROOT, which may refuse it, believe it or die. What
+    # it reads beyond its buffers is not the same in each process: which of them it does may be chance.
     image = (HERE.parents[1] / "fuzz/corpus/root_image_fuzz/plain.root").read_bytes()
     tree = image.index(b"\x05TTree\x01t\x01t", 200)
-    # With ROOT 6.40 and 4 GiB for it: the second may kill, the last is believed, the others are refused.
+    # With ROOT 6.40 and 4 GiB for it: the second mostly kills, the first and the third may, the last is believed.
     seeds = [5, 50, 5, 1, 24]
     server = Server(tmp_path / "out.root", "--workers", 1 + len(seeds))
-    # After a crash, who kills is found before.
-    [child] = children_of(server.process.pid)
-    os.kill(child, signal.SIGSEGV)
-    server.wait_for("listening on")
     worker = start_worker(server.url("?reconnect=100"), 2, 30, 300)
     for seed in seeds:
         noise = np.random.default_rng(seed)
@@ -377,8 +453,7 @@ def test_noise_inside_objects_costs_its_workers_only(tmp_path):
         post(server, tmp_path / "noise")
     assert worker.wait() == 0
     _, summary = server.end()
-    print(summary["restarts"], "restarts", summary["refused"], "refused")
-    assert summary["restarts"] == 1
+    print(*server.messages)
     assert summary["finished"] + summary["lost_workers"] == 1 + len(seeds)
     check(server.output, {2: 9000})
 
@@ -388,7 +463,7 @@ def test_a_file_that_is_never_done_costs_its_worker_only(tmp_path):
     with uproot.recreate(tmp_path / "slow.root", compression=None) as file:
         file.mktree("slow", {"values": "f8"}).extend({"values": np.random.default_rng(1).random(10_000_000)})
     lzma = 209
-    server = Server(tmp_path / "out.root", "--workers", 2, "--compression", lzma, "--file-time", 10)
+    server = Server(tmp_path / "out.root", "--workers", 3, "--compression", lzma, "--file-time", 10)
     worker = start_worker(server.url("?reconnect=100"), 3, 200, 100)
     for _ in range(2):  # the first time nobody is blamed
         assert post(server, tmp_path / "slow.root")[:2] == (1, 0)
