@@ -10,7 +10,7 @@
 //   post     bytes, value: sequence, place, name         done     value: sequence
 //   leave                                                recall
 //   listen                                               refuse   reason; the last message
-//   finished
+//   finished                                             farewell; the last message
 //
 // A worker fills one lease at a time, from the first `need` until it leaves it: with a `post` that says so, or with
 // `leave`. What it needs meanwhile is the same lease, larger; one that is smaller than a slot does not grow, and is
@@ -31,7 +31,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint64_t kRootVersion = 0x0003'544f'4f52;  ///< "ROOT" as bytes, then the version
+inline constexpr std::uint64_t kRootVersion = 0x0004'544f'4f52;  ///< "ROOT" as bytes, then the version
 // Limits: a receiver lets a peer go that passes one.
 inline constexpr std::size_t kRootMaxName = 4095;
 inline constexpr std::size_t kRootMaxReason = 4095;
@@ -50,6 +50,7 @@ enum class RootKind : std::uint32_t {
   done = 18,
   refuse = 19,
   recall = 20,
+  farewell = 21,
 };
 
 // Flags of hello.

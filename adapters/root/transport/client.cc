@@ -25,7 +25,13 @@ WindowClient::Impl::Impl(std::string_view address, ClientOptions options) : addr
   try {
     greet();
   } catch (const Broken& broken) {
-    fail(broken.error, "the server ended the connection");
+    if (options_.reconnect.count() == 0) fail(broken.error, "the server ended the connection");
+    connect_again(broken);
+  } catch (const Error& error) {
+    // Between the death of one server and the next one, perhaps.
+    const int code = error.code().value();
+    if (options_.reconnect.count() == 0 || (code != ECONNREFUSED && code != ECONNRESET)) throw;
+    connect_again({code});
   }
 }
 
@@ -78,7 +84,12 @@ void WindowClient::Impl::wait(std::size_t files) {
 void WindowClient::Impl::finish() {
   wait(0);
   discard();
-  persist([this] { say(record_of(RootKind::finished)); });
+  // A server that dies before it answers did not hear it, and the next one would wait for this worker.
+  persist([this] {
+    finishing_ = true;
+    say(record_of(RootKind::finished));
+    while (finishing_) hear();
+  });
   frames_.close();
 }
 
@@ -239,6 +250,9 @@ void WindowClient::Impl::heed(const Received& received) {
       return forget(message->record.value);
     case RootKind::recall:
       recalled_ = ground_ != nullptr;
+      return;
+    case RootKind::farewell:
+      if (!std::exchange(finishing_, false)) fail(EPROTO, "the server took leave of a worker that had not finished");
       return;
     case RootKind::refuse:
       fail(ECANCELED, "the server let this worker go: " + message->text);

@@ -23,7 +23,7 @@ namespace wherry::root {
 struct ClientOptions {
   Timeout connect_timeout = {};  ///< empty: the configured one
   /// How long to look for a restarted server when the connection breaks: what was posted and not done is posted again,
-  /// what was begun goes on. 0: a broken connection is an error.
+  /// what was begun goes on. Or for the first one, if nobody listens. 0: either is an error.
   std::chrono::milliseconds reconnect{0};
   /// A worker that posts a small file no later than that after the last keeps its lease for the next. One that takes
   /// longer has time to ask for another, and others may use the memory meanwhile.

@@ -91,6 +91,7 @@ class WindowClient::Impl {
   Clock::time_point began_;           ///< the file being written
   std::optional<Clock::time_point> last_post_;
   bool recalled_ = false;     ///< the server wants the lease
+  bool finishing_ = false;    ///< the server is to say that it knows
   bool listening_ = false;    ///< the server tells at once of what is done
   std::list<Posted> posted_;  ///< not done
   MappedWindows mapped_;

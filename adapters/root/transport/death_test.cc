@@ -176,10 +176,12 @@ bool serve(Output& output, const std::string& address, std::uint64_t until) {
   }
 }
 
+/// Of a port that the next server can have again, and no other test.
+std::string own_address() { return "wherry://0:" + std::to_string(10000 + ::getpid() % 50000); }
+
 /// What a worker does with one server after the other.
 void outlive_servers(const std::function<void(WindowClient&)>& work) {
-  // A port that the next server can have again, and no other test.
-  const std::string address = "wherry://0:" + std::to_string(10000 + ::getpid() % 50000);
+  const std::string address = own_address();
   SharedValue<Output> output;
   SharedValue<std::atomic<bool>> stopped;
   Child servers([&] {
@@ -189,19 +191,31 @@ void outlive_servers(const std::function<void(WindowClient&)>& work) {
       if (status != 9) return status == 0;
     }
   });
-  await([&] {
-    try {
-      (void)connect(address);
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  });
   WindowClient client(address, {.reconnect = kPatience, .swift = std::chrono::hours(1)});
   work(client);
   client.finish();
   EXPECT_EQ(servers.wait(), 0);
   for (std::uint64_t file = 1; file <= Output::kFiles; ++file) EXPECT_EQ(output->stored[file], 1) << "file " << file;
+}
+
+TEST(ServerDeath, BeforeAWorkerFinishesIsNoticedAndTheNextServerIsTold) {
+  const std::string address = own_address();
+  Child first([&] {
+    WindowServer server(address);
+    next_of(server, Event::Kind::posted).file.done();
+    for (;;) ::pause();
+    return true;
+  });
+  // Which may begin before it.
+  WindowClient client(address, {.reconnect = kPatience});
+  post_file(client, 1, 100);
+  client.wait();
+  client.discard();
+  first.kill();
+  (void)first.wait();  // the address is free then
+  WindowServer server(address);
+  client.finish();
+  next_of(server, Event::Kind::finished);
 }
 
 TEST(ServerDeath, LosesAndDoublesNothingWhenTheServerComesAgain) {

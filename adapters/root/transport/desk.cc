@@ -149,6 +149,7 @@ void Desk::release(Holding& holding, Session* session) {
 void Desk::finish(Session& session) {
   if (session.filling != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
   session.finished = true;
+  session.tell(record_of(RootKind::farewell));
   events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
 }
 

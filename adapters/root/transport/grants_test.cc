@@ -119,6 +119,13 @@ void tell_and_hear(FramedStream& server, const RootRecord& record) {
   ASSERT_TRUE(server.receive(kPatience).result.ok());
 }
 
+FramedStream holder_of_a_lease(const std::string& address) {
+  FramedStream worker(connect(address, {.ring_bytes = kControlRing, .windows = true}));
+  tell_and_hear(worker, record_of(RootKind::hello, layout::kRootVersion));
+  tell_and_hear(worker, record_of(RootKind::need, 0, 1));
+  return worker;
+}
+
 TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   std::atomic<bool> busy{false};
   std::atomic<bool> go_on{false};
@@ -133,15 +140,12 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   WindowServer server("wherry://*:*", options);
   const std::string address = server.local().to_string();
 
-  WindowClient idle(address, kSwift);
-  post_file(idle, 1, 64 * kKiB);
+  FramedStream idle = holder_of_a_lease(address);
+  ASSERT_TRUE(send(idle, record_of(RootKind::post, 1, 1), "x").ok());
   Event event = next_of(server, Event::Kind::posted);
   const std::uint64_t idles = event.worker->number;
   event.file.done();
-  idle.wait();
-  FramedStream holder(connect(address, {.ring_bytes = kControlRing, .windows = true}));
-  tell_and_hear(holder, record_of(RootKind::hello, layout::kRootVersion));
-  tell_and_hear(holder, record_of(RootKind::need, 0, 1));
+  FramedStream holder = holder_of_a_lease(address);
   std::thread needy([&] {
     WindowClient client(address, kSwift);
     post_file(client, 2, kSlot);
@@ -157,7 +161,9 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   again.flags = layout::kRootAgain;
   ASSERT_TRUE(send(holder, again, "x").ok());
   await([&] { return busy.load(); });
-  idle.finish();
+  ASSERT_TRUE(send(idle, record_of(RootKind::leave)).ok());
+  ASSERT_TRUE(send(idle, record_of(RootKind::finished)).ok());
+  idle.close();
   event.file.done();
   go_on = true;
   go_on.notify_one();

@@ -26,7 +26,10 @@ void WindowClient::Impl::connect_again(const Broken& broken) {
       if (failure_) throw;
       // Nobody listens there yet.
     }
-    if (Clock::now() > deadline) fail(broken.error, "the server is gone and none came in its place");
+    if (Clock::now() > deadline) {
+      fail(broken.error, broken.error == ECONNREFUSED ? "nobody listens there, and nobody came"
+                                                      : "the server is gone and none came in its place");
+    }
     std::this_thread::sleep_for(kRetry);
   }
 }
