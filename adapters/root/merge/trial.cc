@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/root/merge/trial.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
@@ -18,7 +19,10 @@ namespace {
 // A file that makes ROOT go round for ever.
 constexpr unsigned kMostSeconds = 30;
 
-[[noreturn]] void read_and_exit(std::span<const std::byte> file) {
+[[noreturn]] void read_and_exit(std::span<const std::byte> file, pid_t parent) {
+  // It has the server's sockets: a successor could not listen, and workers would not see the death.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGINT, SIGTERM}) {
     std::signal(signal, SIG_DFL);
   }
@@ -37,9 +41,10 @@ std::string try_to_read(std::span<const std::byte> file, bool check) {
   const std::vector<std::byte> copy(file.begin(), file.end());
   std::string fault = check ? fault_in_image(copy) : "";
   if (!fault.empty()) return fault;
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return std::string("no process to try it in: ") + std::strerror(errno);
-  if (child == 0) read_and_exit(copy);
+  if (child == 0) read_and_exit(copy, parent);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return std::strerror(errno);

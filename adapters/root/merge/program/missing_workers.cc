@@ -36,12 +36,18 @@ std::size_t MissingWorkers::give_up() {
     if (!state_.missing.contains(name)) return true;  // it has come back
     if (!is_hopeless(missing)) return false;
     state_.missing.erase(name);
-    state_.given_up.insert(missing.worker);
     ++state_.lost;
+    state_.given_up.insert(missing.worker);
     ++count;
     return true;
   });
   return count;
+}
+
+std::set<pid_t> MissingWorkers::processes() const {
+  std::set<pid_t> processes;
+  for (const Missing& missing : missing_) processes.insert(missing.worker.process);
+  return processes;
 }
 
 bool MissingWorkers::is_hopeless(const Missing& missing) const {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "adapters/root/merge/program/state.hpp"
@@ -22,7 +23,9 @@ class MissingWorkers {
 
   /// Counts who will not come any more as lost. Returns how many these are.
   std::size_t give_up();
-  [[nodiscard]] std::size_t size() const { return state_.missing.size(); }
+  /// Workers that have not come back, as far as `give_up` has seen.
+  [[nodiscard]] std::size_t size() const { return missing_.size(); }
+  [[nodiscard]] std::set<pid_t> processes() const;
   [[nodiscard]] bool is_late() const { return Clock::now() >= begin_ + kPatience; }
 
  private:

@@ -4,6 +4,7 @@
 #include <TROOT.h>
 #include <TSystem.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -74,8 +75,8 @@ class Serving {
   Serving(const ProgramOptions& options, State& state)
       : options_(options),
         state_(state),
-        server_(listen(options, state)),
         missing_(state),
+        server_(listen(options, state)),
         drawn_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {
     server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
     // An output that cannot be written is known before anybody sends.
@@ -98,7 +99,7 @@ class Serving {
       look_for_missing();
       draw();
     }
-    state_.present = connected_.size();
+    state_.present = connected_.size() + state_.missing.size();
     state_.closing = true;
     bool good = true;
     for (auto& [path, output] : outputs_) good = output->close() && good;
@@ -203,7 +204,8 @@ class Serving {
     const std::size_t gone = missing_.give_up();
     if (gone > 0) message(fmt::format("{} workers will not come back after the merging process died", gone));
     if (missing_.size() == 0 || !missing_.is_late() || std::exchange(told_of_missing_, true)) return;
-    message(fmt::format("{} workers have not come back yet; their processes live, and are waited for", missing_.size()));
+    message(fmt::format("{} workers have not come back yet, and are waited for: of processes {}", missing_.size(),
+                        fmt::join(missing_.processes(), ", ")));
   }
 
   void tell_outputs() {
@@ -280,8 +282,8 @@ class Serving {
 
   const ProgramOptions& options_;
   State& state_;
+  MissingWorkers missing_;  // sees who dies while the address is not free yet
   std::unique_ptr<root::WindowServer> server_;
-  MissingWorkers missing_;
   bool told_of_missing_ = false;
   bool drawn_;
   std::mutex mutex_;  // of standard error

@@ -89,7 +89,7 @@ struct State {
   std::atomic<std::uint64_t> joined{0};  ///< shards that were appended to their output
   std::atomic<std::uint64_t> joined_bytes{0};
   std::atomic<std::uint64_t> joining_time{0};  ///< microseconds
-  std::atomic<std::uint64_t> present{0};       ///< workers that were connected at the end
+  std::atomic<std::uint64_t> present{0};       ///< workers that had not finished at the end
   std::atomic<bool> failed{false};             ///< the output could not be written
   std::atomic<bool> stopped{false};            ///< by a signal, to any of them
   std::atomic<bool> closing{false};            ///< outputs are being completed: what is without a ledger is complete
