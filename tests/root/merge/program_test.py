@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -186,6 +187,15 @@ def go_on(worker):
     return worker
 
 
+def start_waiting_worker(server, options, seed, files, entries):
+    """Has written all but the last file, and the server knows it."""
+    worker = start_worker(server.url(options), seed, files, entries, "wait")
+    assert worker.stdout.readline() == "waiting\n"
+    while not (server.output.exists() and np.sum(live(server.output, "worker") == seed) == (files - 1) * entries):
+        pass
+    return worker
+
+
 def check(output, expected):
     """expected: entries of each worker, all of them from 0 on, in order."""
     with uproot.open(output) as file:
@@ -315,13 +325,12 @@ def test_workers_that_wait_go_on_with_a_restarted_server(tmp_path):
 
 def test_a_worker_that_computes_on_while_the_server_is_restarted_is_waited_for(tmp_path):
     server = Server(tmp_path / "out.root")
-    worker = start_worker(server.url("?reconnect=60"), 1, 2, 50, "wait")
-    assert worker.stdout.readline() == "waiting\n"
+    worker = start_waiting_worker(server, "?reconnect=60", 1, 2, 50)
     [child] = children_of(server.process.pid)
     os.kill(child, signal.SIGKILL)
     server.wait_for("listening on")
     assert start_worker(server.url(), 2, 2, 50).wait() == 0
-    server.wait_for("1 workers have not come back yet")
+    server.wait_for(f"1 workers have not come back yet.* {worker.pid}$")
     assert go_on(worker).wait() == 0
     status, summary = server.end()
     assert (status, summary["finished"], summary["lost_workers"]) == (0, 2, 0)
@@ -331,8 +340,7 @@ def test_a_worker_that_computes_on_while_the_server_is_restarted_is_waited_for(t
 @pytest.mark.parametrize("options, before", [("", False), ("?reconnect=60", False), ("?reconnect=60", True)])
 def test_a_worker_that_cannot_come_back_after_a_restart_is_not_waited_for(tmp_path, options, before):
     server = Server(tmp_path / "out.root")
-    worker = start_worker(server.url(options), 1, 2, 50, "wait")
-    assert worker.stdout.readline() == "waiting\n"
+    worker = start_waiting_worker(server, options, 1, 2, 50)
     [child] = children_of(server.process.pid)
     server.process.send_signal(signal.SIGSTOP)
     wait_until_stopped(server.process.pid)
@@ -369,6 +377,7 @@ def post(server, *files):
         run = subprocess.run(command, capture_output=True, text=True)
         if run.returncode != 2 or server.process.poll() is not None:
             return run.returncode, run.stdout.count("done"), run.stderr
+        time.sleep(0.05)  # leaves the processor to the server
 
 
 def test_workers_that_send_garbage_are_dropped_and_the_others_go_on(tmp_path):
@@ -422,6 +431,7 @@ threading.Thread(target=lambda: ROOT.write_deep(sys.argv[1])).start()
 
 def test_a_file_that_kills_root_kills_once_and_is_found_before_it_is_read_then(tmp_path):
     subprocess.run([sys.executable, "-c", DEEP, tmp_path / "deep"], check=True)
+    assert (tmp_path / "deep").stat().st_size > 100_000
     server = Server(tmp_path / "out.root", "--workers", 3)
     worker = start_worker(server.url("?reconnect=100"), 2, 30, 300)
     # The first time nobody is blamed: what killed may have been in disorder before.
