@@ -51,8 +51,10 @@ class StreamChannel final : public Channel {
     Regions regions = stream_.reserve(stream_.send_capacity());
     // A few bytes of space are not worth a system call to fill them: wait until reading a file into it pays.
     if (regions.size() < send_batch_) {
-      check(stream_.wait_writable(send_batch_), "send");
-      regions = stream_.reserve(stream_.send_capacity());
+      do {
+        check(stream_.wait_writable(send_batch_), "send");
+        regions = stream_.reserve(stream_.send_capacity());
+      } while (regions.empty());  // the peer has died in between, which waiting tells
     }
     space_ = Pieces<std::byte>(regions);
     return space_.front();
