@@ -9,8 +9,21 @@ from pathlib import Path
 warnings.filterwarnings("ignore", message=".*alpha stage.*")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import processes  # noqa: E402
+import pytest  # noqa: E402
 import ROOT  # noqa: E402
 
 ROOT.gROOT.SetBatch(True)
 if "WHERRY_ROOT_MERGE" in os.environ:
     assert ROOT.gSystem.Load(os.environ["WHERRY_ROOT_MERGE"]) >= 0
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    yield
+    processes.clean_up()
+
+
+@pytest.fixture
+def stopping(tmp_path_factory):
+    return processes.preloading(processes.STOPPER, tmp_path_factory.mktemp("stopping"))

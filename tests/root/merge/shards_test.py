@@ -15,8 +15,18 @@ import rich_files
 import ROOT
 import uproot
 from merge_test import Merging, clusters, make_odd, parts  # noqa: F401
-from program_test import PROGRAM, Server, check, children_of, kill_both, nothing_is_left_behind, start  # noqa: F401
-from program_test import post, start_worker, stopped_child, stopping, wait_until_stopped  # noqa: F401
+from processes import (
+    PROGRAM,
+    Server,
+    check,
+    children_of,
+    kill_both,
+    post,
+    start,
+    start_worker,
+    stopped_child,
+    wait_until_stopped,
+)
 
 ROOT.gInterpreter.Declare(r"""
 #include <TFile.h>

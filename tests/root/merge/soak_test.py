@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import uproot
 from merge_test import Merging, make_odd
-from program_test import Server, children_of, kill_both, nothing_is_left_behind, start  # noqa: F401
+from processes import Server, children_of, kill_both, start
 
 FILES = int(os.environ.get("WHERRY_ROOT_FILES", 600))
 CREW = os.environ["WHERRY_CREW"]
