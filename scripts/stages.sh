@@ -9,6 +9,8 @@ stages_started=0
 failed_stages=()
 # Lines of ctest, ninja and run-clang-tidy that tell of something that went well.
 success='^ +Start +[0-9]+: |Test +#[0-9]+: .*( Passed |\*\*\*Skipped)|^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\]\[.*clang-tidy)|^[0-9]+ warnings? generated|\(Skipped\)$'
+# [12/260 10.6s], as scripts/build has ninja write it.
+ninja_status='^\[([0-9]+)/([0-9]+) ([0-9]+)\.[0-9]+s\]'
 started_at=$SECONDS
 
 # stage TITLE COMMAND...: returns the command's status, so that a caller can skip what depends on it.
@@ -19,7 +21,8 @@ stage() {
   mkdir -p "$logs"
   log=$logs/$(tr ' /:,' '-' <<<"$title").log
   printf '[%d/%d] %s\n' "$stages_started" "$stages_planned" "$title"
-  "$@" >"$log" 2>&1 </dev/null &
+  # Without the trap Ctrl-C would not reach it: bash has what runs in the background ignore that.
+  (trap - INT && "$@") >"$log" 2>&1 </dev/null &
   watch_log $! "$log" "$begin"
   wait $! || status=$?
   if ((status == 0)); then
@@ -31,14 +34,14 @@ stage() {
   return "$status"
 }
 
-# Until the process ends, repeats the log's last line: on one line of a terminal, else as a sign of life now and then.
+# Until the process ends, repeats what its log says last: on one line of a terminal, else as a sign of life now and then.
 watch_log() {
   local pid=$1 log=$2 begin=$3 next=$((SECONDS + 20))
   while kill -0 "$pid" 2>/dev/null; do
     if [[ -t 1 ]]; then
-      printf '\r\033[K      %4d s  %s' $((SECONDS - begin)) "$(last_line "$log" $(($(tput cols 2>/dev/null || echo 80) - 16)))"
+      printf '\r\033[K      %4d s  %s' $((SECONDS - begin)) "$(last_news "$log" $(($(tput cols 2>/dev/null || echo 80) - 16)))"
     elif ((SECONDS >= next)); then
-      printf '      %4d s  %s\n' $((SECONDS - begin)) "$(last_line "$log" 110)"
+      printf '      %4d s  %s\n' $((SECONDS - begin)) "$(last_news "$log" 110)"
       next=$((SECONDS + 20))
     fi
     sleep 0.2
@@ -46,8 +49,29 @@ watch_log() {
   if [[ -t 1 ]]; then printf '\r\033[K'; fi
 }
 
-last_line() {
-  tail -n 1 "$1" | tr -d '\r\033' | cut -c "1-$2"
+# last_news LOG COLUMNS: of a build, how far it is, though a compiler's warning may stand below that; else the last line.
+last_news() {
+  local lines=() news='' i
+  mapfile -t lines < <(tail -n 40 "$1" | tr -d '\r\033')
+  if ((${#lines[@]} > 0)); then news=${lines[-1]}; fi
+  for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
+    if [[ ${lines[i]} =~ $ninja_status ]]; then
+      if ((BASH_REMATCH[1] < BASH_REMATCH[2])); then news=$(build_progress "${BASH_REMATCH[@]:1:3}"); fi
+      break
+    fi
+  done
+  cut -c "1-$2" <<<"$news"
+}
+
+# build_progress BUILT ALL SECONDS: what remains is estimated by the pace so far, once there is one.
+build_progress() {
+  local left=''
+  if (($1 > 0 && $3 >= 3)); then left=", $(about $(($3 * ($2 - $1) / $1))) left"; fi
+  echo "building: $1 of $2$left"
+}
+
+about() {
+  if (($1 < 100)); then echo "about $1 s"; else echo "about $((($1 + 30) / 60)) min"; fi
 }
 
 # The end of a long log holds the error; what went well in between is left out.
