@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Sourced by the other scripts: runs a command as a numbered stage with its output in a log, shows its progress, and
-# shows the log only if it fails. A whole `make test` then reads as one page.
+# shows the log only if it fails. A whole `make test` then reads as one page. Where WHERRY_STAGE_TIMES names a file, each
+# stage adds its title and seconds there, with a tab between.
 
 logs=build/logs
 stages_planned=0
 stages_started=0
 failed_stages=()
 # Lines of ctest, ninja and run-clang-tidy that tell of something that went well.
-success='^ +Start +[0-9]+: |Test +#[0-9]+: .*( Passed |\*\*\*Skipped)|^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\]\[.*clang-tidy)|^[0-9]+ warnings? generated|\(Skipped\)$'
+success='^ +Start +[0-9]+: |Test +#[0-9]+: .*( Passed |\*\*\*Skipped)|^\[[0-9]+/[0-9]+( .*s\] (Building|Linking) |\] clang-tidy [^:]+$)|\(Skipped\)$'
 # [12/260 10.6s], as scripts/build has ninja write it.
 ninja_status='^\[([0-9]+)/([0-9]+) ([0-9]+)\.[0-9]+s\]'
 started_at=$SECONDS
@@ -25,6 +26,7 @@ stage() {
   (trap - INT && "$@") >"$log" 2>&1 </dev/null &
   watch_log $! "$log" "$begin"
   wait $! || status=$?
+  if [[ -n ${WHERRY_STAGE_TIMES:-} ]]; then printf '%s\t%d\n' "$title" $((SECONDS - begin)) >>"$WHERRY_STAGE_TIMES"; fi
   if ((status == 0)); then
     printf '      done in %d s\n' $((SECONDS - begin))
   else

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/tidy: what is known to be clean is not checked again, and nothing else is passed over."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLEAN = "inline int twice(int number) { return number * 2; }\n"
+FAULTY = "inline int twice(int number) { return number == number ? number * 2 : 0; }\n"
+CHECK = "misc-redundant-expression"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with one source and one header, and a cache of its own."""
+    root = tmp_path / "checkout"
+    (root / "src").mkdir(parents=True)
+    (root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/tidy", root / "scripts")
+    (root / ".venv").symlink_to(ROOT / ".venv")
+    (root / ".clang-tidy").write_text(f"Checks: '-*,{CHECK}'\nHeaderFilterRegex: '/src/'\nWarningsAsErrors: '*'\n")
+    (root / "src/twice.hpp").write_text(CLEAN)
+    (root / "src/main.cc").write_text('#include "twice.hpp"\nint main() { return twice(0); }\n')
+    configure(root)
+    return root
+
+
+def configure(root, flags="-std=c++20"):
+    entry = {"directory": str(root), "file": str(root / "src/main.cc"), "command": f"clang++-19 {flags} -c {root}/src/main.cc"}
+    (root / "build").mkdir(exist_ok=True)
+    (root / "build/compile_commands.json").write_text(json.dumps([entry]))
+
+
+def tidy(root, cache):
+    result = subprocess.run(
+        [root / "scripts/tidy", "build", "src/main.cc"], cwd=root, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"WHERRY_CACHE_DIR": str(cache)})
+    assert result.stderr == ""
+    return result.returncode, result.stdout
+
+
+def is_known(root, cache):
+    status, output = tidy(root, cache)
+    assert status == 0, output
+    return output.startswith("1 of 1 ")
+
+
+def test_a_clean_source_is_checked_once(checkout, tmp_path):
+    assert not is_known(checkout, tmp_path / "cache")
+    assert is_known(checkout, tmp_path / "cache")
+
+
+def test_a_finding_is_reported_each_time(checkout, tmp_path):
+    (checkout / "src/twice.hpp").write_text(FAULTY)
+    for _ in range(2):
+        status, output = tidy(checkout, tmp_path / "cache")
+        assert status == 1 and CHECK in output and "src/twice.hpp" in output
+
+
+def test_a_change_of_a_header_makes_its_sources_unknown(checkout, tmp_path):
+    assert not is_known(checkout, tmp_path / "cache")
+    (checkout / "src/twice.hpp").write_text(FAULTY)
+    assert tidy(checkout, tmp_path / "cache")[0] == 1
+
+
+def test_other_flags_and_other_checks_make_a_source_unknown(checkout, tmp_path):
+    assert not is_known(checkout, tmp_path / "cache")
+    configure(checkout, "-std=c++20 -DOTHER")
+    assert not is_known(checkout, tmp_path / "cache")
+    configuration = checkout / ".clang-tidy"
+    configuration.write_text(configuration.read_text().replace(CHECK, f"{CHECK},modernize-use-nullptr"))
+    assert not is_known(checkout, tmp_path / "cache")
+
+
+def test_a_clone_elsewhere_finds_what_another_found_clean(checkout, tmp_path):
+    assert not is_known(checkout, tmp_path / "cache")
+    clone = tmp_path / "elsewhere/clone"
+    shutil.copytree(checkout, clone, symlinks=True)
+    configure(clone)
+    assert is_known(clone, tmp_path / "cache")
+
+
+def test_a_record_that_is_damaged_is_no_record(checkout, tmp_path):
+    assert not is_known(checkout, tmp_path / "cache")
+    (record,) = (tmp_path / "cache/tidy").iterdir()
+    record.write_text("{")
+    assert not is_known(checkout, tmp_path / "cache")
