@@ -11,8 +11,8 @@ if(WHERRY_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   enable_testing()
-  # GoogleTest, and for each process of a test program ports of its own.
-  add_library(wherry_gtest OBJECT ${PROJECT_SOURCE_DIR}/tests/own_job.cc)
+  # GoogleTest; for each process of a test program ports of its own, for each test a watchdog.
+  add_library(wherry_gtest OBJECT ${PROJECT_SOURCE_DIR}/tests/own_job.cc ${PROJECT_SOURCE_DIR}/tests/test_watchdog.cc)
   target_link_libraries(wherry_gtest PUBLIC GTest::gmock GTest::gtest_main)
   # The TSan build compiles only what it runs: this target and nothing else.
   add_custom_target(concurrent_tests)
@@ -89,8 +89,26 @@ function(wherry_discover target labels timeout)
   endif()
   # gtest_discover_tests takes lists apart, so several labels become one, `slow-concurrent`; `ctest -L` takes a pattern.
   list(JOIN labels "-" labels)
-  gtest_discover_tests(${target} TEST_PREFIX "${target}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
+  if(WHERRY_SANITIZE)
+    wherry_add_shards(${target} "${labels}" ${timeout})
+  else()
+    gtest_discover_tests(${target} TEST_PREFIX "${target}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT ${timeout} COST ${timeout} LABELS "${labels}")
+  endif()
+endfunction()
+
+# A program with a sanitizer takes longer to start than most of its tests to run: a few processes run them all. Each test
+# keeps its watchdog (tests/test_watchdog.cc), which names it; ctest's own is for what happens between tests.
+set(WHERRY_SHARDS 4 CACHE STRING "Processes that run the tests of one program under a sanitizer")
+
+function(wherry_add_shards target labels timeout)
+  math(EXPR last "${WHERRY_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(name ${target}.shard${shard})
+    add_test(NAME ${name} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}" COST ${timeout} ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${WHERRY_SHARDS};GTEST_SHARD_INDEX=${shard};WHERRY_TEST_SECONDS=${timeout};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/results/${name}.json")
+  endforeach()
 endfunction()
 
 # A test is quick unless it says slow or e2e.
@@ -120,7 +138,8 @@ function(wherry_script_test name)
   wherry_labels(labels "${arg_LABELS}")
   wherry_timeout(timeout "${arg_TIMEOUT}")
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77
+  # What may take long begins first, so that at the end no core waits for it.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout} LABELS "${labels}" SKIP_RETURN_CODE 77
     ENVIRONMENT "WHERRY_JOB=${name};${arg_ENVIRONMENT}")
 endfunction()
 
