@@ -39,10 +39,11 @@ std::string describe(const Sample& sample) {
   return text;
 }
 
-Campaign::Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points)
+Campaign::Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points, LoadMeter meter)
     : options_(options),
       systems_(std::move(systems)),
       points_(std::move(points)),
+      meter_(std::move(meter)),
       progress_(steps(options, systems_, points_)),
       random_(options.seed) {}
 
@@ -91,9 +92,8 @@ void Campaign::take(Entry& entry, const Point& point, const std::string& what) {
   progress_.step(fmt::format("{} {}, {}: {}", point.bench, describe(point.sample), entry.system->name(), what));
   try {
     for (int retake = 0;; ++retake) {
-      const LoadWatch watch;
-      Outcome outcome = entry.system->run(entry.sample);
-      const ForeignLoad load = watch.load();
+      Outcome outcome;
+      const ForeignLoad load = meter_([&] { outcome = entry.system->run(entry.sample); });
       if (load.disturbing() && retake < kRetakes) {
         ++circumstances_.retaken;
         continue;

@@ -39,7 +39,8 @@ struct Circumstances {
 
 class Campaign {
  public:
-  Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points);
+  Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points,
+           LoadMeter meter = load_during);
 
   /// All rows of all points. Says on standard error how far it is.
   std::vector<Row> run();
@@ -62,6 +63,7 @@ class Campaign {
   Options options_;
   std::vector<System*> systems_;
   std::vector<Point> points_;
+  LoadMeter meter_;
   Progress progress_;
   std::mt19937_64 random_;
   Circumstances circumstances_;

@@ -18,8 +18,14 @@ using ::testing::SizeIs;
 Options options(std::uint64_t seed = 1) { return {.sizes = {}, .samples = 6, .seed = seed}; }
 Point point(std::size_t size) { return {"stream", {.size = size, .cores = {}}}; }
 
+/// The meter of a machine without foreign load.
+ForeignLoad undisturbed(const std::function<void()>& work) {
+  work();
+  return {};
+}
+
 /// Runs a and b at one size; the order in which they were called.
-std::string turns(std::uint64_t seed) {
+std::string turns(std::uint64_t seed, const LoadMeter& meter = undisturbed) {
   std::string order;
   FakeSystem a("a", [&](const Sample&) {
     order += "a";
@@ -29,7 +35,7 @@ std::string turns(std::uint64_t seed) {
     order += "b";
     return Outcome{.seconds = 1};
   });
-  Campaign(options(seed), {&a, &b}, {point(64)}).run();
+  Campaign(options(seed), {&a, &b}, {point(64)}, meter).run();
   return order;
 }
 
@@ -45,13 +51,36 @@ TEST(Campaign, TheOrderOfTurnsComesFromTheSeed) {
   EXPECT_TRUE(turns(2) != first || turns(3) != first || turns(4) != first);
 }
 
+/// A foreign load of half a core during the first `disturbed` samples, and none after.
+LoadMeter disturbed_at_first(int disturbed) {
+  return [left = disturbed](const std::function<void()>& work) mutable {
+    work();
+    return ForeignLoad{.busy = left-- > 0 ? 0.5 : 0};
+  };
+}
+
+TEST(Campaign, ASampleThatOthersDisturbedIsTakenAgainInTheSameTurn) {
+  const std::string quiet = turns(1);
+  std::string retaken = quiet;
+  retaken.insert(2, 2, quiet[2]);  // behind the two warm-ups
+  EXPECT_EQ(turns(1, disturbed_at_first(2)), retaken);
+}
+
+TEST(Campaign, ASampleCountsOnAMachineThatIsNeverQuietWhichIsSaid) {
+  FakeSystem system("one", [](const Sample&) { return Outcome{.seconds = 1}; });
+  Campaign campaign(options(), {&system}, {point(64)}, disturbed_at_first(1000));
+  EXPECT_EQ(campaign.run().at(0).n, 6U);
+  EXPECT_EQ(campaign.circumstances().retaken, 12U);
+  EXPECT_EQ(campaign.circumstances().worst.busy, 0.5);
+}
+
 TEST(Campaign, TheWarmUpIsNoSampleButSaysHowManyMessagesMakeOne) {
   std::vector<std::uint64_t> messages;
   FakeSystem system("one", [&](const Sample& sample) {
     messages.push_back(sample.messages);
     return Outcome{.seconds = static_cast<double>(sample.messages) * 1e-4};
   });
-  const std::vector<Row> rows = Campaign(options(), {&system}, {point(1 << 20)}).run();
+  const std::vector<Row> rows = Campaign(options(), {&system}, {point(1 << 20)}, undisturbed).run();
   EXPECT_EQ(rows.at(0).n, 6U);
   ASSERT_THAT(messages, SizeIs(7));
   EXPECT_EQ(messages[1], 1024U);  // 1 GiB takes less than the wanted time.

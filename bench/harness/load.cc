@@ -76,4 +76,10 @@ ForeignLoad LoadWatch::load(double gone) const {
   return {.busy = std::max(busy, 0.0) / wall, .steal = std::max(steal, 0.0) / wall};
 }
 
+ForeignLoad load_during(const std::function<void()>& work) {
+  const LoadWatch watch;
+  work();
+  return watch.load();
+}
+
 }  // namespace wherry::bench

@@ -2,6 +2,8 @@
 // Whether somebody else was busy while a sample was taken.
 #pragma once
 
+#include <functional>
+
 namespace wherry::bench {
 
 /// Cores' worth of time that others took.
@@ -32,5 +34,12 @@ class LoadWatch {
 
   Reading start_;
 };
+
+/// Runs `work`; returns the foreign load meanwhile. Tests bring meters of their own: the order of samples depends on
+/// it.
+using LoadMeter = std::function<ForeignLoad(const std::function<void()>& work)>;
+
+/// By a LoadWatch.
+ForeignLoad load_during(const std::function<void()>& work);
 
 }  // namespace wherry::bench
