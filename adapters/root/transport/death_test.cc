@@ -2,6 +2,7 @@
 // Workers and servers that are killed, and servers that come again.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <vector>
@@ -105,18 +106,27 @@ TEST(WorkerDeath, AtAnyMomentAltersNobodysFiles) {
   meeting.announce(server);
   std::map<std::uint64_t, std::uint64_t> last;
   std::size_t posted = 0;
-  std::size_t killed = 0;
+  // The victims that joined and live. The death of a process that has not joined is no event.
+  std::deque<const Child*> joined;
   bool finished = false;
   for (std::size_t gone = 0; gone < kVictims || !finished;) {
     auto event = server.next(kPatience);
     ASSERT_TRUE(event);
+    if (event->kind == Event::Kind::joined) {
+      for (const Child& victim : victims) {
+        if (victim.pid() == event->worker->peer.pid) joined.push_back(&victim);
+      }
+    }
     if (event->kind == Event::Kind::gone) ++gone;
     if (event->kind == Event::Kind::finished) finished = true;
     if (event->kind != Event::Kind::posted) continue;
     EXPECT_TRUE(is_whole(event->file));
     EXPECT_EQ(event->file.sequence(), ++last[event->worker->number]) << "one is missing";
     event->file.done();
-    if (++posted % 20 == 0 && killed < kVictims) victims[killed++].kill();
+    if (++posted % 20 == 0 && !joined.empty()) {
+      joined.front()->kill();
+      joined.pop_front();
+    }
   }
   EXPECT_EQ(honest.wait(), 0);
   EXPECT_EQ(server.statistics().held, 0U);
