@@ -94,7 +94,7 @@ void Campaign::take(Entry& entry, const Point& point, const std::string& what) {
     for (int retake = 0;; ++retake) {
       Outcome outcome;
       const ForeignLoad load = meter_([&] { outcome = entry.system->run(entry.sample); });
-      if (load.disturbing() && retake < kRetakes) {
+      if (load.disturbing() && retake < kRetakes && !options_.smoke) {
         ++circumstances_.retaken;
         continue;
       }

@@ -74,6 +74,15 @@ TEST(Campaign, ASampleCountsOnAMachineThatIsNeverQuietWhichIsSaid) {
   EXPECT_EQ(campaign.circumstances().worst.busy, 0.5);
 }
 
+TEST(Campaign, ASmokeTestTakesNoSampleAgain) {
+  FakeSystem system("one", [](const Sample&) { return Outcome{.seconds = 1}; });
+  Options smoke = options();
+  smoke.smoke = true;
+  Campaign campaign(smoke, {&system}, {point(64)}, disturbed_at_first(1000));
+  campaign.run();
+  EXPECT_EQ(campaign.circumstances().retaken, 0U);
+}
+
 TEST(Campaign, TheWarmUpIsNoSampleButSaysHowManyMessagesMakeOne) {
   std::vector<std::uint64_t> messages;
   FakeSystem system("one", [&](const Sample& sample) {
