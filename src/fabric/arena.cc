@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <wherry/error.hpp>
@@ -54,45 +51,6 @@ std::shared_ptr<ArenaView> make_arena() {
   auto view = view_arena(std::move(memfd), bytes, error);
   if (view == nullptr) fail(error, "make memory to expose", "memfds must be on tmpfs");
   return view;
-}
-
-}  // namespace
-
-namespace {
-
-std::atomic<Arena*> current{nullptr};
-Arena* forking = nullptr;  ///< the one that is locked while this process forks; guarded by views_mutex()
-/// While it forks: a pipe that ends when the child has its copies, or is dead. -1: the parent does not wait.
-std::array<int, 2> copies_made{-1, -1};
-
-/// From lowest to highest address.
-std::pair<std::uintptr_t, std::uintptr_t> stack_of_this_thread() {
-  pthread_attr_t attributes;
-  void* start = nullptr;
-  std::size_t bytes = 0;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return {};
-  ::pthread_attr_getstack(&attributes, &start, &bytes);
-  ::pthread_attr_destroy(&attributes);
-  const auto end = reinterpret_cast<std::uintptr_t>(start) + bytes;
-  if (::gettid() != ::getpid()) return {end - bytes, end};
-  // Of the first thread's, what is told is the part above the last mapping there is in it. No other memory comes as
-  // near.
-  constexpr rlim_t kMost = rlim_t{64} << 20;
-  rlimit most{};
-  ::getrlimit(RLIMIT_STACK, &most);
-  return {end - std::min(most.rlim_cur, kMost), end};
-}
-
-/// Puts private pages with the same content in place of shared ones.
-void make_private(const MappedRange& range) {
-  auto* const start = std::bit_cast<std::byte*>(range.start);
-  const std::size_t bytes = range.end - range.start;
-  void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return;
-  if ((range.protection & PROT_READ) == 0) ::mprotect(start, bytes, PROT_READ);
-  std::memcpy(copy, start, bytes);
-  ::mprotect(copy, bytes, range.protection);
-  ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start);
 }
 
 }  // namespace
@@ -173,15 +131,17 @@ void Arena::ArenaExposed::make_views() {
   }
 }
 
+std::atomic<Arena*> Arena::current_{nullptr};
+
 // Never destroyed: windows in static objects may outlive main(), and a child keeps its parent's.
 Arena& Arena::instance() {
-  if (Arena* arena = current.load(std::memory_order_acquire); arena != nullptr) return *arena;
+  if (Arena* arena = current_.load(std::memory_order_acquire); arena != nullptr) return *arena;
   static std::mutex& making = *new std::mutex;
   const std::lock_guard lock(making);
-  if (Arena* arena = current.load(std::memory_order_acquire); arena != nullptr) return *arena;
+  if (Arena* arena = current_.load(std::memory_order_acquire); arena != nullptr) return *arena;
   [[maybe_unused]] static const int forks = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   auto* const arena = new Arena;
-  current.store(arena, std::memory_order_release);
+  current_.store(arena, std::memory_order_release);
   return *arena;
 }
 
@@ -360,70 +320,6 @@ void Arena::give_up_unmapped() {
 void Arena::punch(std::uint64_t place, std::uint64_t bytes) {
   ::fallocate(view_->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place),
               static_cast<off_t>(bytes));
-}
-
-void Arena::before_fork() {
-  Arena* const arena = current.load();
-  if (arena != nullptr) arena->mutex_.lock();
-  views_mutex().lock();
-  forking = arena;
-  copies_made = {-1, -1};
-  if (arena == nullptr || arena->cursor_ == 0) return;
-  if (::pipe2(copies_made.data(), O_CLOEXEC) != 0) copies_made = {-1, -1};
-  try {
-    arena->leave_this_stack();
-  } catch (const std::exception&) {  // as it was: nobody can be told
-  }
-}
-
-/// The frames of the thread that forks may lie now where it had memory that it exposed once. Parent and child would run
-/// on the same pages for a moment, and ruin each other's. So such pages become private before, by the hand of a thread
-/// that does not run on them.
-void Arena::leave_this_stack() const {
-  if (used_.idle_bytes() == 0) return;
-  const auto [stack_start, stack_end] = stack_of_this_thread();
-  std::vector<MappedRange> found;
-  for (const MappedRange& range : callers_mappings()) {
-    for (const auto& idle : used_.idle()) {
-      const std::uint64_t first = std::max(range.offset, idle.start);
-      const std::uint64_t last = std::min(range.offset_of(range.end), idle.end);
-      if (first >= last) continue;
-      MappedRange part = range;
-      part.start = std::max(range.start + (first - range.offset), stack_start);
-      part.end = std::min(range.start + (last - range.offset), stack_end);
-      if (part.start < part.end) found.push_back(part);
-    }
-  }
-  if (found.empty()) return;
-  std::thread([&found] { std::for_each(found.begin(), found.end(), make_private); }).join();
-}
-
-void Arena::after_fork_in_parent() {
-  Arena* const arena = forking;
-  if (copies_made[0] >= 0) {
-    ::close(copies_made[1]);
-    std::byte nothing{};
-    while (::read(copies_made[0], &nothing, 1) < 0 && errno == EINTR) continue;
-    ::close(copies_made[0]);
-  }
-  views_mutex().unlock();
-  if (arena != nullptr) arena->mutex_.unlock();
-}
-
-/// What the parent goes on writing must not change under the child, nor the other way round: so the parent's fork
-/// returns once the child has its copies. Where there is no memory for them, it does. What peers and other threads
-/// write in that moment may be in them.
-void Arena::after_fork_in_child() {
-  Arena* const parents = forking;
-  current = nullptr;
-  if (parents != nullptr) {
-    for (const MappedRange& range : parents->callers_mappings()) make_private(range);
-  }
-  for (const int end : copies_made) {
-    if (end >= 0) ::close(end);
-  }
-  views_mutex().unlock();
-  if (parents != nullptr) parents->mutex_.unlock();
 }
 
 }  // namespace wherry::fabric

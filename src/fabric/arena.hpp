@@ -17,6 +17,7 @@
 // May include: base.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,6 +67,8 @@ class Arena {
   void leave_this_stack() const;
   void give_up_unmapped();
   void punch(std::uint64_t place, std::uint64_t bytes);
+
+  static std::atomic<Arena*> current_;
 
   std::shared_ptr<ArenaView> view_;
   const AddressMap map_;
