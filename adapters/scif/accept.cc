@@ -94,7 +94,7 @@ int Endpoint::answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric:
   std::byte nothing{};
   [[maybe_unused]] const auto taken = ::recv(socket, &nothing, 1, MSG_DONTWAIT);
   made->port_ = port_;
-  made->state_ = State::connected;
+  made->state_ = State::connected;  // SCIF-STATE release: the link; pairs with Endpoint::link
   return 0;
 }
 

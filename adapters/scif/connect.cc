@@ -118,7 +118,7 @@ int Endpoint::try_finish() {
   attempt_.reset();
   outcome_ = 0;
   uncollected_ = true;
-  state_ = State::connected;
+  state_ = State::connected;  // SCIF-STATE release: the link; pairs with Endpoint::link
   return 0;
 }
 

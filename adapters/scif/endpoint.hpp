@@ -49,10 +49,11 @@ class Endpoint {
   /// The link of a connected endpoint, also when the peer is gone. Null: it never was connected. Finishes a connection
   /// attempt that was answered.
   Link* link() {
-    if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();
+    if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();  // SCIF-STATE
     return link_if_answered();
   }
   /// The same for who holds a lock of the slot: only if it is known already.
+  // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] Line& line() { return line_; }
   /// Whether the peer is gone, or the descriptor is no longer this endpoint's socket. Asks the kernel unless that was

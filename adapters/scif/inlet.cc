@@ -102,6 +102,7 @@ void Inlet::note(std::size_t received) {
 void Inlet::show_bytes() {
   if (!untold_) return;
   untold_ = false;
+  // SCIF-PACKETS acquire: pairs with the release in Outlet::send_packet.
   if (consumer_.fill() == 0 || own_packets_ != 0 || heard_.packets.load(std::memory_order_acquire) != taken_) return;
   habit_counts_ = peers_socket_.send_own_packet();
   if (habit_counts_) ++own_packets_;
@@ -120,13 +121,14 @@ bool Inlet::take_packet() {
 
 /// There is space now: takes the packet away that says that there is none, if the sender announced one.
 void Inlet::take_full_packet() {
+  // SCIF-FULL acquire: pairs with the release in Outlet::say_full.
   const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
   const auto give_up = std::chrono::steady_clock::now() + kPacketPatience;
   // Until the sender has sent it or called it off, nothing may be taken: if it is called off, what is on the socket is
   // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
-  while (heard_.full_sent.load(std::memory_order_acquire) != full) {
-    const bool called_off = heard_.full.load(std::memory_order_acquire) != full;
+  while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
+    const bool called_off = heard_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
     if (called_off || line_.ask_for_end() || std::chrono::steady_clock::now() > give_up) return;
     ::sched_yield();
   }
@@ -137,18 +139,20 @@ void Inlet::take_packets(std::uint64_t up_to) {
   if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
   if (up_to - taken_ > kMostPackets) return line_.declare_gone();
   while (taken_ < up_to && take_packet()) continue;
+  // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in Outlet::say_full.
   told_.drained.store(taken_, std::memory_order_release);
 }
 
 void Inlet::settle() {
+  // outside: stored without order; the load of `packets` must not come before this one.
   const bool answered = heard_.answered.load(std::memory_order_acquire) == request_ + 1;
-  std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);
+  std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
   seen_.store(consumer_.head(), std::memory_order_relaxed);
   if (!answered && packets == taken_ && own_packets_ == 0) return;
   if (answered) {
-    wants_.request.store(++request_, std::memory_order_release);
-    arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
-    packets = heard_.packets.load(std::memory_order_acquire);
+    wants_.request.store(++request_, std::memory_order_release);  // SCIF-REQUEST release: pairs with Outlet::tell
+    arch::publish_then_look();                                    // SCIF-REQUEST: pairs with the fence in Outlet::tell
+    packets = heard_.packets.load(std::memory_order_acquire);     // SCIF-PACKETS
   }
   if (consumer_.fill() == 0) {
     take_packets(packets);

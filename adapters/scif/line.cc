@@ -32,7 +32,7 @@ Sleepers::Here::~Here() {
 
 void Sleepers::wake() {
   const std::lock_guard lock(mutex_);
-  woken_.store(true, std::memory_order_release);
+  woken_.store(true, std::memory_order_release);  // SCIF-WOKEN
   for (const int bell : bells_) {
     const std::uint64_t once = 1;
     [[maybe_unused]] const auto written = ::write(bell, &once, sizeof once);

@@ -38,7 +38,7 @@ class Sleepers {
   };
 
   void wake();
-  [[nodiscard]] bool woken() const { return woken_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool woken() const { return woken_.load(std::memory_order_acquire); }  // SCIF-WOKEN
 
  private:
   std::mutex mutex_;
@@ -70,7 +70,7 @@ class Line {
   int sleep(short events, fabric::Deadline deadline);
 
   /// Whether the peer closed or died, as far as is known. What it sent before is visible then.
-  [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }  // SCIF-GONE
   /// The same, asking the kernel unless that was done a moment ago: calls that spin on it would feel it.
   bool look_for_end();
   /// The same, asking the kernel now.
@@ -82,7 +82,7 @@ class Line {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
   }
   void told(short kernel);
-  void declare_gone() { gone_.store(true, std::memory_order_release); }
+  void declare_gone() { gone_.store(true, std::memory_order_release); }  // SCIF-GONE
 
  private:
   static constexpr std::uint64_t kMoment = 50'000;  ///< ticks: some 20 us

@@ -35,6 +35,7 @@ Link::Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined)
       space(*connection, kSpacePlace) {
   layout::ScifSocket& shown = page(connection->map()).socket;
   shown.descriptor.store(static_cast<std::uint64_t>(line.descriptor()), std::memory_order_relaxed);
+  // SCIF-SOCKET release: the number before; pairs with the acquire in borrow().
   shown.inode.store(inode_of(line.descriptor()), std::memory_order_release);
 }
 

@@ -67,7 +67,7 @@ Moved Outlet::send(std::span<const std::byte> bytes, bool block) {
 void Outlet::finish(Moved& moved, std::size_t count) {
   if (known_space() == 0) say_full();
   if (!line_.look_for_end()) return;
-  const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);
+  const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);  // RING-HEAD
   moved.bytes -= std::min<std::uint64_t>(unread, count);
   if (moved.bytes == 0) moved.error = ECONNRESET;
 }
@@ -95,7 +95,7 @@ void Outlet::tell(std::uint64_t start) {
       arch::pause();
       continue;
     }
-    answered_ = wanted_.request.load(std::memory_order_acquire) + 1;
+    answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
     send_packet(1);
     return;
   }
@@ -106,42 +106,43 @@ bool Outlet::needs_packet(std::uint64_t start) const {
   const auto is_before = [](std::uint64_t one, std::uint64_t other) {
     return static_cast<std::int64_t>(one - other) < 0;
   };
-  if (wanted_.request.load(std::memory_order_acquire) + 1 == answered_) return false;
+  if (wanted_.request.load(std::memory_order_acquire) + 1 == answered_) return false;  // SCIF-REQUEST
   if (!is_before(wanted_.quiet.load(std::memory_order_relaxed), producer_.tail())) return false;
   if (is_before(start, wanted_.polled.load(std::memory_order_relaxed))) return false;
-  return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());  // it has read it already
+  // RING-HEAD acquire: it may have read it already.
+  return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());
 }
 
 bool Outlet::send_packet(std::size_t bytes) {
   static constexpr std::array<std::byte, kFatPacket> kNothing{};
   told_.answered.store(answered_, std::memory_order_relaxed);
-  told_.packets.store(++packets_, std::memory_order_release);
+  told_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
   if (::send(line_.descriptor(), kNothing.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
   // No room in the socket: a peer that takes no packets away, and cannot say that it was not told. Or it is gone.
-  told_.packets.store(--packets_, std::memory_order_release);
+  told_.packets.store(--packets_, std::memory_order_release);  // SCIF-PACKETS
   return false;
 }
 
 void Outlet::say_full() {
-  if (space() != 0 || heard_.drained.load(std::memory_order_acquire) < full_) return;
+  if (space() != 0 || heard_.drained.load(std::memory_order_acquire) < full_) return;  // SCIF-DRAINED
   const std::uint64_t before = full_;
   full_ = packets_ + 1;
-  told_.full.store(full_, std::memory_order_release);
-  arch::publish_then_look();  // SCIF-FULL: pairs with the fence in Inlet::pull
+  told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
+  arch::publish_then_look();                           // SCIF-FULL: pairs with the fence in Inlet::pull
   if (space() != 0 || !send_packet(kFatPacket)) {
     full_ = before;
-    told_.full.store(full_, std::memory_order_release);
+    told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
     return;
   }
-  answered_ = wanted_.request.load(std::memory_order_acquire) + 1;
+  answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
   send_packet(1);
-  told_.full_sent.store(full_, std::memory_order_release);
+  told_.full_sent.store(full_, std::memory_order_release);  // SCIF-FULL-SENT
 }
 
 int Outlet::wait_for_space(std::unique_lock<BriefLock>& lock) {
   const std::uint64_t head = producer_.tail() - producer_.fill();
   lock.unlock();
-  const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });
+  const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });  // RING-HEAD
   lock.lock();
   if (came) return 0;
   say_full();

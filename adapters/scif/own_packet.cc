@@ -13,6 +13,7 @@ namespace {
 
 /// While it exists the peer's death does not show on this side's socket: for a few microseconds only.
 UniqueFd borrow(fabric::Connection& connection, const layout::ScifSocket& shown) {
+  // SCIF-SOCKET acquire: the number; pairs with the release in Link::Link.
   const std::uint64_t inode = shown.inode.load(std::memory_order_acquire);
   if (inode == 0) return {};
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, connection.peer().pid, 0)));

@@ -18,7 +18,7 @@ namespace wherry::scif {
 class BriefLock {
  public:
   void lock() {
-    for (int looks = 0; held_.test_and_set(std::memory_order_acquire); ++looks) {
+    for (int looks = 0; held_.test_and_set(std::memory_order_acquire); ++looks) {  // BRIEF-LOCK
       if (looks < kLooks) {
         arch::pause();
         continue;
@@ -28,7 +28,7 @@ class BriefLock {
       ::nanosleep(&a_while, nullptr);
     }
   }
-  void unlock() { held_.clear(std::memory_order_release); }
+  void unlock() { held_.clear(std::memory_order_release); }  // BRIEF-LOCK
 
  private:
   static constexpr int kLooks = 64;

@@ -27,9 +27,9 @@ Slot& slot_in(Block& block, int descriptor) { return block[static_cast<std::size
 std::unique_ptr<Endpoint> retire(Endpoint* endpoint) {
   if (endpoint == nullptr) return nullptr;
   endpoint->wake_all();
-  for (std::uint32_t users = endpoint->users.load(std::memory_order_acquire); users != 0;
-       users = endpoint->users.load(std::memory_order_acquire)) {
-    endpoint->users.wait(users, std::memory_order_acquire);
+  for (std::uint32_t users = endpoint->users.load(std::memory_order_acquire); users != 0;  // USERS
+       users = endpoint->users.load(std::memory_order_acquire)) {                          // USERS
+    endpoint->users.wait(users, std::memory_order_acquire);                                // USERS
   }
   return std::unique_ptr<Endpoint>(endpoint);
 }
@@ -46,16 +46,17 @@ Endpoint* replace(Slot& slot, Endpoint* endpoint) {
 
 Slot* slot_of(int descriptor) {
   const std::atomic<Block*>* place = place_of(descriptor);
-  Block* block = place == nullptr ? nullptr : place->load(std::memory_order_acquire);
+  Block* block = place == nullptr ? nullptr : place->load(std::memory_order_acquire);  // TABLE-BLOCK
   return block == nullptr ? nullptr : &slot_in(*block, descriptor);
 }
 
 Slot& make_slot(int descriptor) {
   std::atomic<Block*>* place = place_of(descriptor);
   if (place == nullptr) throw Error(EMFILE, "open", "an endpoint", "");
-  Block* block = place->load(std::memory_order_acquire);
+  Block* block = place->load(std::memory_order_acquire);  // TABLE-BLOCK
   if (block == nullptr) {
     auto fresh = std::make_unique<Block>();
+    // TABLE-BLOCK: the block made here, or that of the thread that was first.
     if (place->compare_exchange_strong(block, fresh.get(), std::memory_order_acq_rel)) block = fresh.release();
   }
   return slot_in(*block, descriptor);
@@ -68,7 +69,7 @@ Use::~Use() {
   slot_->table.lock();
   const std::uint32_t left = users.load(std::memory_order_relaxed) - 1;
   const bool awaited = left == 0 && slot_->endpoint != endpoint_;
-  users.store(left, std::memory_order_release);
+  users.store(left, std::memory_order_release);  // USERS release: the uses of it; pairs with retire()
   slot_->table.unlock();
   if (awaited) users.notify_all();
 }

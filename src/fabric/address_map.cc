@@ -100,10 +100,11 @@ const AddressMap& AddressMap::own() {
     AddressMap map;
   };
   static std::atomic<const Known*> known{nullptr};
-  const Known* current = known.load(std::memory_order_acquire);
+  const Known* current = known.load(std::memory_order_acquire);  // ADDRESS-MAP
   if (current != nullptr && current->generation == fork_generation()) return current->map;
   // A child's is another than its parent's, which is left to itself: another thread may be using it.
   const auto* fresh = new Known{.generation = fork_generation(), .map = {}};
+  // ADDRESS-MAP: the map made here, or that of the thread that was first.
   if (known.compare_exchange_strong(current, fresh, std::memory_order_acq_rel)) return fresh->map;
   delete fresh;
   return current->map;

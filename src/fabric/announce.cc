@@ -40,8 +40,9 @@ void Connection::open_doors(const layout::BellPage& own, layout::BellPage& peers
 }
 
 void Connection::drop_fence(Door& door) {
+  // UNFENCED release: before the first announcement without a fence; pairs with the look in fence_of_arm.
   door.told->unfenced.store(1, std::memory_order_release);
-  arch::publish_then_look();
+  arch::publish_then_look();  // UNFENCED: pairs with the fence in fence_of_arm
   door.fenced = false;
 }
 
@@ -50,7 +51,7 @@ bool Connection::answer(Bell bell, std::uint64_t epoch) {
   door.seen = epoch;
   door.quiet = 0;
   if (!door.fenced) {
-    door.told->unfenced.store(0, std::memory_order_release);
+    door.told->unfenced.store(0, std::memory_order_release);  // UNFENCED
     door.fenced = true;
   }
   if ((epoch & 1) == 0) return false;
@@ -61,7 +62,8 @@ bool Connection::answer(Bell bell, std::uint64_t epoch) {
 }
 
 void Connection::fence_of_arm(const layout::Word& publisher) {
-  arch::publish_then_look();
+  arch::publish_then_look();  // SLEEP, UNFENCED: pairs with announce() and drop_fence()
+  // UNFENCED, SLEEP: the interrupt pairs with an announcement without a fence.
   if (publisher.load(std::memory_order_acquire) != 0) arch::interrupt_publishers();
 }
 

@@ -160,7 +160,7 @@ class Connection {
     } else {
       arch::publish_then_look_unfenced();  // SLEEP: pairs with the interrupt in arm()
     }
-    const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);
+    const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);  // SLEEP
     if (epoch != door.seen) return ((epoch & 1) == 0 || worth_waking()) && answer(bell, epoch);
     if (++door.quiet == door.patience) drop_fence(door);
     return false;

@@ -36,7 +36,7 @@ enum class RootSlot : std::uint64_t { free, filled, taken };
 
 struct RootSlotState {
   alignas(64) Word state;  // a RootSlot. W: sender, filled, before it fills it; W: receiver, taken, and then free,
-                           // release (SLOT)
+                           // release (ROOT-SLOT)
   std::uint64_t reserved[7];
 };
 

@@ -47,7 +47,7 @@ class Inlet {
   }
   /// Whether take would find anything but nothing. Without a system call.
   [[nodiscard]] bool waiting() noexcept {
-    return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;
+    return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;  // MESSAGE-FINISHED
   }
   void release(std::uint32_t ticket) noexcept {
     queue_.give_back(static_cast<std::uint16_t>(ticket));

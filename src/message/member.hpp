@@ -28,6 +28,7 @@ class Member {
   explicit Member(fabric::Bell bell) : crowd_(bell), meeting_(crowd_) {}
 
   void cancel() noexcept {
+    // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
     cancelled_.store(true, std::memory_order_release);
     crowd_.ring();
   }

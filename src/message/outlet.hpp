@@ -35,7 +35,7 @@ class Outlet {
 
   /// It wants messages, as far as is known.
   [[nodiscard]] bool serves() const noexcept {
-    // MESSAGE-CLOSED acquire: pairs with the release in Inlet::close.
+    // MESSAGE-CLOSED acquire: pairs with the release in Inlet::leave.
     return !broken_ && !gone_ && own_page().closed.load(std::memory_order_acquire) == 0;
   }
   /// Nothing is to be expected of it any more, not even what it holds.

@@ -85,7 +85,7 @@ InQueue::Look InQueue::contend(Entry& entry) noexcept {
     if (head < position_) return Look::broken;
     position_ = head;
     if (read(head, entry) == Look::nothing) {
-      if (words_.head->load(std::memory_order_acquire) == head) return Look::nothing;
+      if (words_.head->load(std::memory_order_acquire) == head) return Look::nothing;  // MESSAGE-HEAD
       continue;
     }
     // MESSAGE-HEAD: pairs with OutQueue::seize_oldest.

@@ -157,7 +157,7 @@ bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
 
 bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
   if (remote_ == nullptr) return connection_.signal(offset, value, Bell::data);
-  reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
+  reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);  // FINISHED
   connection_.announce(Bell::data);
   return true;
 }

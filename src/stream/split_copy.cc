@@ -112,7 +112,7 @@ SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers,
   own.store(ending(refused ? SplitEnding::refused : SplitEnding::part), std::memory_order_release);
   connection_.announce(own_bell == Bell::data ? Bell::space : Bell::data);
   const bool lost = !await(peers, own_bell);
-  const bool peer_refused = peers.load(std::memory_order_acquire) == ending(SplitEnding::refused);
+  const bool peer_refused = peers.load(std::memory_order_acquire) == ending(SplitEnding::refused);  // SPLIT-DONE
   if (!lost && !refused && !peer_refused) return Outcome::copied;
   // Also when lost: a peer that goes on after all would take pieces of the next transfer for pieces of this one.
   disable();

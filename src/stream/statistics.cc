@@ -91,15 +91,18 @@ class Page {
     const auto index = used_.take();
     if (!index) return nullptr;
     StatisticsSlot& slot = slots_[*index];
-    // SLOT: the fence keeps the writes below after the even generation of the slot's last use, so that a reader who
-    // sees one of them also sees that the generation changed. The release publishes them with the odd generation.
+    // STATISTICS-SLOT: the fence keeps the writes below after the even generation of the slot's last use, so that a
+    // reader who sees one of them also sees that the generation changed. The release publishes them with the odd
+    // generation.
     std::atomic_thread_fence(std::memory_order_release);
     describe(slot, endpoint);
+    // STATISTICS-SLOT release: the description.
     slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     return &slot;
   }
 
   void close(StatisticsSlot& slot) {
+    // STATISTICS-SLOT release: the last values of the counters.
     slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     used_.give_back(static_cast<std::uint32_t>(&slot - slots_));
   }

@@ -132,8 +132,8 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
     for (const std::uint32_t entry : window->second.entries) peers_.store_sequence(entry, ++sequences_[entry]);
   }
   publish_changes();
-  // Either the peer, which marks a window before it looks once more whether that is still there, sees that it is not,
-  // or its mark is seen here.
+  // WINDOW-MARK: either the peer, which marks a window before it looks once more whether that is still there, sees that
+  // it is not, or its mark is seen here.
   arch::publish_then_look();
   while (first != last) {
     const auto window = first++;
@@ -149,7 +149,7 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
 /// The entries of a withdrawn window that the peer does not map are free again. Returns whether that is all of them.
 bool LocalTable::release_unmapped(Window& window) {
   std::erase_if(window.entries, [this](std::uint32_t entry) {
-    if (told_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;
+    if (told_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;  // WINDOW-MARK
     free_.push_back(entry);
     return true;
   });

@@ -25,9 +25,10 @@ std::atomic<OfProcess*> current{nullptr};
 
 // Never destroyed: a mapping may be given up after main(); and a child cannot take its parent's apart.
 Mappings& Mappings::instance() {
-  OfProcess* known = current.load(std::memory_order_acquire);
+  OfProcess* known = current.load(std::memory_order_acquire);  // MAPPINGS
   while (known == nullptr || known->generation != fork_generation()) {
     auto fresh = std::make_unique<OfProcess>();
+    // MAPPINGS: those made here, or those of the thread that was first.
     if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) known = fresh.release();
   }
   return known->mappings;

@@ -29,7 +29,7 @@ void Marks::tell(std::size_t index) {
   if (peers_ == nullptr) return;
   const auto behind = mapped_.lower_bound({.index = index + 1, .sequence = 0});
   const bool some = behind != mapped_.begin() && std::prev(behind)->first.index == index;
-  peers_->store_mark(index, some ? std::prev(behind)->first.sequence : 0);
+  peers_->store_mark(index, some ? std::prev(behind)->first.sequence : 0);  // WINDOW-MARK
 }
 
 }  // namespace wherry::window

@@ -18,6 +18,7 @@ class PeersPage {
   /// Stores a word, release: whoever sees it sees what was stored before, and all puts of this connection before.
   void store(std::uint64_t offset, std::uint64_t value) {
     if (std::byte* map = connection_.map(); map != nullptr) {
+      // WINDOW-ENTRY, WINDOW-MARK, WINDOW-RMA, WINDOW-TABLE release: of whichever word it is.
       reinterpret_cast<layout::Word*>(map + place_ + offset)->store(value, std::memory_order_release);
     } else {
       connection_.signal(place_ + offset, value, fabric::Bell::data);

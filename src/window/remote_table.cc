@@ -40,10 +40,11 @@ void insert(RemoteWindows& windows, Window window) {
 }  // namespace
 
 fabric::Reached* RemoteWindow::reach(fabric::Connection& connection, int& error) {
+  // WINDOW-REACHED acquire: what it points to.
   if (fabric::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
   const std::lock_guard lock(mutex_);
   if (reached_ == nullptr) reached_ = connection.reach(key_, bytes, error);
-  ready_.store(reached_.get(), std::memory_order_release);
+  ready_.store(reached_.get(), std::memory_order_release);  // WINDOW-REACHED
   return reached_.get();
 }
 
@@ -67,6 +68,7 @@ void RemoteTable::refresh() {
   std::vector<bool> known(used);
   for (const Window& window : *windows_) {
     if (window->index >= used) continue;
+    // WINDOW-ENTRY acquire: pairs with the release in LocalTable::announce.
     known[window->index] = told_.sequences[window->index].load(std::memory_order_acquire) == window->sequence;
     if (known[window->index]) fresh->push_back(window);
   }
@@ -83,6 +85,7 @@ void RemoteTable::refresh() {
 bool RemoteTable::read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const {
   if (sequence % 2 == 0) return false;
   const layout::WindowEntry& told = told_.entries[index];
+  // WINDOW-ENTRY acquire: the sequence is looked at once more only after these words.
   const auto load = [](const layout::Word& word) { return word.load(std::memory_order_acquire); };
   const std::uint64_t protection = load(told.protection);
   entry = {.sequence = sequence,

@@ -174,6 +174,7 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
     first = before_last_line(writing ? remote : near, bytes);
     if (const int error = move(view, local, {0, first}, remote, writing); error != 0) return error;
     if (!connection_.flush()) return ECONNRESET;
+    // outside: the last line comes after the others, for the program at the other end that looks at it.
     std::atomic_thread_fence(std::memory_order_release);
   }
   if (const int error = move(view, local, {first, bytes}, remote, writing); error != 0) return error;
@@ -269,8 +270,8 @@ void store_release(std::byte* to, std::uint64_t value) {
     return;
   }
   auto* const halves = reinterpret_cast<std::atomic<std::uint32_t>*>(to);
-  halves[1].store(static_cast<std::uint32_t>(value >> 32), std::memory_order_release);
-  halves[0].store(static_cast<std::uint32_t>(value), std::memory_order_release);
+  halves[1].store(static_cast<std::uint32_t>(value >> 32), std::memory_order_release);  // SIGNAL
+  halves[0].store(static_cast<std::uint32_t>(value), std::memory_order_release);        // SIGNAL
 }
 
 }  // namespace
@@ -337,8 +338,8 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     // window is seen to be gone here.
     const Entry entry{.index = far.index, .sequence = far.sequence};
     marks_->add(entry);
-    arch::publish_then_look();
-    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {
+    arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::withdraw
+    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {  // WINDOW-ENTRY
       marks_->remove(entry);
       return ENXIO;
     }

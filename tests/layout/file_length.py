@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no source file has more than 400 lines: programs in any language, scripts, CMake; not data, not documents.
+"""Checks that no source file has more than 400 lines: programs, scripts, CMake; not data, not documents.
 
 Before it looks at the tree, the check must find files that are planted in a scratch tree.
 """

@@ -78,7 +78,8 @@ def ladder_errors(usable, files):
     folders = {folder_of(file): file for file in files if folder_of(file) not in (None, "include")}
     missing = [f"{file}: {name}/ is not on the ladder of {ladder.DOCUMENT}"
                for name, file in folders.items() if name not in usable]
-    return missing + [f"{ladder.DOCUMENT}: on the ladder, {name} has no source" for name in usable if name not in folders]
+    return missing + [f"{ladder.DOCUMENT}: on the ladder, {name} has no source" for name in usable
+                      if name not in folders]
 
 
 def exception_errors(root):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the ladder where it is written: in CONTRIBUTING.md, the indented block of the section "Where things go".
 
-Each line is a chain, `A < B, C < D`: B and C may include A, D may include A, B and C, but B and C not each other. What a
-folder may include, those that may include it may include as well. A folder that stands in no chain after a `<` includes
-public headers only.
+Each line is a chain, `A < B, C < D`: B and C may include A, D may include A, B and C, but B and C not each other. What
+a folder may include, those that may include it may include as well. A folder that stands in no chain after a `<`
+includes public headers only.
 """
 
 import re

@@ -27,6 +27,11 @@ def sources(root, suffixes=C_FAMILY):
     return [file for file in ours(root) if file.suffix in suffixes]
 
 
+def documents(root):
+    """ARCHITECTURE.md, README.md, CONTRIBUTING.md and what is in docs/."""
+    return [file.relative_to(root) for pattern in ("*.md", "docs/*.md") for file in sorted(root.glob(pattern))]
+
+
 def is_test(path):
     """Whether a file is a test, or a part of one: everything below tests/, and *_test.cc beside its source."""
     return path.parts[0] == "tests" or path.stem.endswith("_test")

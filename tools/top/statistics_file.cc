@@ -122,11 +122,12 @@ bool is_plausible(EndpointReading& reading) {
 // Empty if the slot is free, or was freed or reused while it was read.
 std::optional<EndpointReading> read_slot(const StatisticsSlot& slot) {
   EndpointReading reading;
-  reading.generation = slot.generation.load(std::memory_order_acquire);  // SLOT
+  reading.generation = slot.generation.load(std::memory_order_acquire);  // STATISTICS-SLOT
   if (reading.generation % 2 == 0) return std::nullopt;
   read_description(slot, reading);
   read_counters(slot, reading);
-  // SLOT: if a load above saw a store of the slot's next use, the load below sees the generation that came before it.
+  // STATISTICS-SLOT: if a load above saw a store of the slot's next use, the load below sees the generation that came
+  // before it.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (slot.generation.load(std::memory_order_relaxed) != reading.generation || !is_plausible(reading))
     return std::nullopt;

@@ -40,9 +40,11 @@ std::size_t slot_for(std::size_t bytes) {
 std::uint64_t slots_offset(std::uint32_t generation) { return generation * layout::kRootSlotsStride; }
 std::uint64_t page_offset(std::uint32_t generation) { return kRootSlotsPageOffset + generation * kRootSlotsPage; }
 
-void set(layout::Word& state, RootSlot to) { state.store(static_cast<std::uint64_t>(to), std::memory_order_release); }
+void set(layout::Word& state, RootSlot to) {
+  state.store(static_cast<std::uint64_t>(to), std::memory_order_release);  // ROOT-SLOT
+}
 bool is(const layout::Word& state, RootSlot what) {
-  return state.load(std::memory_order_acquire) == static_cast<std::uint64_t>(what);  // SLOT
+  return state.load(std::memory_order_acquire) == static_cast<std::uint64_t>(what);  // ROOT-SLOT
 }
 
 /// Two processes have the word: no private futex.
@@ -90,8 +92,10 @@ std::span<std::byte> OwnSlots::take(std::uint32_t slot, std::uint32_t bytes) {
 
 void OwnSlots::free(std::uint32_t slot) {
   taken_[slot] = false;
-  set(page().states[slot].state, RootSlot::free);  // SLOT
+  set(page().states[slot].state, RootSlot::free);  // ROOT-SLOT
+  // ROOT-FREED: publish, then look whether the peer sleeps; pairs with PeersSlots::await.
   page().freed.fetch_add(1, std::memory_order_seq_cst);
+  // ROOT-FREED
   if (page().awaited.load(std::memory_order_seq_cst) != 0) futex(page().freed, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
@@ -148,14 +152,15 @@ bool PeersSlots::await(std::size_t bytes) {
   while (!any(RootSlot::free)) {
     const auto left = end - std::chrono::steady_clock::now();
     if (!any(RootSlot::filled) || left <= left.zero()) return false;
-    const std::uint32_t freed = page().freed.load(std::memory_order_seq_cst);
+    const std::uint32_t freed = page().freed.load(std::memory_order_seq_cst);  // ROOT-FREED
+    // ROOT-FREED: say that this side sleeps, then look; pairs with OwnSlots::free.
     page().awaited.store(1, std::memory_order_seq_cst);
     if (!any(RootSlot::free)) {
       const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
       const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
       futex(page().freed, FUTEX_WAIT, freed, &time);
     }
-    page().awaited.store(0, std::memory_order_seq_cst);
+    page().awaited.store(0, std::memory_order_seq_cst);  // ROOT-FREED
   }
   return true;
 }

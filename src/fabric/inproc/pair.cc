@@ -41,14 +41,14 @@ void End::arm(Bell bell) {
   silence(bell);
   auto& epoch = sleeps_[index(bell)].epoch;
   epoch += 1 + (epoch & 1);  // the next odd number: each sleep is a new one
-  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);
-  fence_of_arm(own_.page.publishers[index(bell)].unfenced);  // SLEEP: pairs with announce()
+  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
+  fence_of_arm(own_.page.publishers[index(bell)].unfenced);                       // SLEEP: pairs with announce()
 }
 
 void End::disarm(Bell bell) {
   auto& epoch = sleeps_[index(bell)].epoch;
   epoch += epoch & 1;
-  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);
+  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
 }
 
 bool End::silence(Bell bell) {

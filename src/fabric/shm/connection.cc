@@ -100,7 +100,7 @@ bool ShmConnection::get(std::span<std::byte> destination, std::uint64_t offset) 
 
 bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (!is_word(offset, remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
-  // SIGNAL: releases every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
+  // SIGNAL, outside: releases every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
   reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
   announce(bell);
   return true;
@@ -144,7 +144,7 @@ void ShmConnection::arm(Bell which) {
 void ShmConnection::disarm(Bell which) {
   OwnBell& bell = bells_[index(which)];
   bell.epoch = (bell.epoch + 1) & ~std::uint64_t{1};
-  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);
+  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);  // SLEEP
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {
@@ -188,14 +188,14 @@ void ShmConnection::ring_own(Bell which) {
 }
 
 bool ShmConnection::peer_gone() {
-  if (gone_.load(std::memory_order_acquire)) return true;
-  if (!socket_.valid()) return false;  // whoever kept the socket watches it
+  if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
+  if (!socket_.valid()) return false;                      // whoever kept the socket watches it
   std::byte unexpected{};
   // Peeked at only: what one direction has seen must stay there for the other, which may be asleep on the same socket.
   const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT | MSG_PEEK);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to. The
-  // kernel closed its socket after its last store, so what it had published is visible.
+  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to.
+  // PEER-GONE release: the kernel closed its socket after its last store, so what it had published is visible.
   gone_.store(true, std::memory_order_release);
   return true;
 }
