@@ -7,6 +7,16 @@
 
 find_package(Threads REQUIRED)
 
+if(WHERRY_TESTS STREQUAL "AUTO")
+  # This variable hides the one in the cache, so that the next configuration looks again.
+  find_package(GTest QUIET)
+  if(GTest_FOUND)
+    set(WHERRY_TESTS ON)
+  else()
+    set(WHERRY_TESTS OFF)
+    message(STATUS "GoogleTest not found: no tests (scripts/setup test installs it)")
+  endif()
+endif()
 if(WHERRY_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
@@ -18,14 +28,31 @@ if(WHERRY_TESTS)
   add_custom_target(concurrent_tests)
 endif()
 
-# The library's own settings; the layers add the sources.
-function(wherry_library_properties)
-  target_compile_features(wherry PUBLIC cxx_std_20)
-  target_include_directories(wherry
+# The library's own settings, static or shared; the layers add the sources.
+function(wherry_library_properties target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(wherry PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:wherry_options>)
-  set_target_properties(wherry PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:wherry_options>)
+endfunction()
+
+# The same objects as a shared library. Programs of ours link the static one: they use what the shared one hides.
+function(wherry_shared_library)
+  set(map ${PROJECT_SOURCE_DIR}/src/wherry.map)
+  add_library(wherry_shared SHARED $<TARGET_OBJECTS:wherry>)
+  wherry_library_properties(wherry_shared)
+  target_link_options(wherry_shared PRIVATE LINKER:--version-script=${map})
+  # Before 1.0 a minor version may change an interface.
+  set_target_properties(wherry_shared PROPERTIES OUTPUT_NAME wherry LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  add_library(wherry::wherry_static ALIAS wherry)
+  add_library(wherry::wherry_shared ALIAS wherry_shared)
+  if(BUILD_SHARED_LIBS)
+    add_library(wherry::wherry ALIAS wherry_shared)
+  else()
+    add_library(wherry::wherry ALIAS wherry)
+  endif()
 endfunction()
 
 # wherry_layer(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...])
