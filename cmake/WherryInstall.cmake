@@ -33,3 +33,30 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   PATTERN CMakeLists.txt EXCLUDE PATTERN "__pycache__" EXCLUDE)
+
+# wherry_manual(TARGET NAME OWNER [install option...])
+#
+# The man pages and shell completions that program NAME, built by TARGET, prints of itself, as part of target OWNER. A
+# program that cannot run here has none, and a sanitizer's build is not for use.
+function(wherry_manual target name owner)
+  if(CMAKE_CROSSCOMPILING OR WHERRY_SANITIZE)
+    return()
+  endif()
+  set(folder ${PROJECT_BINARY_DIR}/share/${name})
+  add_custom_command(OUTPUT ${folder}/stamp
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${folder}
+    COMMAND ${target} --generate ${folder}
+    COMMAND ${CMAKE_COMMAND} -E touch ${folder}/stamp
+    DEPENDS ${target} COMMENT "Printing the man pages of ${name}" VERBATIM)
+  add_custom_target(manual_${name} ALL DEPENDS ${folder}/stamp)
+  add_dependencies(${owner} manual_${name})
+  install(DIRECTORY ${folder}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} ${ARGN})
+  install(DIRECTORY ${folder}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions ${ARGN})
+  install(DIRECTORY ${folder}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions ${ARGN})
+  install(DIRECTORY ${folder}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d ${ARGN})
+endfunction()
+
+wherry_manual(wherry_program wherry installed)
+if(TARGET wherry_merge)
+  wherry_manual(wherry_merge wherry-merge root_adapter COMPONENT root EXCLUDE_FROM_ALL)
+endif()

@@ -20,7 +20,7 @@ function(wherry_program)
     add_executable(wherry_program ${main})
     set_target_properties(wherry_program PROPERTIES OUTPUT_NAME wherry)
     wherry_internal(wherry_program)
-    target_link_libraries(wherry_program PRIVATE wherry_tool_objects bench_objects)
+    target_link_libraries(wherry_program PRIVATE wherry_tool_objects bench_objects wherry_manual)
     # The modules of `wherry bench` are classes derived from the program's own.
     set_target_properties(wherry_program PROPERTIES ENABLE_EXPORTS ON)
     if(TARGET bench_peers)

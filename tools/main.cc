@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "manual/generate.hpp"
 
 namespace {
 
@@ -52,6 +53,10 @@ int main(int argc, char** argv) {
   for (const Command& command : kCommands) {
     CLI::App* added = app.add_subcommand(command.name, command.help);
     commands.emplace_back(added, command.add(*added));
+  }
+  if (const auto folder = wherry::manual::asked_for(argc, argv)) {
+    wherry::manual::generate(app, *folder);
+    return 0;
   }
   try {
     app.parse(argc, argv);

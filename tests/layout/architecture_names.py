@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDERS = "src|include|tools|bench|demo|tests|scripts|cmake|packages|docs|adapters|bindings"
+FOLDERS = "src|include|tools|bench|demo|tests|scripts|cmake|packages|docs|adapters|bindings|manual"
 BACKTICKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)(?::((?:\w+::)*~?\w+))?`")
 PATTERN = re.compile(r"(?<![A-Za-z])(NAME|LAYER)(?![A-Za-z])")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -23,6 +23,7 @@
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
 #include "adapters/root/merge/shard_names.hpp"
+#include "manual/generate.hpp"
 
 namespace {
 
@@ -189,6 +190,10 @@ int main(int argc, char** argv) {
   std::string compression = "auto";
   auto batch_time = static_cast<std::size_t>(options.batch_time.count());
   add_options(app, options, compression, batch_time);
+  if (const auto folder = wherry::manual::asked_for(argc, argv)) {
+    wherry::manual::generate(app, *folder);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
     options.batch_time = std::chrono::milliseconds(batch_time);
