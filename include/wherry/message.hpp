@@ -14,6 +14,8 @@
 // A payload stays where the publisher wrote it, in its pool, until the last subscriber has released it.
 #pragma once
 
+#include <wherry/require_cxx20.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <wherry/require_cxx20.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -3,6 +3,8 @@
 // wherry::Publisher, wherry::Subscriber.
 #pragma once
 
+#include <wherry/require_cxx20.hpp>
+
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 #include <wherry/framed.hpp>
