@@ -6,21 +6,29 @@ PRESET ?= release
 PREFIX ?= /usr/local
 TREE ?=
 MINUTES ?= 30
+asked_prefix = $(if $(filter-out file default,$(origin PREFIX)),--prefix "$(PREFIX)")
 
-.PHONY: help setup build zmq demo test check lint format bench install soak clean
+.PHONY: help setup build zmq root demo test check lint format bench install soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-setup: ## install the Debian and Python packages that are missing
+setup: ## install the Debian and Python packages that are missing, of the tests and of lint, too
 	@scripts/setup
 
-build: setup ## build one preset into build/PRESET: make build PRESET=debug
+build: ## build one preset into build/PRESET, with the tests: make build PRESET=debug
+	@scripts/setup build test
 	@scripts/build $(PRESET)
 
-zmq: setup ## libzmq with the wherry:// transport, for build/release or: make zmq PREFIX=$HOME/.local
-	@scripts/build release
-	@scripts/build-zmq $(if $(filter-out file default,$(origin PREFIX)),--prefix $(PREFIX))
+install: ## install under PREFIX: make install PREFIX=$HOME/.local; for a package: DESTDIR=/somewhere PREFIX=/usr
+	@scripts/install "$(PREFIX)"
+
+zmq: ## libzmq with the wherry:// transport, for build/release or: make zmq PREFIX=$HOME/.local
+	@scripts/setup build zmq
+	@scripts/build-zmq $(asked_prefix)
+
+root: ## the ROOT adapter, for build/release or: make root PREFIX=$HOME/.local
+	@scripts/build-root $(asked_prefix)
 
 demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
 	@scripts/demo $(TREE)
@@ -40,11 +48,8 @@ format: ## reformat all C++ in place
 bench: ## measure Wherry, its peers and the machine; report: build/bench/report.html
 	@scripts/bench
 
-install: setup ## install under PREFIX: make install PREFIX=$HOME/.local
-	@scripts/build release
-	@cmake --install build/release --prefix $(PREFIX)
-
-soak: setup ## the stress tests for MINUTES: make soak MINUTES=120
+soak: ## the stress tests for MINUTES: make soak MINUTES=120
+	@scripts/setup build test
 	@scripts/soak $(MINUTES)
 
 clean: ## remove build/ and .venv/; setup looks again at the next make
