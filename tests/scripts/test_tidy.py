@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLEAN = "inline int twice(int number) { return number * 2; }\n"
 FAULTY = "inline int twice(int number) { return number == number ? number * 2 : 0; }\n"
 CHECK = "misc-redundant-expression"
+pytestmark = pytest.mark.skipif(not (ROOT / ".venv/bin/clang-tidy").exists(), reason="needs `scripts/setup lint`")
 
 
 @pytest.fixture
