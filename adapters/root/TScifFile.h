@@ -27,8 +27,8 @@
 
 class TScifFile : public TMemFile {
  public:
-  TScifFile(const char* url, Option_t* option = "", const char* title = "",
-            Int_t compress = ROOT::RCompressionSetting::EDefaults::kUseCompiledDefault);
+  explicit TScifFile(const char* url, Option_t* option = "", const char* title = "",
+                     Int_t compress = ROOT::RCompressionSetting::EDefaults::kUseCompiledDefault);
   ~TScifFile() override;
 
   void Close(Option_t* option = "") override;
