@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "adapters/root/merge/batch_reader.hpp"
-#include "adapters/root/merge/image_check.hpp"
 #include "adapters/root/merge/join.hpp"
 #include "adapters/root/merge/known_shape.hpp"
 #include "adapters/root/merge/merged_file.hpp"
+#include "adapters/root/merge/safety/image_check.hpp"
 #include "adapters/root/merge/shapes.hpp"
 #include "adapters/root/merge/source.hpp"
 #include "adapters/root/merge/trial.hpp"

@@ -12,10 +12,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "adapters/root/merge/ledger.hpp"
 #include "adapters/root/merge/merged_file.hpp"
 #include "adapters/root/merge/output_file.hpp"
-#include "adapters/root/merge/shard_names.hpp"
+#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/merge/source.hpp"
 
 namespace wherry::merge {

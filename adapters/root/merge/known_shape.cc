@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/image_parts.hpp"
 #include "adapters/root/merge/merged_file.hpp"
 #include "adapters/root/merge/root_errors.hpp"
+#include "adapters/root/merge/safety/image_parts.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 
 namespace wherry::merge {

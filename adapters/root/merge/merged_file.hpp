@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/root/merge/ledger.hpp"
 #include "adapters/root/merge/output_file.hpp"
+#include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/source.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 

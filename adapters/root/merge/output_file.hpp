@@ -15,7 +15,7 @@
 
 class TObject;
 
-#include "adapters/root/merge/ledger.hpp"
+#include "adapters/root/merge/safety/ledger.hpp"
 
 namespace wherry::merge {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "adapters/root/merge/image_check.hpp"
+#include "adapters/root/merge/safety/image_check.hpp"
 #include "adapters/root/merge/source.hpp"
 
 namespace wherry::merge {

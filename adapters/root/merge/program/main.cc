@@ -22,7 +22,7 @@
 #include "adapters/root/merge/program/serving.hpp"
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
-#include "adapters/root/merge/shard_names.hpp"
+#include "adapters/root/merge/safety/shard_names.hpp"
 #include "manual/generate.hpp"
 
 namespace {

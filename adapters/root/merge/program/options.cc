@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "adapters/root/merge/ledger.hpp"
-#include "adapters/root/merge/shard_names.hpp"
+#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/safety/shard_names.hpp"
 
 namespace wherry::merge {
 
