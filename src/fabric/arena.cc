@@ -131,17 +131,20 @@ void Arena::ArenaExposed::make_views() {
   }
 }
 
-std::atomic<Arena*> Arena::current_{nullptr};
+std::atomic<Arena*>& Arena::current() {
+  static constinit std::atomic<Arena*> arena{nullptr};
+  return arena;
+}
 
 // Never destroyed: windows in static objects may outlive main(), and a child keeps its parent's.
 Arena& Arena::instance() {
-  if (Arena* arena = current_.load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
+  if (Arena* arena = current().load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
   static std::mutex& making = *new std::mutex;
   const std::lock_guard lock(making);
-  if (Arena* arena = current_.load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
+  if (Arena* arena = current().load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
   [[maybe_unused]] static const int forks = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   auto* const arena = new Arena;
-  current_.store(arena, std::memory_order_release);  // ARENA
+  current().store(arena, std::memory_order_release);  // ARENA
   return *arena;
 }
 

@@ -53,6 +53,7 @@ class Arena {
 
   Arena();
 
+  static std::atomic<Arena*>& current();  ///< null until the first use, and in a forked child
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
@@ -67,8 +68,6 @@ class Arena {
   void leave_this_stack() const;
   void give_up_unmapped();
   void punch(std::uint64_t place, std::uint64_t bytes);
-
-  static std::atomic<Arena*> current_;
 
   std::shared_ptr<ArenaView> view_;
   const AddressMap map_;

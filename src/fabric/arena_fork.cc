@@ -57,7 +57,7 @@ void make_private(const MappedRange& range) {
 }  // namespace
 
 void Arena::before_fork() {
-  Arena* const arena = current_.load();
+  Arena* const arena = current().load();
   if (arena != nullptr) arena->mutex_.lock();
   views_mutex().lock();
   forking = arena;
@@ -109,7 +109,7 @@ void Arena::after_fork_in_parent() {
 /// write in that moment may be in them.
 void Arena::after_fork_in_child() {
   Arena* const parents = forking;
-  current_ = nullptr;
+  current() = nullptr;
   if (parents != nullptr) {
     for (const MappedRange& range : parents->callers_mappings()) make_private(range);
   }
