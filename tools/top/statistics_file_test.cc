@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,16 @@ statistics::Endpoint some_endpoint() {
 ProcessReading own_reading() {
   for (const ProcessReading& process : read_processes().processes) {
     if (process.pid == getpid()) return process;
+  }
+  return {};
+}
+
+// The file among this process's descriptors that holds its own page.
+std::filesystem::path own_page() {
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(descriptor, gone);
+    if (target.starts_with(std::string("/memfd:") + layout::kStatisticsMemfdName)) return descriptor;
   }
   return {};
 }
@@ -187,8 +199,11 @@ TEST(StatisticsFile, ASlotReusedWhileItIsReadIsNeverShownMixed) {
       const statistics::Slot slot = statistics::open_endpoint(endpoint);
     }
   });
-  for (int i = 0; i < 300; ++i) {
-    for (const EndpointReading& endpoint : own_reading().endpoints) {
+  const std::string page = own_page();
+  for (int i = 0; i < 10'000; ++i) {
+    const auto process = read_statistics_file(page, static_cast<std::uint64_t>(getpid()));
+    ASSERT_TRUE(process);
+    for (const EndpointReading& endpoint : process->endpoints) {
       if (endpoint.slot == 0) continue;
       ASSERT_EQ(endpoint.local.port, endpoint.peer.port);
       ASSERT_EQ(endpoint.send_capacity, *endpoint.local.port);
