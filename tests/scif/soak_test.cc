@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
 #include "arch/barrier.hpp"
 #include "tests/common/sanitizer.hpp"
+#include "tests/common/soak.hpp"
 #include "tests/scif/common.hpp"
 
 namespace wherry::scif_test {
@@ -18,6 +21,19 @@ namespace {
 class ScifSoak : public Scif {};
 
 constexpr bool kUnderSanitizer = WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0;
+
+/// How often something is tried: for seconds by default, longer in `make soak`.
+int times(int sanitized, int otherwise, int soaked) {
+  if (kUnderSanitizer) return sanitized;
+  return soaking() ? soaked : otherwise;
+}
+
+std::uint32_t first_seed() {
+  const char* set = std::getenv("WHERRY_TEST_SEED");
+  const auto seed = set != nullptr ? static_cast<std::uint32_t>(std::strtoul(set, nullptr, 10)) : 0;
+  std::printf("seed %u\n", seed);
+  return seed;
+}
 
 char pattern(std::uint64_t position) { return static_cast<char>(position * 131 + (position >> 9)); }
 
@@ -122,10 +138,12 @@ void run(std::uint32_t seed, std::uint64_t bytes, bool answered) {
   EXPECT_EQ(peer.wait(), 0);
 }
 
-constexpr int kRounds = kUnderSanitizer ? 2 : 20;
-
 TEST_F(ScifSoak, MixedWaysOfWaitingLoseNoWakeUp) {
-  for (std::uint32_t seed = 0; seed < kRounds; ++seed) run(seed, 20'000'000 / (kUnderSanitizer ? 20 : 1), true);
+  const std::uint32_t seed = first_seed();
+  const auto rounds = static_cast<std::uint32_t>(times(2, 4, 20));
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    run(seed + round, kUnderSanitizer ? 1'000'000 : 20'000'000, true);
+  }
 }
 
 /// Now and then, so that the other side finds this one at any point of what it does: nothing, a moment, or asleep.
@@ -170,22 +188,23 @@ bool play(scif_epd_t epd, std::uint32_t seed, int rounds, bool first, int bytes)
 }
 
 void ping_pong(int rounds, int bytes) {
+  const std::uint32_t seed = first_seed();
   const Listening listening;
   Child peer([&] {
     Epd epd;
     scif_portID to = listening.port;
-    return scif_connect(epd, &to) > 0 && play(epd, 7, rounds, true, bytes);
+    return scif_connect(epd, &to) > 0 && play(epd, seed + 7, rounds, true, bytes);
   });
   const Epd epd(listening.accept());
-  EXPECT_TRUE(play(epd, 8, rounds, false, bytes));
+  EXPECT_TRUE(play(epd, seed + 8, rounds, false, bytes));
   EXPECT_EQ(peer.wait(), 0);
 }
 
-TEST_F(ScifSoak, AMillionOneByteMessagesToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 500'000, 1); }
+TEST_F(ScifSoak, OneByteMessagesToAndFroLoseNoWakeUp) { ping_pong(times(10'000, 100'000, 500'000), 1); }
 
-TEST_F(ScifSoak, MessagesReadInPiecesLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 10'000 : 200'000, 16); }
+TEST_F(ScifSoak, MessagesReadInPiecesLoseNoWakeUp) { ping_pong(times(10'000, 50'000, 200'000), 16); }
 
-TEST_F(ScifSoak, MessagesLargerThanTheQueueToAndFroLoseNoWakeUp) { ping_pong(kUnderSanitizer ? 1000 : 30'000, 5000); }
+TEST_F(ScifSoak, MessagesLargerThanTheQueueToAndFroLoseNoWakeUp) { ping_pong(times(1000, 10'000, 30'000), 5000); }
 
 TEST_F(ScifSoak, ManyOneByteMessagesInABurstLoseNoWakeUp) {
   const Listening listening;

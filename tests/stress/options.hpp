@@ -15,7 +15,7 @@ struct Options {
   std::uint64_t seed;
 };
 
-/// As given, else the environment's, else the defaults: ten million operations, fewer under a sanitizer.
+/// As given, else the environment's, else the defaults: three million operations, fewer under a sanitizer.
 const Options& options();
 
 /// True under a sanitizer, which makes system calls and threads of its own.
