@@ -27,6 +27,15 @@ def wait_until(condition, what):
     raise AssertionError(f"waited in vain for {what}")
 
 
+def is_running(pid):
+    """A process that has ended, but has not been waited for, does not run."""
+    try:
+        with open(f"/proc/{pid}/stat") as status:
+            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 class Collector:
     """`wherry collect` with a free port. As a context manager it is killed at the end if it still runs."""
 
