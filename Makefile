@@ -31,7 +31,7 @@ root: ## the ROOT adapter, for build/release or: make root PREFIX=$HOME/.local
 	@scripts/build-root $(asked_prefix)
 
 demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
-	@scripts/demo $(TREE)
+	@scripts/demo $${TREE:+-- "$$TREE"}
 
 test: ## run every test: release, ASan+UBSan, TSan, fuzz targets, model, outside project
 	@scripts/test

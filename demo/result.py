@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rounds say: medians, a table, and the one line that is the result."""
+
+import statistics
+
+QUANTITIES = ("seconds", "GB/s", "cpu_s")
+
+
+def summarize(rounds: dict[str, list[dict]]) -> dict:
+    median = {quantity: {name: statistics.median(one[quantity] for one in done) for name, done in rounds.items()}
+              for quantity in QUANTITIES}
+    # By the seconds: all hand over the same, which may be empty files only.
+    ratio = {"throughput": median["seconds"]["tcp"] / median["seconds"]["wherry"],
+             "cpu": median["cpu_s"]["wherry"] / max(median["cpu_s"]["tcp"], 1e-6)}
+    return {"rounds": rounds, "median": median, "ratio": ratio}
+
+
+def table(result: dict) -> str:
+    median = result["median"]
+    lines = [f"{'':10}{'seconds':>10}{'GB/s':>10}{'CPU s':>10}"]
+    for name in result["rounds"]:
+        lines.append(f"{name:10}{median['seconds'][name]:10.2f}{median['GB/s'][name]:10.3f}{median['cpu_s'][name]:10.2f}")
+    return "\n".join(lines)
+
+
+def last_line(result: dict) -> str:
+    speed = result["median"]["GB/s"]
+    count = len(result["rounds"]["wherry"])
+    return (f"wherry: {speed['wherry']:.2f} GB/s, {result['ratio']['throughput']:.1f} times TCP ({speed['tcp']:.2f}),"
+            f" {result['files']} files verified, " + (f"medians of {count} rounds" if count > 1 else "one round"))
