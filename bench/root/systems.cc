@@ -115,7 +115,7 @@ void add_systems(Registry& registry) {
     return;
   }
   for (const auto& one : kDescriptions) {
-    registry.missing.push_back({one.name, "built without ROOT; scripts/setup root installs it", "root"});
+    registry.missing.push_back({one.name, "its program is not built; make root does it", "root"});
   }
 }
 

@@ -180,7 +180,7 @@ TEST_F(RootSystems, WithoutTheProgramAllAreMissingAndTheReasonSaysWhatToDo) {
   add_systems(registry_);
   EXPECT_THAT(registry_.systems, IsEmpty());
   EXPECT_THAT(registry_.missing,
-              Each(AllOf(Field(&Missing::reason, HasSubstr("scripts/setup root")), Field(&Missing::question, "root"))));
+              Each(AllOf(Field(&Missing::reason, HasSubstr("make root")), Field(&Missing::question, "root"))));
   EXPECT_FALSE(registry_.missing.empty());
 }
 
