@@ -8,32 +8,12 @@ import re
 import signal
 import subprocess
 import threading
-import time
 import uuid
 
 from program import PROGRAM, environment
+from waiting import WATCHDOG, is_running, wait_until  # noqa: F401
 
-WATCHDOG = 120  # seconds; nothing here takes long, but a lost wake-up takes for ever
 LISTEN = {"tcp": "tcp://127.0.0.1:0", "wherry": "wherry://*:*"}
-
-
-def wait_until(condition, what):
-    """Polls until the condition gives something true, and returns that."""
-    deadline = time.monotonic() + WATCHDOG
-    while time.monotonic() < deadline:
-        if result := condition():
-            return result
-        time.sleep(0.001)
-    raise AssertionError(f"waited in vain for {what}")
-
-
-def is_running(pid):
-    """A process that has ended, but has not been waited for, does not run."""
-    try:
-        with open(f"/proc/{pid}/stat") as status:
-            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Collector:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 
 
 @pytest.fixture(params=["tcp", "wherry"])

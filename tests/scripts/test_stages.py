@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collecting import WATCHDOG, is_running, wait_until
+from waiting import WATCHDOG, is_running, wait_until
 
 STAGES = Path(__file__).resolve().parents[2] / "scripts/stages.sh"
 STAGE = f'set -euo pipefail; source "{STAGES}"; stages_planned=1; stage "the work" bash -c "$1" && report_stages'

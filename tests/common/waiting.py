@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for what another process does."""
+
+import time
+
+WATCHDOG = 120  # seconds; nothing here takes long, but a lost wake-up takes for ever
+
+
+def wait_until(condition, what):
+    """Polls until the condition gives something true, and returns that."""
+    deadline = time.monotonic() + WATCHDOG
+    while time.monotonic() < deadline:
+        if result := condition():
+            return result
+        time.sleep(0.001)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def is_running(pid):
+    """A process that has ended, but has not been waited for, does not run."""
+    try:
+        with open(f"/proc/{pid}/stat") as status:
+            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
