@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "arch/cache_line.hpp"
 #include "base/scoped_environment.hpp"
+#include "tests/common/time_limit.hpp"
 
 namespace wherry::arch {
 namespace {
@@ -84,24 +86,29 @@ TEST_P(CopyKernel, CopiesSizesAroundPowersOfTwo) {
 TEST_P(CopyKernel, AReleaseStoreAfterTheCopyPublishesIt) {
   constexpr std::size_t kBytes = 4096;
   constexpr std::uint64_t kRounds = 2000;
+  constexpr std::uint64_t kEnd = kRounds + 1;
   std::vector<std::uint64_t> source(kBytes / 8);
   std::vector<std::uint64_t> shared(kBytes / 8);
   std::atomic<std::uint64_t> published{0};
   std::atomic<std::uint64_t> consumed{0};
   std::thread consumer([&] {
-    for (std::uint64_t round = 1; round <= kRounds; ++round) {
-      while (published.load(std::memory_order_acquire) != round) std::this_thread::yield();
+    for (std::uint64_t round = 0;;) {
+      const std::uint64_t before = round;
+      while ((round = published.load(std::memory_order_acquire)) == before) std::this_thread::yield();
+      if (round == kEnd) return;
       const bool all = std::all_of(shared.begin(), shared.end(), [round](std::uint64_t word) { return word == round; });
       EXPECT_TRUE(all) << "in round " << round;
       consumed.store(round, std::memory_order_release);
     }
   });
-  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+  const TimeLimit limit(std::chrono::seconds(1));
+  for (std::uint64_t round = 1; round <= kRounds && !limit.over(); ++round) {
     std::fill(source.begin(), source.end(), round);
     GetParam().copy(shared.data(), source.data(), kBytes);
     published.store(round, std::memory_order_release);
     while (consumed.load(std::memory_order_acquire) != round) std::this_thread::yield();
   }
+  published.store(kEnd, std::memory_order_release);
   consumer.join();
 }
 

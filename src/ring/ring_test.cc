@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "tests/common/time_limit.hpp"
 
 namespace wherry::ring {
 namespace {
@@ -323,10 +327,14 @@ TEST(HostileWords, NeitherEndLeavesTheRingWhateverItReads) {
 
 // Two threads ------------------------------------------------------------------------------------------------------
 
-void write_all(Producer& producer, std::uint64_t total, std::uint64_t seed) {
+/// Writes until `total`, which it lowers to what it has written if time is up.
+void write_all(Producer& producer, std::atomic<std::uint64_t>& total, std::uint64_t seed) {
+  const TimeLimit limit(std::chrono::seconds(1));
   std::mt19937_64 random(seed);
-  for (std::uint64_t done = 0; done < total;) {
-    const auto bytes = numbered(std::min<std::uint64_t>(total - done, 1 + random() % 3000), done);
+  const std::uint64_t most = total;
+  for (std::uint64_t done = 0; done < most;) {
+    if (limit.over()) return total.store(done);
+    const auto bytes = numbered(std::min<std::uint64_t>(most - done, 1 + random() % 3000), done);
     const std::size_t n = producer.copy_in(bytes);
     producer.commit(n);
     if (n == 0) std::this_thread::yield();
@@ -336,13 +344,13 @@ void write_all(Producer& producer, std::uint64_t total, std::uint64_t seed) {
 
 TEST(TwoThreads, EveryByteArrivesInOrder) {
   for (const std::size_t capacity : {4096UL, 65536UL}) {
-    constexpr std::uint64_t kTotal = 4 << 20;
+    std::atomic<std::uint64_t> total{4 << 20};
     Ring ring(capacity);
-    std::thread writer([&] { write_all(ring.producer, kTotal, 1); });
+    std::thread writer([&] { write_all(ring.producer, total, 1); });
     std::mt19937_64 random(2);
     std::vector<std::byte> read(5000);
     int altered = 0;
-    for (std::uint64_t done = 0; done < kTotal;) {
+    for (std::uint64_t done = 0; done < total.load(std::memory_order_relaxed);) {
       const std::size_t n = ring.consumer.copy_out({read.data(), 1 + random() % read.size()});
       const auto expected = numbered(n, done);
       altered += std::equal(expected.begin(), expected.end(), read.begin()) ? 0 : 1;

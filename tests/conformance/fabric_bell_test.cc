@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "tests/common/soak.hpp"
+#include "tests/common/time_limit.hpp"
 #include "tests/conformance/fabric_pair.hpp"
 #include "tests/conformance/fabric_play.hpp"
 
@@ -163,15 +163,11 @@ void wait_a_little(std::uint64_t steps) {
   for (std::uint64_t i = 0; i < steps; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// What all rounds take on an idle machine. On a busy one the threads seldom run at the same moment, and a round that
-/// waits for the scheduler finds nothing: there it is the limit.
-constexpr std::chrono::seconds kMostTime{4};
-
 // One stores and looks whether the other sleeps while the other says that it sleeps and looks whether something was
 // stored: without both full fences each may miss the other's store. Needs two cores to show.
 TEST_P(FabricBell, NoWakeUpIsLostWhenBothLookAtOnce) {
   const std::uint64_t rounds = 10 * GetParam().rounds;
-  const Deadline end = in(soaking() ? kPatience : kMostTime);
+  const TimeLimit limit(4s);
   const Ends ends = connect_pair();
   Gate gate;
   std::thread publisher([&] {
@@ -184,7 +180,7 @@ TEST_P(FabricBell, NoWakeUpIsLostWhenBothLookAtOnce) {
   for (; round <= rounds && gate.pass(1, round); ++round) {
     wait_a_little(round % 89);
     EXPECT_EQ(await(*ends.acceptor, 0, round, Bell::data), Wake::rung) << "lost in round " << round;
-    if (std::chrono::steady_clock::now() > end) gate.close();
+    if (limit.over()) gate.close();
   }
   publisher.join();
   if (round <= rounds) std::printf("busy machine: %" PRIu64 " of %" PRIu64 " rounds\n", round - 1, rounds);
