@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "arch/pause.hpp"
+#include "tests/common/time_limit.hpp"
 #include "tests/conformance/fabric_pair.hpp"
 
 namespace wherry::conformance {
@@ -36,21 +37,25 @@ TEST_P(FabricUnfenced, TheLastOfManyPublicationsWakesWhoeverSleepsForIt) {
   if (ends.connector->map() == nullptr) GTEST_SKIP() << "a put fabric signals";
   const std::uint64_t rounds = GetParam().rounds / 10;
   const std::uint64_t each = many();
+  constexpr std::uint64_t kEnd = UINT64_MAX;
   std::thread publisher([&] {
     std::minstd_rand random(1);
     for (std::uint64_t round = 0; round < rounds; ++round) {
       while (word(*ends.connector, 0).load() < round) std::this_thread::yield();
+      if (word(*ends.connector, 0).load() == kEnd) return;
       for (std::uint64_t i = 1; i < each; ++i) publish(*ends.connector, 0, round * each + i, Bell::data);
       for (std::uint64_t i = random() % 50; i > 0; --i) arch::pause();
       publish(*ends.connector, 0, (round + 1) * each, Bell::data);
     }
   });
   const auto& own = word(*ends.acceptor, 0);
-  for (std::uint64_t round = 0; round < rounds; ++round) {
+  const TimeLimit limit(2s);
+  for (std::uint64_t round = 0; round < rounds && !limit.over(); ++round) {
     while (own.load() + 1 < (round + 1) * each) std::this_thread::yield();
     ASSERT_EQ(await(*ends.acceptor, 0, (round + 1) * each, Bell::data), Wake::rung) << "lost in round " << round;
     publish(*ends.acceptor, 0, round + 1, Bell::data);
   }
+  publish(*ends.acceptor, 0, kEnd, Bell::data);
   publisher.join();
 }
 
