@@ -28,11 +28,11 @@ ForeignLoad undisturbed(const std::function<void()>& work) {
 std::string turns(std::uint64_t seed, const LoadMeter& meter = undisturbed) {
   std::string order;
   FakeSystem a("a", [&](const Sample&) {
-    order += "a";
+    order += 'a';
     return Outcome{.seconds = 1};
   });
   FakeSystem b("b", [&](const Sample&) {
-    order += "b";
+    order += 'b';
     return Outcome{.seconds = 1};
   });
   Campaign(options(seed), {&a, &b}, {point(64)}, meter).run();

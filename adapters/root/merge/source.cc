@@ -124,7 +124,7 @@ void Source::become(std::span<const std::byte> bytes) {
       if (error_.empty()) error_ = wrong_baskets(*tree.tree, bytes);
     }
   } catch (const Fault& problem) {
-    error_ = problem.text;
+    error_ = problem.what();
   }
 }
 

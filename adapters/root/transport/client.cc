@@ -31,7 +31,7 @@ WindowClient::Impl::Impl(std::string_view address, ClientOptions options) : addr
     // Between the death of one server and the next one, perhaps.
     const int code = error.code().value();
     if (options_.reconnect.count() == 0 || (code != ECONNREFUSED && code != ECONNRESET)) throw;
-    connect_again({code});
+    connect_again(Broken{code});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <list>
 #include <optional>
 #include <string>
@@ -45,8 +46,9 @@ class WindowClient::Impl {
   };
 
   /// The connection broke: what a reconnecting client survives.
-  struct Broken {
-    int error = 0;
+  struct Broken : std::exception {
+    explicit Broken(int code) : error(code) {}
+    int error;
   };
 
   template <class Step>

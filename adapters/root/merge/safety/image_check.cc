@@ -131,7 +131,7 @@ std::string fault_in_image(std::span<const std::byte> image) {
     Check(image).run();
     return {};
   } catch (const Fault& found) {
-    return found.text;
+    return found.what();
   }
 }
 

@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace wherry::merge {
 
-struct Fault {
-  std::string text;
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 [[noreturn]] void fault(std::uint64_t place, const std::string& what);
