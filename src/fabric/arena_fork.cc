@@ -48,8 +48,16 @@ void make_private(const MappedRange& range) {
   const std::size_t bytes = range.end - range.start;
   void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
-  if ((range.protection & PROT_READ) == 0) ::mprotect(start, bytes, PROT_READ);
-  std::memcpy(copy, start, bytes);
+  // The same pages at another address: at `start` there may be freed memory, or a stack frame that has ended, which
+  // AddressSanitizer allows no reading of.
+  void* const pages = ::mremap(start, 0, bytes, MREMAP_MAYMOVE);
+  if (pages == MAP_FAILED) {
+    ::munmap(copy, bytes);
+    return;
+  }
+  if ((range.protection & PROT_READ) == 0) ::mprotect(pages, bytes, PROT_READ);
+  std::memcpy(copy, pages, bytes);
+  ::munmap(pages, bytes);
   ::mprotect(copy, bytes, range.protection);
   ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start);
 }

@@ -87,6 +87,22 @@ TEST_F(ScifFork, AChildSeesNothingOfWhatTheParentWritesNext) {
   EXPECT_EQ(process.wait(), 0);
 }
 
+/// Which AddressSanitizer would tell.
+TEST_F(ScifFork, OfAProcessThatFreedRegisteredMemoryReadsNoneThere) {
+  Child process([] {
+    const Pair pair;
+    auto memory = heap_memory();
+    const off_t offset = scif_register(pair.connector, memory.get(), kBytes, 0, kRw, 0);
+    EXPECT_GT(offset, 0);
+    EXPECT_EQ(scif_unregister(pair.connector, offset, kBytes), 0);
+    memory.reset();
+    Child child([] { return true; });
+    EXPECT_EQ(child.wait(), 0);
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
 [[gnu::noinline]] void register_some_stack(scif_epd_t epd) {
   alignas(kPage) char memory[kBytes];
   fill(memory, kBytes, 1);
