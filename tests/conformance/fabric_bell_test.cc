@@ -167,7 +167,7 @@ void wait_a_little(std::uint64_t steps) {
 // stored: without both full fences each may miss the other's store. Needs two cores to show.
 TEST_P(FabricBell, NoWakeUpIsLostWhenBothLookAtOnce) {
   const std::uint64_t rounds = 10 * GetParam().rounds;
-  const TimeLimit limit(4s);
+  const TimeLimit limit(8s);
   const Ends ends = connect_pair();
   Gate gate;
   std::thread publisher([&] {
