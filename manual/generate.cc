@@ -30,7 +30,7 @@ std::optional<std::filesystem::path> asked_for(int argc, char** argv) {
 void generate(const CLI::App& program, const std::filesystem::path& folder) {
   const std::vector<Command> commands = commands_of(program);
   for (const Command& command : commands) write(folder / "man1" / (command.joined("-") + ".1"), page_of(command));
-  const std::string name = program.get_name();
+  const std::string& name = program.get_name();
   write(folder / "bash" / name, bash_completion(commands));
   write(folder / "zsh" / ("_" + name), zsh_completion(commands));
   write(folder / "fish" / (name + ".fish"), fish_completion(commands));

@@ -32,7 +32,7 @@ class Grid {
     if (cells_.empty()) return {};
     text_ = fmt::format("\n{}\n{:<{}}", what_.title, "", width_);
     for (const std::uint64_t column : columns_) text_ += fmt::format("{:>{}} ", head(column), kColumn);
-    text_ += "\n";
+    text_ += '\n';
     for (const std::string& name : systems_) line(name, [&](std::uint64_t column) { return marked(name, column); });
     for (const std::string& name : limits_) line(name, [&](std::uint64_t column) { return plain(name, column); });
     if (what_.ratios) ratios();
@@ -94,7 +94,7 @@ class Grid {
   void line(const std::string& head, const std::function<std::string(std::uint64_t)>& value) {
     text_ += fmt::format("{:<{}}", head, width_);
     for (const std::uint64_t column : columns_) text_ += fmt::format("{:>{}} ", value(column), kColumn);
-    text_ += "\n";
+    text_ += '\n';
   }
 
   void ratios() {

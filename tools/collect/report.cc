@@ -124,7 +124,7 @@ std::string CollectReport::to_text() const {
     if (shipper.failure_count > 0) text += fmt::format("; {} refused", counted(shipper.failure_count, "path"));
     if (shipper.shipper_failures > 0)
       text += fmt::format("; it could not read {}", counted(shipper.shipper_failures, "path"));
-    text += "\n";
+    text += '\n';
   }
   return text;
 }
