@@ -21,9 +21,10 @@ if(WHERRY_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   enable_testing()
-  # GoogleTest; for each process of a test program ports of its own, for each test a watchdog.
-  add_library(wherry_gtest OBJECT ${PROJECT_SOURCE_DIR}/tests/own_job.cc ${PROJECT_SOURCE_DIR}/tests/test_watchdog.cc)
-  target_link_libraries(wherry_gtest PUBLIC GTest::gmock GTest::gtest_main)
+  # GoogleTest, and what tests need that run beside each other, or in one process.
+  add_library(wherry_gtest OBJECT ${PROJECT_SOURCE_DIR}/tests/own_job.cc ${PROJECT_SOURCE_DIR}/tests/shared_process.cc)
+  target_include_directories(wherry_gtest PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(wherry_gtest PUBLIC GTest::gmock GTest::gtest_main PRIVATE wherry_options)
   # The TSan build compiles only what it runs: this target and nothing else.
   add_custom_target(concurrent_tests)
 endif()
@@ -134,17 +135,25 @@ function(wherry_discover target labels timeout)
 endfunction()
 
 # A program with a sanitizer takes longer to start than most of its tests to run: a few processes run them all. Each test
-# keeps its watchdog (tests/test_watchdog.cc), which names it; ctest's own is for what happens between tests.
+# keeps its watchdog (tests/shared_process.cc), which names it; ctest's own is for what happens between tests. Tests of
+# put-only fabrics have a process for themselves: its first put starts a thread that stays, and in what is forked beside
+# another thread ThreadSanitizer finds nothing.
 set(WHERRY_SHARDS 4 CACHE STRING "Processes that run the tests of one program under a sanitizer")
 
 function(wherry_add_shards target labels timeout)
   math(EXPR last "${WHERRY_SHARDS} - 1")
   foreach(shard RANGE ${last})
-    set(name ${target}.shard${shard})
-    add_test(NAME ${name} COMMAND ${target} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}" COST ${timeout} ENVIRONMENT
-      "GTEST_TOTAL_SHARDS=${WHERRY_SHARDS};GTEST_SHARD_INDEX=${shard};WHERRY_TEST_SECONDS=${timeout};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/results/${name}.json")
+    wherry_add_shard(${target}.shard${shard} ${target} "${labels}" ${timeout} WHERRY_TEST_LEAVES_NO_THREAD=1
+      "GTEST_FILTER=-*put*:*Put*" GTEST_TOTAL_SHARDS=${WHERRY_SHARDS} GTEST_SHARD_INDEX=${shard})
   endforeach()
+  wherry_add_shard(${target}.put ${target} "${labels}" ${timeout} "GTEST_FILTER=*put*:*Put*")
+endfunction()
+
+# wherry_add_shard(NAME TARGET LABELS TIMEOUT name=value...)
+function(wherry_add_shard name target labels timeout)
+  add_test(NAME ${name} COMMAND ${target} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}" COST ${timeout} ENVIRONMENT
+    "${ARGN};WHERRY_TEST_SECONDS=${timeout};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/results/${name}.json")
 endfunction()
 
 # A test is quick unless it says slow or e2e.
