@@ -22,8 +22,9 @@ stage() {
   mkdir -p "$logs"
   log=$logs/$(tr ' /:,' '-' <<<"$title").log
   printf '[%d/%d] %s\n' "$stages_started" "$stages_planned" "$title"
-  # Without the trap Ctrl-C would not reach it: bash has what runs in the background ignore that.
-  (trap - INT && "$@") >"$log" 2>&1 </dev/null &
+  # Without the trap Ctrl-C would not reach it: bash has what runs in the background ignore that. Stages of its own, as in
+  # tests of this script, are none of the caller's.
+  (trap - INT && unset WHERRY_STAGE_TIMES && "$@") >"$log" 2>&1 </dev/null &
   watch_log $! "$log" "$begin"
   wait $! || status=$?
   if [[ -n ${WHERRY_STAGE_TIMES:-} ]]; then printf '%s\t%d\n' "$title" $((SECONDS - begin)) >>"$WHERRY_STAGE_TIMES"; fi
