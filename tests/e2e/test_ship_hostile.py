@@ -111,7 +111,7 @@ def test_nonsense_ends_its_own_session_only(tmp_path, data):
         assert collector.ship(tmp_path / "good").returncode == 0
         status, summary = collector.finish()
     assert status == 1
-    assert [s["status"] for s in summary["shippers"]] == ["broken", "complete"]
+    assert sorted(s["status"] for s in summary["shippers"]) == ["broken", "complete"]
     assert os.listdir(tmp_path / "into") == ["good"]
     if said:  # unless the connection was reset before the answer was read
         assert answers(said)[-1][0] == 3 and answers(said)[-1][2] != 0
