@@ -102,7 +102,7 @@ void Arena::before_fork() {
   if (::pipe2(copies_made.data(), O_CLOEXEC) != 0) copies_made = {-1, -1};
   try {
     arena->leave_this_stack();
-  } catch (const std::exception&) {  // as it was: nobody can be told
+  } catch (const std::exception&) {  // the fork goes on without it; there is no way to report it
   }
 }
 

@@ -189,7 +189,7 @@ void ShmConnection::ring_own(Bell which) {
 
 bool ShmConnection::peer_gone() {
   if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
-  if (!socket_.valid()) return false;                      // whoever kept the socket watches it
+  if (!socket_.valid()) return false;                      // the endpoint that has the socket watches it
   std::byte unexpected{};
   // Peeked at only: what one direction has seen must stay there for the other, which may be asleep on the same socket.
   const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT | MSG_PEEK);
