@@ -110,6 +110,7 @@ class Message {
       inlet_ = std::exchange(other.inlet_, nullptr);
       bytes_ = std::exchange(other.bytes_, {});
       ticket_ = other.ticket_;
+      process_ = other.process_;
     }
     return *this;
   }
@@ -121,7 +122,8 @@ class Message {
   [[nodiscard]] bool held() const noexcept { return inlet_ != nullptr; }
   /// Who published it. Only while it is held.
   [[nodiscard]] const Peer& publisher() const noexcept;
-  /// Gives the memory back to the publisher. In any order.
+  /// Gives the memory back to the publisher. In any order. A forked child's copy of what its parent holds gives
+  /// nothing back, here or in the destructor: that is the parent's.
   void release() noexcept {
     if (inlet_ != nullptr) give_back();
   }
@@ -133,6 +135,7 @@ class Message {
   message::Inlet* inlet_ = nullptr;
   std::span<const std::byte> bytes_;
   std::uint32_t ticket_ = 0;
+  std::uint32_t process_ = 0;
 };
 
 /// Publishes messages to everybody who is joined to it.

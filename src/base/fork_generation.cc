@@ -5,18 +5,33 @@
 
 #include <atomic>
 
+#include "base/wiped_on_fork.hpp"
+
 namespace wherry {
 namespace {
 
-std::atomic<std::uint64_t> generation{0};
+/// The highest number given to this process or an ancestor: a child inherits it.
+std::atomic<std::uint64_t> highest{0};
 
-void count_fork() { generation.fetch_add(1, std::memory_order_relaxed); }
+/// Where the kernel wipes no pages.
+std::atomic<std::uint64_t> wiped_by_handler{0};
+
+/// This process's number. 0: it has none yet.
+std::atomic<std::uint64_t>& make_own() noexcept {
+  if (auto* word = make_word_wiped_on_fork(); word != nullptr) return *word;
+  ::pthread_atfork(nullptr, nullptr, [] { wiped_by_handler.store(0, std::memory_order_relaxed); });
+  return wiped_by_handler;
+}
 
 }  // namespace
 
 std::uint64_t fork_generation() noexcept {
-  [[maybe_unused]] static const int counted = ::pthread_atfork(nullptr, nullptr, count_fork);
-  return generation.load(std::memory_order_relaxed);
+  static std::atomic<std::uint64_t>& own = make_own();
+  std::uint64_t number = own.load(std::memory_order_relaxed);
+  if (number != 0) return number;
+  // Counted before it is this process's: a child that another thread forks in between gets a higher one.
+  const std::uint64_t fresh = highest.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own.compare_exchange_strong(number, fresh, std::memory_order_relaxed) ? fresh : number;
 }
 
 }  // namespace wherry

@@ -25,6 +25,12 @@ Inlet::Look Inlet::last_look(std::uint64_t finished) const noexcept {
 }
 
 void Inlet::leave() noexcept {
+  if (!origin_.inherited()) say_closed();
+  left_ = true;
+  if (held_ == 0) delete this;
+}
+
+void Inlet::say_closed() noexcept {
   // MESSAGE-CLOSED release: pairs with the acquire in Outlet::serves.
   reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
   InQueue::Entry entry;
@@ -33,8 +39,6 @@ void Inlet::leave() noexcept {
     queue_.give_back(entry.ticket);
   }
   connection_->announce(fabric::Bell::space);
-  left_ = true;
-  if (held_ == 0) delete this;
 }
 
 }  // namespace wherry::message

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/fork_generation.hpp"
 #include "fabric/check.hpp"
 #include "fabric/fabric.hpp"
 #include "message/queue.hpp"
@@ -20,6 +21,7 @@ class Inlet {
   struct Taken {
     std::span<const std::byte> bytes;
     std::uint32_t ticket = 0;
+    std::uint32_t process = 0;  ///< that took it: the end of its fork_generation()
   };
 
   /// `places` and whether the oldest may be dropped are agreed on.
@@ -42,16 +44,19 @@ class Inlet {
       return Look::broken;
     }
     ++held_;
-    taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket};
+    taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket, this_process()};
     return Look::message;
   }
   /// Whether take would find anything but nothing. Without a system call.
   [[nodiscard]] bool waiting() noexcept {
     return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;  // MESSAGE-FINISHED
   }
-  void release(std::uint32_t ticket) noexcept {
-    queue_.give_back(static_cast<std::uint16_t>(ticket));
-    connection_->announce(fabric::Bell::space, [this] { return !(owes_ = !worth_waking()); });
+  /// Gives it back, unless `process`, which took it, is an ancestor that holds it still.
+  void release(std::uint32_t ticket, std::uint32_t process) noexcept {
+    if (process == this_process()) {
+      queue_.give_back(static_cast<std::uint16_t>(ticket));
+      connection_->announce(fabric::Bell::space, [this] { return !(owes_ = !worth_waking()); });
+    }
     if (--held_ == 0 && left_) delete this;
   }
   /// Whether others have messages as well.
@@ -62,7 +67,8 @@ class Inlet {
   }
   /// Looks whether the publisher still lives: a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
-  /// The subscriber takes no more from it: what waits goes back, and this object deletes itself when it can.
+  /// The subscriber takes no more from it: what waits goes back, and this object deletes itself when it can. In a
+  /// forked child the publisher hears nothing of that.
   void leave() noexcept;
 
   [[nodiscard]] std::uint64_t dropped() const noexcept { return own_page().dropped.load(std::memory_order_relaxed); }
@@ -71,6 +77,7 @@ class Inlet {
  private:
   ~Inlet() = default;  // by leave and release only
 
+  static std::uint32_t this_process() noexcept { return static_cast<std::uint32_t>(fork_generation()); }
   [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
     return *reinterpret_cast<const layout::MessageInbox*>(connection_->segment().data());
   }
@@ -81,8 +88,10 @@ class Inlet {
     const std::uint64_t wanted = own_page().wanted.load(std::memory_order_relaxed);
     return contended_ ? wanted == 0 : queue_.returned() >= wanted;
   }
+  void say_closed() noexcept;
   [[nodiscard]] Look last_look(std::uint64_t finished) const noexcept;
 
+  const Origin origin_;
   std::unique_ptr<fabric::Connection> connection_;
   std::span<const std::byte> shown_;
   InQueue queue_;

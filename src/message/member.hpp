@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -16,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/config.hpp"
+#include "base/fork_generation.hpp"
 #include "base/log.hpp"
 #include "message/crowd.hpp"
 #include "message/meeting.hpp"
@@ -36,8 +36,6 @@ class Member {
 
  protected:
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
-  /// A forked child's copy: everything shared is its parent's.
-  [[nodiscard]] bool inherited() const noexcept { return owner_ != ::getpid(); }
 
   static fabric::Deadline connect_deadline(Timeout timeout) {
     if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
@@ -84,7 +82,7 @@ class Member {
     }
   }
 
-  const pid_t owner_ = ::getpid();
+  const Origin origin_;  ///< in a forked child's copy everything shared is its parent's
   Crowd crowd_;
   Meeting meeting_;
   stream::SpinBudget spin_;

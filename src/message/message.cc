@@ -26,7 +26,7 @@ void Loan::give_back() noexcept {
 
 void Message::give_back() noexcept {
   bytes_ = {};
-  std::exchange(inlet_, nullptr)->release(ticket_);
+  std::exchange(inlet_, nullptr)->release(ticket_, process_);
 }
 
 const Peer& Message::publisher() const noexcept { return inlet_ == nullptr ? kNoPeer : inlet_->connection().peer(); }
@@ -114,6 +114,7 @@ Result Subscriber::take(Message& into, Timeout timeout) noexcept {
   const Result result = impl_->take(into.inlet_, taken, stream::deadline_of(timeout));
   into.bytes_ = taken.bytes;
   into.ticket_ = taken.ticket;
+  into.process_ = taken.process;
   return result;
 }
 
@@ -124,6 +125,7 @@ Result Subscriber::try_take(Message& into) noexcept {
   const Result result = impl_->try_take(into.inlet_, taken);
   into.bytes_ = taken.bytes;
   into.ticket_ = taken.ticket;
+  into.process_ = taken.process;
   return result;
 }
 

@@ -45,7 +45,7 @@ Publisher::Impl::Impl(PublisherOptions options)
 
 Publisher::Impl::~Impl() {
   for (const auto& outlet : outlets_) {
-    if (!inherited() && outlet->serves()) outlet->finish();
+    if (!origin_.inherited() && outlet->serves()) outlet->finish();
   }
   outlets_.clear();
   if (slabs_ != nullptr) slabs_->let_go();

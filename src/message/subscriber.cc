@@ -46,15 +46,6 @@ Subscriber::Impl::Impl(SubscriberOptions options)
   config::check(config::Key::spin);
 }
 
-Subscriber::Impl::~Impl() {
-  for (auto& inlet : inlets_) {
-    // A forked child's copy: what is shared is the parent's, and so is what this would write.
-    if (inherited()) {
-      [[maybe_unused]] const auto* parents = inlet.release();
-    }
-  }
-}
-
 void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
   auto inlet = message::make_inlet(std::move(connection), places_, overflow_);
   if (prefault_) touch(inlet->connection().shown());

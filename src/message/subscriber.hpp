@@ -18,7 +18,6 @@ class Subscriber::Impl : public message::Member {
  public:
   /// Throws Error(EINVAL).
   explicit Impl(SubscriberOptions options);
-  ~Impl();
 
   void listen(const Address& address);
   void connect(const Address& address, Timeout timeout);

@@ -2,8 +2,6 @@
 // The public handle of a stream of messages: guards against closed ones, and turns one buffer into a list of one.
 #include <wherry/framed.hpp>
 
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "stream/frame_reader.hpp"
@@ -52,8 +50,11 @@ Stream& FramedStream::stream() noexcept { return impl_->stream; }
 
 Stream FramedStream::release() noexcept {
   if (!is_open()) return {};
-  (void)impl_->reader.let_go();
-  (void)impl_->writer.flush();  // What can no longer be sent, the next send says.
+  // In a forked child both would be said twice.
+  if (!impl_->stream.impl_->origin.inherited()) {
+    (void)impl_->reader.let_go();
+    (void)impl_->writer.flush();  // What can no longer be sent, the next send says.
+  }
   Stream stream = std::move(impl_->stream);
   impl_.reset();
   return stream;
@@ -61,7 +62,7 @@ Stream FramedStream::release() noexcept {
 
 void FramedStream::close() noexcept {
   // A forked child's copy sends nothing: the stream is the parent's.
-  if (is_open() && impl_->stream.impl_->owner == ::getpid()) (void)impl_->writer.flush();
+  if (is_open() && !impl_->stream.impl_->origin.inherited()) (void)impl_->writer.flush();
   impl_.reset();
 }
 

@@ -3,13 +3,12 @@
 // two threads may use them.
 #pragma once
 
-#include <unistd.h>
-
 #include <memory>
 #include <optional>
 
 #include <wherry/stream.hpp>
 
+#include "base/fork_generation.hpp"
 #include "fabric/fabric.hpp"
 #include "stream/fate.hpp"
 #include "stream/receiver.hpp"
@@ -27,7 +26,7 @@ class Stream::Impl {
        std::size_t own_capacity, std::string_view fabric);
   ~Impl();
 
-  const pid_t owner = ::getpid();
+  const Origin origin;
   std::unique_ptr<fabric::Connection> connection;
   std::optional<window::Space> windows;  ///< if both sides want them
   Address local;

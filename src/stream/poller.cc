@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -33,8 +32,7 @@ constexpr std::size_t kEvents = 64;
 }  // namespace
 
 Poller::Impl::Impl()
-    : owner_(::getpid()),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       interruption_{Source::Kind::interruption, bell_.descriptor(), 0} {
   if (!epoll_.valid()) throw Error(errno, "make a poller", "", "raise the limit of open files (ulimit -n)");
   enter(interruption_);
@@ -84,7 +82,7 @@ void Poller::Impl::remove(const Stream::Impl& stream) {
 void Poller::Impl::forget(Polled& polled) {
   polled.receiver.watch(nullptr);
   // Epoll set and bell are the parent's as well as a forked child's, which has no business with either.
-  if (::getpid() == owner_) {
+  if (!origin_.inherited()) {
     leave(polled);
     polled.receiver.take_bell_back();
   }
@@ -106,7 +104,7 @@ void Poller::Impl::add(int descriptor, Token token) {
 void Poller::Impl::remove(int descriptor) {
   const auto place = descriptors_.find(descriptor);
   if (place == descriptors_.end()) return;
-  if (::getpid() == owner_) leave(place->second);
+  if (!origin_.inherited()) leave(place->second);
   descriptors_.erase(place);
 }
 

@@ -19,6 +19,7 @@
 
 #include <wherry/poller.hpp>
 
+#include "base/fork_generation.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
 #include "stream/pace.hpp"
@@ -95,7 +96,7 @@ class Poller::Impl {
   void hush();
   void show();
 
-  const pid_t owner_;
+  const Origin origin_;
   UniqueFd epoll_;
   fabric::EventBell bell_;  ///< for interruptions, and to make the descriptor readable while a stream is active
   Source interruption_;

@@ -21,6 +21,7 @@
 
 #include "base/clock.hpp"
 #include "base/config.hpp"
+#include "base/fork_generation.hpp"
 #include "base/log.hpp"
 
 namespace wherry::statistics {
@@ -167,7 +168,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  bool decided = false;  // whether there is a page, in this process
+  std::optional<Origin> origin;  // of the process that decided whether there is a page
   Page* page = nullptr;
 };
 
@@ -183,20 +184,26 @@ State& state() {
   return *made;
 }
 
-// The lock is held across fork, so that the child never inherits it from a thread that it does not have.
+// With the lock held: a page that a parent made is forgotten.
+State& state_of_this_process() {
+  State& mine = state();
+  if (!mine.origin || !mine.origin->inherited()) return mine;
+  if (mine.page != nullptr) mine.page->forget_descriptor();
+  mine.page = nullptr;
+  mine.origin.reset();
+  return mine;
+}
+
+// The lock is held across fork, so that the child never inherits it from a thread that it does not have. The descriptor
+// is closed at once; a child of clone, which runs no handlers, does so when it first opens or closes an endpoint.
 void before_fork() { state().mutex.lock(); }
 void after_fork_in_parent() { state().mutex.unlock(); }
-void after_fork_in_child() {
-  if (state().page != nullptr) state().page->forget_descriptor();
-  state().page = nullptr;
-  state().decided = false;
-  state().mutex.unlock();
-}
+void after_fork_in_child() { state_of_this_process().mutex.unlock(); }
 
 // With the lock held.
 Page* page_of_this_process() {
-  State& mine = state();
-  if (mine.decided) return mine.page;
+  State& mine = state_of_this_process();
+  if (mine.origin) return mine.page;
   if (config::flag(config::Key::statistics)) {
     config::check(config::Key::node);
     mine.page = Page::create();
@@ -204,7 +211,7 @@ Page* page_of_this_process() {
       log::write(log::Level::info, "no memory file for statistics: this process is not shown by wherry top");
     }
   }
-  mine.decided = true;
+  mine.origin.emplace();
   return mine.page;
 }
 
@@ -228,7 +235,7 @@ Slot::~Slot() {
   if (slot_ == nullptr) return;
   if (page_ != nullptr) {
     const std::lock_guard lock(state().mutex);
-    const bool opened_by_this_process = page_ == state().page;
+    const bool opened_by_this_process = page_ == state_of_this_process().page;
     if (opened_by_this_process && shown_) page_->close(*slot_);
     if (opened_by_this_process && !shown_) page_->count_not_shown(~std::uint64_t{0});  // one less
   }

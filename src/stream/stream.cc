@@ -2,8 +2,6 @@
 // The public handle: guards against closed streams, and turns one buffer into a list of one.
 #include <wherry/stream.hpp>
 
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "stream/impl.hpp"
@@ -124,7 +122,7 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 void Stream::close() noexcept {
   if (!impl_) return;
   // A forked child's copy: the stream is the parent's, and only the parent may end it.
-  if (impl_->owner == ::getpid()) {
+  if (!impl_->origin.inherited()) {
     (void)impl_->sender.finish();  // Refused where the peer is gone or the stream was cancelled: nobody is to be told.
     impl_->receiver.close();
     impl_->connection->flush();

@@ -10,7 +10,6 @@
 
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
-#include "base/fork_generation.hpp"
 #include "fabric/huge_pages.hpp"
 #include "fabric/populate.hpp"
 #include "window/mappings.hpp"
@@ -87,25 +86,22 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
       marks_(std::make_shared<Marks>(peers_)),
       local_(connection, peers_, told_),
       remote_(told_),
-      tickets_(peers_),
-      generation_(fork_generation()) {
+      tickets_(peers_) {
   told_.version = layout::kWindowVersion;
 }
 
 Space::~Space() { close(); }
 
 void Space::close() {
-  if (closed_.exchange(true) || inherited()) return;
+  if (closed_.exchange(true) || origin_.inherited()) return;
   marks_->close();
   local_.remove_all();
   peers_.store_closed();  // WINDOW-TABLE
   connection_.flush();
 }
 
-bool Space::inherited() const { return fork_generation() != generation_; }
-
 bool Space::peer_left() {
-  return closed_ || inherited() || told_.closed.load(std::memory_order_acquire) != 0 ||
+  return closed_ || origin_.inherited() || told_.closed.load(std::memory_order_acquire) != 0 ||
          connection_.peer_gone();  // WINDOW-TABLE
 }
 
@@ -122,7 +118,7 @@ Space::Registered Space::register_memory(std::span<std::byte> memory, std::optio
 }
 
 int Space::unregister(std::uint64_t offset, std::size_t bytes) {
-  return closed_ || inherited() ? ECONNRESET : local_.remove(offset, bytes);
+  return closed_ || origin_.inherited() ? ECONNRESET : local_.remove(offset, bytes);
 }
 
 int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 
+#include "base/fork_generation.hpp"
 #include "fabric/fabric.hpp"
 #include "layout/window_page.hpp"
 #include "window/local_table.hpp"
@@ -128,7 +129,6 @@ class Space {
     std::size_t to = 0;
   };
 
-  [[nodiscard]] bool inherited() const;
   [[nodiscard]] bool peer_left();
   int look(View& view, bool both);
   int transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options);
@@ -148,7 +148,7 @@ class Space {
   RemoteTable remote_;
   Tickets tickets_;
   std::atomic<bool> closed_{false};
-  const std::uint64_t generation_;  ///< a forked child's copy is of no use, and closing it tells the peer nothing
+  const Origin origin_;  ///< a forked child's copy is of no use, and closing it tells the peer nothing
 };
 
 }  // namespace wherry::window

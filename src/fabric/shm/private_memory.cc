@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/private_memory.hpp"
 
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <bit>
-#include <new>
+
+#include "base/wiped_on_fork.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-/// The place of this process's number: a page that is zero again in a forked child. Null where there is none: then
-/// nobody recognises this process. Never unmapped: a connection may outlive static objects.
-std::atomic<std::uint64_t>* make_place() {
-  void* page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return nullptr;
-  if (::madvise(page, kPage, MADV_WIPEONFORK) == 0) return new (page) std::atomic<std::uint64_t>{0};
-  ::munmap(page, kPage);
-  return nullptr;
-}
-
+/// The place of this process's number. Null where there is none: then nobody recognises this process.
 std::atomic<std::uint64_t>* place() {
-  static std::atomic<std::uint64_t>* const place = make_place();
+  static std::atomic<std::uint64_t>* const place = make_word_wiped_on_fork();
   return place;
 }
 
