@@ -33,10 +33,7 @@ Sleepers::Here::~Here() {
 void Sleepers::wake() {
   const std::lock_guard lock(mutex_);
   woken_.store(true, std::memory_order_release);  // SCIF-WOKEN
-  for (const int bell : bells_) {
-    const std::uint64_t once = 1;
-    [[maybe_unused]] const auto written = ::write(bell, &once, sizeof once);
-  }
+  for (const int bell : bells_) fabric::EventBell::ring(bell);
 }
 
 int Line::sleep(short events, fabric::Deadline deadline) {

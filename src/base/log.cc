@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "base/not_cancelled.hpp"
 
 namespace wherry::log {
 namespace {
@@ -43,6 +44,7 @@ void set_level(Level level) noexcept { level_in_force().store(level, std::memory
 void write(Level level, std::string_view text) noexcept {
   if (!enabled(level)) return;
   const int saved_errno = errno;
+  const NotCancelled here;
   try {
     std::string line = "wherry[" + std::to_string(getpid()) + "] node " + config::text(config::Key::node) + " ";
     line.append(kNames[static_cast<std::size_t>(level)]).append(": ").append(text).append("\n");

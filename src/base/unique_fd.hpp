@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/not_cancelled.hpp"
+
 namespace wherry {
 
 /// Owns a file descriptor.
@@ -25,7 +27,10 @@ class UniqueFd {
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) {
+      const NotCancelled here;
+      ::close(fd_);
+    }
     fd_ = fd;
   }
 

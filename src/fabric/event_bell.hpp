@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bell that one thread or process rings and another hears, by sleeping on it or in its own event loop: an eventfd.
-// A peer holds the same open file: it may have made it blocking or filled its counter, and no call here hangs on that.
+// A bell that one thread or process rings and another hears, by sleeping on it or in its own event loop: the
+// descriptor of a timer that never goes off by itself. A peer holds the same open file and may do with it what the
+// kernel allows, its flags included. So it is never read or written, which could block: the calls that set a timer
+// cannot.
 #pragma once
 
-#include <ctime>
 #include <utility>
 
 #include "base/beyond_select.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric {
 
@@ -17,24 +19,27 @@ class EventBell {
  public:
   /// Throws Error(EMFILE, ENFILE, ENOMEM).
   EventBell();
-  /// A bell whose eventfd was made elsewhere.
-  explicit EventBell(UniqueFd event) : event_(std::move(event)) {}
+  /// A bell that was made elsewhere.
+  explicit EventBell(UniqueFd timer) : timer_(std::move(timer)) {}
+  /// Whether a descriptor that a peer sent can be one.
+  static bool is_bell(int descriptor) noexcept;
 
   /// The same bell, where no program that uses select() would have liked to have another file.
-  [[nodiscard]] EventBell beyond_select() && { return EventBell(wherry::beyond_select(std::move(event_))); }
+  [[nodiscard]] EventBell beyond_select() && { return EventBell(wherry::beyond_select(std::move(timer_))); }
 
-  void ring() const noexcept;
-  /// Returns whether it was rung.
+  void ring() const noexcept { ring(timer_.get()); }
+  static void ring(int bell) noexcept;
+  /// Returns whether it was rung since it was last silenced. Its descriptor can become readable once more after that, by
+  /// a ring that was under way.
   bool silence() const noexcept;
-  /// Sleeps until it is rung, and leaves it so. False: the deadline passed.
-  [[nodiscard]] bool await(Deadline deadline) const noexcept;
-  [[nodiscard]] int descriptor() const noexcept { return event_.get(); }
+  /// Sleeps until it is rung, or claimed to be (wait_for_events), and leaves it so. False: the deadline passed.
+  [[nodiscard]] bool await(const Deadline& deadline) const noexcept {
+    return wait_until_readable(timer_.get(), deadline);
+  }
+  [[nodiscard]] int descriptor() const noexcept { return timer_.get(); }
 
  private:
-  UniqueFd event_;
+  UniqueFd timer_;
 };
-
-/// The time left until a deadline, none if it has passed, as ppoll takes it in `storage`; null: for ever.
-const timespec* time_left(const Deadline& deadline, timespec& storage) noexcept;
 
 }  // namespace wherry::fabric

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two messages of the shm fabric's handshake: the connector's request and the listener's answer, each one packet on
-// the rendezvous socket. With it travel descriptors, in this order: the memory (a sealed memfd); the eventfds of its
+// the rendezvous socket. With it travel descriptors, in this order: the memory (a sealed memfd); the timers of its
 // sender's data and space bells, unless it has none; the memory it shows for reading (a sealed memfd), if shared_bytes
 // is not 0; and the arena of what it exposes (a sealed memfd), if arena_bytes is not 0.
 //
 //   connector                                             listener
-//     | -- ShmHello + memfd, (2 eventfds, memfd, memfd) -->  |   when it connects
-//     | <-- ShmHello + memfd, (2 eventfds, memfd, memfd) --- |   when the program accepts
+//     | -- ShmHello + memfd, (2 timers, memfd, memfd) -->  |   when it connects
+//     | <-- ShmHello + memfd, (2 timers, memfd, memfd) --- |   when the program accepts
 //     |        (then the socket carries nothing: its end is the news of a death)
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace wherry::layout {
 
 inline constexpr std::uint32_t kShmMagic = 0x4d485357;  // "WSHM" in memory, little-endian
-inline constexpr std::uint32_t kShmVersion = 3;
+inline constexpr std::uint32_t kShmVersion = 4;
 inline constexpr std::size_t kShmMostDescriptors = 5;
 
 /// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish unfenced,

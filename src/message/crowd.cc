@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message/crowd.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -81,10 +80,7 @@ void Crowd::sleep(fabric::Deadline deadline) noexcept {
     if (!members_.empty()) members_.front()->wait(bell_, deadline);
     return;
   }
-  pollfd polled{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  timespec storage{};
-  // A signal handler ends this sleep, and the caller starts another.
-  ::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr);
+  (void)fabric::wait_until_readable(epoll_.get(), deadline);
 }
 
 std::optional<fabric::Connection::Ring> Crowd::last_ring() const {

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message/meeting.hpp"
 
-#include <poll.h>
-
 #include <cerrno>
 #include <string>
 #include <utility>
 
 #include "base/log.hpp"
+#include "fabric/wait_for_events.hpp"
 
 namespace wherry::message {
 namespace {
 
 const Address kNoAddress{};
-
-/// Sleeps until `descriptor` is readable. False: the deadline passed.
-bool wait_for(int descriptor, const fabric::Deadline& deadline) {
-  pollfd polled{.fd = descriptor, .events = POLLIN, .revents = 0};
-  while (true) {
-    timespec storage{};
-    const int ready = ::ppoll(&polled, 1, fabric::time_left(deadline, storage), nullptr);
-    if (ready >= 0) return ready > 0;
-  }
-}
 
 }  // namespace
 
@@ -64,7 +53,7 @@ std::unique_ptr<fabric::Connection> Meeting::connect(const Address& address, con
   fabric_ = &fabric;
   while (true) {
     if (auto connection = attempt->try_finish()) return connection;
-    if (!wait_for(attempt->descriptor(), deadline)) {
+    if (!fabric::wait_until_readable(attempt->descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "connect to", address.to_string(),
                   "somebody listens there but did not let this side in; wait longer (WHERRY_CONNECT_TIMEOUT)");
     }

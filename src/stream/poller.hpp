@@ -93,6 +93,7 @@ class Poller::Impl {
   void ask(Found& found);
   void sleep(Found& found, fabric::Deadline deadline);
   void take_events(Found& found, int timeout_ms);
+  void suspect_all(Found& found, bool after_a_tick);
   void hush();
   void show();
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listening and connecting, over the fabric that the address names.
-#include <poll.h>
-
-#include <algorithm>
 #include <cerrno>
 
 #include "base/config.hpp"
+#include "fabric/wait_for_events.hpp"
 #include "ring/ring.hpp"
 #include "stream/handshake.hpp"
 #include "stream/statistics.hpp"
@@ -14,21 +12,6 @@
 namespace wherry {
 namespace stream {
 namespace {
-
-/// Sleeps until `fd` is readable. False: the deadline passed.
-bool wait_for(int fd, const fabric::Deadline& deadline) {
-  while (true) {
-    int timeout_ms = -1;
-    if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - SteadyClock::now()).count();
-      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT32_MAX));
-    }
-    pollfd polled{fd, POLLIN, 0};
-    const int ready = ::poll(&polled, 1, timeout_ms);
-    if (ready > 0) return true;
-    if (ready == 0) return false;
-  }
-}
 
 /// What a stream reads once it is connected must be valid before: an error then would cost both sides the connection.
 void check_configuration() {
@@ -95,7 +78,7 @@ Stream Listener::accept(Timeout timeout) {
   const fabric::Deadline deadline = stream::deadline_of(timeout);
   while (true) {
     if (auto stream = try_accept()) return std::move(*stream);
-    if (stream::has_passed(deadline) || !stream::wait_for(descriptor(), deadline)) {
+    if (stream::has_passed(deadline) || !fabric::wait_until_readable(descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "accept on", local().to_string(), "nobody connected in time");
     }
   }
@@ -154,7 +137,7 @@ Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {
   Connecting connecting = start_connect(text, options);
   while (true) {
     if (auto stream = connecting.try_finish()) return std::move(*stream);
-    if (stream::has_passed(deadline) || !stream::wait_for(connecting.descriptor(), deadline)) {
+    if (stream::has_passed(deadline) || !fabric::wait_until_readable(connecting.descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "connect to", std::string(text),
                   "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)");
     }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hostile process at the other end: it shakes hands as it should, then writes random values over every page it was
 // given and rings every bell, as fast as it can, while this side works. tests/fuzz/ does the same with known moments.
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstring>
 #include <random>
 #include <thread>
 
+#include "fabric/event_bell.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fault/fault.hpp"
 
@@ -57,20 +55,14 @@ class Scribbler {
     }
   }
 
-  /// Every eventfd it holds: its own bells and the victim's.
+  /// Every bell it holds: its own and the victim's.
   void find_bells() {
     for (int fd = 3; fd < 200; ++fd) {
-      std::array<char, 64> target{};
-      const std::string link = "/proc/self/fd/" + std::to_string(fd);
-      if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0 &&
-          std::strstr(target.data(), "eventfd") != nullptr) {
-        bells_.push_back(fd);
-      }
+      if (fabric::EventBell::is_bell(fd)) bells_.push_back(fd);
     }
   }
   void ring() {
-    const std::uint64_t one = 1;
-    for (const int bell : bells_) (void)!::write(bell, &one, sizeof one);
+    for (const int bell : bells_) fabric::EventBell::ring(bell);
   }
 
   layout::Word* pages_;

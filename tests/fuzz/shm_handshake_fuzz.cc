@@ -2,9 +2,9 @@
 // A stranger at the rendezvous: garbage packets with any descriptors, to a listener and to a connector of the shm
 // fabric. It may be dropped or refused, and no more than that: nothing throws at who accepts, nothing leaks.
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -51,7 +51,7 @@ UniqueFd regular_file(std::uint64_t bytes) {
 UniqueFd any_descriptor(Input& input, const ShmHello& hello) {
   switch (input.number<std::uint8_t>() % 7) {
     case 0:
-      return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      return UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     case 1:
       return memory(input, layout::kBellPageBytes + hello.segment_bytes);
     case 2:
@@ -92,7 +92,9 @@ std::vector<UniqueFd> any_descriptors(Input& input, const ShmHello& hello) {
   if (!input.one_in(2)) {
     descriptors.push_back(memory(input, layout::kBellPageBytes + hello.segment_bytes));
     const bool bells = (hello.features & layout::kShmNoBells) == 0;
-    for (int i = 0; bells && i < 2; ++i) descriptors.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    for (int i = 0; bells && i < 2; ++i) {
+      descriptors.emplace_back(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    }
     if (hello.shared_bytes != 0) descriptors.push_back(memory(input, hello.shared_bytes));
     if (hello.arena_bytes != 0) descriptors.push_back(memory(input, hello.arena_bytes));
     return descriptors;

@@ -23,7 +23,7 @@
 mtype = { plain, loose, release };  // loose: plain, of another word, so that two plain stores may change places
 
 byte memory[WORDS];
-byte bell[2];   // an eventfd: 0 is silent
+byte bell[2];   // a timer: 0 is silent
 byte arms[2];   // sleeps announced ...
 byte rings[2];  // ... and rung by the other side
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/connection.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "arch/copy.hpp"
 #include "base/beyond_select.hpp"
+#include "base/not_cancelled.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
@@ -151,15 +151,13 @@ Wake ShmConnection::wait(Bell which, Deadline deadline) {
   std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.descriptor(), POLLIN, 0},
                                pollfd{socket_.get(), POLLIN, 0}};
   while (true) {
-    timespec storage{};
-    const int ready = ::ppoll(polled.data(), polled.size(), time_left(deadline, storage), nullptr);
+    const int ready = wait_for_events(polled, deadline);
     if (ready == 0) return Wake::timeout;
     if (ready < 0) continue;  // EINTR: the time left is taken anew.
-    if ((polled[0].revents & POLLIN) != 0) {
-      silence(which);
-      return Wake::rung;
-    }
+    const bool readable = (polled[0].revents & POLLIN) != 0;
+    if (readable && silence(which)) return Wake::rung;
     if (peer_gone()) return Wake::gone;
+    if (readable) return Wake::rung;  // Claimed, or by a ring that came late: who is woken looks for itself.
   }
 }
 
@@ -190,6 +188,7 @@ void ShmConnection::ring_own(Bell which) {
 bool ShmConnection::peer_gone() {
   if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
   if (!socket_.valid()) return false;                      // the endpoint that has the socket watches it
+  const NotCancelled here;
   std::byte unexpected{};
   // Peeked at only: what one direction has seen must stay there for the other, which may be asleep on the same socket.
   const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT | MSG_PEEK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries
-// nothing any more and whose end is the news of the peer's death; two eventfds, this side's bells; and the peer's two;
+// nothing any more and whose end is the news of the peer's death; two timers, this side's bells; and the peer's two;
 // and the peer's arena, one for all connections to it.
 #pragma once
 
@@ -31,7 +31,7 @@ struct OwnSide {
   OwnMemory memory;
   std::shared_ptr<SharedMemory> shared;
   std::shared_ptr<ArenaView> arena;  ///< null: this side exposes nothing
-  std::array<EventBell, 2> bells;    ///< without an eventfd where the offer wants none
+  std::array<EventBell, 2> bells;    ///< empty where the offer wants none
   Greeting greeting;
 };
 

@@ -6,14 +6,19 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
+#include "tests/common/time_limit.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -28,7 +33,7 @@ class RawPeer {
     EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length), 0);
   }
 
-  void say_hello(int memory = -1) {
+  void say_hello(int memory = -1, int bell = -1) {
     const layout::ShmHello hello{.magic = layout::kShmMagic,
                                  .version = layout::kShmVersion,
                                  .node = 0,
@@ -38,7 +43,8 @@ class RawPeer {
                                  .greeting = {},
                                  .shared_bytes = 0,
                                  .arena_bytes = 0};
-    const std::array descriptors{memory < 0 ? memory_.descriptor() : memory, bells_[0].get(), bells_[1].get()};
+    const std::array descriptors{memory < 0 ? memory_.descriptor() : memory, bells_[0].descriptor(),
+                                 bell < 0 ? bells_[1].descriptor() : bell};
     EXPECT_EQ(send_packet(socket_.get(), hello, descriptors), 0);
   }
   /// The listener's half: its memory and its bells.
@@ -49,11 +55,11 @@ class RawPeer {
   }
   [[nodiscard]] layout::BellPage& page() const { return memory_.page(); }
   [[nodiscard]] int socket() const { return socket_.get(); }
-  [[nodiscard]] int bell(Bell which) const { return bells_[index(which)].get(); }
+  [[nodiscard]] int bell(Bell which) const { return bells_[index(which)].descriptor(); }
 
  private:
   OwnMemory memory_;
-  std::array<UniqueFd, 2> bells_{UniqueFd(::eventfd(0, EFD_CLOEXEC)), UniqueFd(::eventfd(0, EFD_CLOEXEC))};
+  std::array<EventBell, 2> bells_;
   UniqueFd socket_;
 };
 
@@ -81,17 +87,57 @@ TEST_F(HostilePeer, ThatMakesOurBellBlockingDoesNotStopUs) {
   EXPECT_FALSE(connection->silence(Bell::data));
 }
 
-TEST_F(HostilePeer, ThatFillsItsBlockingBellDoesNotStopUsFromRingingIt) {
+/// Does with a bell what the kernel lets it, as fast as it can, and then stops in the middle of it.
+void misuse(int bell, const std::atomic<bool>& stop) {
+  constexpr std::array<itimerspec, 4> kTimes{{{{0, 0}, {0, 0}},
+                                              {{0, 1}, {0, 1}},
+                                              {{UINT32_MAX, 0}, {UINT32_MAX, 0}},
+                                              {{0, 0}, {0, 1000}}}};
+  for (std::size_t turn = 0; !stop; ++turn) {
+    ::fcntl(bell, F_SETFL, turn % 3 == 0 ? O_NONBLOCK : 0);
+    ::timerfd_settime(bell, 0, &kTimes[turn % kTimes.size()], nullptr);
+    const std::uint64_t most = UINT64_MAX;
+    ::write(bell, &most, sizeof most);
+  }
+}
+
+TEST_F(HostilePeer, ThatMisusesBellsAsFastAsItCanStopsNoCallOfOurs) {
   const auto connection = connect();
   ASSERT_NE(connection, nullptr);
   const Packet ours = peer_.answer();
   int error = 0;
   const Mapping page = map_peers_memory(ours.descriptors[0].get(), kBytes, error);
   ASSERT_EQ(error, 0);
-  const std::uint64_t most = UINT64_MAX - 1;
-  ASSERT_EQ(::write(peer_.bell(Bell::data), &most, sizeof most), static_cast<ssize_t>(sizeof most));
-  reinterpret_cast<layout::BellPage*>(page.start())->sleepers[0].epoch.store(1);
-  EXPECT_TRUE(connection->announce(Bell::data));
+  auto& asleep = reinterpret_cast<layout::BellPage*>(page.start())->sleepers[0].epoch;
+  const TimeLimit limit(std::chrono::seconds(5));
+  for (std::uint64_t round = 0; round < 200 && !limit.over(); ++round) {
+    std::atomic<bool> stop{false};
+    std::thread peers([&] { misuse(peer_.bell(Bell::data), stop); });
+    std::thread ours_([&] { misuse(ours.descriptors[1].get(), stop); });
+    for (std::uint64_t sleep = 0; sleep < 50; ++sleep) {
+      asleep.store(1000 * round + 2 * sleep + 1);  // asleep again
+      EXPECT_TRUE(connection->announce(Bell::data));
+      connection->arm(Bell::data);
+      connection->ring_own(Bell::data);
+      (void)connection->silence(Bell::data);
+    }
+    stop = true;
+    peers.join();
+    ours_.join();
+    asleep.store(1000 * round + 999);
+    EXPECT_TRUE(connection->announce(Bell::data)) << "whatever was left";
+  }
+}
+
+TEST_F(HostilePeer, WhoseBellIsAnEventfdOrAPipeIsDropped) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const UniqueFd reading(pipe[0]), writing(pipe[1]), event(::eventfd(0, EFD_CLOEXEC));
+  for (const int bell : {event.get(), writing.get(), reading.get()}) {
+    RawPeer peer(listener_->local());
+    peer.say_hello(-1, bell);
+    EXPECT_EQ(accept(), nullptr);
+  }
 }
 
 TEST_F(HostilePeer, ThatTalksOnTheLivenessSocketIsGoneForBothDirections) {

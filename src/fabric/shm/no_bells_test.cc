@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers without bells (fabric/fabric.hpp:Offer).
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
 #include <array>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/open_descriptors.hpp"
+#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
@@ -47,10 +47,10 @@ class NoBells : public ::testing::Test {
     const UniqueFd socket = make_socket("test", "");
     const SocketName name = socket_name(*listener_->local().node, *listener_->local().port);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length), 0);
-    std::vector<UniqueFd> events;
+    std::vector<EventBell> events;
     std::vector<int> descriptors{memory.descriptor()};
     for (std::size_t i = 0; i < bells; ++i) {
-      descriptors.push_back(events.emplace_back(::eventfd(0, EFD_CLOEXEC)).get());
+      descriptors.push_back(events.emplace_back().descriptor());
     }
     EXPECT_EQ(send_packet(socket.get(), hello, descriptors), 0);
     return listener_->try_accept(offer_with(true)) != nullptr;

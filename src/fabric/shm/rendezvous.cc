@@ -12,18 +12,11 @@
 
 #include "base/config.hpp"
 #include "base/name.hpp"
+#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
-
-bool is_eventfd(int fd) {
-  std::array<char, 64> target{};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t n = ::readlink(link.c_str(), target.data(), target.size() - 1);
-  // Without /proc there is nothing to check by; a peer of the same user is no worse than one that holds our memory.
-  return n < 0 || std::strcmp(target.data(), "anon_inode:[eventfd]") == 0;
-}
 
 bool well_formed(const layout::ShmHello& hello) {
   return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
@@ -137,7 +130,7 @@ int receive_packet(int socket, Packet& packet) {
   if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
   move_to_places(packet);
   for (const std::size_t bell : {kBellPlace, kBellPlace + 1}) {
-    if (places[bell] && !is_eventfd(packet.descriptors[bell].get())) return EPROTO;
+    if (places[bell] && !EventBell::is_bell(packet.descriptors[bell].get())) return EPROTO;
   }
   return 0;
 }

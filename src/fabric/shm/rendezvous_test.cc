@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <wherry/error.hpp>
 
 #include "base/scoped_environment.hpp"
+#include "fabric/event_bell.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -30,9 +30,8 @@ struct Sockets {
 /// Three descriptors as a handshake sends them.
 struct Descriptors {
   UniqueFd memory{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
-  UniqueFd data{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  UniqueFd space{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  [[nodiscard]] std::array<int, 3> all() const { return {memory.get(), data.get(), space.get()}; }
+  EventBell data, space;
+  [[nodiscard]] std::array<int, 3> all() const { return {memory.get(), data.descriptor(), space.descriptor()}; }
 };
 
 layout::ShmHello good_hello() {
@@ -76,7 +75,7 @@ TEST(Handshake, CarriesAFourthDescriptorWhereMemoryIsShownAndOnlyThere) {
   const Descriptors sent;
   layout::ShmHello hello = good_hello();
   hello.shared_bytes = 4096;
-  const std::array four{sent.memory.get(), sent.data.get(), sent.space.get(), sent.memory.get()};
+  const std::array four{sent.memory.get(), sent.data.descriptor(), sent.space.descriptor(), sent.memory.get()};
   Packet packet;
   ASSERT_EQ(received(hello, four, packet), 0);
   EXPECT_TRUE(packet.descriptors[3].valid());
@@ -110,7 +109,7 @@ TEST(Handshake, OfAnotherVersionOrWithAnImpossibleSegmentIsRefused) {
 TEST(Handshake, WithBellsThatAreNoEventfdsIsRefused) {
   const Descriptors sent;
   Packet packet;
-  const std::array descriptors{sent.memory.get(), sent.data.get(), sent.memory.get()};
+  const std::array descriptors{sent.memory.get(), sent.data.descriptor(), sent.memory.get()};
   EXPECT_EQ(received(good_hello(), descriptors, packet), EPROTO);
 }
 
@@ -130,7 +129,7 @@ TEST(Handshake, WithMoreDescriptorsThanAgreedIsRefusedAndLeaksNone) {
     const Descriptors sent;
     Sockets sockets;
     layout::ShmHello hello = good_hello();
-    std::vector<int> many(40, sent.data.get());
+    std::vector<int> many(40, sent.data.descriptor());
     std::vector<char> control(CMSG_SPACE(many.size() * sizeof(int)));
     iovec payload{&hello, sizeof hello};
     msghdr message{};
