@@ -30,6 +30,7 @@ constexpr std::array kChecks{
     Check{"cores", doctor::check_cores},
     Check{"memory", doctor::check_memory},
     Check{"descriptors", doctor::check_descriptors},
+    Check{"file sizes", doctor::check_file_sizes},
     Check{"locked memory", doctor::check_locked_memory},
     Check{"memory files", doctor::check_memory_files},
     Check{"sockets", doctor::check_sockets},

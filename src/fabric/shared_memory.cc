@@ -10,6 +10,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/resize.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::fabric {
@@ -26,7 +27,9 @@ SharedMemory::SharedMemory(std::size_t bytes) : memfd_(::memfd_create("wherry.po
   if (bytes == 0 || bytes > kMaxSegmentBytes || bytes % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != 0) {
     fail(EINVAL, "share memory", "its size is a multiple of the page size, at most 1 TiB");
   }
-  if (::ftruncate(memfd_.get(), static_cast<off_t>(bytes)) != 0) fail(errno, "size shared memory", "ask for less");
+  if (resize(memfd_.get(), bytes) != 0) {
+    fail(errno, "size shared memory", advice_for_resize(errno, "ask for less"));
+  }
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_.get(), 0);
   if (start == MAP_FAILED) {
     fail(errno, "map shared memory", "ask for less, or raise the address space limit (ulimit -v)");

@@ -23,6 +23,7 @@
 #include "base/config.hpp"
 #include "base/fork_generation.hpp"
 #include "base/log.hpp"
+#include "base/resize.hpp"
 
 namespace wherry::statistics {
 namespace {
@@ -147,7 +148,7 @@ Page* Page::create() {
   if (descriptor < 0) return nullptr;
   struct stat file{};
   void* mapped = MAP_FAILED;
-  if (ftruncate(descriptor, static_cast<off_t>(kStatisticsBytes)) == 0 && fstat(descriptor, &file) == 0) {
+  if (resize(descriptor, kStatisticsBytes) == 0 && fstat(descriptor, &file) == 0) {
     mapped = mmap(nullptr, kStatisticsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   }
   if (mapped == MAP_FAILED) {

@@ -14,6 +14,7 @@ CHECKS = {
     "cores",
     "memory",
     "descriptors",
+    "file sizes",
     "locked memory",
     "memory files",
     "sockets",
@@ -75,6 +76,23 @@ def test_few_descriptors_are_a_warning_with_the_room_they_leave():
     assert report["ok"]
     assert found["descriptors"]["verdict"] == "warn"
     assert "about 20 connections" in found["descriptors"]["found"]
+
+
+def with_files_of(limit):
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))}
+
+
+def test_a_limit_of_file_sizes_below_the_smallest_ring_fails():
+    report, found = checks(**with_files_of(4096))
+    assert not report["ok"]
+    assert found["file sizes"]["verdict"] == "FAIL" and found["stream"]["verdict"] == "FAIL"
+    assert "ulimit -f" in found["file sizes"]["advice"] and "ulimit -f" in found["stream"]["found"]
+
+
+def test_what_fits_below_a_limit_of_file_sizes_works_with_a_warning():
+    report, found = checks(env={"WHERRY_RING": "64K"}, **with_files_of(1 << 20))
+    assert report["ok"]
+    assert found["file sizes"]["verdict"] == "warn" and found["stream"]["verdict"] == "OK"
 
 
 @pytest.mark.parametrize("variable, value", [("WHERRY_RING", "1"), ("WHERRY_NODE", "host"), ("WHERRY_STATISTICS", "maybe")])

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large transfers that both processes copy at once: killed at any moment of it, refused by the kernel at any moment of
 // it, and with processes that are not who the kernel's credentials say.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <random>
 #include <thread>
 
+#include "tests/common/seccomp.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -20,18 +16,7 @@ namespace {
 constexpr std::size_t kMessage = std::size_t{3} << 20;
 
 /// From now on the kernel refuses all threads of this process to reach other processes' memory.
-bool refuse_private_memory() {
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{.len = std::size(rules), .filter = rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
-}
+bool refuse_private_memory() { return refuse({SYS_process_vm_readv, SYS_process_vm_writev}); }
 
 /// Whether two processes of this user may reach each other here, neither of which started the other.
 bool kernel_allows() {

@@ -23,13 +23,14 @@ Finding check_kernel();         ///< the kernel's version
 Finding check_cores();          ///< cores this process may use, and the control group's share of them
 Finding check_memory();         ///< memory of the machine and of the control group
 Finding check_descriptors();    ///< RLIMIT_NOFILE against what a connection needs
+Finding check_file_sizes();     ///< RLIMIT_FSIZE, which holds for memory files, too
 Finding check_locked_memory();  ///< RLIMIT_MEMLOCK
 Finding check_huge_pages();     ///< transparent huge pages for shared memory
 
 // interfaces.cc
 Finding check_memory_files();  ///< memfd_create and its seals
 Finding check_sockets();       ///< abstract Unix sockets, the credentials and descriptors they carry
-Finding check_waiting();       ///< eventfd, epoll and futex
+Finding check_waiting();       ///< timers as bells, ppoll, epoll and futex
 Finding check_peer_copy();     ///< process_vm_readv between processes that are not parent and child
 Finding check_io_uring();      ///< io_uring_setup
 Finding check_membarrier();    ///< membarrier

@@ -21,6 +21,8 @@ namespace {
 constexpr rlim_t kDescriptorsPerConnection = 5;  // the socket, and two bells of either side
 constexpr rlim_t kDescriptorsOfAProgram = 16;    // what a program has open besides
 constexpr rlim_t kComfortableDescriptors = 1024;
+constexpr rlim_t kLeastFile = 16 << 10;         // the smallest ring, and the pages before it
+constexpr rlim_t kComfortableFile = 128 << 20;  // a pool, or a chunk of exposed memory
 constexpr std::uint64_t kLeastMemory = std::uint64_t{64} << 20;
 constexpr std::uint64_t kComfortableMemory = std::uint64_t{512} << 20;
 
@@ -93,6 +95,19 @@ Finding check_descriptors() {
       kDescriptorsPerConnection, limit_text(limit.rlim_max));
   if (spare < kDescriptorsPerConnection) return {Verdict::fail, found, advice};
   if (limit.rlim_cur < kComfortableDescriptors) return {Verdict::warn, found, advice};
+  return {Verdict::ok, found, ""};
+}
+
+Finding check_file_sizes() {
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {Verdict::ok, "unlimited", ""};
+  const std::string found = fmt::format("limited to {}", human_bytes(limit.rlim_cur));
+  const std::string advice =
+      "memory that processes share counts as a file: raise the limit with ulimit -f, or make rings smaller "
+      "(WHERRY_RING), and pools (WHERRY_POOL)";
+  if (limit.rlim_cur < kLeastFile) return {Verdict::fail, found, advice};
+  if (limit.rlim_cur < kComfortableFile) return {Verdict::warn, found, advice};
   return {Verdict::ok, found, ""};
 }
 

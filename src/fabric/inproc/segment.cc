@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/resize.hpp"
 #include "base/unique_fd.hpp"
 
 namespace wherry::fabric::inproc {
@@ -38,8 +39,9 @@ Segment::Segment(const Offer& offer, Reach reach)
 // caller's own again: it has a second mapping of the same pages, and give_back() puts other pages under the caller's.
 void Segment::share_callers_pages() {
   const UniqueFd memfd(::memfd_create("wherry.inproc", MFD_CLOEXEC));
-  if (!memfd.valid() || ::ftruncate(memfd.get(), static_cast<off_t>(bytes_)) != 0) {
-    throw Error(errno, "share a segment", "", "raise the limit on open files (ulimit -n), or free memory");
+  if (!memfd.valid() || resize(memfd.get(), bytes_) != 0) {
+    throw Error(errno, "share a segment", "",
+                advice_for_resize(errno, "raise the limit on open files (ulimit -n), or free memory"));
   }
   far_ = map_pages(nullptr, bytes_, MAP_SHARED, memfd.get());
   mapped_ = true;

@@ -14,6 +14,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/resize.hpp"
 #include "fabric/shm/private_memory.hpp"
 
 namespace wherry::fabric::shm {
@@ -32,7 +33,7 @@ std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int 
 UniqueFd make_memfd(std::size_t bytes) {
   UniqueFd fd(::memfd_create("wherry.segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) fail("memfd_create", "raise the limit of open files (ulimit -n), or close streams");
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fail("size shared memory", "use a smaller ring");
+  if (resize(fd.get(), bytes) != 0) fail("size shared memory", advice_for_resize(errno, "use a smaller ring"));
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) fail("seal shared memory", "the kernel must support memfd seals");
   return fd;
 }
