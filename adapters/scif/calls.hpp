@@ -9,6 +9,7 @@
 #include <wherry/error.hpp>
 
 #include "adapters/scif/table.hpp"
+#include "base/not_cancelled.hpp"
 
 namespace wherry::scif {
 
@@ -17,9 +18,11 @@ inline int failed(int error) {
   return -1;
 }
 
-/// `body` returns a result, or an errno value negated. No exception leaves a C function.
+/// `body` returns a result, or an errno value negated. No exception leaves a C function, and the cancellation of its
+/// thread waits until it returns, as in the driver's calls.
 template <class Body>
 int guarded(Body&& body) noexcept {
+  const NotCancelled here;
   int result = 0;
   try {
     result = static_cast<int>(body());

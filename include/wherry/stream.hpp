@@ -62,6 +62,8 @@ struct StreamOptions {
 /// `cancel`, ETIMEDOUT when a timeout passed, EBADF on a closed or moved-from stream. Sending or receiving nothing
 /// moves nothing, at once.
 ///
+/// Cancellation: moving data and closing are no cancellation points (pthread_cancel); `cancel` ends a wait.
+///
 /// Fork: the stream stays the parent's; a child that destroys its copy ends nothing. But a child that keeps it open
 /// without exec keeps the connection alive when the parent dies.
 class Stream {

@@ -20,6 +20,9 @@
  *
  * Threads: one thread may send on a stream while another receives. wherry_cancel may be called from any thread while
  * the stream exists. Everything else of one handle: one thread at a time.
+ *
+ * Cancellation: no call is a cancellation point. A pthread_cancel waits until the call has returned, which it does not
+ * hasten: wherry_cancel ends a wait.
  */
 #ifndef WHERRY_WHERRY_H
 #define WHERRY_WHERRY_H

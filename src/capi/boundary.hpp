@@ -10,15 +10,25 @@
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
+#include "base/not_cancelled.hpp"
+
 namespace wherry::capi {
+
+/// Gives a handle back.
+template <class Handle>
+void destroy(Handle* handle) noexcept {
+  const NotCancelled here;
+  delete handle;
+}
 
 /// Notes the text of a failure for wherry_last_error(). Returns the negative errno value.
 int failed(const std::exception& error) noexcept;
 int failed(int error, const char* text) noexcept;
 
-/// Runs a call that sets something up: what it throws becomes its result.
+/// Runs a call that sets something up: what it throws becomes its result, and the cancellation of its thread waits.
 template <class Call>
 int set_up(Call&& call) noexcept {
+  const NotCancelled here;
   try {
     return call();
   } catch (const std::exception& error) {

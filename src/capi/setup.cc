@@ -11,6 +11,7 @@
 
 namespace {
 
+using wherry::capi::destroy;
 using wherry::capi::failed;
 using wherry::capi::set_up;
 using wherry::capi::timeout_of;
@@ -75,7 +76,7 @@ int wherry_listener_address(wherry_listener listener, char* text, size_t size) {
   });
 }
 
-void wherry_listener_close(wherry_listener listener) { delete of(listener); }
+void wherry_listener_close(wherry_listener listener) { destroy(of(listener)); }
 
 int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                    wherry_stream* stream) {
@@ -106,4 +107,4 @@ int wherry_connecting_descriptor(wherry_connecting connecting) {
   return connecting.impl == nullptr ? no_handle() : of(connecting)->descriptor();
 }
 
-void wherry_connecting_close(wherry_connecting connecting) { delete of(connecting); }
+void wherry_connecting_close(wherry_connecting connecting) { destroy(of(connecting)); }

@@ -9,6 +9,7 @@
 
 namespace {
 
+using wherry::capi::destroy;
 using wherry::capi::set_up;
 using wherry::capi::timeout_of;
 using wherry::capi::value_of;
@@ -110,7 +111,7 @@ int wherry_send_descriptor(wherry_stream stream) {
 
 int wherry_finish_sending(wherry_stream stream) { return static_cast<int>(value_of(of(stream).finish_sending())); }
 
-void wherry_stream_close(wherry_stream stream) { delete static_cast<wherry::Stream*>(stream.impl); }
+void wherry_stream_close(wherry_stream stream) { destroy(static_cast<wherry::Stream*>(stream.impl)); }
 
 int wherry_cancel(wherry_stream stream) {
   if (!of(stream).is_open()) return -EBADF;

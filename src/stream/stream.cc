@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/not_cancelled.hpp"
 #include "stream/impl.hpp"
 
 namespace wherry {
@@ -121,6 +122,7 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 
 void Stream::close() noexcept {
   if (!impl_) return;
+  const NotCancelled here;
   // A forked child's copy: the stream is the parent's, and only the parent may end it.
   if (!impl_->origin.inherited()) {
     (void)impl_->sender.finish();  // Refused where the peer is gone or the stream was cancelled: nobody is to be told.
