@@ -216,8 +216,8 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
   return Result::moved(outcome == Outcome::copied ? buffer.size() : 0);
 }
 
-/// Whether all that was read can only have been what the sender offered: it had not given up before (and its buffer had
-/// not become its program's again), and it was no other process that has its number.
+/// Asked once the last piece is read: whether all that was read can only have been what the sender offered. It had not
+/// given up before (and its buffer had not become its program's again), and it was no other process that has its number.
 bool SplitReceiver::undisturbed() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
          connection_.recognises_peer();

@@ -155,6 +155,18 @@ TEST_F(SplitOffer, WhatWasReadOfWhoIsNotThePeerAnyMoreIsVoid) {
   EXPECT_EQ(receiver_.take(0, to_).error, ECONNRESET);
 }
 
+TEST_F(SplitOffer, WhoIsReadIsAskedForAfterTheLastPiece) {
+  sender_.offer(0, from_);
+  receiver_.invite(0, to_);
+  ASSERT_TRUE(connection_.recognises_peer());
+  // The peer ends while it is read, and another process has its number from the second piece on.
+  connection_.before_read = [&, pieces = 0]() mutable { connection_.still_recognised = ++pieces < 2; };
+  const Result result = receiver_.take(0, to_);
+  EXPECT_EQ(result.error, ECONNRESET);
+  EXPECT_EQ(result.bytes, 0U);
+  EXPECT_EQ(receivers_ending(), SplitEnding::refused);
+}
+
 TEST_F(SplitOffer, AnOfferThatTheKernelRefusesGoesOverTheRing) {
   sender_.offer(0, from_);
   receiver_.invite(0, to_);
