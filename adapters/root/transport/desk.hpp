@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fork_generation.hpp"
 #include "events.hpp"
 #include "pool.hpp"
 #include "server.hpp"
@@ -33,6 +34,7 @@ class PostedFile::Impl {
   std::size_t place = 0;
   std::size_t bytes = 0;
   std::uint64_t sequence = 0;
+  Origin origin{};
 };
 
 class Desk : public std::enable_shared_from_this<Desk> {

@@ -14,6 +14,7 @@
 
 #include <wherry/poller.hpp>
 
+#include "base/fork_generation.hpp"
 #include "desk.hpp"
 #include "events.hpp"
 
@@ -44,6 +45,13 @@ ServerOptions checked(ServerOptions options) {
   return options;
 }
 
+/// A forked child has neither the server's thread nor a word of its own to say to workers: its copies stay as they are.
+template <class Impl>
+std::unique_ptr<Impl> own(std::unique_ptr<Impl> impl) {
+  if (impl != nullptr && impl->origin.inherited()) static_cast<void>(impl.release());
+  return impl;
+}
+
 }  // namespace
 
 class WindowServer::Impl {
@@ -64,6 +72,8 @@ class WindowServer::Impl {
     desk_->close();
     sessions_.clear();
   }
+
+  const Origin origin{};
 
   Events& events() { return events_; }
   Desk& desk() { return *desk_; }
@@ -142,7 +152,7 @@ void WindowServer::Impl::let_go(std::uint64_t number, const std::string& reason)
 
 WindowServer::WindowServer(std::string_view address, ServerOptions options)
     : impl_(std::make_unique<Impl>(address, std::move(options))) {}
-WindowServer::~WindowServer() = default;
+WindowServer::~WindowServer() { own(std::move(impl_)).reset(); }
 
 std::optional<Event> WindowServer::next(Timeout timeout) { return impl_->events().next(timeout); }
 void WindowServer::interrupt() noexcept { impl_->events().interrupt(); }
@@ -171,11 +181,11 @@ std::span<const std::byte> PostedFile::bytes() const noexcept {
 std::uint64_t PostedFile::sequence() const noexcept { return impl_->sequence; }
 
 void PostedFile::done() noexcept {
-  if (auto file = std::move(impl_)) file->desk->done(*file);
+  if (auto file = own(std::move(impl_))) file->desk->done(*file);
 }
 
 void PostedFile::refuse(std::string_view reason) noexcept {
-  if (auto file = std::move(impl_)) file->desk->refuse(*file, reason);
+  if (auto file = own(std::move(impl_))) file->desk->refuse(*file, reason);
 }
 
 }  // namespace wherry::root

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "fixture_test.hpp"
@@ -74,6 +76,23 @@ TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {
   EXPECT_EQ(names.size(), kWorkers * kFiles);
   EXPECT_EQ(server.statistics().held, 0U);
   EXPECT_LE(server.statistics().warm, 4 * kMiB);
+}
+
+TEST(WindowServer, OfAForkedChildIsDestroyedWithoutAWordToTheWorker) {
+  std::optional<WindowServer> server(std::in_place, "wherry://*:*", ServerOptions{.slot = kSlot});
+  WindowClient client(server->local().to_string());
+  post_file(client, 1, kSlot);
+  Event event = next_of(*server, Event::Kind::posted);
+  Child child([&] {
+    event.file = PostedFile();
+    server.reset();
+    return true;
+  });
+  ASSERT_EQ(child.wait(), 0);
+  EXPECT_TRUE(is_whole(event.file));
+  event.file.done();
+  client.wait();
+  EXPECT_EQ(client.pending(), 0U);
 }
 
 TEST(WindowServer, KeepsWhatWasWrittenWhileAFileGrows) {
