@@ -12,6 +12,8 @@
 
 #include "base/config.hpp"
 #include "base/name.hpp"
+#include "base/refused_call.hpp"
+#include "base/user.hpp"
 #include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 
@@ -78,8 +80,7 @@ SocketName socket_name(std::uint16_t node, std::uint16_t port) {
 
 UniqueFd make_socket(const std::string& operation, const std::string& address) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid())
-    throw Error(errno, operation, address, "raise the limit of open files (ulimit -n), or close streams");
+  if (!fd.valid()) throw Error(errno, operation, address, advice_on(errno, "socket"));
   return fd;
 }
 
@@ -87,12 +88,26 @@ Peer credentials(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
-    throw Error(errno, "read the peer's credentials", "", "");
+    throw Error(errno, "read the peer's credentials", "", advice_on(errno, "getsockopt"));
   }
   return {.address = {}, .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
 }
 
-bool same_user(const Peer& peer) { return peer.uid == ::geteuid(); }
+bool same_user(const Peer& peer) { return peer.uid == ::geteuid() && names_one_user(peer.uid); }
+
+void check_own_user(const std::string& operation, const std::string& address) {
+  const uid_t own = ::geteuid();
+  if (names_one_user(own)) return;
+  throw Error(EACCES, operation, address,
+              "in this user namespace everybody without a number reads as user " + std::to_string(own) +
+                  ", this process too; give its user a number there (unshare --map-current-user)");
+}
+
+Address shm_address(std::uint16_t node, std::uint16_t port) {
+  Address address{.fabric = "shm", .node = node, .port = {}};
+  if (port != 0) address.port = port;
+  return address;
+}
 
 int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors) {
   iovec payload{const_cast<layout::ShmHello*>(&hello), sizeof hello};

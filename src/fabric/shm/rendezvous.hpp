@@ -33,8 +33,14 @@ UniqueFd make_socket(const std::string& operation, const std::string& address);
 /// Who is at the other end, as the kernel says.
 Peer credentials(int socket);
 
-/// True if the other end belongs to this process's effective user.
+/// True if the other end belongs to this process's effective user, and the kernel can tell that user from others.
 bool same_user(const Peer& peer);
+
+/// Throws Error(EACCES) if this process's own user cannot be told from others: nobody would be let in.
+void check_own_user(const std::string& operation, const std::string& address);
+
+/// The address of a port on this fabric; port 0: none.
+Address shm_address(std::uint16_t node, std::uint16_t port);
 
 /// The handshake's packet and the descriptors that travel with it.
 struct Packet {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/user.hpp"
+
+#include <cstdint>
+#include <fstream>
+
+namespace wherry {
+namespace {
+
+constexpr uid_t kUsualOverflowUid = 65534;
+
+/// All numbers but -1, which is nobody's.
+constexpr std::uint64_t kAllUsers = UINT32_MAX;
+
+uid_t overflow_uid() {
+  static const uid_t uid = [] {
+    std::ifstream file("/proc/sys/kernel/overflowuid");
+    uid_t read = kUsualOverflowUid;
+    return file >> read ? read : kUsualOverflowUid;
+  }();
+  return uid;
+}
+
+/// False too where /proc does not tell. Not kept: a process may enter another namespace.
+bool everybody_has_a_number() {
+  std::ifstream map("/proc/self/uid_map");
+  std::uint64_t inside = 0, outside = 0, count = 0, all = 0;
+  while (map >> inside >> outside >> count) all += count;
+  return all >= kAllUsers;
+}
+
+}  // namespace
+
+bool names_one_user(uid_t uid) { return uid != overflow_uid() || everybody_has_a_number(); }
+
+}  // namespace wherry

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a process in a user namespace takes for its own user.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <functional>
+#include <string>
+
+#include <wherry/wherry.hpp>
+
+#include "base/user.hpp"
+#include "fabric/shm/rendezvous.hpp"
+#include "tests/common/other_user.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+/// This process in a user namespace of its own, where its user is `inside`, or nobody in particular.
+void enter_user_namespace(const char* inside) {
+  const uid_t outside = ::geteuid();
+  if (::unshare(CLONE_NEWUSER) != 0) throw std::system_error(errno, std::system_category(), "unshare");
+  if (inside == nullptr) return;
+  const std::string line = std::string(inside) + " " + std::to_string(outside) + " 1";
+  const UniqueFd map(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
+  if (::write(map.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    throw std::system_error(errno, std::system_category(), "uid_map");
+  }
+}
+
+bool has_user_namespaces() {
+  return Child([] { return ::unshare(CLONE_NEWUSER) == 0; }).wait() == 0;
+}
+
+bool is_refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code().value() == EACCES && error.advice().find("user namespace") != std::string::npos;
+  }
+  return false;
+}
+
+/// 65534 is whoever has no number there, and has no number there itself or shares it.
+TEST(OverflowUid, IsNobodysInAUserNamespace) {
+  if (!has_user_namespaces()) GTEST_SKIP() << "no user namespaces here";
+  for (const char* inside : {static_cast<const char*>(nullptr), "65534"}) {
+    const auto alone = [inside] {
+      enter_user_namespace(inside);
+      const Peer unknown{.address = {}, .pid = 1, .uid = 65534, .gid = 65534};
+      const bool overflows = ::geteuid() == 65534;
+      const bool refuses = is_refused([] { (void)listen("wherry+shm://*:*"); }) &&
+                           is_refused([] { (void)start_connect("wherry+shm://0:2000"); });
+      return overflows && !same_user(unknown) && refuses;
+    };
+    EXPECT_EQ(Child(alone).wait(), 0) << (inside == nullptr ? "no number" : inside);
+  }
+}
+
+TEST(OverflowUid, AUserWithANumberMeetsHimselfThere) {
+  if (!has_user_namespaces()) GTEST_SKIP() << "no user namespaces here";
+  const auto meets = [] {
+    enter_user_namespace("1000");
+    wherry::Listener listener = listen("wherry+shm://*:*");
+    Connecting connecting = start_connect(listener.local().to_string());
+    const auto accepted = listener.try_accept();
+    return accepted.has_value() && connecting.try_finish().has_value();
+  };
+  EXPECT_EQ(Child(meets).wait(), 0);
+}
+
+TEST(OverflowUid, IsAUserLikeAnyOtherWhereEverybodyHasANumber) {
+  if (!may_be_another_user() || !names_one_user(65534)) GTEST_SKIP() << "not everybody has a number here";
+  const auto meets = [] {
+    wherry::Listener listener = listen("wherry+shm://*:*");
+    Connecting connecting = start_connect(listener.local().to_string());
+    const auto accepted = listener.try_accept();
+    return accepted.has_value() && connecting.try_finish().has_value();
+  };
+  EXPECT_EQ(as_other_user(meets, 65534).wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry::fabric::shm
