@@ -17,6 +17,9 @@ namespace {
 /// A connector sends its two packets right behind the connection, or was stopped or killed in between.
 constexpr std::chrono::seconds kHelloPatience{1};
 
+/// Connectors, most of them strangers perhaps, that one look takes from the kernel's queue.
+constexpr int kMostAtOnce = 64;
+
 /// Waits for the next packet. False: none comes.
 bool await_packet(int socket, const fabric::Deadline& deadline) {
   while (std::chrono::steady_clock::now() < *deadline) {
@@ -50,7 +53,7 @@ int Endpoint::accept(scif_portID& peer, bool wait, std::unique_ptr<Endpoint>& ac
 }
 
 int Endpoint::take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepted) {
-  while (true) {
+  for (int taken = 0; taken < kMostAtOnce; ++taken) {
     pollfd polled{descriptor(), POLLIN, 0};
     if (::poll(&polled, 1, 0) <= 0) return EAGAIN;
     UniqueFd socket(::accept4(descriptor(), nullptr, nullptr, 0));
@@ -69,6 +72,7 @@ int Endpoint::take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepte
     accepted = std::move(made);
     return 0;
   }
+  return EAGAIN;
 }
 
 /// Makes the endpoint of an accepted socket connected.

@@ -257,6 +257,12 @@ class Connecting {
   [[nodiscard]] virtual int descriptor() const = 0;
 };
 
+/// Thrown as ECONNREFUSED where somebody listens, but as many wait there as the system allows: worth another attempt.
+class QueueFull : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A way to reach peers. Lives for ever; calls from any thread.
 class Fabric {
  public:
@@ -264,7 +270,7 @@ class Fabric {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Throws Error: EADDRINUSE, EADDRNOTAVAIL (another node's address), EACCES, EMFILE.
   virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
-  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) when nobody listens there.
+  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) when nobody listens there, or QueueFull.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
   /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
   virtual std::shared_ptr<SharedMemory> share(std::size_t bytes);
@@ -275,6 +281,8 @@ class Fabric {
 Fabric& find(std::string_view name);
 /// The fabric an address names, else the configured one (WHERRY_FABRIC).
 Fabric& find(const Address& address);
+/// Starts to connect, and again while the listener's queue is full: sleeps in between, until the deadline at most.
+std::unique_ptr<Connecting> connect_by(Fabric& fabric, const Address& address, const Offer& offer, Deadline deadline);
 /// Names of all fabrics built in.
 std::span<const std::string> names();
 

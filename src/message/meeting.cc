@@ -49,7 +49,7 @@ void Meeting::start_connect(const Address& address, const fabric::Offer& offer) 
 std::unique_ptr<fabric::Connection> Meeting::connect(const Address& address, const fabric::Offer& offer,
                                                      fabric::Deadline deadline) {
   fabric::Fabric& fabric = fabric_of(address);
-  const auto attempt = fabric.connect(address, offer);
+  const auto attempt = fabric::connect_by(fabric, address, offer, deadline);
   fabric_ = &fabric;
   while (true) {
     if (auto connection = attempt->try_finish()) return connection;

@@ -86,11 +86,8 @@ Stream Listener::accept(Timeout timeout) {
 
 class Connecting::Impl {
  public:
-  Impl(fabric::Fabric& fabric, Address address, std::size_t capacity, bool windows)
-      : fabric_(fabric),
-        address_(std::move(address)),
-        capacity_(capacity),
-        connecting_(fabric.connect(address_, stream::offer_of(capacity, windows))) {}
+  Impl(fabric::Fabric& fabric, Address address, std::size_t capacity, std::unique_ptr<fabric::Connecting> connecting)
+      : fabric_(fabric), address_(std::move(address)), capacity_(capacity), connecting_(std::move(connecting)) {}
 
   std::optional<Stream> try_finish() {
     auto connection = connecting_->try_finish();
@@ -123,18 +120,35 @@ Listener listen(std::string_view text, StreamOptions options) {
       std::make_unique<Listener::Impl>(fabric::find(address), address, stream::own_capacity(options), options.windows));
 }
 
-Connecting start_connect(std::string_view text, StreamOptions options) {
-  stream::check_configuration();
+namespace stream {
+namespace {
+
+/// `start` starts to connect on a fabric.
+template <class Start>
+std::unique_ptr<Connecting::Impl> begin(std::string_view text, const StreamOptions& options, Start&& start) {
+  check_configuration();
   Address address = Address::parse(text);
   fabric::Fabric& fabric = fabric::find(address);
-  return Connecting(
-      std::make_unique<Connecting::Impl>(fabric, std::move(address), stream::own_capacity(options), options.windows));
+  const std::size_t capacity = own_capacity(options);
+  auto connecting = start(fabric, address, offer_of(capacity, options.windows));
+  return std::make_unique<Connecting::Impl>(fabric, std::move(address), capacity, std::move(connecting));
+}
+
+}  // namespace
+}  // namespace stream
+
+Connecting start_connect(std::string_view text, StreamOptions options) {
+  return Connecting(stream::begin(text, options, [](fabric::Fabric& fabric, const Address& to, const auto& offer) {
+    return fabric.connect(to, offer);
+  }));
 }
 
 Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {
   if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
   const fabric::Deadline deadline = stream::deadline_of(timeout);
-  Connecting connecting = start_connect(text, options);
+  Connecting connecting(stream::begin(text, options, [&](fabric::Fabric& fabric, const Address& to, const auto& offer) {
+    return fabric::connect_by(fabric, to, offer, deadline);
+  }));
   while (true) {
     if (auto stream = connecting.try_finish()) return std::move(*stream);
     if (stream::has_passed(deadline) || !fabric::wait_until_readable(connecting.descriptor(), deadline)) {

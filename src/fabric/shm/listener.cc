@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/listener.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/refused_call.hpp"
+#include "fabric/check.hpp"
+#include "fabric/shm/connection.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+constexpr std::uint16_t kFirstAutomaticPort = 1089;  ///< below are the ports SCIF reserves
+
+/// Connectors, most of them strangers perhaps, that one call takes from the kernel's queue.
+constexpr std::size_t kMostAtOnce = 64;
+
+/// Connectors that have said nothing yet hold a quarter of this process's descriptors at most.
+constexpr std::size_t kMostPending = 4096;
+constexpr rlim_t kShareOfDescriptors = 4;
+
+std::size_t most_pending() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kMostPending;
+  return static_cast<std::size_t>(std::clamp<rlim_t>(files.rlim_cur / kShareOfDescriptors, 1, kMostPending));
+}
+
+}  // namespace
+
+ShmListener::ShmListener(const Address& wanted)
+    : local_(shm_address(node_to_bind(wanted), wanted.port.value_or(0))), pending_(wanted.to_string()) {
+  const std::string text = wanted.to_string();
+  check_own_user("listen", text);
+  socket_ = make_socket("listen", text);
+  if (!wanted.port) {
+    bind_any_port();
+  } else if (!bind_port(*wanted.port)) {
+    throw Error(errno, "listen", text, errno == EADDRINUSE ? advice_on_taken_port() : advice_on(errno, "bind"));
+  }
+  if (::listen(socket_.get(), SOMAXCONN) != 0) throw Error(errno, "listen", text, advice_on(errno, "listen"));
+  pending_.watch(socket_.get());
+}
+
+bool ShmListener::bind_port(std::uint16_t port) {
+  const SocketName name = socket_name(*local_.node, port);
+  return ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0;
+}
+
+void ShmListener::bind_any_port() {
+  for (std::uint32_t port = kFirstAutomaticPort; port <= UINT16_MAX; ++port) {
+    if (bind_port(static_cast<std::uint16_t>(port))) {
+      local_.port = static_cast<std::uint16_t>(port);
+      return;
+    }
+  }
+  throw Error(EADDRINUSE, "listen", local_.to_string(), "every port from 1089 up is taken; stop a listener");
+}
+
+/// Connecting tells who holds the name: to its listener a connector that has gone again.
+std::string ShmListener::advice_on_taken_port() const {
+  const UniqueFd probe = make_socket("listen", local_.to_string());
+  const SocketName name = socket_name(*local_.node, *local_.port);
+  std::string holder = "somebody who does not listen yet";
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0) {
+    const Peer peer = credentials(probe.get());
+    holder = peer.pid == ::getpid() ? "this process, which listens there already,"
+                                    : "process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+  }
+  return holder + " has this port; use another port, or * for a free one";
+}
+
+/// Whoever has said something is served before more are let in: so all that wait when there are too many are silent.
+std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
+  check_offer("accept on", local_, offer);
+  int obstacle = 0;
+  if (auto connection = serve(offer, obstacle)) return connection;
+  while (const auto late = pending_.take_late(Pending::Clock::now())) drop(late->peer, ETIMEDOUT);
+  if (const int refused = take_connectors(); refused != 0) obstacle = refused;
+  if (auto connection = serve(offer, obstacle)) return connection;
+  if (obstacle == 0) return nullptr;
+  throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
+}
+
+/// Takes some from the kernel's queue, and drops strangers. Returns 0, or why it could take no more: an errno value.
+int ShmListener::take_connectors() {
+  const std::size_t most = most_pending();
+  const auto patience = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
+  for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
+    UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return errno == EAGAIN ? 0 : errno;
+    }
+    Peer peer = credentials(socket.get());
+    if (!same_user(peer)) {
+      drop(peer, EACCES);
+      continue;
+    }
+    while (pending_.size() >= most) drop(pending_.take_oldest().peer, ETIMEDOUT);
+    pending_.add(std::move(socket), std::move(peer), patience);
+  }
+  return 0;
+}
+
+/// Accepts the first that has sent a good request. `obstacle`: what kept one out that this side has to answer for.
+std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle) {
+  pending_.look();
+  while (Pending* ready = pending_.next_ready()) {
+    Packet packet;
+    const int error = receive_packet(ready->socket.get(), packet);
+    if (error == EAGAIN) continue;
+    Pending pending = pending_.take(*ready);
+    // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
+    if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
+    if (error != 0) {
+      drop(pending.peer, error);
+      continue;
+    }
+    if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;
+  }
+  return nullptr;
+}
+
+/// What a connector did wrong is no error of this side's: it is told by the socket's end, and the log.
+void ShmListener::drop(const Peer& peer, int error) const {
+  if (!log::enabled(log::Level::info)) return;
+  log::write(log::Level::info, "dropped a connector to " + local_.to_string() + ", process " +
+                                   std::to_string(peer.pid) + " of user " + std::to_string(peer.uid) + ": " +
+                                   std::generic_category().message(error));
+}
+
+std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {
+  pending.peer.address = shm_address(packet.hello.node, packet.hello.port);
+  OwnSide own(offer);
+  const layout::ShmHello hello = own.hello(*local_.node, *local_.port);
+  const auto descriptors = own.descriptors();
+  const int socket = pending.socket.get();
+  std::unique_ptr<ShmConnection> connection;
+  try {
+    // The peer's half is checked before it hears anything.
+    connection =
+        std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet), pending.peer);
+  } catch (const Error& error) {
+    if (error.code().value() != EPROTO) throw;
+    drop(pending.peer, EPROTO);
+    return nullptr;
+  }
+  if (const int error = send_packet(socket, hello, descriptors); error != 0) {
+    drop(pending.peer, error);
+    if (error == EPIPE || error == ECONNRESET) return nullptr;
+    throw Error(error, "answer a connector to", local_.to_string(), advice_on(error, "sendmsg"));
+  }
+  connection->handed_over();
+  return connection;
+}
+
+}  // namespace wherry::fabric::shm

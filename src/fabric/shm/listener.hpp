@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listening end of a rendezvous. Anybody on the machine may knock: what one call does for strangers is bounded, and
+// so is what is kept for connectors of this user that say nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/shm/pending.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::fabric::shm {
+
+class ShmListener final : public Listener {
+ public:
+  /// Throws Error: EADDRINUSE, EADDRNOTAVAIL, EACCES, EMFILE, ENOMEM.
+  explicit ShmListener(const Address& wanted);
+
+  std::unique_ptr<Connection> try_accept(const Offer& offer) override;
+  [[nodiscard]] int descriptor() const override { return pending_.descriptor(); }
+  [[nodiscard]] const Address& local() const override { return local_; }
+
+ private:
+  bool bind_port(std::uint16_t port);
+  void bind_any_port();
+  [[nodiscard]] std::string advice_on_taken_port() const;
+  int take_connectors();
+  std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
+  std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
+  void drop(const Peer& peer, int error) const;
+
+  Address local_;
+  UniqueFd socket_;
+  PendingConnectors pending_;
+};
+
+}  // namespace wherry::fabric::shm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/pending.hpp"
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "base/beyond_select.hpp"
+#include "base/refused_call.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+/// What one look fetches.
+constexpr std::size_t kEvents = 64;
+
+}  // namespace
+
+PendingConnectors::PendingConnectors(std::string listener)
+    : listener_(std::move(listener)), poller_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!poller_.valid()) throw Error(errno, "listen", listener_, advice_on(errno, "epoll_create1"));
+}
+
+void PendingConnectors::watch(int socket) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = socket}};
+  if (::epoll_ctl(poller_.get(), EPOLL_CTL_ADD, socket, &event) == 0) return;
+  throw Error(errno, "listen", listener_, advice_on(errno, "epoll_ctl"));
+}
+
+void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::milliseconds patience) {
+  socket = beyond_select(std::move(socket));
+  const int number = socket.get();
+  watch(number);
+  waiting_.push_back({std::move(socket), std::move(peer), Pending::Clock::now() + patience});
+  by_socket_[number] = std::prev(waiting_.end());
+}
+
+void PendingConnectors::look() {
+  if (!ready_.empty()) return;
+  std::array<epoll_event, kEvents> events;
+  const int count = ::epoll_wait(poller_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) ready_.push_back(events[static_cast<std::size_t>(i)].data.fd);
+}
+
+Pending* PendingConnectors::next_ready() {
+  while (!ready_.empty()) {
+    const auto found = by_socket_.find(ready_.front());
+    ready_.pop_front();
+    if (found != by_socket_.end()) return &*found->second;
+  }
+  return nullptr;
+}
+
+Pending PendingConnectors::take(Pending& pending) {
+  const auto found = by_socket_.find(pending.socket.get());
+  Pending taken = std::move(pending);
+  waiting_.erase(found->second);
+  by_socket_.erase(found);
+  ::epoll_ctl(poller_.get(), EPOLL_CTL_DEL, taken.socket.get(), nullptr);
+  return taken;
+}
+
+std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now) {
+  if (waiting_.empty() || waiting_.front().give_up > now) return std::nullopt;
+  return take_oldest();
+}
+
+}  // namespace wherry::fabric::shm

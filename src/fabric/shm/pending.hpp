@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connectors that the kernel has let in and that have not said what they want. That comes right behind the connection,
+// or never: so their number and their time are bounded.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <wherry/address.hpp>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::fabric::shm {
+
+struct Pending {
+  using Clock = std::chrono::steady_clock;
+
+  UniqueFd socket;
+  Peer peer;
+  Clock::time_point give_up;
+};
+
+class PendingConnectors {
+ public:
+  /// `listener` names the listener in errors. Throws Error(EMFILE, ENFILE, ENOMEM).
+  explicit PendingConnectors(std::string listener);
+
+  /// Readable while one of them has something to say, or `watch`ed sockets have.
+  [[nodiscard]] int descriptor() const { return poller_.get(); }
+  /// Throws Error(ENOSPC, ENOMEM).
+  void watch(int socket);
+
+  /// Gives up after `patience`. Throws as watch does.
+  void add(UniqueFd socket, Peer peer, std::chrono::milliseconds patience);
+  [[nodiscard]] std::size_t size() const { return waiting_.size(); }
+
+  /// Asks the kernel which have something to say, unless some that had are still to be looked at.
+  void look();
+  /// The next of those, in the order in which they came; null: no more until the next look.
+  Pending* next_ready();
+  /// Takes it out.
+  Pending take(Pending& pending);
+  /// Takes out one that has waited for too long.
+  std::optional<Pending> take_late(Pending::Clock::time_point now);
+  /// Takes out the one that has waited longest. There is one.
+  Pending take_oldest() { return take(waiting_.front()); }
+
+ private:
+  std::string listener_;
+  UniqueFd poller_;
+  std::list<Pending> waiting_;  ///< in the order in which they came
+  std::unordered_map<int, std::list<Pending>::iterator> by_socket_;
+  std::deque<int> ready_;
+};
+
+}  // namespace wherry::fabric::shm

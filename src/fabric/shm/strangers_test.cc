@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who knocks at a listener without being let in: processes of other users, and connectors that say nothing.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <wherry/wherry.hpp>
+
+#include "base/open_descriptors.hpp"
+#include "base/scoped_environment.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/shm/rendezvous.hpp"
+#include "tests/common/other_user.hpp"
+
+namespace wherry::fabric::shm {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Offer kOffer{.segment_bytes = 4096};
+
+/// A connector of this process's user that says nothing, or of another's.
+UniqueFd knock(const SocketName& name) {
+  UniqueFd socket = make_socket("test", "");
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) return {};
+  return socket;
+}
+
+class Strangers : public ::testing::Test {
+ protected:
+  Strangers() : listener_(find("shm").listen(Address::parse("wherry://*:*"))) {}
+
+  void SetUp() override {
+    if (!may_be_another_user()) GTEST_SKIP() << "only root can be another user";
+  }
+
+  [[nodiscard]] SocketName name() const { return socket_name(*listener_->local().node, *listener_->local().port); }
+  /// `count` connectors of another user, which have gone again and stand in the kernel's queue.
+  void knock_as_stranger(int count) const {
+    const auto knocks = [name = name(), count] {
+      for (int i = 0; i < count; ++i) {
+        if (!knock(name).valid()) return false;
+      }
+      return true;
+    };
+    ASSERT_EQ(as_other_user(knocks).wait(), 0);
+  }
+
+  std::unique_ptr<Listener> listener_;
+};
+
+TEST_F(Strangers, CostOneCallABoundedAmountOfWork) {
+  knock_as_stranger(1000);
+  EXPECT_EQ(listener_->try_accept(kOffer), nullptr);
+  EXPECT_TRUE(becomes_readable(listener_->descriptor(), 0ms)) << "one call has dropped them all";
+  int calls = 1;
+  for (; becomes_readable(listener_->descriptor(), 0ms); ++calls) EXPECT_EQ(listener_->try_accept(kOffer), nullptr);
+  EXPECT_LT(calls, 100);
+}
+
+TEST_F(Strangers, ThatComeAndGoWithoutAPauseDoNotHoldUpATimeLimitOrTheOwner) {
+  wherry::Listener listener = listen("wherry+shm://*:*");
+  const SocketName name = socket_name(*listener.local().node, *listener.local().port);
+  const SharedValue<std::atomic<bool>> knocking;
+  const Child stranger = as_other_user([&] {
+    while (true) {
+      knock(name);
+      *knocking = true;
+    }
+    return true;
+  });
+  while (!*knocking) std::this_thread::yield();
+  EXPECT_THROW((void)listener.accept(20ms), Error);
+  const Child owner([where = listener.local().to_string()] { return connect(where, {}, 3600s).is_open(); });
+  EXPECT_TRUE(listener.accept(3600s).is_open());
+}
+
+TEST_F(Strangers, ThatFillTheKernelsQueueDoNotShutOutAnOwnerWhoWaits) {
+  wherry::Listener listener = listen("wherry+shm://*:*");
+  const SocketName name = socket_name(*listener.local().node, *listener.local().port);
+  const SharedValue<std::atomic<int>> errors;
+  const auto fill = [&] {
+    while (knock(name).valid()) continue;
+    *errors = errno;
+    return true;
+  };
+  ASSERT_EQ(as_other_user(fill).wait(), 0);
+  ASSERT_EQ(*errors, EAGAIN) << "the queue is full";
+  try {
+    (void)start_connect(listener.local().to_string());
+    ADD_FAILURE() << "there is nothing to wait on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ECONNREFUSED);
+    EXPECT_EQ(error.advice(), "too many connectors wait there already; try again, or accept faster");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)connect(listener.local().to_string(), {}, 50ms), Error);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 50ms) << "it did not wait for its turn";
+  const Child owner([where = listener.local().to_string()] { return connect(where, {}, 3600s).is_open(); });
+  EXPECT_TRUE(listener.accept(3600s).is_open());
+}
+
+TEST_F(Strangers, AreDroppedAlthoughAsManySilentConnectorsWaitAsMay) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 64 + open_descriptors(), .rlim_max = before.rlim_max};
+  std::vector<UniqueFd> silent;
+  for (rlim_t i = 0; i < few.rlim_cur / 4; ++i) silent.push_back(knock(name()));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(listener_->try_accept(kOffer), nullptr);
+  knock_as_stranger(100);
+  const auto connecting = find("shm").connect(listener_->local(), kOffer);
+  std::unique_ptr<Connection> connection;
+  for (int i = 0; i < 100 && connection == nullptr; ++i) connection = listener_->try_accept(kOffer);
+  EXPECT_NE(connection, nullptr);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/// As many as there are: they leave this process three quarters of its descriptors.
+TEST(SilentConnectors, HoldAQuarterOfTheDescriptorsAtMost) {
+  constexpr rlim_t kFiles = 256;
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  const SocketName name = socket_name(*listener->local().node, *listener->local().port);
+  const SharedValue<std::atomic<bool>> knocked;
+  const Child connector([&] {
+    std::vector<UniqueFd> silent;
+    for (rlim_t i = 0; i < 2 * kFiles; ++i) silent.push_back(knock(name));
+    *knocked = true;
+    while (true) ::pause();
+    return true;
+  });
+  while (!*knocked) std::this_thread::yield();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = kFiles, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const std::size_t own = open_descriptors();
+  for (int i = 0; i < 100; ++i) EXPECT_NO_THROW(EXPECT_EQ(listener->try_accept(kOffer), nullptr));
+  EXPECT_LE(open_descriptors() - own, kFiles / 4);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(SilentConnectors, AreDroppedWhenTheirTimeIsOver) {
+  const ScopedEnvironment patience("WHERRY_CONNECT_TIMEOUT", "0");
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  const UniqueFd silent = knock(socket_name(*listener->local().node, *listener->local().port));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(listener->try_accept(kOffer), nullptr);
+  EXPECT_TRUE(becomes_readable(silent.get(), 0ms)) << "it is told by the end of its socket";
+}
+
+}  // namespace
+}  // namespace wherry::fabric::shm
