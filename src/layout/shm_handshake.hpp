@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two messages of the shm fabric's handshake: the connector's request and the listener's answer, each one packet on
-// the rendezvous socket. With it travel descriptors, in this order: the memory (a sealed memfd); the timers of its
-// sender's data and space bells, unless it has none; the memory it shows for reading (a sealed memfd), if shared_bytes
-// is not 0; and the arena of what it exposes (a sealed memfd), if arena_bytes is not 0.
+// The messages of the shm fabric's handshake, each one packet on a rendezvous socket: the connector's request and the
+// listener's answer. With both travel descriptors, in this order: the memory (a sealed memfd); the memory that its
+// sender shows for reading (a sealed memfd), if shared_bytes is not 0; and the arena of what it exposes (a sealed
+// memfd), if arena_bytes is not 0. Before it the connector has made a second connection, the companion, and said there
+// by which number the request is going to name it.
 //
-//   connector                                             listener
-//     | -- ShmHello + memfd, (2 timers, memfd, memfd) -->  |   when it connects
-//     | <-- ShmHello + memfd, (2 timers, memfd, memfd) --- |   when the program accepts
-//     |        (then the socket carries nothing: its end is the news of a death)
+//   connector                                          listener
+//     | == ShmCompanion ===============================>  |   on the companion
+//     | -- ShmHello + memfd, (memfd, memfd) ----------->  |   when it connects
+//     | <-- ShmHello + memfd, (memfd, memfd) -----------  |   when the program accepts
+//     |       then both carry rings, packets of one byte: |   the first those of the data bells, the companion those
+//     |       of the space bells. Their end is a death.   |
 #pragma once
 
 #include <cstddef>
@@ -17,13 +20,13 @@
 namespace wherry::layout {
 
 inline constexpr std::uint32_t kShmMagic = 0x4d485357;  // "WSHM" in memory, little-endian
-inline constexpr std::uint32_t kShmVersion = 4;
-inline constexpr std::size_t kShmMostDescriptors = 5;
+inline constexpr std::uint32_t kShmVersion = 5;
+inline constexpr std::size_t kShmMostDescriptors = 3;
 
 /// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish unfenced,
 /// and says so in layout/bell_page.hpp:Publisher.
 inline constexpr std::uint32_t kShmInterrupts = 1;
-/// The sender of the hello has no bells: it is woken by other means, or never sleeps.
+/// The sender of the hello has no bells, and is not to be rung: it is woken by other means, or never sleeps.
 inline constexpr std::uint32_t kShmNoBells = 2;
 
 struct ShmHello {
@@ -36,13 +39,23 @@ struct ShmHello {
   std::uint8_t greeting[64];    // for the layer above
   std::uint64_t shared_bytes;   // of the memory shown, 0: there is none
   std::uint64_t arena_bytes;    // of the arena, 0: the sender exposes nothing
+  std::uint64_t companion;      // of a connector: the number of its companion, 0: it has none. Of a listener: 0
+};
+
+struct ShmCompanion {
+  std::uint32_t magic;    // kShmMagic
+  std::uint32_t version;  // kShmVersion
+  std::uint64_t number;   // random, not 0
 };
 static_assert(std::is_trivially_copyable_v<ShmHello>);
-static_assert(sizeof(ShmHello) == 104);
+static_assert(sizeof(ShmHello) == 112);
 static_assert(offsetof(ShmHello, magic) == 0 && offsetof(ShmHello, version) == 4);
 static_assert(offsetof(ShmHello, port) == 10 && offsetof(ShmHello, features) == 12);
 static_assert(offsetof(ShmHello, node) == 8 && offsetof(ShmHello, segment_bytes) == 16 &&
               offsetof(ShmHello, greeting) == 24 && offsetof(ShmHello, shared_bytes) == 88 &&
-              offsetof(ShmHello, arena_bytes) == 96);
+              offsetof(ShmHello, arena_bytes) == 96 && offsetof(ShmHello, companion) == 104);
+static_assert(std::is_trivially_copyable_v<ShmCompanion> && sizeof(ShmCompanion) == 16);
+static_assert(offsetof(ShmCompanion, magic) == 0 && offsetof(ShmCompanion, version) == 4 &&
+              offsetof(ShmCompanion, number) == 8);
 
 }  // namespace wherry::layout

@@ -72,7 +72,7 @@ def test_too_few_descriptors_for_one_connection_fail():
 
 
 def test_few_descriptors_are_a_warning_with_the_room_they_leave():
-    report, found = checks(**with_descriptors(116))
+    report, found = checks(**with_descriptors(96))
     assert report["ok"]
     assert found["descriptors"]["verdict"] == "warn"
     assert "about 20 connections" in found["descriptors"]["found"]

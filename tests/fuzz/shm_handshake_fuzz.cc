@@ -2,9 +2,9 @@
 // A stranger at the rendezvous: garbage packets with any descriptors, to a listener and to a connector of the shm
 // fabric. It may be dropped or refused, and no more than that: nothing throws at who accepts, nothing leaks.
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -30,6 +30,7 @@ namespace {
 using layout::ShmHello;
 
 constexpr std::size_t kMostDescriptors = 6;
+constexpr std::uint64_t kCompanion = 1;
 constexpr std::size_t kSegmentBytes = 8192 + window::Space::kBytes;
 
 UniqueFd memory(Input& input, std::uint64_t bytes) {
@@ -51,7 +52,7 @@ UniqueFd regular_file(std::uint64_t bytes) {
 UniqueFd any_descriptor(Input& input, const ShmHello& hello) {
   switch (input.number<std::uint8_t>() % 7) {
     case 0:
-      return UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+      return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     case 1:
       return memory(input, layout::kBellPageBytes + hello.segment_bytes);
     case 2:
@@ -77,7 +78,8 @@ ShmHello any_hello(Input& input) {
                  .segment_bytes = kSegmentBytes,
                  .greeting = {},
                  .shared_bytes = input.one_in(2) ? 8192U : 0U,
-                 .arena_bytes = input.one_in(2) ? 2 * fabric::kArenaChunk : 0};
+                 .arena_bytes = input.one_in(2) ? 2 * fabric::kArenaChunk : 0,
+                 .companion = input.one_in(2) ? kCompanion : 0};
   const fabric::Offer offer = stream::offer_of(4096, hello.arena_bytes != 0);
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
   while (input.one_in(2)) {
@@ -91,10 +93,6 @@ std::vector<UniqueFd> any_descriptors(Input& input, const ShmHello& hello) {
   std::vector<UniqueFd> descriptors;
   if (!input.one_in(2)) {
     descriptors.push_back(memory(input, layout::kBellPageBytes + hello.segment_bytes));
-    const bool bells = (hello.features & layout::kShmNoBells) == 0;
-    for (int i = 0; bells && i < 2; ++i) {
-      descriptors.emplace_back(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    }
     if (hello.shared_bytes != 0) descriptors.push_back(memory(input, hello.shared_bytes));
     if (hello.arena_bytes != 0) descriptors.push_back(memory(input, hello.arena_bytes));
     return descriptors;
@@ -138,13 +136,22 @@ void use(Stream& stream) {
   (void)stream.try_receive(bytes);
 }
 
-void attack_listener(Input& input) {
-  Listener listener = listen("wherry+shm://*:*", {.ring_bytes = 4096, .windows = true});
+UniqueFd connected_to(const Listener& listener) {
   const auto name = fabric::shm::socket_name(*listener.local().node, *listener.local().port);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) std::abort();
+  return socket;
+}
+
+void attack_listener(Input& input) {
+  Listener listener = listen("wherry+shm://*:*", {.ring_bytes = 4096, .windows = true});
+  UniqueFd companion = connected_to(listener);
+  if (!input.one_in(8)) (void)fabric::shm::send_companion(companion.get(), kCompanion);
+  UniqueFd socket = connected_to(listener);
   std::optional<Stream> stream;
   for (int packets = 0; packets < 3; ++packets) {
+    if (input.one_in(8)) companion.reset();
+    if (companion.valid() && input.one_in(4)) send_any_packet(companion.get(), input);
     if (input.one_in(8)) socket.reset();
     if (socket.valid()) send_any_packet(socket.get(), input);
     if (!stream) stream = listener.try_accept();
@@ -156,11 +163,13 @@ void attack_connector(Input& input) {
   const auto name = fabric::shm::socket_name(0, 7);
   const UniqueFd listening(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
-      ::listen(listening.get(), 1) != 0) {
+      ::listen(listening.get(), 2) != 0) {
     std::abort();
   }
   Connecting connecting = start_connect("wherry+shm://0:7", {.ring_bytes = 4096, .windows = true});
+  const UniqueFd companion(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   const UniqueFd socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (input.one_in(4)) send_any_packet(companion.get(), input);
   send_any_packet(socket.get(), input);
   try {
     if (auto stream = connecting.try_finish()) use(*stream);

@@ -18,7 +18,7 @@
 namespace wherry::tools::doctor {
 namespace {
 
-constexpr rlim_t kDescriptorsPerConnection = 5;  // the socket, and two bells of either side
+constexpr rlim_t kDescriptorsPerConnection = 4;  // two sockets, and an epoll set for the bell of each
 constexpr rlim_t kDescriptorsOfAProgram = 16;    // what a program has open besides
 constexpr rlim_t kComfortableDescriptors = 1024;
 constexpr rlim_t kLeastFile = 16 << 10;         // the smallest ring, and the pages before it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/connection.hpp"
 
-#include <sys/epoll.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
@@ -17,53 +18,45 @@
 
 namespace wherry::fabric::shm {
 
-namespace {
-
-EventBell bell_of(const Offer& offer) { return offer.bells ? EventBell().beyond_select() : EventBell(UniqueFd()); }
-
-}  // namespace
-
 OwnSide::OwnSide(const Offer& offer)
     : memory(offer.segment_bytes, offer.memory),
       shared(offer.shared),
       arena(offer.exposes ? Arena::instance().view() : nullptr),
-      bells{bell_of(offer), bell_of(offer)},
-      greeting(offer.greeting) {}
+      greeting(offer.greeting) {
+  if (!offer.bells) return;
+  for (auto& bell : bells) bell = std::make_unique<OwnBell>();
+}
 
 std::vector<int> OwnSide::descriptors() const {
   std::vector<int> all{memory.descriptor()};
-  for (const EventBell& bell : bells) {
-    if (bell.descriptor() >= 0) all.push_back(bell.descriptor());
-  }
   if (shared != nullptr) all.push_back(shared->descriptor());
   if (arena != nullptr) all.push_back(arena->descriptor());
   return all;
 }
 
-layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port) const {
+layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port, std::uint64_t companion) const {
   layout::ShmHello hello{.magic = layout::kShmMagic,
                          .version = layout::kShmVersion,
                          .node = node,
                          .port = port,
                          .features = (arch::takes_part_in_interrupts() ? layout::kShmInterrupts : 0) |
-                                     (bells[0].descriptor() < 0 ? layout::kShmNoBells : 0),
+                                     (bells[0] == nullptr ? layout::kShmNoBells : 0),
                          .segment_bytes = memory.segment().size(),
                          .greeting = {},
                          .shared_bytes = shared == nullptr ? 0 : shared->bytes().size(),
-                         .arena_bytes = arena == nullptr ? 0 : arena->bytes()};
+                         .arena_bytes = arena == nullptr ? 0 : arena->bytes(),
+                         .companion = companion};
   static_assert(sizeof hello.greeting == sizeof(Greeting));
   std::memcpy(hello.greeting, greeting.data(), greeting.size());
   return hello;
 }
 
-ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer)
+ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer, UniqueFd companion)
     : memory_(std::move(own.memory)),
       exposes_(own.arena != nullptr),
       remote_bytes_(packet.hello.segment_bytes),
-      socket_(std::move(socket)),
-      bells_{OwnBell(std::move(own.bells[0])), OwnBell(std::move(own.bells[1]))},
-      peer_bells_{EventBell(std::move(packet.descriptors[1])).beyond_select(),
-                  EventBell(std::move(packet.descriptors[2])).beyond_select()},
+      sockets_{std::move(socket), std::move(companion)},
+      peer_has_bells_((packet.hello.features & layout::kShmNoBells) == 0),
       peer_(std::move(peer)) {
   int error = 0;
   peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
@@ -84,6 +77,17 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
   const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
   open_doors(memory_.page(), peers_page(), interrupts);
+  take_bells(std::move(own.bells));
+}
+
+void ShmConnection::take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells) {
+  for (const Bell which : kBells) {
+    Sleep& sleep = sleeps_[index(which)];
+    sleep.bell = std::move(bells[index(which)]);
+    const int socket = sockets_[index(which)].get();
+    if (sleep.bell != nullptr && socket >= 0) sleep.bell->listen_to(socket);
+  }
+  if (sleeps_[0].bell == nullptr && !peer_has_bells_) sockets_[index(Bell::space)].reset();
 }
 
 std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
@@ -123,77 +127,65 @@ layout::BellPage& ShmConnection::peers_page() const {
 }
 
 bool ShmConnection::silence(Bell which) {
-  OwnBell& bell = bells_[index(which)];
-  const bool rang = bell.event.silence();
-  if (rang) bell.may_ring.store(false, std::memory_order_relaxed);
-  return rang;
+  Sleep& sleep = sleeps_[index(which)];
+  if (sleep.bell == nullptr) return false;
+  const OwnBell::Heard heard = sleep.bell->silence();
+  if (heard == OwnBell::Heard::ring) sleep.may_ring.store(false, std::memory_order_relaxed);
+  if (heard == OwnBell::Heard::end) gone_.store(true, std::memory_order_release);  // PEER-GONE
+  return heard == OwnBell::Heard::ring;
 }
 
 void ShmConnection::arm(Bell which) {
-  OwnBell& bell = bells_[index(which)];
+  Sleep& sleep = sleeps_[index(which)];
   // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a
   // polled descriptor readable for ever.
-  if (bell.may_ring.load(std::memory_order_relaxed)) silence(which);
-  bell.may_ring.store(true, std::memory_order_relaxed);
-  bell.epoch = (bell.epoch + 1) | 1;
+  if (sleep.may_ring.load(std::memory_order_relaxed)) silence(which);
+  sleep.may_ring.store(true, std::memory_order_relaxed);
+  sleep.epoch = (sleep.epoch + 1) | 1;
   // SLEEP release; pairs with the acquire in announce().
-  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);
+  peers_page().sleepers[index(which)].epoch.store(sleep.epoch, std::memory_order_release);
   fence_of_arm(memory_.page().publishers[index(which)].unfenced);  // SLEEP: pairs with announce()
 }
 
 void ShmConnection::disarm(Bell which) {
-  OwnBell& bell = bells_[index(which)];
-  bell.epoch = (bell.epoch + 1) & ~std::uint64_t{1};
-  peers_page().sleepers[index(which)].epoch.store(bell.epoch, std::memory_order_release);  // SLEEP
+  Sleep& sleep = sleeps_[index(which)];
+  sleep.epoch = (sleep.epoch + 1) & ~std::uint64_t{1};
+  peers_page().sleepers[index(which)].epoch.store(sleep.epoch, std::memory_order_release);  // SLEEP
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {
-  std::array<pollfd, 2> polled{pollfd{bells_[index(which)].event.descriptor(), POLLIN, 0},
-                               pollfd{socket_.get(), POLLIN, 0}};
+  const OwnBell& bell = *sleeps_[index(which)].bell;
   while (true) {
-    const int ready = wait_for_events(polled, deadline);
-    if (ready == 0) return Wake::timeout;
-    if (ready < 0) continue;  // EINTR: the time left is taken anew.
-    const bool readable = (polled[0].revents & POLLIN) != 0;
-    if (readable && silence(which)) return Wake::rung;
+    if (!bell.await(deadline)) return Wake::timeout;
+    if (silence(which)) return Wake::rung;
     if (peer_gone()) return Wake::gone;
-    if (readable) return Wake::rung;  // Claimed, or by a ring that came late: who is woken looks for itself.
   }
 }
 
-int ShmConnection::descriptor(Bell which) {
-  OwnBell& bell = bells_[index(which)];
-  if (bell.poller.valid()) return bell.poller.get();
-  UniqueFd poller(::epoll_create1(EPOLL_CLOEXEC));
-  bool good = poller.valid();
-  for (const int fd : {bell.event.descriptor(), socket_.get()}) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    good = good && ::epoll_ctl(poller.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-  }
-  if (!good) {
-    throw Error(errno, "make a descriptor for", peer_.address.to_string(), "raise the limit of open files (ulimit -n)");
-  }
-  bell.poller = std::move(poller);
-  return bell.poller.get();
-}
+int ShmConnection::descriptor(Bell which) { return sleeps_[index(which)].bell->descriptor(); }
 
-void ShmConnection::ring(Bell bell) { peer_bells_[index(bell)].ring(); }
+void ShmConnection::ring(Bell which) {
+  const int socket = sockets_[index(which)].get();
+  if (peer_has_bells_ && socket >= 0) ring_peer(socket);
+}
 
 void ShmConnection::ring_own(Bell which) {
-  OwnBell& bell = bells_[index(which)];
-  bell.may_ring.store(true, std::memory_order_relaxed);
-  bell.event.ring();
+  Sleep& sleep = sleeps_[index(which)];
+  sleep.may_ring.store(true, std::memory_order_relaxed);
+  sleep.bell->ring();
 }
 
 bool ShmConnection::peer_gone() {
   if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
-  if (!socket_.valid()) return false;                      // the endpoint that has the socket watches it
+  const int socket = sockets_[index(Bell::data)].get();
+  if (socket < 0) return false;  // the endpoint that has the socket watches it
   const NotCancelled here;
+  // Rings may lie there: what one direction has not taken is for the other, which may be asleep.
+  pollfd polled{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  const int ended = ::poll(&polled, 1, 0);
   std::byte unexpected{};
-  // Peeked at only: what one direction has seen must stay there for the other, which may be asleep on the same socket.
-  const ssize_t n = ::recv(socket_.get(), &unexpected, sizeof unexpected, MSG_DONTWAIT | MSG_PEEK);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // The end, an error, or a packet where the protocol knows none: in each case no peer that can be talked to.
+  // Where poll is refused an end without rings before it still shows.
+  if (ended == 0 || (ended < 0 && ::recv(socket, &unexpected, 1, MSG_DONTWAIT | MSG_PEEK) != 0)) return false;
   // PEER-GONE release: the kernel closed its socket after its last store, so what it had published is visible.
   gone_.store(true, std::memory_order_release);
   return true;

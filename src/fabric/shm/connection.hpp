@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection between two processes (or two ends in one). Descriptors: the rendezvous socket, which carries
-// nothing any more and whose end is the news of the peer's death; two timers, this side's bells; and the peer's two;
-// and the peer's arena, one for all connections to it.
+// One end of a connection between two processes (or two ends in one). Four descriptors: the rendezvous socket, on which
+// the peer rings this side's data bell, and whose end is the news of the peer's death; its companion, the same for the
+// space bell; and an epoll set for each of the two bells. And the peer's arena, one for all connections to it.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 #include "base/unique_fd.hpp"
 #include "fabric/arena_view.hpp"
-#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
+#include "fabric/shm/own_bell.hpp"
 #include "fabric/shm/private_memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
 
@@ -25,21 +25,23 @@ struct OwnSide {
   /// Throws Error.
   explicit OwnSide(const Offer& offer);
 
-  [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port) const;
+  /// @param companion  the number of the companion that this side has opened
+  [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port, std::uint64_t companion = 0) const;
   [[nodiscard]] std::vector<int> descriptors() const;
 
   OwnMemory memory;
   std::shared_ptr<SharedMemory> shared;
-  std::shared_ptr<ArenaView> arena;  ///< null: this side exposes nothing
-  std::array<EventBell, 2> bells;    ///< empty where the offer wants none
+  std::shared_ptr<ArenaView> arena;               ///< null: this side exposes nothing
+  std::array<std::unique_ptr<OwnBell>, 2> bells;  ///< null where the offer wants none
   Greeting greeting;
 };
 
 class ShmConnection final : public Connection {
  public:
-  /// `packet` is the peer's half, already well formed. Throws Error(EPROTO) when its memory cannot be trusted.
-  /// `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the peer's end.
-  ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer);
+  /// `packet` is the peer's half, already well formed. Throws Error: EPROTO when its memory cannot be trusted; ENOMEM,
+  /// ENOSPC. `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the peer's end. `companion`
+  /// invalid: this side has no bells, or only that for data is rung.
+  ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer, UniqueFd companion = UniqueFd());
 
   /// Once the peer has the memory's descriptor, this side needs it no more: one fewer per connection.
   void handed_over() { memory_.drop_descriptor(); }
@@ -80,15 +82,13 @@ class ShmConnection final : public Connection {
 
  private:
   /// What the thread that sleeps on a bell keeps.
-  struct alignas(64) OwnBell {
-    explicit OwnBell(EventBell bell) : event(std::move(bell)) {}
-
-    EventBell event;
-    UniqueFd poller;                    ///< epoll of the event and the socket; made when a descriptor is asked for
+  struct alignas(64) Sleep {
+    std::unique_ptr<OwnBell> bell;      ///< null: none
     std::uint64_t epoch = 0;            ///< as last written into the peer's page
     std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
   };
 
+  void take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells);
   [[nodiscard]] layout::BellPage& peers_page() const;
 
   OwnMemory memory_;
@@ -99,9 +99,9 @@ class ShmConnection final : public Connection {
   std::optional<PrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;
-  UniqueFd socket_;
-  std::array<OwnBell, 2> bells_;
-  std::array<EventBell, 2> peer_bells_;
+  std::array<UniqueFd, 2> sockets_;  ///< on which the bells are rung, of either side
+  std::array<Sleep, 2> sleeps_;
+  bool peer_has_bells_ = false;
   std::atomic<bool> gone_{false};
   Peer peer_;
   Greeting greeting_{};

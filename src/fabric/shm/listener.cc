@@ -114,8 +114,10 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
   pending_.look();
   while (Pending* ready = pending_.next_ready()) {
     Packet packet;
-    const int error = receive_packet(ready->socket.get(), packet);
-    if (error == EAGAIN) continue;
+    std::uint64_t companion = 0;
+    const int error = receive_request(ready->socket.get(), packet, companion);
+    if (companion != 0) ready->companion = companion;
+    if (error == EAGAIN || companion != 0) continue;
     Pending pending = pending_.take(*ready);
     // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
@@ -137,6 +139,15 @@ void ShmListener::drop(const Peer& peer, int error) const {
 }
 
 std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {
+  UniqueFd companion;
+  if (packet.hello.companion != 0) {
+    // It was connected, and said what it is, before this request was.
+    companion = pending_.take_companion(packet.hello.companion, pending.peer);
+    if (!companion.valid()) {
+      drop(pending.peer, EPROTO);
+      return nullptr;
+    }
+  }
   pending.peer.address = shm_address(packet.hello.node, packet.hello.port);
   OwnSide own(offer);
   const layout::ShmHello hello = own.hello(*local_.node, *local_.port);
@@ -145,8 +156,8 @@ std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, 
   std::unique_ptr<ShmConnection> connection;
   try {
     // The peer's half is checked before it hears anything.
-    connection =
-        std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet), pending.peer);
+    connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet),
+                                                 pending.peer, std::move(companion));
   } catch (const Error& error) {
     if (error.code().value() != EPROTO) throw;
     drop(pending.peer, EPROTO);

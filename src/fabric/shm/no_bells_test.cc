@@ -2,16 +2,11 @@
 // Offers without bells (fabric/fabric.hpp:Offer).
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "base/open_descriptors.hpp"
-#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
-#include "fabric/shm/memory.hpp"
-#include "fabric/shm/rendezvous.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -32,30 +27,6 @@ class NoBells : public ::testing::Test {
     ASSERT_NE(connector_, nullptr);
   }
 
-  /// Whether somebody with that hello and these descriptors behind its memory is accepted.
-  bool accepts(std::uint32_t features, std::size_t bells) {
-    const OwnMemory memory(kBytes, nullptr);
-    const layout::ShmHello hello{.magic = layout::kShmMagic,
-                                 .version = layout::kShmVersion,
-                                 .node = 0,
-                                 .port = 0,
-                                 .features = features,
-                                 .segment_bytes = kBytes,
-                                 .greeting = {},
-                                 .shared_bytes = 0,
-                                 .arena_bytes = 0};
-    const UniqueFd socket = make_socket("test", "");
-    const SocketName name = socket_name(*listener_->local().node, *listener_->local().port);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length), 0);
-    std::vector<EventBell> events;
-    std::vector<int> descriptors{memory.descriptor()};
-    for (std::size_t i = 0; i < bells; ++i) {
-      descriptors.push_back(events.emplace_back().descriptor());
-    }
-    EXPECT_EQ(send_packet(socket.get(), hello, descriptors), 0);
-    return listener_->try_accept(offer_with(true)) != nullptr;
-  }
-
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connection> connector_, acceptor_;
 };
@@ -67,7 +38,7 @@ TEST_F(NoBells, SaveTheirDescriptorsOnBothSides) {
   connector_.reset();
   acceptor_.reset();
   meet(false, false);
-  EXPECT_EQ(open_descriptors() - before, with - 8) << "two of its own and two of the peer's, on each side";
+  EXPECT_EQ(open_descriptors() - before, with - 7) << "on each side two sets and the companion, and one for all sets";
 }
 
 TEST_F(NoBells, LeaveTheMemoryAndTheNewsOfADeathAsTheyAre) {
@@ -97,14 +68,6 @@ TEST_F(NoBells, OfOneSideLeaveTheOthersAtWork) {
     connector_.reset();
     acceptor_.reset();
   }
-}
-
-TEST_F(NoBells, AHelloMustAgreeWithItsDescriptors) {
-  EXPECT_TRUE(accepts(layout::kShmNoBells, 0));
-  EXPECT_TRUE(accepts(0, 2));
-  EXPECT_FALSE(accepts(layout::kShmNoBells, 2));
-  EXPECT_FALSE(accepts(0, 0));
-  EXPECT_FALSE(accepts(0, 1));
 }
 
 /// A peer may claim to sleep although it has no bells: nothing is rung, and nothing else is.

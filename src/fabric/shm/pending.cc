@@ -35,7 +35,7 @@ void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::millisecond
   socket = beyond_select(std::move(socket));
   const int number = socket.get();
   watch(number);
-  waiting_.push_back({std::move(socket), std::move(peer), Pending::Clock::now() + patience});
+  waiting_.push_back({.socket = std::move(socket), .peer = std::move(peer), .give_up = Pending::Clock::now() + patience});
   by_socket_[number] = std::prev(waiting_.end());
 }
 
@@ -62,6 +62,13 @@ Pending PendingConnectors::take(Pending& pending) {
   by_socket_.erase(found);
   ::epoll_ctl(poller_.get(), EPOLL_CTL_DEL, taken.socket.get(), nullptr);
   return taken;
+}
+
+UniqueFd PendingConnectors::take_companion(std::uint64_t number, const Peer& peer) {
+  for (Pending& pending : waiting_) {
+    if (pending.companion == number && pending.peer.pid == peer.pid) return take(pending).socket;
+  }
+  return {};
 }
 
 std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now) {

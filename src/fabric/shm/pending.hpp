@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <list>
 #include <optional>
@@ -23,6 +24,7 @@ struct Pending {
   UniqueFd socket;
   Peer peer;
   Clock::time_point give_up;
+  std::uint64_t companion = 0;  ///< its number, if it is one
 };
 
 class PendingConnectors {
@@ -45,6 +47,8 @@ class PendingConnectors {
   Pending* next_ready();
   /// Takes it out.
   Pending take(Pending& pending);
+  /// Takes out the companion of that number, of the same process. Invalid: there is none.
+  UniqueFd take_companion(std::uint64_t number, const Peer& peer);
   /// Takes out one that has waited for too long.
   std::optional<Pending> take_late(Pending::Clock::time_point now);
   /// Takes out the one that has waited longest. There is one.

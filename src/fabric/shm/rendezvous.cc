@@ -14,7 +14,6 @@
 #include "base/name.hpp"
 #include "base/refused_call.hpp"
 #include "base/user.hpp"
-#include "fabric/event_bell.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::fabric::shm {
@@ -26,10 +25,16 @@ bool well_formed(const layout::ShmHello& hello) {
          hello.shared_bytes <= kMaxSegmentBytes && hello.shared_bytes % 4096 == 0;
 }
 
+/// The number in a packet that arrived where a hello might have; 0 if it is none.
+std::uint64_t companion_in(const layout::ShmHello& received) {
+  layout::ShmCompanion companion{};
+  std::memcpy(&companion, &received, sizeof companion);
+  return companion.magic == layout::kShmMagic && companion.version == layout::kShmVersion ? companion.number : 0;
+}
+
 /// Which descriptors a hello announces, by their places.
 std::array<bool, layout::kShmMostDescriptors> announced_by(const layout::ShmHello& hello) {
-  const bool bells = (hello.features & layout::kShmNoBells) == 0;
-  return {true, bells, bells, hello.shared_bytes != 0, hello.arena_bytes != 0};
+  return {true, hello.shared_bytes != 0, hello.arena_bytes != 0};
 }
 
 /// They arrive without gaps.
@@ -125,7 +130,20 @@ int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> 
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof hello) ? 0 : errno;
 }
 
+int send_companion(int socket, std::uint64_t number) {
+  const layout::ShmCompanion companion{.magic = layout::kShmMagic, .version = layout::kShmVersion, .number = number};
+  const ssize_t n = ::send(socket, &companion, sizeof companion, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return n == static_cast<ssize_t>(sizeof companion) ? 0 : errno;
+}
+
 int receive_packet(int socket, Packet& packet) {
+  std::uint64_t companion = 0;
+  const int error = receive_request(socket, packet, companion);
+  return error == 0 && companion != 0 ? EPROTO : error;
+}
+
+int receive_request(int socket, Packet& packet, std::uint64_t& companion) {
+  companion = 0;
   iovec payload{&packet.hello, sizeof packet.hello};
   Control control{};
   msghdr message{};
@@ -137,6 +155,10 @@ int receive_packet(int socket, Packet& packet) {
   if (n < 0) return errno == EINTR ? EAGAIN : errno;
   const std::size_t count = collect_descriptors(message, packet);
   if (n == 0) return ECONNRESET;
+  if (n == sizeof(layout::ShmCompanion) && count == 0 && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
+    companion = companion_in(packet.hello);
+    return companion == 0 ? EPROTO : 0;
+  }
   const bool whole = n == sizeof packet.hello && (message.msg_flags & MSG_TRUNC) == 0;
   const auto places = announced_by(packet.hello);
   const auto announced = whole ? static_cast<std::size_t>(std::count(places.begin(), places.end(), true)) : 1;
@@ -144,9 +166,6 @@ int receive_packet(int socket, Packet& packet) {
   if ((message.msg_flags & MSG_CTRUNC) != 0 && count < announced) return EMFILE;
   if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
   move_to_places(packet);
-  for (const std::size_t bell : {kBellPlace, kBellPlace + 1}) {
-    if (places[bell] && !EventBell::is_bell(packet.descriptors[bell].get())) return EPROTO;
-  }
   return 0;
 }
 

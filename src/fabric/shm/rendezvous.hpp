@@ -45,10 +45,10 @@ Address shm_address(std::uint16_t node, std::uint16_t port);
 /// The handshake's packet and the descriptors that travel with it.
 struct Packet {
   layout::ShmHello hello{};
-  /// Memory, two bells, shown memory, arena, each at its place; but for the first, valid if the hello announces it.
+  /// Memory, shown memory, arena, each at its place; but for the first, valid if the hello announces it.
   std::array<UniqueFd, layout::kShmMostDescriptors> descriptors;
 };
-inline constexpr std::size_t kBellPlace = 1, kSharedPlace = 3, kArenaPlace = 4;  ///< in Packet::descriptors
+inline constexpr std::size_t kSharedPlace = 1, kArenaPlace = 2;  ///< in Packet::descriptors
 
 /// Sends one packet. Returns 0 or an errno value.
 int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors);
@@ -56,5 +56,12 @@ int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> 
 /// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this
 /// process has no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.
 int receive_packet(int socket, Packet& packet);
+
+/// The same for what a connector says first: a hello, or that this connection is a companion; then `companion` is its
+/// number, otherwise 0.
+int receive_request(int socket, Packet& packet, std::uint64_t& companion);
+
+/// Says that this connection is the companion `number`. Returns 0 or an errno value.
+int send_companion(int socket, std::uint64_t number);
 
 }  // namespace wherry::fabric::shm

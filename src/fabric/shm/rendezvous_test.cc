@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -12,7 +13,6 @@
 #include <wherry/error.hpp>
 
 #include "base/scoped_environment.hpp"
-#include "fabric/event_bell.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -27,11 +27,10 @@ struct Sockets {
   UniqueFd near, far;
 };
 
-/// Three descriptors as a handshake sends them.
+/// What a handshake sends, or something else.
 struct Descriptors {
   UniqueFd memory{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
-  EventBell data, space;
-  [[nodiscard]] std::array<int, 3> all() const { return {memory.get(), data.descriptor(), space.descriptor()}; }
+  UniqueFd shown{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
 };
 
 layout::ShmHello good_hello() {
@@ -43,7 +42,8 @@ layout::ShmHello good_hello() {
           .segment_bytes = 8192,
           .greeting = {1, 2, 3},
           .shared_bytes = 0,
-          .arena_bytes = 0};
+          .arena_bytes = 0,
+          .companion = 0};
 }
 
 int open_descriptors() {
@@ -61,26 +61,43 @@ int received(const layout::ShmHello& hello, std::span<const int> descriptors, Pa
   return receive_packet(sockets.near.get(), packet);
 }
 
-TEST(Handshake, CarriesTheHelloAndThreeDescriptors) {
+TEST(Handshake, CarriesTheHelloAndTheMemory) {
   const Descriptors sent;
   Packet packet;
-  ASSERT_EQ(received(good_hello(), sent.all(), packet), 0);
+  ASSERT_EQ(received(good_hello(), std::array{sent.memory.get()}, packet), 0);
   EXPECT_EQ(packet.hello.node, 3);
   EXPECT_EQ(packet.hello.greeting[2], 3);
-  for (const auto& fd : std::span(packet.descriptors).first(3)) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
-  EXPECT_FALSE(packet.descriptors[3].valid());
+  EXPECT_NE(::fcntl(packet.descriptors[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_FALSE(packet.descriptors[kSharedPlace].valid());
 }
 
-TEST(Handshake, CarriesAFourthDescriptorWhereMemoryIsShownAndOnlyThere) {
+TEST(Handshake, CarriesAnotherDescriptorWhereMemoryIsShownAndOnlyThere) {
   const Descriptors sent;
   layout::ShmHello hello = good_hello();
   hello.shared_bytes = 4096;
-  const std::array four{sent.memory.get(), sent.data.descriptor(), sent.space.descriptor(), sent.memory.get()};
+  const std::array both{sent.memory.get(), sent.shown.get()};
   Packet packet;
-  ASSERT_EQ(received(hello, four, packet), 0);
-  EXPECT_TRUE(packet.descriptors[3].valid());
-  EXPECT_EQ(received(hello, sent.all(), packet), EPROTO) << "announced, not sent";
-  EXPECT_EQ(received(good_hello(), four, packet), EPROTO) << "sent, not announced";
+  ASSERT_EQ(received(hello, both, packet), 0);
+  EXPECT_TRUE(packet.descriptors[kSharedPlace].valid());
+  EXPECT_EQ(received(hello, std::array{sent.memory.get()}, packet), EPROTO) << "announced, not sent";
+  EXPECT_EQ(received(good_hello(), both, packet), EPROTO) << "sent, not announced";
+}
+
+TEST(Handshake, TellsACompanionFromAHello) {
+  const Sockets sockets;
+  Packet packet;
+  std::uint64_t number = 0;
+  ASSERT_EQ(send_companion(sockets.far.get(), 17), 0);
+  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), 0);
+  EXPECT_EQ(number, 17U);
+  ASSERT_EQ(send_companion(sockets.far.get(), 17), 0);
+  EXPECT_EQ(receive_packet(sockets.near.get(), packet), EPROTO) << "where only a hello may come";
+  ASSERT_EQ(send_companion(sockets.far.get(), 0), 0);
+  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), EPROTO) << "without a number";
+  const Descriptors sent;
+  ASSERT_EQ(send_packet(sockets.far.get(), good_hello(), std::array{sent.memory.get()}), 0);
+  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), 0);
+  EXPECT_EQ(number, 0U);
 }
 
 TEST(Handshake, ThatIsNotThereYetIsToldFromOneThatWillNeverCome) {
@@ -102,15 +119,8 @@ TEST(Handshake, OfAnotherVersionOrWithAnImpossibleSegmentIsRefused) {
   bad[5].shared_bytes = UINT64_MAX & ~std::uint64_t{4095};
   for (const auto& hello : bad) {
     Packet packet;
-    EXPECT_EQ(received(hello, sent.all(), packet), EPROTO);
+    EXPECT_EQ(received(hello, std::array{sent.memory.get()}, packet), EPROTO);
   }
-}
-
-TEST(Handshake, WithBellsThatAreNoEventfdsIsRefused) {
-  const Descriptors sent;
-  Packet packet;
-  const std::array descriptors{sent.memory.get(), sent.data.descriptor(), sent.memory.get()};
-  EXPECT_EQ(received(good_hello(), descriptors, packet), EPROTO);
 }
 
 TEST(Handshake, OfTheWrongLengthIsRefused) {
@@ -129,7 +139,7 @@ TEST(Handshake, WithMoreDescriptorsThanAgreedIsRefusedAndLeaksNone) {
     const Descriptors sent;
     Sockets sockets;
     layout::ShmHello hello = good_hello();
-    std::vector<int> many(40, sent.data.descriptor());
+    std::vector<int> many(40, sent.shown.get());
     std::vector<char> control(CMSG_SPACE(many.size() * sizeof(int)));
     iovec payload{&hello, sizeof hello};
     msghdr message{};
