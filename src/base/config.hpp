@@ -15,6 +15,7 @@ enum class Key : std::uint8_t {
   job,
   fabric,
   ring,
+  peer_ring,
   pool,
   spin,
   connect_timeout,

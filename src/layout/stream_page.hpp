@@ -20,7 +20,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kStreamVersion = 3;
+inline constexpr std::uint32_t kStreamVersion = 4;
 inline constexpr std::uint32_t kStreamMagic = 0x59524557;  // "WERY" in memory, little-endian
 inline constexpr std::size_t kStreamPageBytes = 4096;
 
@@ -98,11 +98,13 @@ struct StreamGreeting {
   std::uint32_t version;      // kStreamVersion
   std::uint64_t capacity;     // of the sender's own ring: a power of two
   std::uint64_t features;     // kStreamWindows or 0; bits that are not known here mean nothing
-  std::uint64_t reserved[5];  // zero
+  std::uint64_t most;         // of the peer's ring the sender of this uses the first so many bytes: a power of two. If the
+                              // ring is smaller, all of it
+  std::uint64_t reserved[4];  // zero
 };
 static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, magic) == 0);
 static_assert(offsetof(StreamGreeting, version) == 4 && offsetof(StreamGreeting, capacity) == 8);
-static_assert(offsetof(StreamGreeting, features) == 16 && offsetof(StreamGreeting, reserved) == 24);
+static_assert(offsetof(StreamGreeting, features) == 16 && offsetof(StreamGreeting, most) == 24);
 static_assert(std::is_trivially_copyable_v<StreamGreeting>);
 
 }  // namespace wherry::layout

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/handshake.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
+#include "layout/message_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/impl.hpp"
 #include "window/space.hpp"
 
 namespace wherry::stream {
 namespace {
+
+/// Why a greeting is none of a stream's.
+std::string advice_on_greeting(const fabric::Greeting& bytes) {
+  layout::StreamGreeting greeting{};
+  std::memcpy(&greeting, bytes.data(), sizeof greeting);
+  if (greeting.magic == layout::kMessageMagic) return "a Publisher or a Subscriber has this port; use one, or another port";
+  if (greeting.magic != layout::kStreamMagic) return "something that is no stream of Wherry's has this port; use another";
+  return "the peer is no stream of this version of Wherry; use one version on both sides";
+}
 
 /// What the peer says of its side; a capacity of 0 if it cannot be true.
 layout::StreamGreeting greeting_in(const fabric::Greeting& bytes, std::size_t segment_bytes) {
@@ -19,41 +30,47 @@ layout::StreamGreeting greeting_in(const fabric::Greeting& bytes, std::size_t se
   const std::size_t behind = (greeting.features & layout::kStreamWindows) != 0 ? window::Space::kBytes : 0;
   const bool good = greeting.magic == layout::kStreamMagic && greeting.version == layout::kStreamVersion &&
                     std::has_single_bit(greeting.capacity) && greeting.capacity >= ring::kMinCapacity &&
-                    greeting.capacity <= ring::kMaxCapacity &&
+                    greeting.capacity <= ring::kMaxCapacity && std::has_single_bit(greeting.most) &&
+                    greeting.most >= ring::kMinCapacity &&
                     greeting.capacity + layout::kStreamPageBytes + behind <= segment_bytes;
   return good ? greeting : layout::StreamGreeting{};
 }
 
 }  // namespace
 
-fabric::Offer offer_of(std::size_t capacity, bool windows) {
+fabric::Offer offer_of(const Rings& rings) {
   const layout::StreamGreeting greeting{.magic = layout::kStreamMagic,
                                         .version = layout::kStreamVersion,
-                                        .capacity = capacity,
-                                        .features = windows ? layout::kStreamWindows : 0,
+                                        .capacity = rings.own,
+                                        .features = rings.windows ? layout::kStreamWindows : 0,
+                                        .most = rings.peers,
                                         .reserved = {}};
-  fabric::Offer offer{.segment_bytes = layout::kStreamPageBytes + capacity + (windows ? window::Space::kBytes : 0),
+  const std::size_t behind = rings.windows ? window::Space::kBytes : 0;
+  fabric::Offer offer{.segment_bytes = layout::kStreamPageBytes + rings.own + behind,
                       .memory = nullptr,
                       .greeting = {},
-                      .exposes = windows};
+                      .exposes = rings.windows};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   return offer;
 }
 
-Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t capacity,
+/// Each ring is used as far as its sender wants to: what lies behind is never touched, and is nobody's memory.
+Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, const Rings& rings,
                    std::string_view fabric) {
   const layout::StreamGreeting peers = greeting_in(connection->peer_greeting(), connection->remote_bytes());
   if (peers.capacity == 0) {
     throw Error(EPROTO, "open a stream with", connection->peer().address.to_string(),
-                "the peer is no stream of this version of Wherry; use one version on both sides");
+                advice_on_greeting(connection->peer_greeting()));
   }
   auto* page = reinterpret_cast<layout::StreamPage*>(connection->segment().data());
   page->version = layout::kStreamVersion;
-  page->capacity = capacity;
-  const std::size_t end = layout::kStreamPageBytes + capacity;
+  const std::size_t receives = std::min<std::size_t>(rings.own, peers.most);
+  const std::size_t sends = std::min<std::size_t>(peers.capacity, rings.peers);
+  page->capacity = receives;
+  const std::size_t end = layout::kStreamPageBytes + rings.own;
   const bool windows = connection->segment().size() > end && (peers.features & layout::kStreamWindows) != 0;
-  auto impl = std::make_unique<Stream::Impl>(std::move(connection), std::move(local), peers.capacity, capacity, fabric);
+  auto impl = std::make_unique<Stream::Impl>(std::move(connection), std::move(local), sends, receives, fabric);
   if (windows) impl->windows.emplace(*impl->connection, end, layout::kStreamPageBytes + peers.capacity);
   return Stream(std::move(impl));
 }

@@ -24,7 +24,14 @@ layout::StreamGreeting greeting_with_capacity(std::uint64_t capacity) {
           .version = layout::kStreamVersion,
           .capacity = capacity,
           .features = 0,
+          .most = ring::kMaxCapacity,
           .reserved = {}};
+}
+
+Case most_of(std::uint64_t bytes) {
+  Case most{"of the peer's ring too little or no power of two", greeting_with_capacity(kCapacity)};
+  most.greeting.most = bytes;
+  return most;
 }
 
 std::vector<Case> wrong_greetings() {
@@ -37,6 +44,9 @@ std::vector<Case> wrong_greetings() {
   return {magic,
           version,
           windows,
+          most_of(0),
+          most_of(ring::kMinCapacity / 2),
+          most_of(ring::kMinCapacity + 1),
           {"no capacity", greeting_with_capacity(0)},
           {"no power of two", greeting_with_capacity(kCapacity - 1)},
           {"below the least", greeting_with_capacity(ring::kMinCapacity / 2)},
@@ -53,7 +63,7 @@ fabric::Offer offer_with(const Case& wrong) {
 }
 
 TEST(Greeting, AnOfferCarriesTheOwnCapacity) {
-  const fabric::Offer offer = offer_of(kCapacity);
+  const fabric::Offer offer = offer_of({.own = kCapacity});
   EXPECT_EQ(offer.segment_bytes, layout::kStreamPageBytes + kCapacity);
   layout::StreamGreeting greeting{};
   std::memcpy(&greeting, offer.greeting.data(), sizeof greeting);

@@ -25,7 +25,7 @@ class HostilePeer : public ::testing::Test {
  protected:
   HostilePeer() {
     Listener listener = listen("wherry+inproc://*:*", {.ring_bytes = kCapacity});
-    const auto connecting = fabric::find("inproc").connect(listener.local(), offer_of(kCapacity));
+    const auto connecting = fabric::find("inproc").connect(listener.local(), offer_of({.own = kCapacity}));
     victim_ = listener.accept();
     hostile_ = connecting->try_finish();
     page_ = reinterpret_cast<StreamPage*>(hostile_->map());
@@ -126,7 +126,7 @@ void scribble(StreamPage& page, std::uint64_t seed, const std::atomic<bool>& sto
 TEST_F(HostilePeer, ScribblingAtAnyMomentEndsInAnErrorOrGoesOn) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Listener listener = listen("wherry+inproc://*:*", {.ring_bytes = kCapacity});
-    const auto connecting = fabric::find("inproc").connect(listener.local(), offer_of(kCapacity));
+    const auto connecting = fabric::find("inproc").connect(listener.local(), offer_of({.own = kCapacity}));
     Stream victim = listener.accept();
     const auto hostile = connecting->try_finish();
     std::atomic<bool> stop{false};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listening and connecting, over the fabric that the address names.
+#include <bit>
 #include <cerrno>
 
 #include "base/config.hpp"
@@ -19,11 +20,13 @@ void check_configuration() {
     config::check(key);
 }
 
-/// The capacity of this side's ring: what the options ask for, else the configured one, rounded.
-std::size_t own_capacity(const StreamOptions& options) {
-  return ring::round_capacity(options.ring_bytes != 0
-                                  ? options.ring_bytes
-                                  : config::number(config::Key::ring, ring::kMinCapacity, ring::kMaxCapacity));
+/// The capacity of this side's ring is what the options ask for, else the configured one, rounded.
+Rings rings_of(const StreamOptions& options) {
+  const auto configured = [](config::Key key) { return config::number(key, ring::kMinCapacity, ring::kMaxCapacity); };
+  const std::size_t own = options.ring_bytes != 0 ? options.ring_bytes : configured(config::Key::ring);
+  return {.own = ring::round_capacity(own),
+          .peers = std::bit_floor(configured(config::Key::peer_ring)),
+          .windows = options.windows};
 }
 
 }  // namespace
@@ -31,20 +34,20 @@ std::size_t own_capacity(const StreamOptions& options) {
 
 class Listener::Impl {
  public:
-  Impl(fabric::Fabric& fabric, const Address& address, std::size_t capacity, bool windows)
-      : fabric_(fabric), listener_(fabric.listen(address)), capacity_(capacity), windows_(windows) {
+  Impl(fabric::Fabric& fabric, const Address& address, const stream::Rings& rings)
+      : fabric_(fabric), listener_(fabric.listen(address)), rings_(rings) {
     statistics::Endpoint endpoint;
     endpoint.kind = layout::EndpointKind::listener;
     endpoint.local = listener_->local();
-    endpoint.receive_capacity = capacity;
+    endpoint.receive_capacity = rings.own;
     endpoint.fabric = fabric.name();
     counters_ = statistics::open_endpoint(endpoint);
   }
 
   std::optional<Stream> try_accept() {
-    while (auto connection = listener_->try_accept(stream::offer_of(capacity_, windows_))) {
+    while (auto connection = listener_->try_accept(stream::offer_of(rings_))) {
       try {
-        Stream stream = stream::make_stream(std::move(connection), listener_->local(), capacity_, fabric_.name());
+        Stream stream = stream::make_stream(std::move(connection), listener_->local(), rings_, fabric_.name());
         statistics::bump(counters_->receives);
         return stream;
       } catch (const Error& error) {
@@ -60,8 +63,7 @@ class Listener::Impl {
  private:
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::Listener> listener_;
-  std::size_t capacity_;
-  bool windows_;
+  stream::Rings rings_;
   statistics::Slot counters_;
 };
 
@@ -86,14 +88,15 @@ Stream Listener::accept(Timeout timeout) {
 
 class Connecting::Impl {
  public:
-  Impl(fabric::Fabric& fabric, Address address, std::size_t capacity, std::unique_ptr<fabric::Connecting> connecting)
-      : fabric_(fabric), address_(std::move(address)), capacity_(capacity), connecting_(std::move(connecting)) {}
+  Impl(fabric::Fabric& fabric, Address address, const stream::Rings& rings,
+       std::unique_ptr<fabric::Connecting> connecting)
+      : fabric_(fabric), address_(std::move(address)), rings_(rings), connecting_(std::move(connecting)) {}
 
   std::optional<Stream> try_finish() {
     auto connection = connecting_->try_finish();
     if (connection == nullptr) return std::nullopt;
     Address local{.fabric = address_.fabric, .node = own_node(), .port = {}};
-    return stream::make_stream(std::move(connection), std::move(local), capacity_, fabric_.name());
+    return stream::make_stream(std::move(connection), std::move(local), rings_, fabric_.name());
   }
 
   [[nodiscard]] int descriptor() const { return connecting_->descriptor(); }
@@ -101,7 +104,7 @@ class Connecting::Impl {
  private:
   fabric::Fabric& fabric_;
   Address address_;
-  std::size_t capacity_;
+  stream::Rings rings_;
   std::unique_ptr<fabric::Connecting> connecting_;
 };
 
@@ -117,7 +120,7 @@ Listener listen(std::string_view text, StreamOptions options) {
   stream::check_configuration();
   const Address address = Address::parse(text);
   return Listener(
-      std::make_unique<Listener::Impl>(fabric::find(address), address, stream::own_capacity(options), options.windows));
+      std::make_unique<Listener::Impl>(fabric::find(address), address, stream::rings_of(options)));
 }
 
 namespace stream {
@@ -129,9 +132,9 @@ std::unique_ptr<Connecting::Impl> begin(std::string_view text, const StreamOptio
   check_configuration();
   Address address = Address::parse(text);
   fabric::Fabric& fabric = fabric::find(address);
-  const std::size_t capacity = own_capacity(options);
-  auto connecting = start(fabric, address, offer_of(capacity, options.windows));
-  return std::make_unique<Connecting::Impl>(fabric, std::move(address), capacity, std::move(connecting));
+  const Rings rings = rings_of(options);
+  auto connecting = start(fabric, address, offer_of(rings));
+  return std::make_unique<Connecting::Impl>(fabric, std::move(address), rings, std::move(connecting));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -135,6 +137,32 @@ TEST_P(StreamTransfer, EachSideChoosesItsOwnRing) {
   EXPECT_EQ(ends.acceptor.receive_capacity(), 16UL << 20);
   EXPECT_EQ(ends.connector.send_capacity(), 16UL << 20);
   EXPECT_EQ(send_until_full(ends.acceptor, pattern_), 8192U);
+}
+
+/// Its memory is the sender's to pay for.
+TEST_P(StreamTransfer, OfAPeersRingNoMoreIsTouchedThanTheSenderWants) {
+  Listener listener = listen(address(), {.ring_bytes = 1UL << 20});
+  const ScopedEnvironment most("WHERRY_PEER_RING", "10000");
+  Connecting connecting = start_connect(listener.local().to_string(), {.ring_bytes = 1UL << 20});
+  Stream acceptor = listener.accept(kPatience);
+  std::optional<Stream> connector;
+  while (!(connector = connecting.try_finish())) std::this_thread::yield();
+  EXPECT_EQ(connector->send_capacity(), 8192U);
+  EXPECT_EQ(acceptor.receive_capacity(), 8192U);
+  EXPECT_EQ(acceptor.send_capacity(), 1UL << 20) << "the other direction is the other side's to bound";
+  const std::byte* first = nullptr;
+  const std::byte* last = nullptr;
+  for (std::uint64_t sent = 0; sent < 100'000; sent += 3000) {
+    ASSERT_EQ(connector->send(pattern_.bytes(3000, sent), kPatience).bytes, 3000U);
+    for (std::size_t left = 3000; left != 0;) {
+      ASSERT_TRUE(acceptor.wait_readable(kPatience).ok());
+      const auto bytes = acceptor.peek(left).first;
+      first = first == nullptr ? bytes.data() : std::min(first, bytes.data());
+      last = std::max(last, bytes.data() + bytes.size());
+      left -= acceptor.consume(bytes.size()).bytes;
+    }
+  }
+  EXPECT_EQ(last - first, 8192);
 }
 
 TEST_P(StreamTransfer, TheConfiguredRingIsTheDefault) {

@@ -81,7 +81,7 @@ class Hostile : public FaultTest {
  protected:
   [[nodiscard]] static Child hostile_peer(const Listener& listener, Target target, std::uint64_t seed) {
     return Child([=, where = listener.local()]() -> bool {
-      const auto connecting = fabric::find("shm").connect(where, stream::offer_of(kCapacity));
+      const auto connecting = fabric::find("shm").connect(where, stream::offer_of({.own = kCapacity}));
       std::unique_ptr<fabric::Connection> connection;
       while (!(connection = connecting->try_finish())) std::this_thread::yield();
       Scribbler(connection->map(), target, seed).run();

@@ -99,7 +99,7 @@ TEST_F(PollerFault, AHostilePeerHoldsUpNobodyElse) {
   Listener listener = listen(address(), {.ring_bytes = kCapacity});
   // Writes over all words of the victim's pages and rings without a pause.
   const Child hostile([where = listener.local()]() -> bool {
-    const auto connecting = fabric::find("shm").connect(where, stream::offer_of(kCapacity));
+    const auto connecting = fabric::find("shm").connect(where, stream::offer_of({.own = kCapacity}));
     std::unique_ptr<fabric::Connection> connection;
     while (!(connection = connecting->try_finish())) std::this_thread::yield();
     auto* words = reinterpret_cast<layout::Word*>(connection->map() - layout::kBellPageBytes);

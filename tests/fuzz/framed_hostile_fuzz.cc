@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Input input({data, size});
   auto connection = std::make_unique<fuzz::HostileConnection>(input, input.one_in(2));
   fuzz::HostileConnection& hostile = *connection;
-  FramedStream framed(stream::make_stream(std::move(connection), Address{}, fuzz::kCapacity, "fuzz"));
+  FramedStream framed(stream::make_stream(std::move(connection), Address{}, {.own = fuzz::kCapacity}, "fuzz"));
   std::vector<std::byte> buffer(fuzz::kCapacity);
   while (!input.empty()) {
     if (input.one_in(2)) {

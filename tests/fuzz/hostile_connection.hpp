@@ -30,7 +30,7 @@ struct AlignedBlock {
 class HostileConnection final : public fabric::Connection {
  public:
   HostileConnection(Input& input, bool maps) : input_(input), maps_(maps) {
-    const fabric::Offer offer = stream::offer_of(kCapacity);
+    const fabric::Offer offer = stream::offer_of({.own = kCapacity});
     greeting_ = offer.greeting;
     open_doors(page_, peers_page_, /*unfenced=*/false);
   }

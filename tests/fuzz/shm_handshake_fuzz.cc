@@ -80,7 +80,7 @@ ShmHello any_hello(Input& input) {
                  .shared_bytes = input.one_in(2) ? 8192U : 0U,
                  .arena_bytes = input.one_in(2) ? 2 * fabric::kArenaChunk : 0,
                  .companion = input.one_in(2) ? kCompanion : 0};
-  const fabric::Offer offer = stream::offer_of(4096, hello.arena_bytes != 0);
+  const fabric::Offer offer = stream::offer_of({.own = 4096, .windows = hello.arena_bytes != 0});
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
   while (input.one_in(2)) {
     auto* bytes = reinterpret_cast<std::uint8_t*>(&hello);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sender in a memory cgroup pays for the pages of the receiver's ring that it writes first: WHERRY_PEER_RING bounds that."""
+
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+from collecting import WATCHDOG
+from program import PROGRAM, environment
+
+MIB = 1 << 20
+
+
+def own_groups():
+    """Directories in which a memory cgroup may be made: of the first version, and of the second."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            yield Path("/sys/fs/cgroup/memory") / path.lstrip("/"), "memory.limit_in_bytes"
+        if number == "0":
+            yield Path("/sys/fs/cgroup") / path.lstrip("/"), "memory.max"
+
+
+@pytest.fixture
+def limited_group():
+    """Makes a memory cgroup with a limit; gives the file that takes the numbers of its processes."""
+    made = []
+
+    def make(limit):
+        for parent, limit_file in own_groups():
+            group = parent / f"wherry-{uuid.uuid4().hex[:12]}"
+            try:
+                group.mkdir()
+                made.append(group)
+                (group / limit_file).write_text(str(limit))
+                return group / "cgroup.procs"
+            except OSError:
+                continue
+        return pytest.skip("no memory cgroup can be made here")
+
+    yield make
+    for group in made:
+        group.rmdir()
+
+
+def send_through_a_large_ring(limited_group, **sender):
+    """Twice the ring of 64 MiB, by a process that may have 32. Whether it all arrived."""
+    job = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}", WHERRY_RING="64M", WHERRY_SPLIT="0")
+    group = limited_group(32 * MIB)
+    listening = [PROGRAM, "pipe", "--listen", "wherry://*:*"]
+    receiver = subprocess.Popen(listening, env=job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    address = receiver.stderr.readline().decode().strip().removeprefix("wherry pipe: listening on ")
+    into = f"echo $$ > {group} && exec {PROGRAM} pipe {address}"
+    with open("/dev/zero", "rb") as zeros:
+        head = subprocess.Popen(["head", "-c", str(128 * MIB)], stdin=zeros, stdout=subprocess.PIPE)
+        shell = subprocess.Popen(["sh", "-c", into], env={**job, "WHERRY_RING": "64K", **sender}, stdin=head.stdout)
+        head.stdout.close()
+        received = sum(len(block) for block in iter(lambda: receiver.stdout.read(MIB), b""))
+    codes = [process.wait(timeout=WATCHDOG) for process in (shell, receiver, head)]
+    receiver.stdout.close()
+    receiver.stderr.close()
+    return codes[:2] == [0, 0] and received == 128 * MIB
+
+
+def test_a_bound_on_the_peers_ring_keeps_a_sender_within_its_memory(limited_group):
+    assert send_through_a_large_ring(limited_group, WHERRY_PEER_RING="1M")
+
+
+def test_without_a_bound_it_pays_for_the_whole_ring(limited_group):
+    assert not send_through_a_large_ring(limited_group)
