@@ -129,6 +129,9 @@ class Stream {
   /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
   /// part, and when the peer is gone; the next `try_send`, even of nothing, silences it. Otherwise as above.
   int send_descriptor();
+  /// Makes the send descriptor readable, if there is one, until the next `try_send`: for an event loop in which this
+  /// stream has had its turn and has more to send.
+  void raise_send_descriptor() noexcept;
 
   // Windows ---------------------------------------------------------------------------------------------------------
 

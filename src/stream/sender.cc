@@ -372,29 +372,4 @@ Result Sender::limit_unread(std::size_t bytes) {
   return Result::moved(0);
 }
 
-int Sender::descriptor() {
-  const int fd = connection_.descriptor(Bell::space);
-  if (!polled_) {
-    polled_ = true;
-    if (short_) rearm_descriptor();  // The attempt that asks for space came before the descriptor it is to ring.
-  }
-  return fd;
-}
-
-/// The receiver's descriptor rule for space: armed, or ringing.
-void Sender::rearm_descriptor() {
-  connection_.arm(Bell::space);
-  descriptor_armed_ = true;
-  rang_self_ = producer_.space() >= wanted_ || obstacle() != 0;
-  if (rang_self_) connection_.ring_own(Bell::space);
-}
-
-/// A descriptor that rang is silenced by the attempt it asked for, whatever comes of it; one that cannot have rung
-/// costs no system call. When this side rang it, the peer may ring it still. An attempt to send nothing silences it
-/// `always`: a ring from an earlier sleep may come late, and a program with nothing to send must not be woken for ever.
-void Sender::silence_descriptor(bool always) {
-  if (!descriptor_armed_ && !always) return;
-  if (connection_.silence(Bell::space)) descriptor_armed_ = std::exchange(rang_self_, false);
-}
-
 }  // namespace wherry::stream

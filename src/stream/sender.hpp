@@ -41,6 +41,7 @@ class Sender {
   Result finish();
   Result limit_unread(std::size_t bytes);
   int descriptor();
+  void raise_descriptor();
 
   [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }
 

@@ -117,6 +117,10 @@ Result Stream::wait_writable(std::size_t bytes, Timeout timeout) noexcept {
 int Stream::receive_descriptor() { return impl_ ? impl_->receiver.descriptor() : -1; }
 int Stream::send_descriptor() { return impl_ ? impl_->sender.descriptor() : -1; }
 
+void Stream::raise_send_descriptor() noexcept {
+  if (impl_) impl_->sender.raise_descriptor();
+}
+
 Result Stream::limit_unread(std::size_t bytes) noexcept { return impl_ ? impl_->sender.limit_unread(bytes) : kClosed; }
 Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish() : kClosed; }
 

@@ -297,6 +297,23 @@ TEST_P(StreamDescriptor, SendingNothingSilencesTheSendDescriptor) {
   EXPECT_TRUE(falls_silent(descriptor, send_nothing(ends.connector)));
 }
 
+TEST_P(StreamDescriptor, TheSendDescriptorIsRaisedUntilTheNextAttempt) {
+  Streams ends = small_pair();
+  ends.connector.raise_send_descriptor();
+  const int descriptor = ends.connector.send_descriptor();
+  EXPECT_TRUE(!GetParam().rings_exactly || silent(descriptor)) << "nobody polled it when it was raised";
+  for (int i = 0; i < 3; ++i) {
+    ends.connector.raise_send_descriptor();
+    EXPECT_TRUE(readable(descriptor));
+    EXPECT_TRUE(falls_silent(descriptor, [&] { (void)ends.connector.try_send(std::span<const std::byte>{}); }));
+  }
+  const std::size_t sent = send_until_full(ends.connector, pattern_);
+  ends.connector.raise_send_descriptor();
+  EXPECT_TRUE(falls_silent(descriptor, [&] { (void)ends.connector.try_send(pattern_.bytes(1, sent)); }));
+  expect_bytes(ends.acceptor, pattern_, sent);
+  EXPECT_TRUE(readable(descriptor)) << "raising it has not used up the peer's ring";
+}
+
 TEST_P(StreamDescriptor, ThePeersLeavingMakesTheSendDescriptorReadable) {
   for (const bool in_order : {true, false}) {
     Streams ends = small_pair();
