@@ -18,6 +18,7 @@
 #include <wherry/error.hpp>
 
 #include "base/fork_generation.hpp"
+#include "base/refused_call.hpp"
 #include "fabric/huge_pages.hpp"
 #include "fabric/touched_pages.hpp"
 
@@ -31,13 +32,13 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::uint64_t kLeastGap = std::uint64_t{1} << 30;
 constexpr std::uint64_t kGapFactor = 16;
 
-[[noreturn]] void fail(int error, const char* what, const char* advice) { throw Error(error, what, "", advice); }
+[[noreturn]] void fail(int error, const char* what, const std::string& advice) { throw Error(error, what, "", advice); }
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 std::shared_ptr<ArenaView> make_arena() {
   UniqueFd memfd(::memfd_create("wherry.arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd.valid()) fail(errno, "memfd_create", "raise the limit of open files (ulimit -n), or close connections");
+  if (!memfd.valid()) fail(errno, "make memory to expose", advice_on(errno, "memfd_create"));
   rlimit file_size{};
   ::getrlimit(RLIMIT_FSIZE, &file_size);
   const std::uint64_t bytes = std::min<std::uint64_t>(kMostBytes, file_size.rlim_cur) / kArenaChunk * kArenaChunk;

@@ -10,6 +10,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/refused_call.hpp"
 #include "base/resize.hpp"
 #include "fabric/fabric.hpp"
 
@@ -18,12 +19,12 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-[[noreturn]] void fail(int error, const char* what, const char* advice) { throw Error(error, what, "", advice); }
+[[noreturn]] void fail(int error, const char* what, const std::string& advice) { throw Error(error, what, "", advice); }
 
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes) : memfd_(::memfd_create("wherry.pool", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (!memfd_.valid()) fail(errno, "memfd_create", "raise the limit of open files (ulimit -n), or close streams");
+  if (!memfd_.valid()) fail(errno, "share memory", advice_on(errno, "memfd_create"));
   if (bytes == 0 || bytes > kMaxSegmentBytes || bytes % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != 0) {
     fail(EINVAL, "share memory", "its size is a multiple of the page size, at most 1 TiB");
   }

@@ -8,6 +8,8 @@
 
 #include <wherry/error.hpp>
 
+#include "base/refused_call.hpp"
+
 namespace wherry::message {
 
 void Crowd::join(fabric::Connection& member) {
@@ -49,7 +51,7 @@ int Crowd::descriptor() {
 
 void Crowd::make_epoll() {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) throw Error(errno, "make a descriptor", "", "raise the limit of open files (ulimit -n)");
+  if (!epoll.valid()) throw Error(errno, "make a descriptor", "", advice_on(errno, "epoll_create1"));
   {
     const std::lock_guard lock(mutex_);
     own_.emplace();
@@ -63,7 +65,7 @@ void Crowd::make_epoll() {
 void Crowd::add(int descriptor) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-    throw Error(errno, "wait for several peers", "", "raise the limit of open files (ulimit -n)");
+    throw Error(errno, "wait for several peers", "", advice_on(errno, "epoll_ctl"));
   }
 }
 

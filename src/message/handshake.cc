@@ -5,7 +5,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
+
+#include "layout/stream_page.hpp"
 
 namespace wherry::message {
 namespace {
@@ -31,19 +34,28 @@ fabric::Offer offer_of(MessageRole role, MessageOverflow overflow, std::uint64_t
   return offer;
 }
 
+/// Why a greeting is none of a publisher's or subscriber's.
+std::string advice_on_magic(std::uint32_t magic) {
+  if (magic == layout::kStreamMagic) return "a stream has this port; use one, or another port";
+  if (magic != layout::kMessageMagic) return "something that exchanges no messages of Wherry's has this port; use another";
+  return "the peer exchanges no messages of this version of Wherry; use one version on both sides";
+}
+
 /// What the peer said, if it is of the role expected and has the memory it speaks of.
 MessageGreeting checked(const fabric::Connection& connection, MessageRole expected, std::size_t place_bytes) {
   MessageGreeting greeting{};
   std::memcpy(&greeting, connection.peer_greeting().data(), sizeof greeting);
-  const bool speaks = greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion &&
-                      std::has_single_bit(greeting.queue) && greeting.queue <= layout::kMessageMaxQueue &&
-                      layout::kMessagePageBytes + greeting.queue * place_bytes <= connection.remote_bytes();
+  const bool speaks = greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion;
+  const bool has_role = greeting.role == static_cast<std::uint32_t>(expected);
+  // How large a place is depends on the role.
+  const bool fits = std::has_single_bit(greeting.queue) && greeting.queue <= layout::kMessageMaxQueue &&
+                    layout::kMessagePageBytes + greeting.queue * place_bytes <= connection.remote_bytes();
   const std::string peer = connection.peer().address.to_string();
-  if (!speaks) {
+  if (!speaks || (has_role && !fits)) {
     throw Error(EPROTO, "exchange messages with", peer,
-                "the peer exchanges no messages of this version of Wherry; use one version on both sides");
+                advice_on_magic(greeting.magic));
   }
-  if (greeting.role != static_cast<std::uint32_t>(expected)) {
+  if (!has_role) {
     throw Error(EPROTO, "exchange messages with", peer,
                 expected == MessageRole::publisher ? "two subscribers met; connect one to a publisher"
                                                    : "two publishers met; connect one to a subscriber");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/not_cancelled.hpp"
+#include "base/refused_call.hpp"
 #include "stream/impl.hpp"
 
 namespace wherry {
@@ -38,7 +39,7 @@ constexpr std::size_t kEvents = 64;
 Poller::Impl::Impl()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       interruption_{Source::Kind::interruption, bell_.descriptor(), 0} {
-  if (!epoll_.valid()) throw Error(errno, "make a poller", "", "raise the limit of open files (ulimit -n)");
+  if (!epoll_.valid()) throw Error(errno, "make a poller", "", advice_on(errno, "epoll_create1"));
   enter(interruption_);
 }
 
@@ -50,10 +51,11 @@ Poller::Impl::~Impl() {
 void Poller::Impl::enter(Source& source) {
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &source}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, source.descriptor, &event) == 0) return;
-  const char* advice = "";
-  if (errno == ENOSPC) advice = "raise fs.epoll.max_user_watches";
-  if (errno == ENOMEM) advice = "free memory";
-  throw Error(errno, "add descriptor " + std::to_string(source.descriptor) + " to a poller", "", advice);
+  const int error = errno;
+  std::string advice = advice_on(error, "epoll_ctl");
+  if (error == EPERM) advice = "a file of this kind is always ready: there is nothing to wait for";
+  if (error == EBADF) advice = "it must be open";
+  throw Error(error, "add descriptor " + std::to_string(source.descriptor) + " to a poller", "", advice);
 }
 
 void Poller::Impl::leave(const Source& source) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, source.descriptor, nullptr); }

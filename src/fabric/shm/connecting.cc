@@ -9,6 +9,7 @@
 #include "base/beyond_select.hpp"
 #include "base/config.hpp"
 #include "base/refused_call.hpp"
+#include "fabric/shm/elsewhere.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -48,8 +49,11 @@ UniqueFd ShmConnecting::reach_listener() {
       throw QueueFull(ECONNREFUSED, "connect to", address_.to_string(),
                       "too many connectors wait there already; try again, or accept faster");
     }
-    fail(errno, "nobody listens on port " + std::to_string(*address_.port) + " of node " + std::to_string(node) +
-                    " in job '" + config::text(config::Key::job) + "'; start the listener first, or check WHERRY_JOB");
+    if (errno != ECONNREFUSED) fail(errno, advice_on(errno, "connect"));
+    const std::string elsewhere = listener_elsewhere(node, *address_.port);
+    fail(ECONNREFUSED, "nobody of this user listens on port " + std::to_string(*address_.port) + " of node " +
+                           std::to_string(node) + " in job '" + config::text(config::Key::job) + "'; " +
+                           (elsewhere.empty() ? "start the listener first, or check WHERRY_JOB" : elsewhere));
   }
   peer_ = credentials(socket.get());
   peer_.address = shm_address(node, *address_.port);

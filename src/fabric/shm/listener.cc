@@ -42,7 +42,8 @@ ShmListener::ShmListener(const Address& wanted)
   if (!wanted.port) {
     bind_any_port();
   } else if (!bind_port(*wanted.port)) {
-    throw Error(errno, "listen", text, errno == EADDRINUSE ? advice_on_taken_port() : advice_on(errno, "bind"));
+    const int error = errno;
+    throw Error(error, "listen", text, error == EADDRINUSE ? advice_on_taken_port() : advice_on(error, "bind"));
   }
   if (::listen(socket_.get(), SOMAXCONN) != 0) throw Error(errno, "listen", text, advice_on(errno, "listen"));
   pending_.watch(socket_.get());
@@ -59,6 +60,7 @@ void ShmListener::bind_any_port() {
       local_.port = static_cast<std::uint16_t>(port);
       return;
     }
+    if (errno != EADDRINUSE) throw Error(errno, "listen", local_.to_string(), advice_on(errno, "bind"));
   }
   throw Error(EADDRINUSE, "listen", local_.to_string(), "every port from 1089 up is taken; stop a listener");
 }

@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string>
 #include <utility>
 
 #include <wherry/error.hpp>
 
+#include "base/refused_call.hpp"
 #include "base/resize.hpp"
 #include "fabric/shm/private_memory.hpp"
 
@@ -22,7 +24,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-[[noreturn]] void fail(const char* what, const char* advice) { throw Error(errno, what, "", advice); }
+[[noreturn]] void fail(const char* what, const std::string& advice) { throw Error(errno, what, "", advice); }
 
 std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags,
                       int protection = PROT_READ | PROT_WRITE) {
@@ -32,7 +34,7 @@ std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int 
 
 UniqueFd make_memfd(std::size_t bytes) {
   UniqueFd fd(::memfd_create("wherry.segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) fail("memfd_create", "raise the limit of open files (ulimit -n), or close streams");
+  if (!fd.valid()) fail("make shared memory", advice_on(errno, "memfd_create"));
   if (resize(fd.get(), bytes) != 0) fail("size shared memory", advice_for_resize(errno, "use a smaller ring"));
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) fail("seal shared memory", "the kernel must support memfd seals");
   return fd;

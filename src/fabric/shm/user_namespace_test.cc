@@ -37,7 +37,9 @@ bool is_refused(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
-    return error.code().value() == EACCES && error.advice().find("user namespace") != std::string::npos;
+    return error.code().value() == EACCES &&
+           error.advice() == "in this user namespace everybody without a number reads as user 65534, this process too; "
+                             "give its user a number there (unshare --map-current-user)";
   }
   return false;
 }
