@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/listener.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/beyond_select.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/refused_call.hpp"
@@ -32,6 +34,8 @@ std::size_t most_pending() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(files.rlim_cur / kShareOfDescriptors, 1, kMostPending));
 }
 
+UniqueFd spare_descriptor(int of) { return beyond_select(UniqueFd(::fcntl(of, F_DUPFD_CLOEXEC, 0))); }
+
 }  // namespace
 
 ShmListener::ShmListener(const Address& wanted)
@@ -47,6 +51,7 @@ ShmListener::ShmListener(const Address& wanted)
   }
   if (::listen(socket_.get(), SOMAXCONN) != 0) throw Error(errno, "listen", text, advice_on(errno, "listen"));
   pending_.watch(socket_.get());
+  spare_ = spare_descriptor(socket_.get());
 }
 
 bool ShmListener::bind_port(std::uint16_t port) {
@@ -98,7 +103,9 @@ int ShmListener::take_connectors() {
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      return errno == EAGAIN ? 0 : errno;
+      const int error = errno;
+      if (error == EMFILE || error == ENFILE) refuse_connectors();
+      return error == EAGAIN ? 0 : error;
     }
     Peer peer = credentials(socket.get());
     if (!same_user(peer)) {
@@ -109,6 +116,21 @@ int ShmListener::take_connectors() {
     pending_.add(std::move(socket), std::move(peer), patience);
   }
   return 0;
+}
+
+/// Out of descriptors: whoever waits is told at once, and may come again. Many may be of this very process, and hold what
+/// is missing to accept one of them.
+void ShmListener::refuse_connectors() {
+  for (std::size_t refused = 0; refused < kMostAtOnce && spare_.valid(); ++refused) {
+    spare_.reset();
+    UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const bool any = socket.valid();
+    if (any) drop(credentials(socket.get()), EMFILE);
+    socket.reset();
+    spare_ = spare_descriptor(socket_.get());
+    if (!any) return;
+  }
+  if (!spare_.valid()) spare_ = spare_descriptor(socket_.get());
 }
 
 /// Accepts the first that has sent a good request. `obstacle`: what kept one out that this side has to answer for.

@@ -28,6 +28,7 @@ class ShmListener final : public Listener {
   void bind_any_port();
   [[nodiscard]] std::string advice_on_taken_port() const;
   int take_connectors();
+  void refuse_connectors();
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
   std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
   void drop(const Peer& peer, int error) const;
@@ -35,6 +36,7 @@ class ShmListener final : public Listener {
   Address local_;
   UniqueFd socket_;
   PendingConnectors pending_;
+  UniqueFd spare_;  ///< given up for a moment to refuse somebody when there is no other descriptor
 };
 
 }  // namespace wherry::fabric::shm

@@ -17,6 +17,7 @@
 #include "fabric/fabric.hpp"
 #include "fabric/shm/rendezvous.hpp"
 #include "tests/common/other_user.hpp"
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -143,6 +144,35 @@ TEST(SilentConnectors, HoldAQuarterOfTheDescriptorsAtMost) {
   const std::size_t own = open_descriptors();
   for (int i = 0; i < 100; ++i) EXPECT_NO_THROW(EXPECT_EQ(listener->try_accept(kOffer), nullptr));
   EXPECT_LE(open_descriptors() - own, kFiles / 4);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/// Connectors of this very process hold the descriptors that are missing to accept one of them.
+TEST(TooFewDescriptors, LetInWhomTheyAreEnoughForAndRefuseTheOthersAtOnce) {
+  if (WHERRY_ADDRESS_SANITIZER != 0)
+    GTEST_SKIP() << "the sanitizers need descriptors of their own when something is thrown";
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 64 + open_descriptors(), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<std::unique_ptr<Connecting>> waiting;
+  EXPECT_THROW(while (true) waiting.push_back(find("shm").connect(listener->local(), kOffer)), Error);
+  EXPECT_GT(waiting.size(), 10U);
+  EXPECT_THROW((void)listener->try_accept(kOffer), Error);
+  for (const auto& connecting : waiting) {
+    EXPECT_TRUE(becomes_readable(connecting->descriptor(), 0ms));
+    EXPECT_THROW((void)connecting->try_finish(), Error);
+  }
+  waiting.clear();
+  std::vector<std::unique_ptr<Connection>> ends;
+  for (int i = 0; i < 5; ++i) {
+    const auto connecting = find("shm").connect(listener->local(), kOffer);
+    ends.push_back(listener->try_accept(kOffer));
+    ends.push_back(connecting->try_finish());
+  }
+  for (const auto& end : ends) EXPECT_NE(end, nullptr);
+  ends.clear();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
