@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/refused_call.hpp"
+
 namespace wherry::fabric {
 namespace {
 
@@ -23,14 +25,9 @@ constexpr unsigned long kSetTicks = _IOW('T', 0, std::uint64_t);
 
 EventBell::EventBell() : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!timer_.valid()) {
-    throw Error(errno, "make a bell", "", "raise the limit of open files (ulimit -n), or close streams");
+    throw Error(errno, "make a bell", "", advice_on(errno, "timerfd_create"));
   }
   silence();
-}
-
-bool EventBell::is_bell(int descriptor) noexcept {
-  itimerspec now{};
-  return ::timerfd_gettime(descriptor, &now) == 0;
 }
 
 void EventBell::ring(int bell) noexcept {

@@ -21,8 +21,6 @@ class EventBell {
   EventBell();
   /// A bell that was made elsewhere.
   explicit EventBell(UniqueFd timer) : timer_(std::move(timer)) {}
-  /// Whether a descriptor that a peer sent can be one.
-  static bool is_bell(int descriptor) noexcept;
 
   /// The same bell, where no program that uses select() would have liked to have another file.
   [[nodiscard]] EventBell beyond_select() && { return EventBell(wherry::beyond_select(std::move(timer_))); }

@@ -174,9 +174,9 @@ TEST_F(ErrorText, OfARefusedSystemCallNamesTheCallAndNotALimit) {
     std::function<void()> cause;
   };
   const Refused all[] = {{"memfd_create", SYS_memfd_create, connecting}, {"memfd_create", SYS_memfd_create, publishing},
-                         {"eventfd", SYS_eventfd2, connecting},          {"epoll_create1", SYS_epoll_create1, connecting},
+                         {"timerfd_create", SYS_timerfd_create, polling}, {"epoll_create1", SYS_epoll_create1, connecting},
                          {"epoll_create1", SYS_epoll_create1, polling},  {"epoll_create1", SYS_epoll_create1, listening},
-                         {"epoll_ctl", SYS_epoll_ctl, listening},        {"epoll_ctl", SYS_epoll_ctl, connecting},
+                         {"epoll_ctl", SYS_epoll_ctl, listening},
                          {"socket", SYS_socket, listening},              {"bind", SYS_bind, listening},
                          {"listen", SYS_listen, listening},              {"connect", SYS_connect, connecting},
                          {"getsockopt", SYS_getsockopt, connecting},     {"sendmsg", SYS_sendmsg, connecting},
@@ -207,12 +207,16 @@ TEST_F(ErrorText, OfWhatTheKernelHasNoMoreOfNamesIt) {
       (void)start_connect(where);
     });
   };
+  const auto listening = [] {
+    refuse_calls({SYS_epoll_ctl}, ENOSPC);
+    (void)listen(address());
+  };
   EXPECT_THAT(with(SYS_memfd_create, EMFILE), HasSubstr("raise the limit of open files (ulimit -n), or close streams"));
   EXPECT_THAT(with(SYS_memfd_create, ENFILE),
               HasSubstr("the whole system has too many open files; close some, or raise fs.file-max"));
   EXPECT_THAT(with(SYS_socket, ENOBUFS),
               HasSubstr("socket found no memory; free some, or raise the limit of the memory cgroup"));
-  EXPECT_THAT(with(SYS_epoll_ctl, ENOSPC),
+  EXPECT_THAT(text_elsewhere(listening),
               HasSubstr("this user watches too many descriptors; raise fs.epoll.max_user_watches"));
   EXPECT_THAT(with(SYS_sendmsg, ETOOMANYREFS),
               HasSubstr("too many descriptors are on their way between processes; accept faster, or raise ulimit -n"));
@@ -335,6 +339,11 @@ TEST_F(ErrorText, OfMemoryThatCannotBeMadeNamesTheLimit) {
                 (void)start_connect(where(), {.ring_bytes = kPage, .windows = true});
               }),
               HasSubstr("raise the limit of file sizes (ulimit -f)"));
+  EXPECT_THAT(text_elsewhere([&] {
+                limited_to(RLIMIT_FSIZE, 1UL << 20);
+                (void)start_connect(where(), {.ring_bytes = 1UL << 21});
+              }),
+              HasSubstr("raise the limit of file sizes (ulimit -f), or ask for less (WHERRY_RING, WHERRY_POOL)"));
 }
 
 TEST_F(ErrorText, OfADescriptorThatCannotBePolledSaysWhy) {

@@ -84,8 +84,10 @@ void ShmConnection::take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells) {
   for (const Bell which : kBells) {
     Sleep& sleep = sleeps_[index(which)];
     sleep.bell = std::move(bells[index(which)]);
-    const int socket = sockets_[index(which)].get();
-    if (sleep.bell != nullptr && socket >= 0) sleep.bell->listen_to(socket);
+    // Without a companion nobody rings the bell for space.
+    const bool rings = sockets_[index(which)].valid();
+    const int socket = sockets_[index(rings ? which : Bell::data)].get();
+    if (sleep.bell != nullptr && socket >= 0) sleep.bell->listen_to(socket, rings);
   }
   if (sleeps_[0].bell == nullptr && !peer_has_bells_) sockets_[index(Bell::space)].reset();
 }

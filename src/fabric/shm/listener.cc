@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/beyond_select.hpp"
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/refused_call.hpp"
@@ -34,7 +33,8 @@ std::size_t most_pending() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(files.rlim_cur / kShareOfDescriptors, 1, kMostPending));
 }
 
-UniqueFd spare_descriptor(int of) { return beyond_select(UniqueFd(::fcntl(of, F_DUPFD_CLOEXEC, 0))); }
+/// With a low number: one beyond a limit that is lowered later would make no room.
+UniqueFd spare_descriptor(int of) { return UniqueFd(::fcntl(of, F_DUPFD_CLOEXEC, 0)); }
 
 }  // namespace
 

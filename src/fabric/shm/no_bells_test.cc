@@ -38,7 +38,7 @@ TEST_F(NoBells, SaveTheirDescriptorsOnBothSides) {
   connector_.reset();
   acceptor_.reset();
   meet(false, false);
-  EXPECT_EQ(open_descriptors() - before, with - 7) << "on each side two sets and the companion, and one for all sets";
+  EXPECT_EQ(open_descriptors() - before, with - 6) << "on each side two sets, and the companion";
 }
 
 TEST_F(NoBells, LeaveTheMemoryAndTheNewsOfADeathAsTheyAre) {

@@ -2,8 +2,9 @@
 #include "fabric/shm/own_bell.hpp"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -19,41 +20,26 @@ namespace {
 /// A peer rings once per sleep. One that rings without a pause is not listened to for ever.
 constexpr int kMostPackets = 16;
 
-/// A descriptor that is always readable, one for all bells of this process, as long as there is one.
-std::shared_ptr<const UniqueFd> always_readable() {
-  // Never destroyed: connections in static objects outlive main().
-  static auto& mutex = *new std::mutex;
-  static auto& shared = *new std::weak_ptr<const UniqueFd>;
-  const std::lock_guard lock(mutex);
-  if (auto there = shared.lock()) return there;
-  const auto made = std::make_shared<const UniqueFd>(beyond_select(UniqueFd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK))));
-  if (!made->valid()) throw Error(errno, "make a bell", "", advice_on(errno, "eventfd"));
-  shared = made;
-  return made;
+}  // namespace
+
+OwnBell::OwnBell() : set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
+  if (!set_.valid()) throw Error(errno, "make a bell", "", advice_on(errno, "epoll_create1"));
 }
 
-void control(int set, int operation, int descriptor, std::uint32_t events) {
-  epoll_event event{.events = events, .data = {.fd = descriptor}};
-  if (::epoll_ctl(set, operation, descriptor, &event) == 0) return;
+void OwnBell::listen_to(int socket, bool rings) {
+  heard_events_ = EPOLLRDHUP | (rings ? static_cast<std::uint32_t>(EPOLLIN) : 0);
+  socket_ = socket;
+  epoll_event event{.events = heard_events_, .data = {.fd = socket_}};
+  if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, socket_, &event) == 0) return;
   throw Error(errno, "make a bell", "", advice_on(errno, "epoll_ctl"));
 }
 
-}  // namespace
-
-/// The place of this side's own ring in the set is taken now: to ring needs no memory then, and cannot fail.
-OwnBell::OwnBell() : readable_(always_readable()), set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
-  if (!set_.valid()) throw Error(errno, "make a bell", "", advice_on(errno, "epoll_create1"));
-  control(set_.get(), EPOLL_CTL_ADD, readable_->get(), 0);
-}
-
-void OwnBell::listen_to(int socket) {
-  control(set_.get(), EPOLL_CTL_ADD, socket, EPOLLIN | EPOLLRDHUP);
-  socket_ = socket;
-}
-
+/// The socket is always writable: what this side has sent is one packet at most. To say that this counts as readable
+/// needs no memory, and cannot fail.
 void OwnBell::show_own_ring(bool rung) noexcept {
-  epoll_event event{.events = rung ? static_cast<std::uint32_t>(EPOLLIN) : 0, .data = {.fd = -1}};
-  ::epoll_ctl(set_.get(), EPOLL_CTL_MOD, readable_->get(), &event);
+  const std::uint32_t shown = rung ? heard_events_ | EPOLLOUT : heard_events_;
+  epoll_event event{.events = shown, .data = {.fd = socket_}};
+  ::epoll_ctl(set_.get(), EPOLL_CTL_MOD, socket_, &event);
   rung_ = rung;
 }
 
@@ -72,7 +58,8 @@ OwnBell::Heard OwnBell::silence() noexcept {
       heard = Heard::ring;
     }
   }
-  for (int packets = 0; packets < kMostPackets; ++packets) {
+  const bool rings = (heard_events_ & EPOLLIN) != 0;
+  for (int packets = 0; rings && packets < kMostPackets; ++packets) {
     std::byte anything{};
     const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
     if (n > 0) {
@@ -81,7 +68,7 @@ OwnBell::Heard OwnBell::silence() noexcept {
     }
     const bool end = n == 0 || (errno != EAGAIN && errno != EINTR);
     // Rings before the end are heard first, as what the peer published before it left.
-    return end && heard == Heard::nothing && socket_ >= 0 ? Heard::end : heard;
+    return end && heard == Heard::nothing ? Heard::end : heard;
   }
   return heard;
 }
@@ -101,8 +88,10 @@ int OwnBell::descriptor() noexcept {
 
 void ring_peer(int socket) noexcept {
   const NotCancelled here;
+  // What the peer has not taken yet is still ringing there.
+  int untaken = 0;
+  if (::ioctl(socket, SIOCOUTQ, &untaken) == 0 && untaken != 0) return;
   const std::byte anything{1};
-  // Where there is no room for it, packets lie there already, and the peer is ringing.
   while (::send(socket, &anything, sizeof anything, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) continue;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bell that this side sleeps on. The peer rings it by a packet on a connected socket, this side by itself: both make
-// one epoll set readable, and so does the peer's end. The peer holds neither the set nor this end of the socket, so
-// nothing that it does to its own end makes a call here block.
+// A bell that this side sleeps on: an epoll set of a connected socket. It is readable when the peer rings, by a packet;
+// when this side does, for which it is enough that the socket is writable; and when the peer is gone. The peer holds
+// neither the set nor this end of the socket, so nothing that it does to its own end makes a call here block.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <mutex>
 
 #include "base/unique_fd.hpp"
@@ -24,9 +23,10 @@ class OwnBell {
   /// Throws Error(EMFILE, ENFILE, ENOMEM, ENOSPC).
   OwnBell();
 
-  /// The peer rings on this socket from now on, which the caller keeps open as long as the bell. Throws Error(ENOSPC,
-  /// ENOMEM).
-  void listen_to(int socket);
+  /// Before anything else: the socket, which the caller keeps open as long as the bell.
+  /// @param rings  the peer rings on it; otherwise only its end is heard
+  /// Throws Error(ENOSPC, ENOMEM).
+  void listen_to(int socket, bool rings);
 
   /// Makes it readable. From any thread.
   void ring() noexcept;
@@ -41,10 +41,10 @@ class OwnBell {
  private:
   void show_own_ring(bool rung) noexcept;
 
-  const std::shared_ptr<const UniqueFd> readable_;  ///< always
-  std::mutex mutex_;                                ///< for the number of the set, and for whether this side rings
+  std::mutex mutex_;  ///< for the number of the set, and for whether this side rings
   UniqueFd set_;
   int socket_ = -1;
+  std::uint32_t heard_events_ = 0;
   bool rung_ = false;
   bool shown_ = false;
 };
