@@ -27,8 +27,8 @@ class EventBell {
 
   void ring() const noexcept { ring(timer_.get()); }
   static void ring(int bell) noexcept;
-  /// Returns whether it was rung since it was last silenced. Its descriptor can become readable once more after that, by
-  /// a ring that was under way.
+  /// Returns whether it was rung since it was last silenced. Its descriptor can become readable once more after that,
+  /// by a ring that was under way.
   bool silence() const noexcept;
   /// Sleeps until it is rung, or claimed to be (wait_for_events), and leaves it so. False: the deadline passed.
   [[nodiscard]] bool await(const Deadline& deadline) const noexcept {

@@ -94,12 +94,12 @@ inline constexpr std::uint64_t kStreamWindows = 1;
 
 /// What each side of a stream tells the other in the fabric's handshake. 64 bytes.
 struct StreamGreeting {
-  std::uint32_t magic;        // kStreamMagic
-  std::uint32_t version;      // kStreamVersion
-  std::uint64_t capacity;     // of the sender's own ring: a power of two
-  std::uint64_t features;     // kStreamWindows or 0; bits that are not known here mean nothing
-  std::uint64_t most;         // of the peer's ring the sender of this uses the first so many bytes: a power of two. If the
-                              // ring is smaller, all of it
+  std::uint32_t magic;     // kStreamMagic
+  std::uint32_t version;   // kStreamVersion
+  std::uint64_t capacity;  // of the sender's own ring: a power of two
+  std::uint64_t features;  // kStreamWindows or 0; bits that are not known here mean nothing
+  std::uint64_t most;      // of the peer's ring the sender of this uses the first so many bytes: a power of two. If the
+                           // ring is smaller, all of it
   std::uint64_t reserved[4];  // zero
 };
 static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, magic) == 0);

@@ -37,7 +37,8 @@ fabric::Offer offer_of(MessageRole role, MessageOverflow overflow, std::uint64_t
 /// Why a greeting is none of a publisher's or subscriber's.
 std::string advice_on_magic(std::uint32_t magic) {
   if (magic == layout::kStreamMagic) return "a stream has this port; use one, or another port";
-  if (magic != layout::kMessageMagic) return "something that exchanges no messages of Wherry's has this port; use another";
+  if (magic != layout::kMessageMagic)
+    return "something that exchanges no messages of Wherry's has this port; use another";
   return "the peer exchanges no messages of this version of Wherry; use one version on both sides";
 }
 
@@ -52,8 +53,7 @@ MessageGreeting checked(const fabric::Connection& connection, MessageRole expect
                     layout::kMessagePageBytes + greeting.queue * place_bytes <= connection.remote_bytes();
   const std::string peer = connection.peer().address.to_string();
   if (!speaks || (has_role && !fits)) {
-    throw Error(EPROTO, "exchange messages with", peer,
-                advice_on_magic(greeting.magic));
+    throw Error(EPROTO, "exchange messages with", peer, advice_on_magic(greeting.magic));
   }
   if (!has_role) {
     throw Error(EPROTO, "exchange messages with", peer,

@@ -18,8 +18,10 @@ namespace {
 std::string advice_on_greeting(const fabric::Greeting& bytes) {
   layout::StreamGreeting greeting{};
   std::memcpy(&greeting, bytes.data(), sizeof greeting);
-  if (greeting.magic == layout::kMessageMagic) return "a Publisher or a Subscriber has this port; use one, or another port";
-  if (greeting.magic != layout::kStreamMagic) return "something that is no stream of Wherry's has this port; use another";
+  if (greeting.magic == layout::kMessageMagic)
+    return "a Publisher or a Subscriber has this port; use one, or another port";
+  if (greeting.magic != layout::kStreamMagic)
+    return "something that is no stream of Wherry's has this port; use another";
   return "the peer is no stream of this version of Wherry; use one version on both sides";
 }
 

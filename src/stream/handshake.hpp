@@ -15,8 +15,8 @@ namespace wherry::stream {
 
 /// What a side says of its rings: both are powers of two.
 struct Rings {
-  std::size_t own;                           ///< capacity of the one it receives into
-  std::size_t peers = ring::kMaxCapacity;    ///< so much of the peer's it uses at most
+  std::size_t own;                         ///< capacity of the one it receives into
+  std::size_t peers = ring::kMaxCapacity;  ///< so much of the peer's it uses at most
   bool windows = false;
 };
 

@@ -37,8 +37,7 @@ constexpr std::size_t kEvents = 64;
 }  // namespace
 
 Poller::Impl::Impl()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      interruption_{Source::Kind::interruption, bell_.descriptor(), 0} {
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), interruption_{Source::Kind::interruption, bell_.descriptor(), 0} {
   if (!epoll_.valid()) throw Error(errno, "make a poller", "", advice_on(errno, "epoll_create1"));
   enter(interruption_);
 }

@@ -119,8 +119,7 @@ int Connecting::descriptor() const noexcept { return impl_->descriptor(); }
 Listener listen(std::string_view text, StreamOptions options) {
   stream::check_configuration();
   const Address address = Address::parse(text);
-  return Listener(
-      std::make_unique<Listener::Impl>(fabric::find(address), address, stream::rings_of(options)));
+  return Listener(std::make_unique<Listener::Impl>(fabric::find(address), address, stream::rings_of(options)));
 }
 
 namespace stream {

@@ -57,11 +57,13 @@ TEST(ErrorTextOfCalls, ConfigurationAndAddresses) {
     const ScopedEnvironment job("WHERRY_JOB", "a/b");
     (void)listen("wherry+shm://*:*");
   };
-  expect_texts({{"use a number of bytes with an optional K, M, G or T, such as 1M", [] { config::parse_bytes("size", "x"); }},
-                {"use 1 to 64 letters, digits, dots, underscores or hyphens", with_job},
-                {"; listen on that node or *, or set WHERRY_NODE", [] { (void)listen("wherry+shm://7:*"); }},
-                {"name the node and the port to connect to; * is for listening", [] { (void)start_connect("wherry+shm://*:1"); }},
-                {"the fabrics built in are:", [] { (void)listen("wherry+none://*:*"); }}});
+  expect_texts(
+      {{"use a number of bytes with an optional K, M, G or T, such as 1M", [] { config::parse_bytes("size", "x"); }},
+       {"use 1 to 64 letters, digits, dots, underscores or hyphens", with_job},
+       {"; listen on that node or *, or set WHERRY_NODE", [] { (void)listen("wherry+shm://7:*"); }},
+       {"name the node and the port to connect to; * is for listening",
+        [] { (void)start_connect("wherry+shm://*:1"); }},
+       {"the fabrics built in are:", [] { (void)listen("wherry+none://*:*"); }}});
 }
 
 TEST(ErrorTextOfCalls, MemoryOfAConnection) {
@@ -70,9 +72,8 @@ TEST(ErrorTextOfCalls, MemoryOfAConnection) {
   const auto connect_with = [&](const fabric::Offer& offer) { (void)shm().connect(listener->local(), offer); };
   const auto with_unmapped_memory = [&] {
     void* gone = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const std::string text = text_of([&] {
-      connect_with({.segment_bytes = kPage, .memory = static_cast<std::byte*>(gone)});
-    });
+    const std::string text =
+        text_of([&] { connect_with({.segment_bytes = kPage, .memory = static_cast<std::byte*>(gone)}); });
     ::munmap(gone, kPage);
     throw Error(0, text, "", "");
   };
@@ -102,11 +103,12 @@ TEST(ErrorTextOfCalls, Streams) {
   Stream closed;
   Poller one, other;
   one.add(stream, 1);
-  expect_texts({{"send messages on a stream: Bad file descriptor; the stream is closed", [] { (void)FramedStream(Stream()); }},
-                {"open the windows of a stream: Bad file descriptor; the stream is closed", [&] { (void)closed.windows(); }},
-                {"both sides must ask for them when they listen and connect (StreamOptions::windows)",
-                 [&] { (void)stream.windows(); }},
-                {"a stream is in one poller at most; remove it there first", [&] { other.add(stream, 1); }}});
+  expect_texts(
+      {{"send messages on a stream: Bad file descriptor; the stream is closed", [] { (void)FramedStream(Stream()); }},
+       {"open the windows of a stream: Bad file descriptor; the stream is closed", [&] { (void)closed.windows(); }},
+       {"both sides must ask for them when they listen and connect (StreamOptions::windows)",
+        [&] { (void)stream.windows(); }},
+       {"a stream is in one poller at most; remove it there first", [&] { other.add(stream, 1); }}});
 }
 
 TEST(ErrorTextOfCalls, Windows) {
@@ -164,7 +166,8 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribersThatMeetWhatTheyDidNotLookFor) {
   const auto pool = shm().share(kPage);
   const fabric::Offer publisher = message::publishers_offer(pool);
   const fabric::Offer subscriber = message::subscribers_offer(16, Overflow::wait);
-  EXPECT_THAT(met<Subscriber>(stream::offer_of({.own = kPage})), HasSubstr("a stream has this port; use one, or another port"));
+  EXPECT_THAT(met<Subscriber>(stream::offer_of({.own = kPage})),
+              HasSubstr("a stream has this port; use one, or another port"));
   EXPECT_THAT(met<Subscriber>({.segment_bytes = kPage}),
               HasSubstr("something that exchanges no messages of Wherry's has this port; use another"));
   EXPECT_THAT(met<Subscriber>(subscriber), HasSubstr("two subscribers met; connect one to a publisher"));
@@ -172,11 +175,13 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribersThatMeetWhatTheyDidNotLookFor) {
   for (const std::size_t at : {offsetof(layout::MessageGreeting, version), offsetof(layout::MessageGreeting, queue)}) {
     fabric::Offer wrong = publisher;
     wrong.greeting[at] = at == offsetof(layout::MessageGreeting, version) ? std::byte{99} : std::byte{1};
-    if (at == offsetof(layout::MessageGreeting, queue)) std::fill_n(wrong.greeting.begin() + static_cast<long>(at) + 1, 3, std::byte{});
-    EXPECT_THAT(met<Subscriber>(wrong),
-                HasSubstr(at == offsetof(layout::MessageGreeting, version)
-                              ? "the peer exchanges no messages of this version of Wherry; use one version on both sides"
-                              : "the publisher has no room for the returns of a queue this deep; use a smaller one"));
+    if (at == offsetof(layout::MessageGreeting, queue))
+      std::fill_n(wrong.greeting.begin() + static_cast<long>(at) + 1, 3, std::byte{});
+    EXPECT_THAT(
+        met<Subscriber>(wrong),
+        HasSubstr(at == offsetof(layout::MessageGreeting, version)
+                      ? "the peer exchanges no messages of this version of Wherry; use one version on both sides"
+                      : "the publisher has no room for the returns of a queue this deep; use a smaller one"));
   }
 }
 

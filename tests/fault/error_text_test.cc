@@ -74,9 +74,10 @@ class ErrorText : public FaultTest {
 
 TEST_F(ErrorText, OfAPortThatIsTakenNamesWhoHasIt) {
   const std::string again = ": Address already in use; ";
-  EXPECT_THAT(text_of([&] { (void)listen(where()); }),
-              HasSubstr(again + "this process, which listens there already, has this port; use another port, or * for a "
-                                "free one"));
+  EXPECT_THAT(
+      text_of([&] { (void)listen(where()); }),
+      HasSubstr(again + "this process, which listens there already, has this port; use another port, or * for a "
+                        "free one"));
   EXPECT_THAT(text_elsewhere([&] { (void)listen(where()); }),
               HasSubstr(again + "process " + std::to_string(::getpid()) + " of user " + std::to_string(::geteuid()) +
                         " has this port"));
@@ -91,8 +92,9 @@ TEST_F(ErrorText, OfAPortThatIsTakenNamesWhoHasIt) {
 TEST_F(ErrorText, OfConnectingInVainNamesJobAndPort) {
   const Address nobody = free_port();
   const std::string job = std::getenv("WHERRY_JOB");
-  EXPECT_THAT(text_elsewhere([&] { (void)connect(nobody.to_string()); }), HasSubstr(": Connection refused; nobody of this user listens on port " +
-                                              std::to_string(*nobody.port) + " of node 0 in job '" + job + "'; "));
+  EXPECT_THAT(text_elsewhere([&] { (void)connect(nobody.to_string()); }),
+              HasSubstr(": Connection refused; nobody of this user listens on port " + std::to_string(*nobody.port) +
+                        " of node 0 in job '" + job + "'; "));
 }
 
 /// The text of who connects there in vain again and again, until it says who listens elsewhere.
@@ -173,13 +175,19 @@ TEST_F(ErrorText, OfARefusedSystemCallNamesTheCallAndNotALimit) {
     long call;
     std::function<void()> cause;
   };
-  const Refused all[] = {{"memfd_create", SYS_memfd_create, connecting}, {"memfd_create", SYS_memfd_create, publishing},
-                         {"timerfd_create", SYS_timerfd_create, polling}, {"epoll_create1", SYS_epoll_create1, connecting},
-                         {"epoll_create1", SYS_epoll_create1, polling},  {"epoll_create1", SYS_epoll_create1, listening},
+  const Refused all[] = {{"memfd_create", SYS_memfd_create, connecting},
+                         {"memfd_create", SYS_memfd_create, publishing},
+                         {"timerfd_create", SYS_timerfd_create, polling},
+                         {"epoll_create1", SYS_epoll_create1, connecting},
+                         {"epoll_create1", SYS_epoll_create1, polling},
+                         {"epoll_create1", SYS_epoll_create1, listening},
                          {"epoll_ctl", SYS_epoll_ctl, listening},
-                         {"socket", SYS_socket, listening},              {"bind", SYS_bind, listening},
-                         {"listen", SYS_listen, listening},              {"connect", SYS_connect, connecting},
-                         {"getsockopt", SYS_getsockopt, connecting},     {"sendmsg", SYS_sendmsg, connecting},
+                         {"socket", SYS_socket, listening},
+                         {"bind", SYS_bind, listening},
+                         {"listen", SYS_listen, listening},
+                         {"connect", SYS_connect, connecting},
+                         {"getsockopt", SYS_getsockopt, connecting},
+                         {"sendmsg", SYS_sendmsg, connecting},
                          {"getrandom", SYS_getrandom, connecting}};
   for (const Refused& refused : all) {
     for (const int error : {EPERM, ENOSYS}) {
@@ -220,7 +228,8 @@ TEST_F(ErrorText, OfWhatTheKernelHasNoMoreOfNamesIt) {
               HasSubstr("this user watches too many descriptors; raise fs.epoll.max_user_watches"));
   EXPECT_THAT(with(SYS_sendmsg, ETOOMANYREFS),
               HasSubstr("too many descriptors are on their way between processes; accept faster, or raise ulimit -n"));
-  EXPECT_THAT(with(SYS_socket, EAFNOSUPPORT), HasSubstr("socket failed; `wherry doctor` checks what this machine permits"));
+  EXPECT_THAT(with(SYS_socket, EAFNOSUPPORT),
+              HasSubstr("socket failed; `wherry doctor` checks what this machine permits"));
 }
 
 TEST_F(ErrorText, OfMemoryThatIsMissingAtAcceptIsNotThatNobodyCame) {
@@ -283,7 +292,8 @@ TEST_F(ErrorText, OfAnotherVersionOrSomethingElseTellsOneFromTheOther) {
   std::memcpy(&greeting, newer.greeting.data(), sizeof greeting);
   greeting.version += 1;
   std::memcpy(newer.greeting.data(), &greeting, sizeof greeting);
-  EXPECT_THAT(answered(newer), HasSubstr("the peer is no stream of this version of Wherry; use one version on both sides"));
+  EXPECT_THAT(answered(newer),
+              HasSubstr("the peer is no stream of this version of Wherry; use one version on both sides"));
   EXPECT_THAT(answered({.segment_bytes = kPage}),
               HasSubstr("something that is no stream of Wherry's has this port; use another"));
 }

@@ -85,7 +85,8 @@ class Hostile {
  private:
   bool try_connect(const wherry::Address& address) {
     try {
-      const auto connecting = wherry::fabric::find(address).connect(address, wherry::stream::offer_of({.own = kCapacity}));
+      const auto connecting =
+          wherry::fabric::find(address).connect(address, wherry::stream::offer_of({.own = kCapacity}));
       while ((connection_ = connecting->try_finish()) == nullptr) {
         pollfd polled{connecting->descriptor(), POLLIN, 0};
         (void)::poll(&polled, 1, -1);

@@ -118,8 +118,8 @@ int ShmListener::take_connectors() {
   return 0;
 }
 
-/// Out of descriptors: whoever waits is told at once, and may come again. Many may be of this very process, and hold what
-/// is missing to accept one of them.
+/// Out of descriptors: whoever waits is told at once, and may come again. Many may be of this very process, and hold
+/// what is missing to accept one of them.
 void ShmListener::refuse_connectors() {
   for (std::size_t refused = 0; refused < kMostAtOnce && spare_.valid(); ++refused) {
     spare_.reset();

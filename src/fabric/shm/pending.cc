@@ -35,7 +35,8 @@ void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::millisecond
   socket = beyond_select(std::move(socket));
   const int number = socket.get();
   watch(number);
-  waiting_.push_back({.socket = std::move(socket), .peer = std::move(peer), .give_up = Pending::Clock::now() + patience});
+  waiting_.push_back(
+      {.socket = std::move(socket), .peer = std::move(peer), .give_up = Pending::Clock::now() + patience});
   by_socket_[number] = std::prev(waiting_.end());
 }
 

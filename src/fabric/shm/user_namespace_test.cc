@@ -38,8 +38,9 @@ bool is_refused(const std::function<void()>& call) {
     call();
   } catch (const Error& error) {
     return error.code().value() == EACCES &&
-           error.advice() == "in this user namespace everybody without a number reads as user 65534, this process too; "
-                             "give its user a number there (unshare --map-current-user)";
+           error.advice() ==
+               "in this user namespace everybody without a number reads as user 65534, this process too; "
+               "give its user a number there (unshare --map-current-user)";
   }
   return false;
 }
