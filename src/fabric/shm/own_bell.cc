@@ -15,12 +15,6 @@
 #include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric::shm {
-namespace {
-
-/// A peer rings once per sleep. One that rings without a pause is not listened to for ever.
-constexpr int kMostPackets = 16;
-
-}  // namespace
 
 OwnBell::OwnBell() : set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
   if (!set_.valid()) throw Error(errno, "make a bell", "", advice_on(errno, "epoll_create1"));
@@ -58,19 +52,13 @@ OwnBell::Heard OwnBell::silence() noexcept {
       heard = Heard::ring;
     }
   }
-  const bool rings = (heard_events_ & EPOLLIN) != 0;
-  for (int packets = 0; rings && packets < kMostPackets; ++packets) {
-    std::byte anything{};
-    const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
-    if (n > 0) {
-      heard = Heard::ring;
-      continue;
-    }
-    const bool end = n == 0 || (errno != EAGAIN && errno != EINTR);
-    // Rings before the end are heard first, as what the peer published before it left.
-    return end && heard == Heard::nothing ? Heard::end : heard;
-  }
-  return heard;
+  if ((heard_events_ & EPOLLIN) == 0) return heard;
+  // One packet is all that a peer of ours has on the way. What a hostile one sends beyond that rings once more.
+  std::byte anything{};
+  const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
+  if (n > 0) return Heard::ring;
+  const bool end = n == 0 || (errno != EAGAIN && errno != EINTR);
+  return end && heard == Heard::nothing ? Heard::end : heard;
 }
 
 bool OwnBell::await(const Deadline& deadline) const noexcept { return wait_until_readable(set_.get(), deadline); }
