@@ -40,13 +40,14 @@ struct alignas(64) StatisticsHeader {
   std::uint32_t reserved0;
   Counter endpoints_not_shown;  // W: owner; endpoints open beyond the slots
   char program[24];             // W: owner, once; NUL-terminated
+  char job[128];                // W: owner, once; NUL-terminated
 };
 static_assert(std::is_standard_layout_v<StatisticsHeader>);
-static_assert(sizeof(StatisticsHeader) == 64 && alignof(StatisticsHeader) == 64);
+static_assert(sizeof(StatisticsHeader) == 192 && alignof(StatisticsHeader) == 64);
 static_assert(offsetof(StatisticsHeader, version) == 0 && offsetof(StatisticsHeader, slots) == 4);
 static_assert(offsetof(StatisticsHeader, pid) == 8 && offsetof(StatisticsHeader, started_ns) == 16);
 static_assert(offsetof(StatisticsHeader, node) == 24 && offsetof(StatisticsHeader, endpoints_not_shown) == 32);
-static_assert(offsetof(StatisticsHeader, program) == 40);
+static_assert(offsetof(StatisticsHeader, program) == 40 && offsetof(StatisticsHeader, job) == 64);
 
 struct alignas(256) StatisticsSlot {
   // Line 0: who. W: owner while the generation is even.
@@ -98,6 +99,7 @@ static_assert(offsetof(StatisticsSlot, space_wakes) == 160 && offsetof(Statistic
 static_assert(offsetof(StatisticsSlot, asleep_sending) == 192 && offsetof(StatisticsSlot, asleep_receiving) == 200);
 
 inline constexpr std::size_t kStatisticsSlotsOffset = 256;  ///< the header is padded to a slot's alignment
+static_assert(sizeof(StatisticsHeader) <= kStatisticsSlotsOffset);
 inline constexpr std::size_t kStatisticsBytes = kStatisticsSlotsOffset + kStatisticsSlots * sizeof(StatisticsSlot);
 
 }  // namespace wherry::layout

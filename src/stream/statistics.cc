@@ -132,6 +132,7 @@ class Page {
     header_->started_ns = monotonic_ns();
     header_->node = own_node();
     copy_text(header_->program, program_invocation_short_name);
+    copy_text(header_->job, config::word(config::Key::job));
     header_->version = layout::kStatisticsVersion;
   }
 

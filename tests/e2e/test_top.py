@@ -74,7 +74,11 @@ def test_both_ends_of_a_stream_are_shown_with_what_they_moved():
         assert sending["send_capacity"] == receiving["receive_capacity"] >= 4096
         assert sending["fabric"] == "shm"
 
+        assert {process["job"] for process in processes().values() if process["pid"] in (receiver.pid, sender.pid)} == {
+            f"test-top-{os.getpid()}"
+        }
         table = wherry("top", "--once", "--interval", "0.05").stdout
+        assert f" test-top-{os.getpid()} " in table
         lines = [line.split() for line in table.splitlines()]
         assert {str(receiver.pid), str(sender.pid)} <= {words[0] for words in lines if words}
 

@@ -111,10 +111,10 @@ json CollectReport::to_json() const {
 
 std::string CollectReport::to_text() const {
   const Amounts sum = stored();
-  std::string text =
-      fmt::format("{}, {}, {} from {}: {} in {:.2f} s, {:.2f} GB/s\n", counted(sum.files, "file"),
-                  counted(sum.directories, "directory"), counted(sum.symlinks, "symlink"),
-                  counted(shippers.size(), "shipper"), human_bytes(sum.bytes), seconds, rate(sum.bytes, seconds));
+  std::string text = fmt::format("{}, {}, {} from {}: {} in {}, {}\n", counted(sum.files, "file"),
+                                 counted(sum.directories, "directory"), counted(sum.symlinks, "symlink"),
+                                 counted(shippers.size(), "shipper"), human_bytes(sum.bytes), human_time(seconds),
+                                 human_rate(sum.bytes, seconds));
   for (const ShipperReport& shipper : shippers) {
     if (shipper.end == SessionEnd::complete) continue;
     text += fmt::format("{} {}", shipper.who(), name_of(shipper.end));

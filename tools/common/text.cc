@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 namespace wherry::tools {
 
@@ -20,13 +21,25 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string human_bytes(std::uint64_t bytes) {
+std::string human_bytes(double bytes) {
   constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  auto value = static_cast<double>(bytes);
+  double value = bytes;
   std::size_t unit = 0;
   for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
-  return unit == 0 || value >= 99.5 ? fmt::format("{:.0f} {}", value, kUnits[unit])
-                                    : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  const bool fraction = value < 99.5 && (unit != 0 || value != std::floor(value));
+  if (fraction && value < 0.95) return fmt::format("{:.2g} {}", value, kUnits[unit]);
+  return fraction ? fmt::format("{:.1f} {}", value, kUnits[unit]) : fmt::format("{:.0f} {}", value, kUnits[unit]);
+}
+
+std::string human_rate(std::uint64_t bytes, double seconds) {
+  return seconds > 0 ? human_bytes(static_cast<double>(bytes) / seconds) + "/s" : "-";
+}
+
+std::string human_time(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  const bool milli = seconds >= 1e-3;
+  const double value = seconds * (milli ? 1e3 : 1e6);
+  return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, milli ? "ms" : "us");
 }
 
 std::string counted(std::uint64_t count, std::string_view noun) {

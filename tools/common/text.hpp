@@ -12,8 +12,15 @@ namespace wherry::tools {
 /// Bytes from a peer or a directory as they may be shown on a terminal: control characters become \xNN.
 std::string printable(std::string_view text);
 
-/// "1.5 GB", "312 kB", "17 B": powers of 1000, as throughputs are given.
-std::string human_bytes(std::uint64_t bytes);
+/// "1.5 GB", "312 kB", "17 B": powers of 1000, as throughputs are given. "0.25 B" is half a byte in two seconds.
+std::string human_bytes(double bytes);
+inline std::string human_bytes(std::uint64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+/// "1.5 GB/s"; "-" where no time passed.
+std::string human_rate(std::uint64_t bytes, double seconds);
+
+/// "12.30 s", "4.2 ms", "17 us".
+std::string human_time(double seconds);
 
 /// "1 file", "2 files".
 std::string counted(std::uint64_t count, std::string_view noun);

@@ -137,9 +137,8 @@ nlohmann::json ShipReport::to_json() const {
 }
 
 std::string ShipReport::to_text() const {
-  return fmt::format("{}, {}, {}: {} in {:.2f} s, {:.2f} GB/s{}\n", counted(files, "file"),
-                     counted(directories, "directory"), counted(symlinks, "symlink"), human_bytes(bytes), seconds,
-                     seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0,
+  return fmt::format("{}, {}, {}: {} in {}, {}{}\n", counted(files, "file"), counted(directories, "directory"),
+                     counted(symlinks, "symlink"), human_bytes(bytes), human_time(seconds), human_rate(bytes, seconds),
                      complete() ? ", verified" : fmt::format("; {} failed", counted(failures.size(), "path")));
 }
 

@@ -34,6 +34,7 @@ struct EndpointReading {
 struct ProcessReading {
   pid_t pid = 0;
   std::string program;  ///< printable
+  std::string job;      ///< printable; empty if it does not say
   std::uint32_t node = 0;
   std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC; with the pid: the same process at another moment has the same
   std::uint64_t endpoints_not_shown = 0;

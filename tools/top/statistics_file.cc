@@ -144,6 +144,7 @@ std::optional<ProcessReading> read_statistics_file(const std::string& path, std:
   if (header == nullptr || claim(header->version) != layout::kStatisticsVersion || claim(header->pid) != pid) return {};
   ProcessReading process;
   process.program = claim_text(header->program);
+  process.job = claim_text(header->job);
   process.node = claim(header->node);
   process.started_ns = claim(header->started_ns);
   process.endpoints_not_shown = claim(header->endpoints_not_shown);

@@ -16,7 +16,12 @@ namespace {
 
 using layout::EndpointKind;
 
-std::string per_second(double bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)) + "/s"; }
+std::string per_second(double bytes) { return human_bytes(bytes) + "/s"; }
+
+// A few an hour are not none.
+std::string times(double per_second) {
+  return per_second > 0 && per_second < 9.95 ? fmt::format("{:.2g}", per_second) : fmt::format("{:.0f}", per_second);
+}
 
 std::string fill(std::uint64_t bytes, std::uint64_t capacity) {
   return capacity == 0 ? "-" : fmt::format("{}%", bytes * 100 / capacity);
@@ -43,16 +48,16 @@ std::string peer_text(const EndpointReading& endpoint) {
 std::vector<std::string> cells(const Activity& activity) {
   const EndpointReading& endpoint = *activity.endpoint;
   const Rates& rates = activity.rates;
-  std::vector<std::string> row{std::to_string(activity.process->pid), activity.process->program,
-                               short_address(endpoint.local), peer_text(endpoint), endpoint.fabric};
+  std::vector<std::string> row{std::to_string(activity.process->pid), activity.process->program, activity.process->job,
+                               short_address(endpoint.local),         peer_text(endpoint),       endpoint.fabric};
   if (endpoint.kind == EndpointKind::listener) {
-    row.insert(row.end(), {"", "", "", "", fmt::format("{:.0f}", rates.receives), "", "", "", state(endpoint)});
+    row.insert(row.end(), {"", "", "", "", times(rates.receives), "", "", "", state(endpoint)});
     return row;
   }
-  row.insert(row.end(), {per_second(rates.bytes_sent), fmt::format("{:.0f}", rates.sends),
+  row.insert(row.end(), {per_second(rates.bytes_sent), times(rates.sends),
                          fill(endpoint.send_fill, endpoint.send_capacity), per_second(rates.bytes_received),
-                         fmt::format("{:.0f}", rates.receives), fill(endpoint.receive_fill, endpoint.receive_capacity),
-                         fmt::format("{:.0f}", rates.sleeps), fmt::format("{:.0f}", rates.wakes), state(endpoint)});
+                         times(rates.receives), fill(endpoint.receive_fill, endpoint.receive_capacity),
+                         times(rates.sleeps), times(rates.wakes), state(endpoint)});
   return row;
 }
 
@@ -107,6 +112,7 @@ nlohmann::json endpoint_json(const Activity& activity) {
 nlohmann::json process_json(const ProcessReading& process) {
   return {{"pid", process.pid},
           {"program", process.program},
+          {"job", process.job},
           {"node", process.node},
           {"started_ns", process.started_ns},
           {"endpoints_not_shown", process.endpoints_not_shown},
@@ -122,6 +128,7 @@ std::string top_text(const Reading& before, const Reading& now, std::size_t line
   if (all.empty()) return text;
   Table table({{"PID", right},
                {"PROGRAM"},
+               {"JOB"},
                {"LOCAL"},
                {"PEER (PID)"},
                {"FABRIC"},

@@ -18,6 +18,7 @@ Reading many_endpoints(std::uint32_t count) {
   ProcessReading process;
   process.pid = 77;
   process.program = "worker";
+  process.job = "night_shift";
   for (std::uint32_t i = 0; i < count; ++i) {
     EndpointReading endpoint;
     endpoint.slot = i;
@@ -46,7 +47,19 @@ TEST(TopView, ShowsWhoTalksToWhom) {
   EXPECT_THAT(text, HasSubstr("1 process, 1 endpoint:"));
   const auto lines = lines_of(text);
   ASSERT_EQ(lines.size(), 4U);
-  for (const char* part : {"77", "worker", "1:*", "0:2000 (55)", "shm", "25%"}) EXPECT_THAT(lines[3], HasSubstr(part));
+  for (const char* part : {"77", "worker", "night_shift", "1:*", "0:2000 (55)", "shm", "25%"})
+    EXPECT_THAT(lines[3], HasSubstr(part));
+}
+
+TEST(TopView, WhatHappensSeldomIsNotShownAsNever) {
+  Reading before = many_endpoints(1);
+  Reading now = before;
+  now.at_ns += 10'000'000'000;
+  now.processes.front().endpoints.front().sends = 3;
+  now.processes.front().endpoints.front().bytes_sent = 3;
+  const std::string text = top_text(before, now, 0, 0);
+  EXPECT_THAT(text, HasSubstr("0.3 B/s"));
+  EXPECT_THAT(text, HasSubstr(" 0.3 "));
 }
 
 TEST(TopView, FitsTheScreenAndSaysWhatWasCut) {
@@ -81,6 +94,7 @@ TEST(TopView, JsonIsOneLineWithEveryCounter) {
   EXPECT_EQ(text.find('\n'), std::string::npos);
   const auto process = nlohmann::json::parse(text)["processes"][0];
   EXPECT_EQ(process["pid"], 77);
+  EXPECT_EQ(process["job"], "night_shift");
   ASSERT_EQ(process["endpoints"].size(), 2U);
   EXPECT_EQ(process["endpoints"][0]["peer"], "wherry://0:2000");
   EXPECT_EQ(process["endpoints"][0]["send_fill"], 250);
