@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program `wherry`: finds the subcommand, reads its command line, runs it.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <wherry/wherry.h>
+
 #include "commands.hpp"
+#include "common/text.hpp"
 #include "manual/generate.hpp"
 
 namespace {
@@ -44,11 +49,18 @@ int run(CLI::App& command, const Action& action) {
   }
 }
 
+// The parser only says that some subcommand is missing.
+bool is_unknown(std::string_view word) {
+  return (word == "--" || !word.starts_with('-')) &&
+         std::none_of(kCommands.begin(), kCommands.end(), [&](const Command& command) { return word == command.name; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Wherry moves data between a host and its many-core cards at the speed of memory.", "wherry"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "wherry " WHERRY_VERSION, "Print the version and exit");
   std::vector<std::pair<CLI::App*, Action>> commands;
   for (const Command& command : kCommands) {
     CLI::App* added = app.add_subcommand(command.name, command.help);
@@ -57,6 +69,11 @@ int main(int argc, char** argv) {
   if (const auto folder = wherry::manual::asked_for(argc, argv)) {
     wherry::manual::generate(app, *folder);
     return 0;
+  }
+  if (argc > 1 && is_unknown(argv[1])) {
+    std::fprintf(stderr, "wherry: there is no subcommand \"%s\"; wherry --help lists them\n",
+                 wherry::tools::printable(argv[1]).c_str());
+    return kUsageError;
   }
   try {
     app.parse(argc, argv);
