@@ -4,6 +4,7 @@
 #include <wherry/require_cxx20.hpp>
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ struct Address {
 
   bool operator==(const Address&) const = default;
 };
+
+/// As Address::to_string.
+std::ostream& operator<<(std::ostream& to, const Address& address);
 
 /// Who is at the other end. The operating system vouches for process and user; node and port are what it says of
 /// itself.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include <wherry/stream.hpp>
 
@@ -15,6 +16,13 @@ namespace wherry {
 struct Received {
   Result result;
   std::span<const std::byte> message;
+
+  /// True if there is a message.
+  explicit operator bool() const { return result.ok(); }
+  /// The message as text.
+  [[nodiscard]] std::string_view text() const {
+    return {reinterpret_cast<const char*>(message.data()), message.size()};
+  }
 };
 
 /// A stream that carries messages: what one send sent, one receive receives, whole, and in place: nothing is copied out
@@ -49,18 +57,24 @@ class FramedStream {
 
   // Sending ---------------------------------------------------------------------------------------------------------
 
-  /// Blocks until the whole message was accepted. After a timeout nothing of it was.
-  Result send(std::span<const std::byte> message, Timeout timeout = {}) noexcept;
+  /// Blocks until the whole message was accepted. After a timeout, or EMSGSIZE, nothing of it was.
+  [[nodiscard]] Result send(std::span<const std::byte> message, Timeout timeout = {}) noexcept;
   /// One message out of several pieces.
-  Result send(std::span<const iovec> pieces, Timeout timeout = {}) noexcept;
-  Result try_send(std::span<const std::byte> message) noexcept;
-  Result try_send(std::span<const iovec> pieces) noexcept;
+  [[nodiscard]] Result send(std::span<const iovec> pieces, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result try_send(std::span<const std::byte> message) noexcept;
+  [[nodiscard]] Result try_send(std::span<const iovec> pieces) noexcept;
+  [[nodiscard]] Result send(std::string_view message, Timeout timeout = {}) noexcept {
+    return send(std::as_bytes(std::span(message)), timeout);
+  }
+  [[nodiscard]] Result try_send(std::string_view message) noexcept {
+    return try_send(std::as_bytes(std::span(message)));
+  }
 
   /// Room for a message of `bytes` in the peer's ring (or what stands for it); with null data if there is none now or
   /// there can be none. Write into it, then `commit`. Valid until the next call that sends.
   [[nodiscard]] std::span<std::byte> reserve(std::size_t bytes) noexcept;
   /// Sends the first `bytes` of what `reserve` returned. EINVAL if nothing, or less, is reserved.
-  Result commit(std::size_t bytes) noexcept;
+  [[nodiscard]] Result commit(std::size_t bytes) noexcept;
   /// Blocks until `reserve(bytes)` will succeed.
   Result wait_writable(std::size_t bytes, Timeout timeout = {}) noexcept;
 
@@ -68,7 +82,7 @@ class FramedStream {
   /// receiver that sleeps is woken, once for all. What is held is also published when it comes to 64 KiB or a quarter
   /// of the ring, and before a send waits for space. Who waits for an answer must flush before.
   void hold() noexcept;
-  /// Publishes what is held, and holds no more.
+  /// Publishes what is held, and holds no more. A failure is that of the next send too.
   Result flush() noexcept;
 
   // Receiving -------------------------------------------------------------------------------------------------------

@@ -177,13 +177,13 @@ class Publisher {
 
   /// Lends memory for a message of `bytes` bytes, any number at a time; what `into` held before is given back. Blocks
   /// while the pool is in use by subscribers.
-  Result loan(Loan& into, std::size_t bytes, Timeout timeout = {}) noexcept;
-  Result try_loan(Loan& into, std::size_t bytes) noexcept;
+  [[nodiscard]] Result loan(Loan& into, std::size_t bytes, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result try_loan(Loan& into, std::size_t bytes) noexcept;
   /// Hands the message to every subscriber; the loan is then empty. Blocks while a subscriber that asked for
   /// Overflow::wait has a full queue; then nobody has it before everybody has. On failure the loan is kept. With
   /// nobody joined the message goes nowhere, which succeeds as long as this publisher listens.
-  Result publish(Loan& loan, Timeout timeout = {}) noexcept;
-  Result try_publish(Loan& loan) noexcept;
+  [[nodiscard]] Result publish(Loan& loan, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result try_publish(Loan& loan) noexcept;
   /// A descriptor for poll, select and epoll that becomes readable when a `try_loan` or `try_publish` that would block
   /// may succeed, or `admit` has something to do. Another attempt that would block silences it. Belongs to the
   /// publisher. Throws Error.
@@ -196,8 +196,8 @@ class Publisher {
   [[nodiscard]] std::size_t pool_bytes() const noexcept;   ///< the largest message
 
  private:
-  Result lend(Loan& into, std::uint32_t block, Result result) noexcept;
-  static Result settle(Loan& loan, Result result) noexcept;
+  [[nodiscard]] Result lend(Loan& into, std::uint32_t block, Result result) noexcept;
+  [[nodiscard]] static Result settle(Loan& loan, Result result) noexcept;
 
   std::unique_ptr<Impl> impl_;
 };
@@ -232,8 +232,8 @@ class Subscriber {
   // Moving data -------------------------------------------------------------------------------------------------------
 
   /// Releases what `into` held, and blocks until there is a message. Result::bytes is its size.
-  Result take(Message& into, Timeout timeout = {}) noexcept;
-  Result try_take(Message& into) noexcept;
+  [[nodiscard]] Result take(Message& into, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result try_take(Message& into) noexcept;
   /// A descriptor for poll, select and epoll that stays readable while messages, the end or a failure wait to be taken,
   /// or `admit` has something to do; a `try_take` that would block silences it. It may be readable with nothing to
   /// take, once. Belongs to the subscriber. Throws Error.

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <span>
+#include <string>
 
 namespace wherry {
 
@@ -17,8 +19,10 @@ enum class Status : std::uint8_t {
   failed,       ///< `error` says why; `bytes` bytes were moved before it
 };
 
-/// Result of moving data. Never thrown, never allocated: safe on the fast path and in signal-driven code.
-struct [[nodiscard]] Result {
+/// Result of moving data. Never thrown, never allocated: safe on the fast path and in signal-driven code. True in a
+/// condition if the status is `moved`, so `while (const Result got = stream.receive(...))` ends at the end, and also at
+/// a failure. Calls whose failure the next call of the same kind reports again may ignore it; others say [[nodiscard]].
+struct Result {
   std::size_t bytes = 0;          ///< bytes moved by this call, also when the status is `failed`
   Status status = Status::moved;  ///< see Status
   int error = 0;                  ///< an errno value when the status is `failed`, otherwise 0
@@ -27,12 +31,21 @@ struct [[nodiscard]] Result {
   [[nodiscard]] constexpr bool would_block() const { return status == Status::would_block; }
   [[nodiscard]] constexpr bool ended() const { return status == Status::end; }
   [[nodiscard]] constexpr bool failed() const { return status == Status::failed; }
+  constexpr explicit operator bool() const { return ok(); }
 
-  static constexpr Result moved(std::size_t bytes) { return {bytes, Status::moved, 0}; }
-  static constexpr Result blocked() { return {0, Status::would_block, 0}; }
-  static constexpr Result at_end() { return {0, Status::end, 0}; }
-  static constexpr Result failure(int error, std::size_t bytes = 0) { return {bytes, Status::failed, error}; }
+  /// For people: "4096 bytes", "would block", "end", "Broken pipe (EPIPE)", "Connection timed out (ETIMEDOUT) after 12
+  /// bytes".
+  [[nodiscard]] std::string to_string() const;
+
+  [[nodiscard]] static constexpr Result moved(std::size_t bytes) { return {bytes, Status::moved, 0}; }
+  [[nodiscard]] static constexpr Result blocked() { return {0, Status::would_block, 0}; }
+  [[nodiscard]] static constexpr Result at_end() { return {0, Status::end, 0}; }
+  [[nodiscard]] static constexpr Result failure(int error, std::size_t bytes = 0) {
+    return {bytes, Status::failed, error};
+  }
 };
+
+std::ostream& operator<<(std::ostream& to, const Result& result);
 
 /// A range of a ring: one piece, or two when it wraps. `second` is empty unless `first` reaches the ring's end.
 template <class Byte>

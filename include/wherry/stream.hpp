@@ -6,12 +6,14 @@
 #include <sys/uio.h>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
@@ -35,6 +37,11 @@ struct StreamCounters {
 
 /// How long a blocking call may take. Empty: as long as it needs.
 using Timeout = std::optional<std::chrono::nanoseconds>;
+
+/// What a plain pointer may point to where a number of bytes follows: anything but iovec, whose number would be taken
+/// for bytes (for several buffers: std::span(buffers, count)).
+template <class T>
+concept Memory = !std::same_as<std::remove_cv_t<T>, iovec>;
 
 /// Options of a stream's own receiving side. The peer chooses its own.
 struct StreamOptions {
@@ -84,22 +91,58 @@ class Stream {
 
   // Blocking -------------------------------------------------------------------------------------------------------
 
-  /// Blocks until all of `bytes` was accepted. On failure Result::bytes tells how many were.
-  Result send(std::span<const std::byte> bytes, Timeout timeout = {}) noexcept;
+  /// Blocks until all of `bytes` was accepted. On failure Result::bytes tells how many were, and later sends fail too.
+  Result send(std::span<const std::byte> bytes) noexcept { return send(bytes, Timeout()); }
   /// The same for several buffers, as if they were one.
-  Result send(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
+  Result send(std::span<const iovec> buffers) noexcept { return send(buffers, Timeout()); }
+  /// After a timeout Result::bytes bytes were accepted, and the next send must begin behind them.
+  [[nodiscard]] Result send(std::span<const std::byte> bytes, Timeout timeout) noexcept;
+  [[nodiscard]] Result send(std::span<const iovec> buffers, Timeout timeout) noexcept;
   /// Blocks until at least one byte is there; moves at most `buffer.size()`. End: the peer finished.
-  Result receive(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
-  Result receive(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result receive(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result receive(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
   /// Blocks until `buffer` is full. At the end, or on failure, Result::bytes tells how many bytes were moved before.
-  Result receive_all(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result receive_all(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
 
   // Non-blocking: partial transfers allowed -------------------------------------------------------------------------
 
-  Result try_send(std::span<const std::byte> bytes) noexcept;
-  Result try_send(std::span<const iovec> buffers) noexcept;
-  Result try_receive(std::span<std::byte> buffer) noexcept;
-  Result try_receive(std::span<const iovec> buffers) noexcept;
+  [[nodiscard]] Result try_send(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] Result try_send(std::span<const iovec> buffers) noexcept;
+  [[nodiscard]] Result try_receive(std::span<std::byte> buffer) noexcept;
+  [[nodiscard]] Result try_receive(std::span<const iovec> buffers) noexcept;
+
+  // The same for text, and for a pointer and a number of bytes --------------------------------------------------------
+
+  Result send(std::string_view text) noexcept { return send(bytes_of(text.data(), text.size())); }
+  [[nodiscard]] Result send(std::string_view text, Timeout timeout) noexcept {
+    return send(bytes_of(text.data(), text.size()), timeout);
+  }
+  [[nodiscard]] Result try_send(std::string_view text) noexcept { return try_send(bytes_of(text.data(), text.size())); }
+
+  template <Memory T, std::integral Size>
+  Result send(const T* data, Size bytes) noexcept {
+    return send(bytes_of(data, bytes));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result send(const T* data, Size bytes, Timeout timeout) noexcept {
+    return send(bytes_of(data, bytes), timeout);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result try_send(const T* data, Size bytes) noexcept {
+    return try_send(bytes_of(data, bytes));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result receive(T* buffer, Size bytes, Timeout timeout = {}) noexcept {
+    return receive(room_of(buffer, bytes), timeout);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result receive_all(T* buffer, Size bytes, Timeout timeout = {}) noexcept {
+    return receive_all(room_of(buffer, bytes), timeout);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result try_receive(T* buffer, Size bytes) noexcept {
+    return try_receive(room_of(buffer, bytes));
+  }
 
   // Zero-copy -------------------------------------------------------------------------------------------------------
 
@@ -108,12 +151,12 @@ class Stream {
   /// Valid until the next call that sends.
   [[nodiscard]] Regions reserve(std::size_t want) noexcept;
   /// Publishes the first `bytes` of what `reserve` returned. EINVAL if that is more than was reserved.
-  Result commit(std::size_t bytes) noexcept;
+  [[nodiscard]] Result commit(std::size_t bytes) noexcept;
   /// What has arrived, in place, at most `want` bytes. Never blocks; empty if nothing is there (use `wait_readable`).
   /// A hostile peer may still change these bytes: copy what is checked before it is used. Valid until `consume`.
   [[nodiscard]] ConstRegions peek(std::size_t want = SIZE_MAX) noexcept;
   /// Gives the first `bytes` of what `peek` showed back to the sender as space. EINVAL if that is more than was shown.
-  Result consume(std::size_t bytes) noexcept;
+  [[nodiscard]] Result consume(std::size_t bytes) noexcept;
 
   // Waiting ---------------------------------------------------------------------------------------------------------
 
@@ -145,7 +188,7 @@ class Stream {
   /// EINVAL once something was sent. Messages copied straight between two buffers are not concerned. A peer says what
   /// it has read after each quarter of its ring and whenever it finds nothing more: with less than a quarter this side
   /// may wait until it looks again.
-  Result limit_unread(std::size_t bytes) noexcept;
+  [[nodiscard]] Result limit_unread(std::size_t bytes) noexcept;
 
   // Ending ----------------------------------------------------------------------------------------------------------
 
@@ -170,24 +213,37 @@ class Stream {
  private:
   friend class Poller;
   friend class FramedStream;
+  template <class Size>
+  static std::span<const std::byte> bytes_of(const void* data, Size bytes) noexcept {
+    return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)};
+  }
+  template <class Size>
+  static std::span<std::byte> room_of(void* buffer, Size bytes) noexcept {
+    return {static_cast<std::byte*>(buffer), static_cast<std::size_t>(bytes)};
+  }
+
   std::unique_ptr<Impl> impl_;
 };
 
-/// A port that is listened on.
+/// A port that is listened on. One that was not listened on (default-constructed, moved from) throws Error(EBADF).
 class Listener {
  public:
   class Impl;
+  Listener() noexcept;
   explicit Listener(std::unique_ptr<Impl> impl) noexcept;
   Listener(Listener&&) noexcept;
   Listener& operator=(Listener&&) noexcept;
   /// Frees the port; connectors that wait are refused.
   ~Listener();
 
+  /// True if this object holds a port.
+  [[nodiscard]] bool is_open() const noexcept { return impl_ != nullptr; }
+
   /// Blocks until somebody connects. Throws Error (ETIMEDOUT when a timeout passed).
   Stream accept(Timeout timeout = {});
   /// Empty when nobody waits.
   std::optional<Stream> try_accept();
-  /// Readable while a connector may wait. A wake-up may prove spurious.
+  /// Readable while a connector may wait. A wake-up may prove spurious. -1 if nothing is held.
   [[nodiscard]] int descriptor() const noexcept;
   /// The address bound, with `*` resolved.
   [[nodiscard]] const Address& local() const noexcept;
@@ -196,19 +252,24 @@ class Listener {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A connection attempt under way: it completes when the peer accepts.
+/// A connection attempt under way: it completes when the peer accepts. Without one (default-constructed, moved from)
+/// try_finish throws Error(EBADF).
 class Connecting {
  public:
   class Impl;
+  Connecting() noexcept;
   explicit Connecting(std::unique_ptr<Impl> impl) noexcept;
   Connecting(Connecting&&) noexcept;
   Connecting& operator=(Connecting&&) noexcept;
   ~Connecting();
 
+  /// True if this object holds an attempt, completed or not.
+  [[nodiscard]] bool is_open() const noexcept { return impl_ != nullptr; }
+
   /// Empty while the peer has not answered; there is no time limit of its own. Throws Error: ECONNREFUSED (the listener
   /// closed, died or refused), EPROTO (what answered is no stream of this version), EMFILE.
   std::optional<Stream> try_finish();
-  /// Becomes readable when try_finish has news.
+  /// Becomes readable when try_finish has news. -1 if nothing is held.
   [[nodiscard]] int descriptor() const noexcept;
 
  private:
@@ -220,6 +281,12 @@ Listener listen(std::string_view address, StreamOptions options = {});
 /// Connects and blocks until the peer accepts; `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT).
 /// Throws Error as start_connect and Connecting::try_finish do, and ETIMEDOUT.
 Stream connect(std::string_view address, StreamOptions options = {}, Timeout timeout = {});
+/// The same with the default options, for a duration or a Timeout.
+template <std::convertible_to<Timeout> Limit>
+  requires(!std::convertible_to<Limit, StreamOptions>)
+Stream connect(std::string_view address, Limit timeout) {
+  return connect(address, StreamOptions(), Timeout(timeout));
+}
 /// Starts to connect and returns at once. Throws Error: ECONNREFUSED (nobody listens there), EACCES (another user holds
 /// the name), EINVAL, EMFILE.
 Connecting start_connect(std::string_view address, StreamOptions options = {});

@@ -87,22 +87,27 @@ class Windows {
                     std::optional<std::uint64_t> offset = {});
   /// Unregisters the windows within a range of whole pages; one that is cut, or none there, is EINVAL or ENXIO. The
   /// peer can start nothing new on them; what it has mapped stays mapped, and keeps its offsets as long.
-  Result remove(std::uint64_t offset, std::size_t bytes) noexcept;
+  [[nodiscard]] Result remove(std::uint64_t offset, std::size_t bytes) noexcept;
 
   /// Copies `bytes` from this side's windows to the peer's, or the other way round. A range may span windows that
   /// follow each other, at any alignment. Moved: all of them.
-  Result write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {}) noexcept;
-  Result read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {}) noexcept;
+  [[nodiscard]] Result write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote,
+                                RmaOptions options = {}) noexcept;
+  [[nodiscard]] Result read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remote,
+                                 RmaOptions options = {}) noexcept;
   /// The same with any memory of this process's. On put fabrics a source must stay until a fence.
-  Result write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options = {}) noexcept;
-  Result read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options = {}) noexcept;
+  [[nodiscard]] Result write_to(std::span<const std::byte> source, std::uint64_t remote,
+                                RmaOptions options = {}) noexcept;
+  [[nodiscard]] Result read_from(std::span<std::byte> destination, std::uint64_t remote,
+                                 RmaOptions options = {}) noexcept;
 
   /// All transfers that have been started so far, here or by the peer; and waiting until they are complete.
   [[nodiscard]] Mark mark(Started by = Started::here) const noexcept;
-  Result wait(Mark mark, std::chrono::nanoseconds patience = std::chrono::seconds(10)) noexcept;
+  [[nodiscard]] Result wait(Mark mark, std::chrono::nanoseconds patience = std::chrono::seconds(10)) noexcept;
   /// Once these transfers are complete, stores `local` in a window of this side's, then `remote` in one of the peer's.
   /// Whoever sees a word sees all their bytes.
-  Result signal(std::optional<Signal> local, std::optional<Signal> remote, Started by = Started::here) noexcept;
+  [[nodiscard]] Result signal(std::optional<Signal> local, std::optional<Signal> remote,
+                              Started by = Started::here) noexcept;
 
   /// Maps whole pages of the peer's windows, as shared memory. Throws Error: EINVAL, ENXIO, EPERM, ENOMEM, ECONNRESET,
   /// ENOTSUP (a put fabric, or memory that the owner could not move: a shared mapping of a file).

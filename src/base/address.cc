@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <ostream>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
@@ -61,6 +62,8 @@ std::string Address::to_string() const {
   if (!fabric.empty()) text += "+" + fabric;
   return text + "://" + number_or_star(node) + ":" + number_or_star(port);
 }
+
+std::ostream& operator<<(std::ostream& to, const Address& address) { return to << address.to_string(); }
 
 std::uint16_t own_node() { return static_cast<std::uint16_t>(config::number(config::Key::node)); }
 

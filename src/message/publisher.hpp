@@ -26,10 +26,10 @@ class Publisher::Impl : public message::Member {
   void start_connect(const Address& address);
   std::size_t admit(std::size_t wanted, Timeout timeout);
 
-  Result try_loan(message::Slabs::Block& block, std::size_t bytes);
-  Result loan(message::Slabs::Block& block, std::size_t bytes, fabric::Deadline deadline);
-  Result try_publish(message::Slabs::Block block, std::size_t bytes);
-  Result publish(message::Slabs::Block block, std::size_t bytes, fabric::Deadline deadline);
+  [[nodiscard]] Result try_loan(message::Slabs::Block& block, std::size_t bytes);
+  [[nodiscard]] Result loan(message::Slabs::Block& block, std::size_t bytes, fabric::Deadline deadline);
+  [[nodiscard]] Result try_publish(message::Slabs::Block block, std::size_t bytes);
+  [[nodiscard]] Result publish(message::Slabs::Block block, std::size_t bytes, fabric::Deadline deadline);
   int descriptor();
 
   [[nodiscard]] std::size_t subscribers() const noexcept;
@@ -43,8 +43,8 @@ class Publisher::Impl : public message::Member {
   const fabric::Offer& offer_on(const Address& address);
   void join(std::unique_ptr<fabric::Connection> connection);
   void meet();
-  Result find(Block& block, std::size_t bytes);
-  Result hand_out(Block block, std::size_t bytes);
+  [[nodiscard]] Result find(Block& block, std::size_t bytes);
+  [[nodiscard]] Result hand_out(Block block, std::size_t bytes);
   [[nodiscard]] bool everybody_ready() noexcept;
   std::size_t reclaim() noexcept;
   [[nodiscard]] bool in_flight() const noexcept;

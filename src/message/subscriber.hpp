@@ -24,8 +24,8 @@ class Subscriber::Impl : public message::Member {
   void start_connect(const Address& address);
   std::size_t admit(std::size_t wanted, Timeout timeout);
 
-  Result try_take(message::Inlet*& from, message::Inlet::Taken& taken);
-  Result take(message::Inlet*& from, message::Inlet::Taken& taken, fabric::Deadline deadline);
+  [[nodiscard]] Result try_take(message::Inlet*& from, message::Inlet::Taken& taken);
+  [[nodiscard]] Result take(message::Inlet*& from, message::Inlet::Taken& taken, fabric::Deadline deadline);
   int descriptor();
 
   [[nodiscard]] std::size_t publishers() const noexcept { return inlets_.size(); }
@@ -34,9 +34,9 @@ class Subscriber::Impl : public message::Member {
  private:
   void join(std::unique_ptr<fabric::Connection> connection);
   void meet();
-  Result next(message::Inlet*& from, message::Inlet::Taken& taken);
+  [[nodiscard]] Result next(message::Inlet*& from, message::Inlet::Taken& taken);
   void begin_turn(message::Inlet& inlet) noexcept;
-  Result let_go(std::size_t which, message::Inlet::Look why) noexcept;
+  [[nodiscard]] Result let_go(std::size_t which, message::Inlet::Look why) noexcept;
   [[nodiscard]] Result without_anybody() const noexcept;
   [[nodiscard]] bool waiting() const noexcept;
   void look_for_deaths(bool always) noexcept;

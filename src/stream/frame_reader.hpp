@@ -15,17 +15,17 @@ class FrameReader {
   explicit FrameReader(Receiver& receiver) : receiver_(receiver) {}
 
   /// `message` is shown until the next call; set if the result is `moved`.
-  Result try_receive(std::span<const std::byte>& message);
-  Result receive(std::span<const std::byte>& message, fabric::Deadline deadline);
+  [[nodiscard]] Result try_receive(std::span<const std::byte>& message);
+  [[nodiscard]] Result receive(std::span<const std::byte>& message, fabric::Deadline deadline);
   /// The last message is no longer looked at: gives all that was shown back to the sender.
-  Result let_go();
+  [[nodiscard]] Result let_go();
 
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(receiver_.capacity()); }
 
  private:
-  Result take(std::span<const std::byte>& message);
+  [[nodiscard]] Result take(std::span<const std::byte>& message);
   bool look_further();
-  Result consume_passed();
+  [[nodiscard]] Result consume_passed();
 
   Receiver& receiver_;
   std::span<const std::byte> here_;   ///< frames that have arrived, in one piece

@@ -13,27 +13,27 @@ class FrameWriter {
  public:
   explicit FrameWriter(Sender& sender) : sender_(sender) {}
 
-  Result try_send(std::span<const iovec> pieces);
-  Result send(std::span<const iovec> pieces, fabric::Deadline deadline);
+  [[nodiscard]] Result try_send(std::span<const iovec> pieces);
+  [[nodiscard]] Result send(std::span<const iovec> pieces, fabric::Deadline deadline);
   /// Room for a message of that size; empty with null data if there is none now.
   std::span<std::byte> reserve(std::size_t bytes);
-  Result commit(std::size_t bytes);
-  Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
+  [[nodiscard]] Result commit(std::size_t bytes);
+  [[nodiscard]] Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
 
   void hold() { holding_ = true; }
-  Result flush();
+  [[nodiscard]] Result flush();
 
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(sender_.capacity()); }
 
  private:
   template <class Wait>
-  Result send_with(std::span<const iovec> pieces, const Wait& wait);
+  [[nodiscard]] Result send_with(std::span<const iovec> pieces, const Wait& wait);
   template <class Wait>
-  Result make_room(std::size_t frame, const Wait& wait);
+  [[nodiscard]] Result make_room(std::size_t frame, const Wait& wait);
   bool find_room(std::size_t frame);
   void fill_up(std::span<std::byte> rest);
-  Result close_frame(std::size_t message);
-  Result publish();
+  [[nodiscard]] Result close_frame(std::size_t message);
+  [[nodiscard]] Result publish();
 
   Sender& sender_;
   std::span<std::byte> room_;  ///< behind what is pending; valid only while something is, or a place is reserved

@@ -25,16 +25,16 @@ class Receiver {
   /// @param fate       shared by both directions
   Receiver(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
-  Result try_receive(std::span<const iovec> buffers);
-  Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
-  Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
+  [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
+  [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
+  [[nodiscard]] Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
   ConstRegions peek(std::size_t want);
-  Result consume(std::size_t bytes);
-  Result wait_readable(fabric::Deadline deadline);
+  [[nodiscard]] Result consume(std::size_t bytes);
+  [[nodiscard]] Result wait_readable(fabric::Deadline deadline);
   /// The same for a call that takes all that has come, of an empty ring: at the pace of a dense flow.
-  Result wait_for_more(fabric::Deadline deadline);
+  [[nodiscard]] Result wait_for_more(fabric::Deadline deadline);
   /// The same without waiting: would_block, after all that try_receive does then.
-  Result try_readable();
+  [[nodiscard]] Result try_readable();
   /// Tells the sender that nothing more will be received.
   void close();
   int descriptor();
@@ -45,7 +45,7 @@ class Receiver {
   [[nodiscard]] Watcher* watcher() const { return watcher_; }
   void take_bell_back();
   /// As `state` says: without a system call.
-  Result look() { return state(); }
+  [[nodiscard]] Result look() { return state(); }
   /// Returns the credit owed and arms the bell. False: something can be received, and the bell is not armed.
   bool arm_bell();
   /// After the bell rang: silences it, and finds out whether a death rang it.
@@ -56,11 +56,11 @@ class Receiver {
 
  private:
   /// moved (and how many bytes wait), would_block, end or failed, without a system call.
-  Result state();
-  Result copy_out(std::span<const iovec> buffers);
+  [[nodiscard]] Result state();
+  [[nodiscard]] Result copy_out(std::span<const iovec> buffers);
   enum class Need : std::uint8_t { something, all };
-  Result receive_split(std::span<std::byte> buffer, Need need);
-  Result take_split(std::span<std::byte> buffer);
+  [[nodiscard]] Result receive_split(std::span<std::byte> buffer, Need need);
+  [[nodiscard]] Result take_split(std::span<std::byte> buffer);
   void end_split(const Result& result);
   void bell_used();
   void account(std::size_t bytes);

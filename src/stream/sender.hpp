@@ -29,17 +29,17 @@ class Sender {
   /// @param fate       shared by both directions
   Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
-  Result try_send(std::span<const iovec> buffers);
+  [[nodiscard]] Result try_send(std::span<const iovec> buffers);
   /// One buffer that there is space for, as most are: one copy, one publication. Empty: it has to be sent the long way.
   std::optional<Result> send_at_once(std::span<const std::byte> bytes);
-  Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
+  [[nodiscard]] Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
   Regions reserve(std::size_t want);
-  Result commit(std::size_t bytes);
-  Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
+  [[nodiscard]] Result commit(std::size_t bytes);
+  [[nodiscard]] Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
   /// The same without waiting: would_block, and the descriptor becomes readable when there is so much space.
-  Result try_writable(std::size_t bytes);
-  Result finish();
-  Result limit_unread(std::size_t bytes);
+  [[nodiscard]] Result try_writable(std::size_t bytes);
+  [[nodiscard]] Result finish();
+  [[nodiscard]] Result limit_unread(std::size_t bytes);
   int descriptor();
   void raise_descriptor();
 
@@ -48,15 +48,15 @@ class Sender {
  private:
   /// Why nothing may be sent any more: an errno value, or 0.
   int obstacle();
-  Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
-  Result send_split(std::span<const iovec> buffers);
-  Result send_split(std::span<const std::byte> bytes);
+  [[nodiscard]] Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
+  [[nodiscard]] Result send_split(std::span<const iovec> buffers);
+  [[nodiscard]] Result send_split(std::span<const std::byte> bytes);
   std::optional<Result> over_invitation(std::span<const std::byte> bytes);
   std::optional<Result> over_offer(std::span<const std::byte> bytes);
   std::optional<Result> account_split(const std::optional<Result>& result);
   template <class Ready>
   fabric::Wake sleep_for_space(Ready&& ready, fabric::Deadline deadline);
-  Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
+  [[nodiscard]] Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
   bool publish(std::size_t bytes);
   bool put_range(std::uint64_t from, std::size_t bytes);
   bool set_peers_word(std::size_t offset, std::uint64_t value);

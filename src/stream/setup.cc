@@ -67,14 +67,30 @@ class Listener::Impl {
   statistics::Slot counters_;
 };
 
+namespace {
+
+const Address kNowhere{};
+
+/// What a handle holds; throws if that is nothing.
+template <class Impl>
+Impl& held(const std::unique_ptr<Impl>& impl, const char* operation, const char* advice) {
+  if (impl == nullptr) throw Error(EBADF, operation, "", advice);
+  return *impl;
+}
+
+}  // namespace
+
+Listener::Listener() noexcept = default;
 Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
 
-std::optional<Stream> Listener::try_accept() { return impl_->try_accept(); }
-int Listener::descriptor() const noexcept { return impl_->fabric_listener().descriptor(); }
-const Address& Listener::local() const noexcept { return impl_->fabric_listener().local(); }
+std::optional<Stream> Listener::try_accept() {
+  return held(impl_, "accept", "this Listener holds no port: assign it what wherry::listen returns").try_accept();
+}
+int Listener::descriptor() const noexcept { return impl_ ? impl_->fabric_listener().descriptor() : -1; }
+const Address& Listener::local() const noexcept { return impl_ ? impl_->fabric_listener().local() : kNowhere; }
 
 Stream Listener::accept(Timeout timeout) {
   const fabric::Deadline deadline = stream::deadline_of(timeout);
@@ -108,13 +124,17 @@ class Connecting::Impl {
   std::unique_ptr<fabric::Connecting> connecting_;
 };
 
+Connecting::Connecting() noexcept = default;
 Connecting::Connecting(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Connecting::Connecting(Connecting&&) noexcept = default;
 Connecting& Connecting::operator=(Connecting&&) noexcept = default;
 Connecting::~Connecting() = default;
 
-std::optional<Stream> Connecting::try_finish() { return impl_->try_finish(); }
-int Connecting::descriptor() const noexcept { return impl_->descriptor(); }
+std::optional<Stream> Connecting::try_finish() {
+  return held(impl_, "connect", "this Connecting holds no attempt: assign it what wherry::start_connect returns")
+      .try_finish();
+}
+int Connecting::descriptor() const noexcept { return impl_ ? impl_->descriptor() : -1; }
 
 Listener listen(std::string_view text, StreamOptions options) {
   stream::check_configuration();

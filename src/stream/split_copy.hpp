@@ -119,7 +119,7 @@ class SplitReceiver : public SplitEnd {
   /// Copies its part of what is offered into `buffer`, which belongs where the ring ends, at `head`. Moved: how many
   /// bytes, 0 if they come over the ring: it was refused, or the offer withdrawn. Failed: EPROTO, ECONNRESET,
   /// ECANCELED.
-  Result take(std::uint64_t head, std::span<std::byte> buffer);
+  [[nodiscard]] Result take(std::uint64_t head, std::span<std::byte> buffer);
   /// Takes back what was not accepted. False: it was accepted.
   bool withdraw();
   /// For a stream that has failed: ends what was accepted without taking it.
@@ -127,7 +127,7 @@ class SplitReceiver : public SplitEnd {
 
  private:
   bool take_up(std::span<std::byte> buffer);
-  Result take(std::span<std::byte> buffer, std::uint64_t address);
+  [[nodiscard]] Result take(std::span<std::byte> buffer, std::uint64_t address);
   [[nodiscard]] bool undisturbed();
 
   bool willing_ = false;  ///< the call that runs would take up an offer
@@ -169,7 +169,7 @@ class SplitSender : public SplitEnd {
 
   [[nodiscard]] Invitation invitation(std::uint64_t tail) const;
   void show(std::uint64_t tail, std::span<const std::byte> bytes);
-  Result copy(std::uint64_t address, std::span<const std::byte> bytes);
+  [[nodiscard]] Result copy(std::uint64_t address, std::span<const std::byte> bytes);
   [[nodiscard]] bool all_taken() const;
   void waited(bool found);
 

@@ -31,9 +31,9 @@ struct ControlMessage {
 std::optional<ControlMessage> parse(std::span<const std::byte> message);
 
 /// Blocks while the ring is full.
-Result send(FramedStream& to, const RootRecord& record, std::string_view text = {});
+[[nodiscard]] Result send(FramedStream& to, const RootRecord& record, std::string_view text = {});
 /// Does not.
-Result try_send(FramedStream& to, const RootRecord& record, std::string_view text = {});
+[[nodiscard]] Result try_send(FramedStream& to, const RootRecord& record, std::string_view text = {});
 
 constexpr RootRecord record_of(RootKind kind, std::uint64_t value = 0, std::uint64_t bytes = 0) {
   return {.kind = static_cast<std::uint32_t>(kind), .flags = 0, .value = value, .bytes = bytes, .place = 0, .id = {}};
