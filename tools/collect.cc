@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry collect: receives files from any number of shippers.
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "collect/collector.hpp"
 #include "commands.hpp"
+#include "common/json_text.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -15,13 +16,12 @@ int collect(const CollectOptions& options) {
   const CollectReport report = Collector(options).run();
   std::string text;
   if (options.json) {
-    // A path is bytes, JSON is UTF-8: what is not becomes U+FFFD.
-    text = report.to_json().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    text = json_text(report.to_json()) + "\n";
   } else if (!options.quiet || !report.complete()) {
     text = report.to_text();
   }
-  std::fputs(text.c_str(), stdout);
-  return report.complete() && std::fflush(stdout) == 0 ? 0 : 1;
+  fmt::print("{}", text);
+  return report.complete() ? 0 : 1;
 }
 
 }  // namespace

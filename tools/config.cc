@@ -14,6 +14,7 @@
 #include <wherry/error.hpp>
 
 #include "commands.hpp"
+#include "common/json_text.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
@@ -74,8 +75,7 @@ void print_json(const std::vector<Setting>& all) {
     if (setting.error) row["error"] = *setting.error;
     rows.push_back(std::move(row));
   }
-  // The environment need not be UTF-8.
-  fmt::print("{}\n", rows.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(rows));
 }
 
 int run(bool json) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "common/json_text.hpp"
 #include "doctor/check.hpp"
 
 namespace wherry::tools {
@@ -94,7 +95,7 @@ void print_json(const Report& report) {
   }
   const nlohmann::json object{
       {"ok", report.failures == 0}, {"warnings", report.warnings}, {"failures", report.failures}, {"checks", checks}};
-  fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(object));
 }
 
 int run(bool json) {

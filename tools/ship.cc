@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry ship: hands files and directory trees to a collector.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "commands.hpp"
-#include "common/text.hpp"
+#include "common/json_text.hpp"
 #include "ship/shipper.hpp"
 
 namespace wherry::tools {
@@ -23,13 +24,12 @@ int ship(const ShipOptions& options) {
   if (!report.error.empty()) std::fprintf(stderr, "wherry ship: %s\n", report.error.c_str());
   std::string text;
   if (options.json) {
-    // A path is bytes, JSON is UTF-8: what is not becomes U+FFFD.
-    text = report.to_json().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    text = json_text(report.to_json()) + "\n";
   } else if (!options.quiet) {
     text = report.to_text();
   }
-  std::fputs(text.c_str(), stdout);
-  return report.complete() && std::fflush(stdout) == 0 ? 0 : 1;
+  fmt::print("{}", text);
+  return report.complete() ? 0 : 1;
 }
 
 }  // namespace

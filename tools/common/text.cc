@@ -7,20 +7,6 @@
 #include <cmath>
 
 namespace wherry::tools {
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 std::string human_bytes(double bytes) {
   constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   double value = bytes;

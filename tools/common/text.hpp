@@ -7,10 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace wherry::tools {
+#include "base/printable.hpp"
 
-/// Bytes from a peer or a directory as they may be shown on a terminal: control characters become \xNN.
-std::string printable(std::string_view text);
+namespace wherry::tools {
 
 /// "1.5 GB", "312 kB", "17 B": powers of 1000, as throughputs are given. "0.25 B" is half a byte in two seconds.
 std::string human_bytes(double bytes);

@@ -8,11 +8,6 @@
 namespace wherry::tools {
 namespace {
 
-TEST(Text, ControlCharactersDoNotReachATerminal) {
-  EXPECT_EQ(printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
-  EXPECT_EQ(printable("\u00fcml\u00e4ut"), "\u00fcml\u00e4ut");
-}
-
 TEST(Text, BytesHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(human_bytes(0.0), "0 B");
   EXPECT_EQ(human_bytes(999.0), "999 B");

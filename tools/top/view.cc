@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "common/json_text.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
@@ -157,7 +158,7 @@ std::string top_json(const Reading& before, const Reading& now) {
   }
   nlohmann::json object{{"at_ns", now.at_ns}, {"processes", nlohmann::json::array()}};
   for (auto& [process, json] : by_process) object["processes"].push_back(std::move(json));
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(object, -1);
 }
 
 }  // namespace wherry::tools
