@@ -17,9 +17,10 @@ LINES_SHOWN = 10  # of the messages of a fleet that failed
 
 
 class Fleet:
-    def __init__(self, program: Path, address: str):
+    def __init__(self, program: Path, address: str, durable: bool):
         self._program = program
         self._address = address
+        self._durable = durable
         self._environment = os.environ | {"WHERRY_JOB": f"demo-{os.getpid()}", "WHERRY_NODE": "0"}
         self._messages = messages()
         self._running: dict[int, tuple[str, subprocess.Popen]] = {}
@@ -32,7 +33,7 @@ class Fleet:
         watchdog = threading.Timer(patience, self._give_up, [patience])
         try:
             self._start("the collector", ["collect", "--listen", self._address, "--into", destination, "--quiet",
-                                          "--expect", str(len(shares))])
+                                          "--expect", str(len(shares)), *([] if self._durable else ["--no-sync"])])
             begin = time.monotonic()
             start_aside(watchdog)
             for index, share in enumerate(shares):

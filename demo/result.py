@@ -20,6 +20,9 @@ def table(result: dict) -> str:
     lines = [f"{'':10}{'seconds':>10}{'GB/s':>10}{'CPU s':>10}"]
     for name in result["rounds"]:
         lines.append(f"{name:10}{median['seconds'][name]:10.2f}{median['GB/s'][name]:10.3f}{median['cpu_s'][name]:10.2f}")
+    if not result["in_memory"]:
+        lines.append("over both, files reached the disk before they got their names" if result["durable"]
+                     else "over both, nothing waited for the disk (--no-sync)")
     return "\n".join(lines)
 
 

@@ -26,6 +26,7 @@ class Course:
     shares: list[Path]  # for each shipper a file with the names of what it hands over
     work: Path
     in_memory: bool
+    durable: bool  # the collector waits for the disk, whatever the transport
 
     def run(self, count: int, screen: Screen) -> dict[str, list[dict]]:
         rounds: dict[str, list[dict]] = {name: [] for name in TRANSPORTS}
@@ -47,7 +48,7 @@ class Course:
 
     def _run_one(self, name: str) -> dict:
         destination = self.work / "arrived"
-        fleet = Fleet(self.program, free_address(name))
+        fleet = Fleet(self.program, free_address(name), self.durable)
         size = self.snapshot.bytes
         seconds = fleet.run(self.snapshot.base, size, self.shares, destination)
         verify(self.snapshot.base, destination)

@@ -29,8 +29,8 @@ int collect(const CollectOptions& options) {
 Action add_collect(CLI::App& command) {
   const auto options = std::make_shared<CollectOptions>();
   command.footer(
-      "A file appears under its name only when its length and its hash are right. SIGINT and SIGTERM end the "
-      "collector.\n"
+      "A file appears under its name only when its length and its hash are right and it is on the disk. SIGINT and\n"
+      "SIGTERM end the collector.\n"
       "Exit status: 0 if every shipper's session was complete; 1 if something was refused, a shipper died or the\n"
       "collector was stopped while it worked; 2 if the command line is wrong.");
   command
@@ -44,6 +44,8 @@ Action add_collect(CLI::App& command) {
   command.add_option("--at-once", options->at_once, "Shippers served at once; more wait until one is done")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
+  command.add_flag("--no-sync", options->no_sync,
+                   "Do not wait for the disk: after a power failure files may be empty or missing");
   command.add_flag("--json", options->json, "Print the summary as JSON on standard output");
   command.add_flag("-q,--quiet", options->quiet, "No progress, and no summary unless something went wrong");
   return [options] { return collect(*options); };

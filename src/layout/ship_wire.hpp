@@ -36,6 +36,8 @@ inline constexpr std::uint32_t kShipMaxPath = 4095;  ///< of a path, and of a sy
 inline constexpr std::uint32_t kShipMaxMessage = 1024;
 inline constexpr std::uint64_t kShipMaxData = 1 << 20;  ///< of one `data` record, so that a refusal is heeded soon
 inline constexpr std::uint64_t kShipMaxFile = INT64_MAX;
+/// `length` of a `file` that does not know it beforehand, as those of /proc: its `file_end` says.
+inline constexpr std::uint64_t kShipUnknownLength = UINT64_MAX;
 
 struct ShipHello {
   std::uint32_t version;      // W: shipper; kShipVersion
@@ -60,7 +62,7 @@ static_assert(offsetof(ShipHello, reserved) == 40);
 enum class ShipKind : std::uint32_t {
   directory = 1,  ///< path, mode, mtime
   symlink = 2,    ///< path, target, mtime
-  file = 3,       ///< path, mode, mtime, length: what it should come to
+  file = 3,       ///< path, mode, mtime, length: what it should come to, or kShipUnknownLength
   data = 4,       ///< offset, length: bytes of data behind this
   file_end = 5,   ///< length, hash
   abandon = 6,    ///< the file could not be read to its end, or was refused: forget it

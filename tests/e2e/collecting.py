@@ -87,6 +87,11 @@ class Collector:
         return sizes
 
 
+def address_of(uri):
+    host, port = uri.removeprefix("tcp://").rsplit(":", 1)
+    return host, int(port)
+
+
 def listing(root):
     """Everything below `root` with what shall be kept of it: {path: (type, mode, mtime, content)}."""
     found = {}

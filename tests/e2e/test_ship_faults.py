@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry ship and wherry collect when things go wrong: who is told what, and what is left behind."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import tempfile
 
 import pytest
 from collecting import WATCHDOG, Collector, listing, wait_until
+from mounting import mounted, strange_file_system
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else, or mount")
@@ -64,9 +66,11 @@ def test_a_collector_killed_in_mid_file_is_reported_and_leaves_nothing(tmp_path,
         collector.process.kill()
         collector.process.wait()
         shipper.send_signal(signal.SIGCONT)
-        _, errors = shipper.communicate(timeout=WATCHDOG)
+        output, errors = shipper.communicate(timeout=WATCHDOG)
     assert shipper.returncode == 1
     assert errors.startswith("wherry ship: ") and errors.count("\n") == 1, errors
+    assert output.startswith("sent 0 files") and "incomplete: the collector answered for the first 0 of 1 path\n" in output
+    assert "verified" not in output and " failed" not in output
     assert os.listdir(tmp_path / "into") == []
 
 
@@ -233,15 +237,82 @@ def test_things_of_another_kind_are_not_overwritten(tmp_path, transport):
     assert sorted(os.listdir(into)) == ["directory", "file", "link"]
 
 
-def test_what_a_dead_collector_left_in_staging_is_removed(tmp_path):
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    staging = tmp_path / "into/.wherry-partial"
-    staging.mkdir(parents=True)
-    (staging / f"{ended.pid}-0").write_text("half a file")
-    with Collector(tmp_path / "into", "tcp") as collector:
-        assert collector.stop()[0] == 0
-    assert os.listdir(tmp_path / "into") == []
+IN_A_CONTAINER = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+
+
+@as_root
+def test_collectors_in_several_containers_share_a_destination(tmp_path):
+    """Each is process 1, and their files wait for their names in folders: the file system has no unnamed files."""
+    if subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True).returncode != 0:
+        pytest.skip("containers are not permitted here")
+    source = big_file(tmp_path / "big", 30)
+    (tmp_path / "small").write_text("small")
+    with strange_file_system(tmp_path / "fuse") as (mount, _), contextlib.ExitStack() as stack:
+        collectors = [stack.enter_context(Collector(mount / "into", "tcp", command=IN_A_CONTAINER)) for _ in range(2)]
+        shippers = [collector.start_ship("-C", tmp_path, "big", "small") for collector in collectors]
+        wait_until(lambda: len(os.listdir(mount / "into")) == 2, "both to have begun")
+        late = stack.enter_context(Collector(mount / "into", "tcp", command=IN_A_CONTAINER))
+        for shipper in shippers:
+            _, errors = shipper.communicate(timeout=WATCHDOG)
+            assert (shipper.returncode, errors) == (0, "")
+        for collector in [*collectors, late]:
+            collector.process.kill()  # and what is in its container
+            collector.process.wait()
+        assert (mount / "into/big").read_bytes() == source.read_bytes()
+        with Collector(mount / "into", "tcp") as collector:
+            assert collector.stop()[0] == 0
+        assert sorted(os.listdir(mount / "into")) == ["big", "small"]
+
+
+@as_root
+def test_a_killed_collectors_staging_is_removed_by_the_next(tmp_path):
+    source = big_file(tmp_path / "big", 50)
+    with strange_file_system(tmp_path / "fuse") as (mount, _):
+        with Collector(mount / "into", "tcp") as collector:
+            shipper = collector.start_ship(source)
+            wait_until(lambda: os.listdir(mount / "into"), "it to have begun")
+            collector.process.kill()
+            shipper.communicate(timeout=WATCHDOG)
+        assert any(name.startswith(".wherry-partial.") for name in os.listdir(mount / "into"))
+        with Collector(mount / "into", "tcp") as collector:
+            assert collector.stop()[0] == 0
+        assert os.listdir(mount / "into") == []
+
+
+@as_root
+def test_another_users_folder_is_not_where_files_wait(tmp_path, transport):
+    into = tmp_path / "into"
+    into.mkdir(mode=0o777)
+    (into / "file").write_text("old")
+    for name in (".wherry-partial", ".wherry-partial.0123456789abcdef0123456789abcdef"):
+        (into / name).mkdir(mode=0o777)
+        os.chown(into / name, 65534, 65534)
+    before = {name: os.stat(into / name).st_mtime_ns for name in os.listdir(into) if name.startswith(".")}
+    (tmp_path / "file").write_text("new")
+    with Collector(into, transport, "--expect", 1) as collector:
+        assert collector.ship(tmp_path / "file").returncode == 0  # replaced: it waits for its name for a moment
+        assert collector.finish()[0] == 0
+    assert (into / "file").read_text() == "new"
+    assert {name: os.stat(into / name).st_mtime_ns for name in os.listdir(into) if name.startswith(".")} == before
+
+
+@as_root
+def test_a_mount_point_in_the_destination_is_a_folder_like_any_other(tmp_path, transport):
+    source = tmp_path / "source"
+    (source / "mounted/deeper").mkdir(parents=True)
+    for name in ("mounted/new", "mounted/replaced", "mounted/deeper/replaced"):
+        (source / name).write_text("new")
+    os.symlink("new target", source / "mounted/link")
+    into = tmp_path / "into"
+    with mounted("-t", "tmpfs", "none", into / "mounted"):
+        (into / "mounted/deeper").mkdir()
+        for name in ("mounted/replaced", "mounted/deeper/replaced", "mounted/link"):
+            (into / name).write_text("old")
+        with Collector(into, transport, "--expect", 1) as collector:
+            result = collector.ship("-C", source, "mounted")
+            assert (result.returncode, result.stderr) == (0, "")
+            assert collector.finish()[0] == 0
+        assert listing(into) == listing(source)
 
 
 def test_what_cannot_be_read_is_said_by_both_sides(tmp_path, open_folder):

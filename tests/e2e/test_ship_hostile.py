@@ -2,6 +2,7 @@
 """A collector and a shipper whose peer does not keep to the protocol. The records are made here by hand, from the map in
 src/layout/ship_wire.hpp: a second reading of it."""
 
+import contextlib
 import os
 import random
 import socket
@@ -9,10 +10,12 @@ import struct
 import subprocess
 
 import pytest
-from collecting import WATCHDOG, Collector, listing
+from collecting import WATCHDOG, Collector, address_of, listing
 from program import PROGRAM, environment
 
 DIRECTORY, SYMLINK, FILE, DATA, FILE_END, ABANDON, GOODBYE = range(1, 8)
+ABC = 0x78AF5F94892F3950  # XXH3, 64 bits, of "abc"
+UNKNOWN = (1 << 64) - 1  # a length
 
 
 def hello(version=1, magic=0x50494853, label=b"by hand", label_bytes=None):
@@ -28,11 +31,6 @@ def record(kind, identity, path=b"", target=b"", *, mode=0o644, seconds=1, nanos
 
 def empty_file_hash():
     return 0x2D06800538D394C2  # XXH3, 64 bits, of nothing
-
-
-def address_of(uri):
-    host, port = uri.removeprefix("tcp://").rsplit(":", 1)
-    return host, int(port)
 
 
 def say(collector, data, until_answered=True):
@@ -118,7 +116,7 @@ def test_nonsense_ends_its_own_session_only(tmp_path, data):
 
 
 REFUSED = {"empty": b"", "dot": b".", "dot dot": b"..", "inside": b"a/../b", "absolute": b"/etc/x", "double": b"a//b", "slash": b"a/",
-           "nul": b"a\0b", "dot in it": b"a/./b", "staging": b".wherry-partial/x", "long name": b"n" * 300, "deep": b"../" * 1000 + b"x"}
+           "nul": b"a\0b", "dot in it": b"a/./b", "staging": b".wherry-partial.0/x", "long name": b"n" * 300, "deep": b"../" * 1000 + b"x"}
 
 
 @pytest.mark.parametrize("kind", [FILE, DIRECTORY, SYMLINK], ids=["file", "directory", "symlink"])
@@ -141,11 +139,10 @@ def test_a_path_that_is_not_plainly_below_the_destination_is_refused(tmp_path, k
 
 @pytest.mark.parametrize("length, digest", [(3, 1), (2, 0), (4, 0)], ids=["hash", "shorter", "longer"])
 def test_content_that_is_not_what_was_announced_gets_no_name(tmp_path, length, digest):
-    abc = 0x78AF5F94892F3950  # XXH3, 64 bits, of "abc"
     with Collector(tmp_path / "into", "tcp", "--expect", 1) as collector:
         said = say(collector, hello() + record(FILE, 1, b"file", length=3) + record(DATA, 1, length=3, data=b"abc")
-                   + record(FILE_END, 1, length=length, digest=abc ^ digest) + record(FILE, 2, b"right", length=3)
-                   + record(DATA, 2, length=3, data=b"abc") + record(FILE_END, 2, length=3, digest=abc) + record(GOODBYE, 2))
+                   + record(FILE_END, 1, length=length, digest=ABC ^ digest) + record(FILE, 2, b"right", length=3)
+                   + record(DATA, 2, length=3, data=b"abc") + record(FILE_END, 2, length=3, digest=ABC) + record(GOODBYE, 2))
         status, _ = collector.finish()
     assert status == 1 and [a[:2] for a in answers(said)] == [(2, 1), (3, 2)]
     assert os.listdir(tmp_path / "into") == ["right"]
@@ -153,13 +150,32 @@ def test_content_that_is_not_what_was_announced_gets_no_name(tmp_path, length, d
 
 def test_a_connection_that_ends_anywhere_is_a_shipper_that_died(tmp_path):
     whole = (hello() + record(DIRECTORY, 1, b"d", mode=0o755) + record(FILE, 2, b"d/f", length=3)
-             + record(DATA, 2, length=3, data=b"abc") + record(FILE_END, 2, length=3, digest=0x78AF5F94892F3950) + record(GOODBYE, 2))
+             + record(DATA, 2, length=3, data=b"abc") + record(FILE_END, 2, length=3, digest=ABC) + record(GOODBYE, 2))
     cuts = range(0, len(whole), 7)
     with Collector(tmp_path / "into", "tcp", "--expect", len(cuts)) as collector:
         for cut in cuts:
             say(collector, whole[:cut])
         status, summary = collector.finish()
     assert status == 1 and {s["status"] for s in summary["shippers"]} == {"died"}
+
+
+def test_what_was_whole_when_the_connection_ended_is_kept(tmp_path):
+    with Collector(tmp_path / "into", "tcp", "--expect", 1) as collector:
+        say(collector, hello() + record(FILE, 1, b"whole", length=3) + record(DATA, 1, length=3, data=b"abc")
+            + record(FILE_END, 1, length=3, digest=ABC) + record(FILE, 2, b"half", length=3) + record(DATA, 2, length=3, data=b"ab"))
+        status, summary = collector.finish()
+    assert status == 1 and (summary["shippers"][0]["status"], summary["shippers"][0]["incomplete_file"]) == ("died", "half")
+    assert summary["files"] == 1 and os.listdir(tmp_path / "into") == ["whole"]
+
+
+@pytest.mark.parametrize("length, stored", [(3, True), (2, False), (4, False), (UNKNOWN, False)])
+def test_a_length_that_is_told_at_the_end_must_be_that_of_what_came(tmp_path, length, stored):
+    with Collector(tmp_path / "into", "tcp", "--expect", 1) as collector:
+        said = say(collector, hello() + record(FILE, 1, b"file", length=UNKNOWN) + record(DATA, 1, length=3, data=b"abc")
+                   + record(FILE_END, 1, length=length, digest=ABC) + record(GOODBYE, 1))
+        status, _ = collector.finish()
+    assert status == (0 if stored else 1) and [a[:2] for a in answers(said)] == [*([] if stored else [(2, 1)]), (3, 1)]
+    assert os.listdir(tmp_path / "into") == (["file"] if stored else [])
 
 
 def test_noise(tmp_path):
@@ -188,7 +204,8 @@ def test_a_shipper_whose_collector_is_none_fails_and_says_so(tmp_path, answer):
             with connection:
                 connection.sendall(answer)
                 connection.shutdown(socket.SHUT_WR)
-                while connection.recv(1 << 20):
-                    pass
+                with contextlib.suppress(ConnectionResetError):
+                    while connection.recv(1 << 20):
+                        pass
             _, errors = shipper.communicate(timeout=WATCHDOG)
     assert shipper.returncode == 1 and errors.startswith("wherry ship: ") and errors.count("\n") == 1, errors

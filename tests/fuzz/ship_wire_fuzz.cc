@@ -49,7 +49,7 @@ class Playground {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Playground playground;
   {
-    wherry::tools::Destination destination(playground.into());
+    wherry::tools::Destination destination(playground.into(), true);
     wherry::tools::LiveTotals totals;
     wherry::test::MemoryChannel channel(std::as_bytes(std::span(data, size)), 1000);
     const auto report = wherry::tools::Session(channel, destination, totals, [](const std::string&) {}).run();

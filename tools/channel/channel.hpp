@@ -31,7 +31,8 @@ struct ChannelPeer {
 /// the peer is gone, ECANCELED after `cancel`.
 class Channel {
  public:
-  enum class Wait { no, yes };
+  enum class Wait { briefly, yes };
+  static constexpr std::chrono::milliseconds kBriefly{20};
 
   Channel() = default;
   Channel(const Channel&) = delete;
@@ -47,13 +48,14 @@ class Channel {
   /// whether it read everything.
   virtual void finish_sending() = 0;
 
-  /// What has arrived, in place. Empty: the end, or without waiting: nothing now. Valid until the next receiving call.
-  /// The peer may still change these bytes: copy what is checked before it is used.
+  /// What has arrived, in place. Empty: the end, or having waited briefly, nothing. Valid until the next receiving
+  /// call. The peer may still change these bytes: copy what is checked before it is used.
   virtual std::span<const std::byte> peek(Wait wait) = 0;
   /// The first `bytes` of `peek` are done with.
   virtual void took(std::size_t bytes) = 0;
 
-  /// Makes every blocked and later call fail with ECANCELED. From any thread.
+  /// Makes every blocked and later call fail with ECANCELED, and the peer's with ECONNRESET or EPIPE: it sees no end.
+  /// From any thread.
   virtual void cancel() = 0;
   [[nodiscard]] virtual const ChannelPeer& peer() const = 0;
 

@@ -81,9 +81,9 @@ class StreamChannel final : public Channel {
     if (!arrived_.front().empty()) return arrived_.front();
     give_back();
     arrived_ = Pieces<const std::byte>(stream_.peek());
-    if (arrived_.front().empty() && wait == Wait::yes) {
-      const Result result = stream_.wait_readable();
-      if (result.ended()) return {};
+    if (arrived_.front().empty()) {
+      const Result result = stream_.wait_readable(wait == Wait::yes ? Timeout() : Timeout(kBriefly));
+      if (result.ended() || (wait == Wait::briefly && result.error == ETIMEDOUT)) return {};
       check(result, "receive");
       arrived_ = Pieces<const std::byte>(stream_.peek());
     }

@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -99,8 +100,8 @@ class TcpChannel final : public Channel {
 
   std::span<const std::byte> peek(Wait wait) override {
     if (taken_ == arrived_) {
-      taken_ = 0;
-      arrived_ = receive(wait == Wait::yes ? 0 : MSG_DONTWAIT);
+      taken_ = arrived_ = 0;
+      if (wait == Wait::yes || becomes_readable()) arrived_ = receive();
     }
     return std::span(in_).subspan(taken_, arrived_ - taken_);
   }
@@ -109,17 +110,27 @@ class TcpChannel final : public Channel {
 
   void cancel() override {
     canceled_ = true;
-    ::shutdown(socket_.get(), SHUT_RDWR);
+    // Dissolves the connection: the peer hears of a reset, not of an end. Kernels that refuse while a thread waits in
+    // the socket let it be shut down, and reset it at the close.
+    const linger at_once{1, 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    const sockaddr nobody{AF_UNSPEC, {}};
+    if (::connect(socket_.get(), &nobody, sizeof nobody) != 0) ::shutdown(socket_.get(), SHUT_RDWR);
   }
   [[nodiscard]] const ChannelPeer& peer() const override { return peer_; }
 
  private:
-  std::size_t receive(int flags) {
+  [[nodiscard]] bool becomes_readable() const {
+    pollfd polled{socket_.get(), POLLIN, 0};
+    return ::poll(&polled, 1, static_cast<int>(kBriefly.count())) > 0;
+  }
+
+  std::size_t receive() {
     for (;;) {
-      const ssize_t n = ::recv(socket_.get(), in_.data(), in_.size(), flags);
+      const ssize_t n = ::recv(socket_.get(), in_.data(), in_.size(), 0);
       if (n > 0) return static_cast<std::size_t>(n);
       if (canceled_) fail("receive");
-      if (n == 0 || errno == EAGAIN) return 0;
+      if (n == 0) return 0;
       if (errno != EINTR) fail("receive");
     }
   }

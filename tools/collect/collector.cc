@@ -20,9 +20,18 @@
 namespace wherry::tools {
 namespace {
 
-// Taken as a descriptor, a signal ends the accept loop between two steps and never inside one. Blocked before any
-// thread starts, so that all inherit it.
-UniqueFd take_signals() {
+// Every shipper takes several descriptors; the soft limit is made for programs that use select.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// What concerns the whole process, and comes first. Taken as a descriptor, a signal ends the accept loop between two
+// steps and never inside one. Blocked before any thread starts, so that all inherit it.
+UniqueFd prepare_process() {
+  raise_descriptor_limit();
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
@@ -31,14 +40,6 @@ UniqueFd take_signals() {
   ::signal(SIGPIPE, SIG_IGN);  // a shipper or reader that is gone is an error to report
   ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a refusal, not the end of the collector
   return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-// Every shipper takes several descriptors; the soft limit is made for programs that use select.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 constexpr int kAcceptPauseMs = 100;
@@ -51,15 +52,15 @@ double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
 
 Collector::Collector(CollectOptions options)
     : options_(std::move(options)),
-      signals_(take_signals()),
+      signals_(prepare_process()),
       session_done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      destination_(options_.into) {
+      destination_(options_.into, !options_.no_sync) {
   if (!signals_.valid() || !session_done_.valid())
     throw Error(errno, "start", "", "raise the limit of open files (ulimit -n)");
-  raise_descriptor_limit();
   listener_ = listen_channel(options_.listen);
   report_.listen = listener_->address();
   report_.into = destination_.path();
+  report_.durable = destination_.durable();
   const auto show = options_.quiet ? Progress::Show::never : Progress::Show::if_terminal;
   progress_ = std::make_unique<Progress>(show, [this] { return progress_text(); });
 }
@@ -147,7 +148,7 @@ void Collector::reap() {
     if (report.end != SessionEnd::complete && report.end != SessionEnd::refused) {
       progress_->message(fmt::format("wherry collect: {} {}: {}", report.who(), name_of(report.end), report.error));
     }
-    report_.shippers.push_back(std::move(session->report));
+    report_.add(std::move(session->report));
     session = running_.erase(session);
     last_gone_ns_ = monotonic_ns();
     ++gone_;

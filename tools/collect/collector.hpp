@@ -20,6 +20,7 @@ struct CollectOptions {
   std::string into;
   std::uint64_t expect = 0;     ///< end after that many shippers have come and gone; 0: end when told
   std::uint64_t at_once = 512;  ///< shippers served at once; more wait until one is done
+  bool no_sync = false;         ///< files get their names without having reached the disk
   bool json = false;
   bool quiet = false;
 };

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/destination.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <memory>
 #include <utility>
 #include <wherry/error.hpp>
 
@@ -23,6 +17,7 @@ namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr std::size_t kOpenDirectories = 1024;
+constexpr std::size_t kPendingFiles = 16384;
 
 UniqueFd open_root(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -34,32 +29,19 @@ UniqueFd open_root(const std::string& path) {
 }
 
 // Most of the descriptors are the shippers'.
-std::size_t open_directories() {
+std::size_t share_of_descriptors(std::size_t most) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kOpenDirectories);
-}
-
-// Staging names are PID-NUMBER.
-bool owner_is_dead(const char* name) {
-  pid_t owner = 0;
-  const auto [end, error] = std::from_chars(name, name + std::strlen(name), owner);
-  return error == std::errc() && *end == '-' && ::kill(owner, 0) != 0 && errno == ESRCH;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, most);
 }
 
 }  // namespace
 
-Destination::Destination(std::string path) : path_(std::move(path)), open_(open_root(path_), open_directories()) {
-  // An unnamed file gets its name through /proc.
-  if (::access("/proc/self/fd", X_OK) != 0) no_unnamed_files();
-  remove_stale();
-}
-
-Destination::~Destination() {
-  staging_.reset();
-  // Fails, rightly, while another collector's files wait in it.
-  ::unlinkat(open_.root()->get(), std::string(kStagingName).c_str(), AT_REMOVEDIR);
-}
+Destination::Destination(std::string path, bool durable)
+    : path_(std::move(path)),
+      durable_(durable),
+      most_pending_files_(static_cast<std::int64_t>(share_of_descriptors(kPendingFiles))),
+      open_(open_root(path_), share_of_descriptors(kOpenDirectories)) {}
 
 std::vector<Failure> Destination::shipper_left() {
   return directories_.leave([this](std::string_view path) {
@@ -69,7 +51,7 @@ std::vector<Failure> Destination::shipper_left() {
   });
 }
 
-void Destination::make_directory(std::string_view path, std::uint32_t mode, timespec mtime) {
+OpenDirectories::Directory Destination::make_directory(std::string_view path, std::uint32_t mode, timespec mtime) {
   // Made with its own mode at once, so that what is private is never open; but this process must be able to store in
   // it.
   const Place where = place(path);
@@ -78,6 +60,7 @@ void Destination::make_directory(std::string_view path, std::uint32_t mode, time
   }
   enter(path);
   directories_.announce(path, mode, mtime);
+  return where.directory;
 }
 
 Place Destination::place(std::string_view path) {
@@ -87,35 +70,8 @@ Place Destination::place(std::string_view path) {
   return {enter(path.substr(0, slash)), std::string(path.substr(slash + 1))};
 }
 
-int Destination::staging() {
-  const std::lock_guard lock(staging_mutex_);
-  if (!staging_.valid()) {
-    const std::string name(kStagingName);
-    const int root = open_.root()->get();
-    if (::mkdirat(root, name.c_str(), 0700) != 0 && errno != EEXIST) throw Refusal(errno);
-    staging_.reset(::openat(root, name.c_str(), kOpenDirectory | O_NOFOLLOW));
-    if (!staging_.valid()) throw Refusal(errno, "the staging directory " + name + " is none; remove it");
-  }
-  return staging_.get();
-}
-
-std::string Destination::staging_name() {
-  return fmt::format("{}-{}", ::getpid(), names_.fetch_add(1, std::memory_order_relaxed));
-}
-
 OpenDirectories::Directory Destination::enter(std::string_view path) {
   return open_.enter(path, [this](std::string_view opened, int fd) { directories_.touch(opened, fd); });
-}
-
-void Destination::remove_stale() {
-  const std::string name(kStagingName);
-  const int directory = ::openat(open_.root()->get(), name.c_str(), kOpenDirectory | O_NOFOLLOW);
-  if (directory < 0) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(directory), ::closedir);
-  if (!listing) return;
-  while (const dirent* entry = ::readdir(listing.get())) {
-    if (owner_is_dead(entry->d_name)) ::unlinkat(directory, entry->d_name, 0);
-  }
 }
 
 }  // namespace wherry::tools

@@ -3,12 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.hpp"
 #include "collect/directories.hpp"
 #include "collect/open_directories.hpp"
 
@@ -23,12 +21,10 @@ struct Place {
 /// The directory that everything is stored below; one for all shippers. All calls from any thread.
 class Destination {
  public:
-  /// Opens `path`, making it if it is missing. Throws wherry::Error. Removes what dead collectors left in its staging
-  /// directory.
-  explicit Destination(std::string path);
+  /// Opens `path`, making it if it is missing. Throws wherry::Error. Removes what dead collectors left there.
+  Destination(std::string path, bool durable);
   Destination(const Destination&) = delete;
   Destination& operator=(const Destination&) = delete;
-  ~Destination();
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -37,31 +33,29 @@ class Destination {
   /// A shipper left. If it was the last, gives all directories their mode and time; returns what failed.
   std::vector<Failure> shipper_left();
 
-  /// Makes the directory `path`, which will have this mode and time in the end. Throws Refusal.
-  void make_directory(std::string_view path, std::uint32_t mode, timespec mtime);
+  /// Makes the directory `path`, which will have this mode and time in the end, and returns the one that it lies in.
+  /// Throws Refusal.
+  OpenDirectories::Directory make_directory(std::string_view path, std::uint32_t mode, timespec mtime);
   /// Checks `path`, and opens the directory that it lies in. Throws Refusal.
   Place place(std::string_view path);
 
-  /// False once an unnamed temporary file (O_TMPFILE) proved impossible here.
-  [[nodiscard]] bool unnamed_files() const { return unnamed_files_.load(std::memory_order_relaxed); }
-  void no_unnamed_files() { unnamed_files_.store(false, std::memory_order_relaxed); }
+  /// False: files get their names without having reached the disk.
+  [[nodiscard]] bool durable() const { return durable_; }
 
-  /// Where files wait for their name when they cannot wait without one. Made when first needed. Throws Refusal.
-  int staging();
-  /// A name in the staging directory that no living process uses.
-  std::string staging_name();
+  /// Counts the files that are open and have no name yet. So many are a reason to give some of them their names.
+  [[nodiscard]] bool crowded() const { return pending_files_.load(std::memory_order_relaxed) >= most_pending_files_; }
+  void pending_file_came() { pending_files_.fetch_add(1, std::memory_order_relaxed); }
+  void pending_file_left() { pending_files_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   OpenDirectories::Directory enter(std::string_view path);
-  void remove_stale();
 
   std::string path_;
+  bool durable_;
+  std::int64_t most_pending_files_;
+  std::atomic<std::int64_t> pending_files_ = 0;
   OpenDirectories open_;
   Directories directories_;
-  std::atomic<bool> unnamed_files_ = true;
-  std::atomic<std::uint64_t> names_ = 0;
-  std::mutex staging_mutex_;
-  UniqueFd staging_;
 };
 
 }  // namespace wherry::tools

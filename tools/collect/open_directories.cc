@@ -46,18 +46,20 @@ void check_path(std::string_view path) {
   if (path.find('\0') != std::string_view::npos) throw Refusal(EINVAL, "the path has a zero byte in it");
   if (path.front() == '/') throw Refusal(EINVAL, "an absolute path would leave the destination; ship it with -C /");
   if (path.back() == '/') throw Refusal(EINVAL, "the path ends in a slash");
-  if (path.substr(0, path.find('/')) == kStagingName) throw Refusal(EINVAL, "this name is the collector's own");
   while (!path.empty()) {
     const std::string component = next_component(path);
     if (component == "..") {
       throw Refusal(EINVAL, "a path with '..' would leave the destination; ship it from its parent");
     }
+    if (component.starts_with(kStagingPrefix)) throw Refusal(EINVAL, "this name is the collector's own");
     if (component.empty() || component == ".") throw Refusal(EINVAL, "the path has an empty or '.' component");
   }
 }
 
-OpenDirectories::OpenDirectories(UniqueFd root, std::size_t capacity)
-    : root_(std::make_shared<const UniqueFd>(std::move(root))), capacity_(capacity) {}
+OpenDirectories::OpenDirectories(UniqueFd root, std::size_t capacity) : capacity_(capacity) {
+  std::shared_ptr<FileSystem> file_system = file_systems_.of(root.get());
+  root_ = std::make_shared<const OpenDirectory>(std::move(root), std::move(file_system));
+}
 
 UniqueFd OpenDirectories::open_existing(std::string_view path) const {
   UniqueFd directory;
@@ -74,6 +76,7 @@ void OpenDirectories::forget() {
   const std::lock_guard lock(mutex_);
   index_.clear();
   latest_.clear();
+  file_systems_.end_staging();
 }
 
 OpenDirectories::Directory OpenDirectories::find(std::string_view path) {
@@ -82,6 +85,16 @@ OpenDirectories::Directory OpenDirectories::find(std::string_view path) {
   if (found == index_.end()) return nullptr;
   latest_.splice(latest_.begin(), latest_, found->second);
   return found->second->directory;
+}
+
+// What is open of the directories that lead to `path`, and the length of its path.
+std::pair<OpenDirectories::Directory, std::size_t> OpenDirectories::find_deepest(std::string_view path) {
+  for (std::size_t length = path.size(); length > 0;) {
+    if (Directory known = find(path.substr(0, length))) return {std::move(known), length};
+    const std::size_t slash = path.rfind('/', length - 1);
+    length = slash == std::string_view::npos ? 0 : slash;
+  }
+  return {root_, 0};
 }
 
 void OpenDirectories::keep(std::string_view path, const Directory& directory) {
@@ -101,7 +114,8 @@ OpenDirectories::Directory OpenDirectories::open(int parent, const std::string& 
     directory.reset(::openat(parent, name.c_str(), kOpenDirectory));
   }
   if (!directory.valid()) refuse_component(parent, name, errno);
-  return std::make_shared<const UniqueFd>(std::move(directory));
+  std::shared_ptr<FileSystem> file_system = file_systems_.of(directory.get());
+  return std::make_shared<const OpenDirectory>(std::move(directory), std::move(file_system));
 }
 
 }  // namespace wherry::tools

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -8,49 +9,59 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/unique_fd.hpp"
+#include "collect/file_system.hpp"
 #include "collect/refusal.hpp"
 
 namespace wherry::tools {
 
 /// Throws Refusal unless `path` is a plain relative path: no empty, "." or ".." component, no NUL, nothing absolute,
-/// not the collector's own staging directory.
+/// nothing that has the collectors' own names.
 void check_path(std::string_view path);
 
-/// The name of the collector's staging directory, directly below the destination.
-inline constexpr std::string_view kStagingName = ".wherry-partial";
+/// A directory at or below the destination, open.
+struct OpenDirectory {
+  UniqueFd descriptor;
+  std::shared_ptr<FileSystem> file_system;
+
+  [[nodiscard]] int get() const { return descriptor.get(); }
+};
 
 /// Opens, and makes, directories below the destination, component by component and never through a symbolic link. Keeps
 /// the latest open, for all shippers together: they work on one tree, and a file costs no walk when its directory is
 /// open. All calls from any thread.
 class OpenDirectories {
  public:
-  using Directory = std::shared_ptr<const UniqueFd>;
+  using Directory = std::shared_ptr<const OpenDirectory>;
 
   OpenDirectories(UniqueFd root, std::size_t capacity);
 
   [[nodiscard]] const Directory& root() const { return root_; }
 
   /// The directory `path`, which must have passed check_path; empty: the destination itself. Makes what is missing.
-  /// @param opened  is called with the path and descriptor if the directory was not in the cache
+  /// However deep it lies, no more than two directories are open beside those that are kept.
+  /// @param opened  is called with the path and descriptor of each directory on the way that was not in the cache
   /// Throws Refusal.
   template <class OnOpened>
   Directory enter(std::string_view path, OnOpened&& opened) {
-    if (path.empty()) return root_;
-    if (Directory known = find(path)) return known;
-    const std::size_t slash = path.rfind('/');
-    const Directory parent = slash == std::string_view::npos ? root_ : enter(path.substr(0, slash), opened);
-    Directory directory = open(parent->get(), std::string(path.substr(slash + 1)));
-    opened(path, directory->get());
-    keep(path, directory);
+    auto [directory, known] = find_deepest(path);
+    while (known < path.size()) {
+      const std::size_t begin = known == 0 ? 0 : known + 1;
+      known = std::min(path.find('/', begin), path.size());
+      directory = open(directory->get(), std::string(path.substr(begin, known - begin)));
+      const std::string_view so_far = path.substr(0, known);
+      opened(so_far, directory->get());
+      keep(so_far, directory);
+    }
     return directory;
   }
 
   /// Opens what exists; invalid with errno set if it does not. Not kept.
   [[nodiscard]] UniqueFd open_existing(std::string_view path) const;
 
-  /// Closes all that nobody uses.
+  /// Closes all that nobody uses, and removes staging directories. Nobody may be storing anything.
   void forget();
 
  private:
@@ -60,9 +71,11 @@ class OpenDirectories {
   };
 
   Directory find(std::string_view path);
+  std::pair<Directory, std::size_t> find_deepest(std::string_view path);
   void keep(std::string_view path, const Directory& directory);
-  static Directory open(int parent, const std::string& name);
+  Directory open(int parent, const std::string& name);
 
+  FileSystems file_systems_;
   Directory root_;
   std::size_t capacity_;
   std::mutex mutex_;

@@ -24,7 +24,7 @@ int refusal_of(std::string_view path) {
 }
 
 TEST(CheckPath, TakesPlainRelativePaths) {
-  for (const char* path : {"a", "a/b", "...", "..a", "a..", ".hidden", "a/.wherry-partial", " ", "a\nb"}) {
+  for (const char* path : {"a", "a/b", "...", "..a", "a..", ".hidden", ".wherry-partial", "a/.wherry", " ", "a\nb"}) {
     EXPECT_EQ(refusal_of(path), 0) << path;
   }
   EXPECT_EQ(refusal_of(std::string(4095, 'x')), 0);
@@ -33,7 +33,7 @@ TEST(CheckPath, TakesPlainRelativePaths) {
 TEST(CheckPath, RefusesEverythingElse) {
   using namespace std::string_view_literals;
   for (const auto path : {""sv, "."sv, ".."sv, "/"sv, "/a"sv, "a/"sv, "a//b"sv, "../a"sv, "a/.."sv, "a/../b"sv, "./a"sv,
-                          "a\0b"sv, ".wherry-partial"sv, ".wherry-partial/a"sv}) {
+                          "a\0b"sv, ".wherry-partial.1"sv, ".wherry-partial.1/a"sv, "a/.wherry-partial."sv}) {
     EXPECT_EQ(refusal_of(path), EINVAL) << path;
   }
   EXPECT_EQ(refusal_of(std::string(4096, 'x')), ENAMETOOLONG);

@@ -14,32 +14,37 @@
 namespace wherry::tools {
 namespace {
 
+constexpr std::uint64_t kWriteBack = 8 << 20;  // bytes; enough to keep a disk busy while the next arrive
+
 // What the kernel answers where a filesystem has no unnamed files.
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == EISDIR || error == EINVAL; }
 
 }  // namespace
 
 PendingFile::PendingFile(Destination& destination, Place place) : destination_(destination), place_(std::move(place)) {
-  if (destination_.unnamed_files()) open_unnamed();
+  if (file_system().unnamed_files()) open_unnamed();
   if (!file_.valid()) open_staged();
+  destination_.pending_file_came();
 }
 
 PendingFile::~PendingFile() {
-  if (!staged_.empty()) ::unlinkat(destination_.staging(), staged_.c_str(), 0);
+  destination_.pending_file_left();
+  if (staging_ != nullptr) ::unlinkat(staging_->get(), staged_.c_str(), 0);
 }
 
 void PendingFile::open_unnamed() {
   file_.reset(::openat(place_.directory->get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (file_.valid()) return;
   if (!means_unsupported(errno)) throw Refusal(errno);
-  destination_.no_unnamed_files();
+  file_system().no_unnamed_files();
 }
 
 void PendingFile::open_staged() {
-  const std::string name = destination_.staging_name();
-  file_.reset(
-      ::openat(destination_.staging(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Staging& staging = file_system().staging();
+  const std::string name = staging.new_name();
+  file_.reset(::openat(staging.get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file_.valid()) throw Refusal(errno);
+  staging_ = &staging;
   staged_ = name;
 }
 
@@ -52,6 +57,14 @@ void PendingFile::write(std::span<const std::byte> bytes, std::uint64_t offset) 
     offset += static_cast<std::uint64_t>(n);
   }
   end_ = std::max(end_, offset);
+  if (destination_.durable() && end_ - written_back_ >= kWriteBack) start_writing_back();
+}
+
+// So that the flush finds little to do. Whether it works is seen then.
+void PendingFile::start_writing_back() {
+  ::sync_file_range(file_.get(), static_cast<off64_t>(written_back_), static_cast<off64_t>(end_ - written_back_),
+                    SYNC_FILE_RANGE_WRITE);
+  written_back_ = end_;
 }
 
 void PendingFile::complete(std::uint64_t length, std::uint32_t mode, timespec mtime) {
@@ -59,31 +72,44 @@ void PendingFile::complete(std::uint64_t length, std::uint32_t mode, timespec mt
   if (length != end_ && ::ftruncate(file_.get(), static_cast<off_t>(length)) != 0) throw Refusal(errno);
   const timespec times[2] = {{0, UTIME_OMIT}, mtime};
   if (::fchmod(file_.get(), mode & kPermissions) != 0 || ::futimens(file_.get(), times) != 0) throw Refusal(errno);
-  give_name();
+}
+
+void PendingFile::check_flushed(int flush_error) {
+  // A flush that failed may have done so for another file: this one is asked for itself.
+  const bool asked = flush_error != 0 || file_system().each_file_flushed();
+  const int result = asked ? ::fsync(file_.get()) : ::sync_file_range(file_.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+  // EINVAL: a file system on which nothing of the kind can be asked for, as dd takes it.
+  if (result != 0 && errno != EINVAL) throw Refusal(errno);
+}
+
+// NFS, CIFS and FUSE may report a full disk here and nowhere else, at the close of any descriptor of the file.
+void PendingFile::check_close() {
+  const int copy = ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) throw Refusal(errno);
 }
 
 void PendingFile::give_name() {
-  if (!staged_.empty()) return rename_staged();
+  check_close();
+  if (staging_ != nullptr) return rename_staged();
   const std::string self = fmt::format("/proc/self/fd/{}", file_.get());
   if (::linkat(AT_FDCWD, self.c_str(), place_.directory->get(), place_.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
   if (errno != EEXIST) throw Refusal(errno);
   // The name is taken. Only a rename replaces it without a moment in which neither file has it, and only a file with a
   // name can be renamed.
-  const std::string name = destination_.staging_name();
-  if (::linkat(AT_FDCWD, self.c_str(), destination_.staging(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-    throw Refusal(errno);
-  }
+  Staging& staging = file_system().staging();
+  const std::string name = staging.new_name();
+  if (::linkat(AT_FDCWD, self.c_str(), staging.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) throw Refusal(errno);
+  staging_ = &staging;
   staged_ = name;
   rename_staged();
 }
 
 void PendingFile::rename_staged() {
-  if (::renameat(destination_.staging(), staged_.c_str(), place_.directory->get(), place_.name.c_str()) != 0) {
+  if (::renameat(staging_->get(), staged_.c_str(), place_.directory->get(), place_.name.c_str()) != 0) {
     if (errno == EISDIR || errno == ENOTEMPTY) throw Refusal(EISDIR, "a directory has this name in the destination");
-    if (errno == EXDEV) throw Refusal(EXDEV, "another filesystem is mounted there; collect into it directly");
     throw Refusal(errno);
   }
-  staged_.clear();
+  staging_ = nullptr;
 }
 
 }  // namespace wherry::tools

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -78,43 +77,49 @@ std::string ShipperReport::who() const {
   return label.empty() ? fmt::format("shipper ({})", details) : fmt::format("'{}' ({})", printable(label), details);
 }
 
-Amounts CollectReport::stored() const {
-  Amounts sum;
-  for (const ShipperReport& shipper : shippers) sum += shipper.stored;
-  return sum;
+void CollectReport::add(ShipperReport shipper) {
+  stored += shipper.stored;
+  const bool whole = shipper.end == SessionEnd::complete;
+  const std::uint64_t before = whole ? shippers_complete++ : shippers_incomplete++;
+  if (before >= (whole ? kKeptComplete : kKeptIncomplete)) {
+    ++shippers_left_out;
+    return;
+  }
+  const std::uint64_t room = kKeptFailures - kept_failures_;
+  if (shipper.failures.size() > room) shipper.failures.resize(room);
+  shipper.failures.shrink_to_fit();
+  kept_failures_ += shipper.failures.size();
+  shippers.push_back(std::move(shipper));
 }
 
-bool CollectReport::complete() const {
-  return !interrupted && failures.empty() && std::all_of(shippers.begin(), shippers.end(), [](const auto& shipper) {
-    return shipper.end == SessionEnd::complete;
-  });
-}
+bool CollectReport::complete() const { return !interrupted && failures.empty() && shippers_incomplete == 0; }
 
 json CollectReport::to_json() const {
-  const Amounts sum = stored();
   json list = json::array();
   for (const ShipperReport& shipper : shippers) list.push_back(tools::to_json(shipper));
   return {{"command", "collect"},
           {"status", complete() ? "complete" : "incomplete"},
           {"listen", listen},
           {"into", into},
-          {"files", sum.files},
-          {"directories", sum.directories},
-          {"symlinks", sum.symlinks},
-          {"bytes", sum.bytes},
+          {"durable", durable},
+          {"files", stored.files},
+          {"directories", stored.directories},
+          {"symlinks", stored.symlinks},
+          {"bytes", stored.bytes},
           {"seconds", seconds},
-          {"gigabytes_per_second", rate(sum.bytes, seconds)},
+          {"gigabytes_per_second", rate(stored.bytes, seconds)},
           {"interrupted", interrupted},
           {"failures", tools::to_json(failures)},
-          {"shippers", list}};
+          {"shippers", list},
+          {"shippers_left_out", shippers_left_out}};
 }
 
 std::string CollectReport::to_text() const {
-  const Amounts sum = stored();
-  std::string text = fmt::format("{}, {}, {} from {}: {} in {}, {}\n", counted(sum.files, "file"),
-                                 counted(sum.directories, "directory"), counted(sum.symlinks, "symlink"),
-                                 counted(shippers.size(), "shipper"), human_bytes(sum.bytes), human_time(seconds),
-                                 human_rate(sum.bytes, seconds));
+  std::string text =
+      fmt::format("{}, {}, {} from {}: {} in {}, {}{}\n", counted(stored.files, "file"),
+                  counted(stored.directories, "directory"), counted(stored.symlinks, "symlink"),
+                  counted(shippers_complete + shippers_incomplete, "shipper"), human_bytes(stored.bytes),
+                  human_time(seconds), human_rate(stored.bytes, seconds), durable ? "" : ", not flushed to disk");
   for (const ShipperReport& shipper : shippers) {
     if (shipper.end == SessionEnd::complete) continue;
     text += fmt::format("{} {}", shipper.who(), name_of(shipper.end));
@@ -125,6 +130,9 @@ std::string CollectReport::to_text() const {
     if (shipper.shipper_failures > 0)
       text += fmt::format("; it could not read {}", counted(shipper.shipper_failures, "path"));
     text += '\n';
+  }
+  if (shippers_incomplete > kKeptIncomplete) {
+    text += fmt::format("and {} more were not complete\n", counted(shippers_incomplete - kKeptIncomplete, "shipper"));
   }
   return text;
 }

@@ -62,18 +62,31 @@ struct LiveTotals {
   std::atomic<std::uint64_t> announced_bytes = 0;
 };
 
+/// Grows with the shippers up to a bound, however long the collector runs.
 struct CollectReport {
   std::string listen;
   std::string into;
-  double seconds = 0;        ///< from the first shipper's coming to the last one's going
-  bool interrupted = false;  ///< it was told to stop before all it expected had come
-  std::vector<ShipperReport> shippers;
+  bool durable = true;
+  double seconds = 0;                   ///< from the first shipper's coming to the last one's going
+  bool interrupted = false;             ///< it was told to stop before all it expected had come
+  std::vector<ShipperReport> shippers;  ///< the first kKeptComplete complete ones, and kKeptIncomplete others
+  std::uint64_t shippers_left_out = 0;  ///< and how many more there were
+  std::uint64_t shippers_complete = 0;  ///< of all
+  std::uint64_t shippers_incomplete = 0;
+  Amounts stored;                 ///< of all
   std::vector<Failure> failures;  ///< what concerns no single shipper
 
-  [[nodiscard]] Amounts stored() const;
+  static constexpr std::uint64_t kKeptComplete = 1000;
+  static constexpr std::uint64_t kKeptIncomplete = 1000;
+  static constexpr std::uint64_t kKeptFailures = 10'000;  ///< of all shippers together
+
+  void add(ShipperReport shipper);
   [[nodiscard]] bool complete() const;
   [[nodiscard]] nlohmann::json to_json() const;
   [[nodiscard]] std::string to_text() const;
+
+ private:
+  std::uint64_t kept_failures_ = 0;
 };
 
 }  // namespace wherry::tools

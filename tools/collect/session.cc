@@ -39,7 +39,12 @@ timespec mtime_of(const ShipRecord& record) {
 
 Session::Session(Channel& channel, Destination& destination, LiveTotals& totals,
                  std::function<void(const std::string&)> warn)
-    : channel_(channel), destination_(destination), totals_(totals), warn_(std::move(warn)), answers_(channel) {
+    : channel_(channel),
+      destination_(destination),
+      totals_(totals),
+      warn_(std::move(warn)),
+      answers_(channel),
+      batch_(destination) {
   report_.address = channel.peer().address;
   report_.pid = channel.peer().pid;
   report_.node = channel.peer().node;
@@ -65,6 +70,7 @@ ShipperReport Session::run() noexcept {
   }
   if (file_) report_.incomplete_file = file_->path;
   file_.reset();
+  settle_what_arrived();
   leave();
   return std::move(report_);
 }
@@ -116,12 +122,12 @@ void Session::take(const ShipRecord& record) {
 
 void Session::take_directory(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
-  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  const std::string path = read_path(record);
   const timespec mtime = mtime_of(record);
   try {
-    destination_.make_directory(path, record.mode, mtime);
+    touch(destination_.make_directory(path, record.mode, mtime)->file_system);
     ++report_.stored.directories;
-    answers_.stored(id);
+    tell_what_is_stored();
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
@@ -129,13 +135,15 @@ void Session::take_directory(const ShipRecord& record) {
 
 void Session::take_symlink(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
-  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  const std::string path = read_path(record);
   const std::string target = read_text(record.target_bytes, layout::kShipMaxPath, "symlink target");
   const timespec mtime = mtime_of(record);
   try {
-    store_symlink(destination_, destination_.place(path), target, mtime);
+    const Place place = destination_.place(path);
+    store_symlink(place, target, mtime);
+    touch(place.directory->file_system);
     ++report_.stored.symlinks;
-    answers_.stored(id);
+    tell_what_is_stored();
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
@@ -143,14 +151,18 @@ void Session::take_symlink(const ShipRecord& record) {
 
 void Session::begin_file(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
-  const std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
-  if (record.length > layout::kShipMaxFile) throw ProtocolError("a file of impossible length");
-  file_.emplace(Incoming{id, path, record.mode, mtime_of(record), record.length, 0, 0, nullptr});
+  const std::string path = read_path(record);
+  const bool length_known = record.length != layout::kShipUnknownLength;
+  const std::uint64_t length = length_known ? record.length : layout::kShipMaxFile;
+  if (length > layout::kShipMaxFile) throw ProtocolError("a file of impossible length");
+  file_.emplace(Incoming{id, path, record.mode, mtime_of(record), length, length_known, 0, 0, nullptr});
   hash_.restart();
   try {
-    file_->content = std::make_unique<PendingFile>(destination_, destination_.place(path));
+    Place place = destination_.place(path);
+    touch(place.directory->file_system);
+    file_->content = std::make_unique<PendingFile>(destination_, std::move(place));
   } catch (const Refusal& refusal) {
-    refuse(id, path, refusal);
+    refuse_incoming(refusal);
   }
 }
 
@@ -168,6 +180,7 @@ void Session::take_data(const ShipRecord& record) {
 
 void Session::store_data(std::uint64_t length, std::uint64_t offset) {
   while (length > 0) {
+    settle_while_idle();
     const std::span<const std::byte> arrived = channel_.peek(Channel::Wait::yes);
     if (arrived.empty()) throw ShipperDied("the connection ended in the middle of a file");
     const auto piece = arrived.first(static_cast<std::size_t>(std::min<std::uint64_t>(arrived.size(), length)));
@@ -178,7 +191,7 @@ void Session::store_data(std::uint64_t length, std::uint64_t offset) {
         totals_.bytes += piece.size();
         file_->bytes += piece.size();
       } catch (const Refusal& refusal) {
-        refuse(file_->id, file_->path, refusal);
+        refuse_incoming(refusal);
       }
     }
     channel_.took(piece.size());
@@ -188,26 +201,43 @@ void Session::store_data(std::uint64_t length, std::uint64_t offset) {
 }
 
 void Session::end_file(const ShipRecord& record) {
-  const Incoming& file = incoming(record);
+  Incoming& file = incoming(record);
+  if (!file.length_known) file.length = file.position;
   if (file.content) {
     try {
-      verify_and_name(record);
-      ++report_.stored.files;
-      report_.stored.bytes += file.bytes;
-      ++totals_.files;
-      answers_.stored(file.id);
+      verify(record);
+      file.content->complete(file.length, file.mode, file.mtime);
+      batch_.add({file.id, std::move(file.path), file.bytes, std::move(file.content)});
     } catch (const Refusal& refusal) {
-      refuse(file.id, file.path, refusal);
+      refuse_incoming(refusal);
     }
   }
   file_.reset();
+  if (batch_.full()) settle();
 }
 
-void Session::verify_and_name(const ShipRecord& record) {
+void Session::verify(const ShipRecord& record) {
   if (file_->position < file_->length) hash_.hole(file_->position, file_->length - file_->position);
   if (record.length != file_->length) throw Refusal(EBADMSG, "its length changed on the way; ship it again");
   if (record.hash != hash_.value()) throw Refusal(EBADMSG, "its content changed on the way; ship it again");
-  file_->content->complete(file_->length, file_->mode, file_->mtime);
+}
+
+// What has arrived shall not wait for what may never come.
+void Session::settle_while_idle() {
+  if (!batch_.empty() && channel_.peek(Channel::Wait::briefly).empty()) settle();
+}
+
+void Session::settle() {
+  const auto named = [this](const Batch::Arrived& file) {
+    ++report_.stored.files;
+    report_.stored.bytes += file.bytes;
+    ++totals_.files;
+  };
+  const auto refused = [this](const Batch::Arrived& file, const Refusal& refusal) {
+    refuse(file.id, file.path, refusal);
+  };
+  batch_.settle(named, refused);
+  tell_what_is_stored();
 }
 
 void Session::abandon(const ShipRecord& record) {
@@ -218,6 +248,7 @@ void Session::abandon(const ShipRecord& record) {
 void Session::goodbye(const ShipRecord& record) {
   if (file_) throw ProtocolError("a goodbye in the middle of a file");
   if (record.id != last_id_) throw ProtocolError("a goodbye that does not count what was shipped");
+  settle();
   report_.shipper_failures = record.length;
   said_goodbye_ = true;
   report_.end = report_.failure_count + report_.shipper_failures == 0 ? SessionEnd::complete : SessionEnd::refused;
@@ -225,6 +256,7 @@ void Session::goodbye(const ShipRecord& record) {
 
 // What is checked is a copy: the shipper can still write where the bytes arrived.
 void Session::read(std::span<std::byte> bytes) {
+  settle_while_idle();
   if (channel_.read(bytes) < bytes.size()) throw ShipperDied("the connection ended before its goodbye");
 }
 
@@ -233,6 +265,12 @@ std::string Session::read_text(std::size_t bytes, std::size_t limit, const char*
   std::string text(bytes, '\0');
   read(std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+std::string Session::read_path(const ShipRecord& record) {
+  std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
+  if (batch_.holds(path)) settle();  // the later of two things with one name replaces the earlier
+  return path;
 }
 
 std::uint64_t Session::next_id(const ShipRecord& record) {
@@ -246,24 +284,60 @@ Session::Incoming& Session::incoming(const ShipRecord& record) {
   return *file_;
 }
 
-void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& refusal) {
-  // Its disk space is given back before anything else: other files may need it.
-  if (file_) file_->content.reset();
-  warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), refusal.what()));
-  report_.add_failure({path, refusal.what()});
-  answers_.refused(id, refusal.error(), path, refusal.what());
+void Session::touch(const std::shared_ptr<FileSystem>& file_system) {
+  if (std::find(touched_.begin(), touched_.end(), file_system) == touched_.end()) touched_.push_back(file_system);
 }
 
-// The directories are settled before the shipper hears that all is well.
+void Session::tell_what_is_stored() {
+  if (batch_.empty()) answers_.stored(file_ ? last_id_ - 1 : last_id_);
+}
+
+// Its disk space is given back before anything else: other files may need it.
+void Session::refuse_incoming(const Refusal& refusal) {
+  file_->content.reset();
+  refuse(file_->id, file_->path, refusal);
+}
+
+void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& refusal) {
+  warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), printable(refusal.what())));
+  report_.add_failure({path, refusal.what()});
+  try {
+    answers_.refused(id, refusal.error(), path, refusal.what());
+  } catch (const Error&) {
+    // It is gone, which whoever waits for its next record will see.
+  }
+}
+
+// What was whole when the session broke off is kept.
+void Session::settle_what_arrived() noexcept {
+  try {
+    settle();
+  } catch (const std::exception&) {
+    // The shipper cannot be told what was refused; the report says how the session ended.
+  }
+}
+
+// The directories are settled, and names durable, before the shipper hears that all is well.
 void Session::leave() noexcept {
   try {
     for (const Failure& failure : destination_.shipper_left()) {
       refuse(last_id_, failure.path, Refusal(EIO, failure.error));
       if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
     }
+    make_names_durable();
     answers_.summary(last_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
   } catch (const std::exception&) {
     // Whoever would read the summary is gone; the report says how the session ended.
+  }
+}
+
+void Session::make_names_durable() {
+  if (!destination_.durable()) return;
+  for (const std::shared_ptr<FileSystem>& file_system : touched_) {
+    const int error = file_system->flush();
+    if (error == 0) continue;
+    refuse(last_id_, destination_.path(), Refusal(error, "a power failure may undo this session: flushing it failed"));
+    if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
   }
 }
 

@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "channel/channel.hpp"
 #include "collect/answers.hpp"
+#include "collect/batch.hpp"
 #include "collect/destination.hpp"
-#include "collect/pending_file.hpp"
 #include "collect/report.hpp"
 #include "common/content_hash.hpp"
 #include "layout/ship_wire.hpp"
@@ -33,7 +34,8 @@ class Session {
     std::string path;
     std::uint32_t mode;
     timespec mtime;
-    std::uint64_t length;
+    std::uint64_t length;    // at most
+    bool length_known;       // before the end
     std::uint64_t position;  // where the next data or hole begins
     std::uint64_t bytes;     // data so far
     std::unique_ptr<PendingFile> content;
@@ -48,16 +50,24 @@ class Session {
   void take_data(const layout::ShipRecord& record);
   void store_data(std::uint64_t length, std::uint64_t offset);
   void end_file(const layout::ShipRecord& record);
-  void verify_and_name(const layout::ShipRecord& record);
+  void verify(const layout::ShipRecord& record);
+  void settle_while_idle();
+  void settle();
   void abandon(const layout::ShipRecord& record);
   void goodbye(const layout::ShipRecord& record);
 
   void read(std::span<std::byte> bytes);
+  std::string read_path(const layout::ShipRecord& record);
   std::string read_text(std::size_t bytes, std::size_t limit, const char* what);
   std::uint64_t next_id(const layout::ShipRecord& record);
   Incoming& incoming(const layout::ShipRecord& record);
+  void touch(const std::shared_ptr<FileSystem>& file_system);
+  void tell_what_is_stored();
+  void refuse_incoming(const Refusal& refusal);
   void refuse(std::uint64_t id, const std::string& path, const Refusal& refusal);
+  void settle_what_arrived() noexcept;
   void leave() noexcept;
+  void make_names_durable();
 
   Channel& channel_;
   Destination& destination_;
@@ -67,6 +77,8 @@ class Session {
   ContentHash hash_;
   ShipperReport report_;
   std::optional<Incoming> file_;
+  Batch batch_;
+  std::vector<std::shared_ptr<FileSystem>> touched_;  // where names were made
   std::uint64_t last_id_ = 0;
   bool said_goodbye_ = false;
 };

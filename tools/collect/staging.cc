@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/staging.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "collect/refusal.hpp"
+
+namespace wherry::tools {
+namespace {
+
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr const char* kLock = "lock";
+constexpr int kAttempts = 100;  // each lost to another collector that cleaned up at the same moment
+
+std::string random_name() {
+  std::uint64_t words[2] = {};
+  if (::getrandom(words, sizeof words, 0) != sizeof words) throw Refusal(errno);
+  return fmt::format("{}{:016x}{:016x}", kStagingPrefix, words[0], words[1]);
+}
+
+bool is_private(const struct stat& status) { return S_ISDIR(status.st_mode) && (status.st_mode & 077) == 0; }
+
+template <class Visit>
+void for_each_entry(int directory, Visit visit) {
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // the listing's
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
+  if (!listing) return UniqueFd(copy).reset();
+  while (const dirent* entry = ::readdir(listing.get())) visit(entry->d_name);
+}
+
+// The lock is closed first: NFS and FUSE give an open file that is removed another name in the same directory.
+void remove(int top, const char* name, int directory, UniqueFd& lock) {
+  lock.reset();
+  ::unlinkat(directory, kLock, 0);
+  ::unlinkat(top, name, AT_REMOVEDIR);
+}
+
+void remove_if_stale(int top, const char* name) {
+  const UniqueFd directory(::openat(top, name, kOpenDirectory));
+  struct stat status{};
+  if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return;
+  if (status.st_uid != ::geteuid() || !is_private(status)) return;
+  UniqueFd lock(::openat(directory.get(), kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  // Empty, it may be so new that its lock is not there yet: who made it will see that it is gone.
+  if (!lock.valid()) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  for_each_entry(directory.get(), [&](std::string_view entry) {
+    if (entry != kLock) ::unlinkat(directory.get(), std::string(entry).c_str(), 0);
+  });
+  remove(top, name, directory.get(), lock);
+}
+
+}  // namespace
+
+Staging::Staging(int top) : top_(top) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (make()) return;
+  }
+  throw Refusal(EEXIST, "no staging directory could be made and kept; who else removes what is in the destination?");
+}
+
+Staging::~Staging() { remove(top_, name_.c_str(), directory_.get(), lock_); }
+
+std::string Staging::new_name() { return std::to_string(names_.fetch_add(1, std::memory_order_relaxed)); }
+
+// False: another collector, which took it for one that was left, was faster.
+bool Staging::make() {
+  name_ = random_name();
+  if (::mkdirat(top_, name_.c_str(), S_IRWXU) != 0) throw Refusal(errno);
+  directory_.reset(::openat(top_, name_.c_str(), kOpenDirectory));
+  if (!directory_.valid() && errno == ENOENT) return false;
+  if (!directory_.valid()) throw Refusal(errno);
+  lock_.reset(::openat(directory_.get(), kLock, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock_.valid() && errno == ENOENT) return false;
+  if (!lock_.valid()) throw Refusal(errno);
+  // Where the file system has no locks, nobody gets one, and what is left stays.
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return own();
+}
+
+// The directory that was made, private, and still there: not one that somebody else put in its place.
+bool Staging::own() const {
+  struct stat directory{};
+  struct stat lock{};
+  if (::fstat(directory_.get(), &directory) != 0 || ::fstat(lock_.get(), &lock) != 0) throw Refusal(errno);
+  if (!is_private(directory) || directory.st_uid != lock.st_uid) {
+    throw Refusal(EPERM, "the staging directory is not the collector's own; who else may write in the destination?");
+  }
+  return lock.st_nlink > 0;
+}
+
+void Staging::remove_stale(int top) {
+  for_each_entry(top, [top](std::string_view entry) {
+    if (entry.starts_with(kStagingPrefix)) remove_if_stale(top, std::string(entry).c_str());
+  });
+}
+
+}  // namespace wherry::tools
