@@ -84,6 +84,34 @@ def test_any_ring_carries_files_larger_than_itself(tmp_path, ring):
     assert (tmp_path / "into/file").read_bytes() == data
 
 
+@pytest.mark.parametrize("path", ["/proc/version", "/proc/filesystems", "/proc/kallsyms", "/sys/kernel/mm/transparent_hugepage/enabled"])
+def test_a_file_whose_content_is_not_as_long_as_it_says_arrives_as_cat_shows_it(tmp_path, transport, path):
+    if not os.path.exists(path):
+        pytest.skip(f"no {path} here")
+    with Collector(tmp_path / "into", transport, "--expect", 1) as collector:
+        result = collector.ship(path)
+        assert result.returncode == 0, result.stderr
+        assert collector.finish()[0] == 0
+    name = os.path.basename(path)
+    shown = subprocess.run(["cat", path], capture_output=True, check=True).stdout
+    assert len(shown) != os.stat(path).st_size and (tmp_path / "into" / name).read_bytes() == shown
+
+
+def test_a_tree_may_be_deeper_than_there_are_descriptors(tmp_path, transport):
+    folder = tmp_path / "deep"
+    for level in range(300):
+        folder.mkdir()
+        (folder / "file").write_text(str(level))
+        folder = folder / "d"
+    few = ["prlimit", "--nofile=100:100", "--"]
+    with Collector(tmp_path / "into", transport, "--expect", 1, command=few) as collector:
+        result = collector.ship(tmp_path / "deep", command=few)
+        assert (result.returncode, result.stderr) == (0, "")
+        status, summary = collector.finish()
+    assert status == 0 and (summary["directories"], summary["files"]) == (300, 300)
+    assert listing(tmp_path / "into/deep") == listing(tmp_path / "deep")
+
+
 def test_setuid_and_setgid_are_not_taken_over(tmp_path):
     (tmp_path / "tool").write_text("")
     os.chmod(tmp_path / "tool", 0o6755)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -16,7 +17,8 @@ namespace {
 using layout::ShipKind;
 using layout::ShipRecord;
 
-constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, whatever the filesystem's is
+constexpr std::uint64_t kBlock = 512;      // the unit of st_blocks, whatever the filesystem's is
+constexpr std::size_t kPiece = 64 * 1024;  // of a file whose size is not known; as cp reads small ones
 
 ShipRecord record_of(ShipKind kind, std::uint64_t id, const struct stat& status) {
   ShipRecord record{};
@@ -38,6 +40,16 @@ ShipRecord record_of(ShipKind kind, std::uint64_t id) {
 bool same_content(const struct stat& before, const struct stat& after) {
   return before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
          before.st_mtim.tv_nsec == after.st_mtim.tv_nsec;
+}
+
+// Files of /proc say size 0, those of /sys 4096: the kernel makes their content when it is read. They have no blocks;
+// nor has an empty file, or one that is a hole from end to end.
+bool says_its_size(int descriptor, const struct stat& status) {
+  if (status.st_size == 0) return false;
+  if (status.st_blocks != 0) return true;
+  const bool hole = ::lseek(descriptor, 0, SEEK_DATA) < 0 && errno == ENXIO;
+  ::lseek(descriptor, 0, SEEK_SET);
+  return hole;
 }
 
 }  // namespace
@@ -69,11 +81,13 @@ void Shipment::symlink(std::string_view path, std::string_view target, const str
 
 std::string Shipment::file(std::string_view path, int descriptor, const struct stat& status) {
   ShipRecord begin = record_of(ShipKind::file, ++last_id_, status);
-  begin.length = static_cast<std::uint64_t>(status.st_size);
+  const bool size_known = says_its_size(descriptor, status);
+  length_ = static_cast<std::uint64_t>(status.st_size);
+  begin.length = size_known ? length_ : layout::kShipUnknownLength;
   send(begin, path);
   hash_.restart();
 
-  Content result = content(descriptor, status);
+  Content result = size_known ? content(descriptor, status) : to_the_end(descriptor);
   // A file that changes while it is read may arrive half old and half new, with a hash that agrees.
   struct stat now{};
   if (result == Content::whole && (::fstat(descriptor, &now) != 0 || !same_content(status, now))) {
@@ -82,7 +96,7 @@ std::string Shipment::file(std::string_view path, int descriptor, const struct s
   }
   if (result == Content::whole) {
     ShipRecord end = record_of(ShipKind::file_end, last_id_);
-    end.length = begin.length;
+    end.length = length_;
     end.hash = hash_.value();
     send(end);
     ++counts_.files;
@@ -118,6 +132,30 @@ Shipment::Content Shipment::content(int descriptor, const struct stat& status) {
     position = end;
   }
   return Content::whole;
+}
+
+// Its records promise a length, too, so each piece is read before it is announced.
+Shipment::Content Shipment::to_the_end(int descriptor) {
+  std::array<std::byte, kPiece> piece;
+  for (length_ = 0;;) {
+    if (results_.refused(last_id_)) return Content::refused;
+    const ssize_t n = ::read(descriptor, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      error_ = errno;
+      return Content::unreadable;
+    }
+    if (n == 0) return Content::whole;
+    const auto bytes = std::span(piece).first(static_cast<std::size_t>(n));
+    ShipRecord record = record_of(ShipKind::data, last_id_);
+    record.offset = length_;
+    record.length = bytes.size();
+    send(record);
+    channel_.write(bytes);
+    hash_.data(bytes);
+    counts_.bytes += bytes.size();
+    length_ += bytes.size();
+  }
 }
 
 Shipment::Content Shipment::extent(int descriptor, std::uint64_t offset, std::uint64_t end) {

@@ -45,6 +45,7 @@ class Shipment {
   enum class Content { whole, refused, unreadable };
 
   Content content(int descriptor, const struct stat& status);
+  Content to_the_end(int descriptor);
   Content extent(int descriptor, std::uint64_t offset, std::uint64_t end);
   bool data(int descriptor, std::uint64_t offset, std::uint64_t length);
   void send(const layout::ShipRecord& record, std::string_view path = {}, std::string_view target = {});
@@ -54,7 +55,8 @@ class Shipment {
   ContentHash hash_;
   Counts& counts_;
   std::uint64_t last_id_ = 0;
-  int error_ = 0;  // why the content is unreadable
+  std::uint64_t length_ = 0;  // of the file that is shipped
+  int error_ = 0;             // why the content is unreadable
 };
 
 }  // namespace wherry::tools

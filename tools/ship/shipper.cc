@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,10 +21,20 @@ namespace wherry::tools {
 namespace {
 
 std::string read_whole(const std::string& name) {
-  if (name == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream file(name, std::ios::binary);
-  if (!file) throw Error(errno, "read", name, "give --files-from a readable file, or - for standard input");
-  return {std::istreambuf_iterator<char>(file), {}};
+  const bool standard = name == "-";
+  const UniqueFd file(standard ? -1 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  const int descriptor = standard ? STDIN_FILENO : file.get();
+  std::string text;
+  for (std::array<char, 65536> piece;;) {
+    const ssize_t n = descriptor < 0 ? -1 : ::read(descriptor, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      throw Error(errno, "read", standard ? "standard input" : name,
+                  "give --files-from a readable file, or - for standard input");
+    }
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  }
 }
 
 std::vector<std::string> read_list(const ShipOptions& options) {
@@ -88,6 +96,8 @@ ShipReport Shipper::run() {
   report_.directories = counts_.directories;
   report_.symlinks = counts_.symlinks;
   report_.bytes = counts_.bytes;
+  report_.paths = shipment.last_id();
+  report_.answered = results.settled();
   report_.seconds = seconds_since(started_ns_);
   return std::move(report_);
 }
@@ -130,6 +140,8 @@ nlohmann::json ShipReport::to_json() const {
           {"directories", directories},
           {"symlinks", symlinks},
           {"bytes", bytes},
+          {"paths", paths},
+          {"answered", answered},
           {"seconds", seconds},
           {"gigabytes_per_second", seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0},
           {"error", error.empty() ? nlohmann::json() : nlohmann::json(error)},
@@ -137,9 +149,17 @@ nlohmann::json ShipReport::to_json() const {
 }
 
 std::string ShipReport::to_text() const {
-  return fmt::format("{}, {}, {}: {} in {}, {}{}\n", counted(files, "file"), counted(directories, "directory"),
-                     counted(symlinks, "symlink"), human_bytes(bytes), human_time(seconds), human_rate(bytes, seconds),
-                     complete() ? ", verified" : fmt::format("; {} failed", counted(failures.size(), "path")));
+  // Without the collector's last word the sums are of what was sent, and no more.
+  std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", error.empty() ? "" : "sent ",
+                                 counted(files, "file"), counted(directories, "directory"),
+                                 counted(symlinks, "symlink"), human_bytes(bytes), human_time(seconds),
+                                 human_rate(bytes, seconds));
+  if (complete()) text += ", verified";
+  if (!failures.empty()) text += fmt::format("; {} failed", counted(failures.size(), "path"));
+  if (!error.empty()) {
+    text += fmt::format("; incomplete: the collector answered for the first {} of {}", answered, counted(paths, "path"));
+  }
+  return text + "\n";
 }
 
 }  // namespace wherry::tools

@@ -21,7 +21,9 @@ struct ShipReport {
   std::uint64_t files = 0;  ///< sent, as the following
   std::uint64_t directories = 0;
   std::uint64_t symlinks = 0;
-  std::uint64_t bytes = 0;  ///< data moved; holes do not count
+  std::uint64_t bytes = 0;     ///< data moved; holes do not count
+  std::uint64_t paths = 0;     ///< directories, symbolic links and files that were begun
+  std::uint64_t answered = 0;  ///< of the paths, the first so many were stored or refused, as far as the collector said
   double seconds = 0;
   std::vector<Failure> failures;  ///< could not be read, or was refused
   std::string error;              ///< why the session ended early; empty if it did not

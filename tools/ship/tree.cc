@@ -11,14 +11,21 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/unique_fd.hpp"
-
 namespace wherry::tools {
 namespace {
+
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// Of a tree, the directories at the top that stay open while what is in them is shipped.
+constexpr int kOpenLevels = 32;
 
 unsigned char type_of(mode_t mode) { return static_cast<unsigned char>(IFTODT(mode)); }
 
 bool is_dot_or_dot_dot(std::string_view name) { return name == "." || name == ".."; }
+
+std::string below(const std::string& folder, const std::string& entry) {
+  return folder.empty() ? entry : folder + "/" + entry;
+}
 
 }  // namespace
 
@@ -32,11 +39,6 @@ void Tree::ship(int base, const std::string& path, const std::string& name) {
 }
 
 void Tree::ship_entry(int parent, const char* entry, const std::string& name, unsigned char type, bool follow) {
-  if (type == DT_UNKNOWN) {
-    struct stat status{};
-    if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0) return fail(name, errno);
-    type = type_of(status.st_mode);
-  }
   if (name.size() > layout::kShipMaxPath) return fail(name, ENAMETOOLONG);
   switch (type) {
     case DT_REG:
@@ -70,24 +72,77 @@ void Tree::ship_symlink(int parent, const char* entry, const std::string& name) 
 }
 
 void Tree::ship_directory(int parent, const char* entry, const std::string& name, bool follow) {
-  UniqueFd directory(::openat(parent, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW)));
-  struct stat status{};
-  if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return fail(name.empty() ? entry : name, errno);
+  Level level{.descriptor = {}, .name = name};
+  if (begin_directory(parent, entry, follow, level) && recursive_) ship_below(level, 0);
+}
+
+bool Tree::begin_directory(int parent, const char* entry, bool follow, Level& level) {
+  level.descriptor.reset(::openat(parent, entry, kOpenDirectory | (follow ? 0 : O_NOFOLLOW)));
+  if (!level.descriptor.valid() || ::fstat(level.descriptor.get(), &level.status) != 0) {
+    fail(level.name.empty() ? entry : level.name, errno);
+    return false;
+  }
   // The destination keeps its own mode and time: it is the user's, not part of what is shipped.
-  if (!name.empty()) shipment_.directory(name, status);
-  if (!recursive_) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(directory.get()), ::closedir);
-  if (!listing) return fail(name, errno);
-  const int descriptor = directory.release();  // the listing's now
-  const std::string prefix = name.empty() ? "" : name + "/";
+  if (!level.name.empty()) shipment_.directory(level.name, level.status);
+  return true;
+}
+
+void Tree::ship_below(Level& level, int depth) {
+  for (const std::string& folder : ship_all_but_directories(level)) {
+    Level child{.descriptor = {}, .name = below(level.name, folder)};
+    if (child.name.size() > layout::kShipMaxPath) {
+      fail(child.name, ENAMETOOLONG);
+      continue;
+    }
+    if (!begin_directory(level.descriptor.get(), folder.c_str(), false, child)) continue;
+    if (depth >= kOpenLevels) level.descriptor.reset();
+    ship_below(child, depth + 1);
+    if (depth >= kOpenLevels && !reopen(level, child)) return;
+  }
+}
+
+std::vector<std::string> Tree::ship_all_but_directories(const Level& level) {
+  std::vector<std::string> folders;
+  const int descriptor = level.descriptor.get();
+  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // the listing's
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
+  if (!listing) {
+    fail(level.name, errno);
+    UniqueFd(copy).reset();
+    return folders;
+  }
   for (;;) {
     errno = 0;
     const dirent* found = ::readdir(listing.get());
     if (found == nullptr) break;
     if (is_dot_or_dot_dot(found->d_name)) continue;
-    ship_entry(descriptor, found->d_name, prefix + found->d_name, found->d_type, false);
+    struct stat status{};
+    if (found->d_type == DT_UNKNOWN && ::fstatat(descriptor, found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      fail(below(level.name, found->d_name), errno);
+      continue;
+    }
+    const unsigned char type = found->d_type == DT_UNKNOWN ? type_of(status.st_mode) : found->d_type;
+    if (type == DT_DIR) {
+      folders.emplace_back(found->d_name);
+    } else {
+      ship_entry(descriptor, found->d_name, below(level.name, found->d_name), type, false);
+    }
   }
-  if (errno != 0) fail(name, errno);
+  if (errno != 0) fail(level.name, errno);
+  return folders;
+}
+
+// By way of its child, which somebody may have moved to another place meanwhile.
+bool Tree::reopen(Level& level, const Level& child) {
+  level.descriptor.reset(::openat(child.descriptor.get(), "..", kOpenDirectory));
+  struct stat found{};
+  if (level.descriptor.valid() && ::fstat(level.descriptor.get(), &found) == 0 && found.st_dev == level.status.st_dev &&
+      found.st_ino == level.status.st_ino) {
+    return true;
+  }
+  level.descriptor.reset();
+  failed_(level.name, "what is in it was moved while it was read; ship it again");
+  return false;
 }
 
 void Tree::fail(const std::string& name, int error) { failed_(name, std::system_category().message(error)); }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/unique_fd.hpp"
 #include "ship/shipment.hpp"
 
 namespace wherry::tools {
@@ -21,10 +26,21 @@ class Tree {
   void ship(int base, const std::string& path, const std::string& name);
 
  private:
+  // A directory that is being shipped. Deep in a tree it is closed while what is below it is.
+  struct Level {
+    UniqueFd descriptor;
+    std::string name;
+    struct stat status{};
+  };
+
   void ship_entry(int parent, const char* entry, const std::string& name, unsigned char type, bool follow);
   void ship_file(int parent, const char* entry, const std::string& name);
   void ship_symlink(int parent, const char* entry, const std::string& name);
   void ship_directory(int parent, const char* entry, const std::string& name, bool follow);
+  bool begin_directory(int parent, const char* entry, bool follow, Level& level);
+  void ship_below(Level& level, int depth);
+  std::vector<std::string> ship_all_but_directories(const Level& level);
+  bool reopen(Level& level, const Level& child);
   void fail(const std::string& name, int error);
 
   Shipment& shipment_;
