@@ -74,7 +74,8 @@ struct Duplex {
   std::exception_ptr sending;
 };
 
-// If one direction fails both end: the other might wait for ever for a peer that is in trouble.
+// If one direction fails both do: the other might wait for ever for a peer that is in trouble. And a channel that is
+// cancelled has no end: the peer hears of a failure, too.
 template <class Move>
 std::exception_ptr run_or_cancel(Channel& channel, Move move) {
   try {
@@ -97,19 +98,33 @@ void move_both(const std::shared_ptr<Channel>& channel) {
   if (both->sending) std::rethrow_exception(both->sending);
 }
 
+void send_all(Channel& channel) {
+  send_input(channel);
+  // The peer's end tells that it took everything.
+  bool silent = false;
+  try {
+    silent = channel.peek(Channel::Wait::yes).empty();
+  } catch (const Error& error) {
+    throw Error(error.code().value(), "send everything to", channel.peer().address, "look at what the peer says");
+  }
+  if (!silent) throw std::runtime_error("the peer sends as well; use --duplex on both sides");
+}
+
+void receive_all(Channel& channel) {
+  write_output(channel);
+  channel.finish_sending();
+}
+
 int pipe(const PipeOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error to report
   const std::shared_ptr<Channel> channel = open_channel(options);
   if (options.duplex) {
     move_both(channel);
-  } else if (options.send || (!options.receive && !options.listen)) {
-    send_input(*channel);
-    // The peer's end tells that it took everything.
-    if (!channel->peek(Channel::Wait::yes).empty())
-      throw std::runtime_error("the peer sends as well; use --duplex on both sides");
-  } else {
-    write_output(*channel);
-    channel->finish_sending();
+    return 0;
+  }
+  const bool sends = options.send || (!options.receive && !options.listen);
+  if (const std::exception_ptr failed = run_or_cancel(*channel, sends ? send_all : receive_all)) {
+    std::rethrow_exception(failed);
   }
   return 0;
 }
@@ -124,7 +139,9 @@ Action add_pipe(CLI::App& command) {
       "to its standard output, unless --send, --receive or --duplex says otherwise:\n"
       "  wherry pipe --listen wherry://0:2001 | tar x\n"
       "  tar c . | wherry pipe wherry://0:2001\n"
-      "Exit status: 0 if everything arrived; 1 if not; 2 if the command line is wrong.");
+      "Exit status: 0 if everything arrived; 1 if not; 2 if the command line is wrong. With --duplex each side "
+      "answers\n"
+      "for what it wrote itself.");
   command.add_option("address", options->address, "wherry://NODE:PORT; tcp://HOST:PORT to compare")->required();
   command.add_flag("-l,--listen", options->listen, "Listen there, for one peer");
   auto* send = command.add_flag("--send", options->send, "Send standard input");

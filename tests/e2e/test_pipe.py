@@ -143,6 +143,28 @@ def test_a_reader_of_the_output_that_is_gone_fails_both(pair):
     assert end(sender)[0] == 1
 
 
+@pytest.mark.parametrize("size", [1, 10_000_000])
+def test_a_receiver_that_cannot_write_fails_the_sender(pair, tmp_path, size):
+    (tmp_path / "input").write_bytes(bytes(size))
+    with open("/dev/full", "wb") as full, open(tmp_path / "input", "rb") as file:
+        receiver, connect = pair(stdout=full)
+        sender = connect(stdin=file)
+    status, errors = end(receiver)
+    assert status == 1 and "write standard output: No space left on device" in errors
+    status, errors = end(sender)
+    assert status == 1 and errors.startswith("wherry pipe: send") and errors.count("\n") == 1
+
+
+def test_a_sender_that_cannot_read_fails_the_receiver(pair, tmp_path):
+    receiver, connect = pair(stdout=PIPE)
+    folder = os.open(tmp_path, os.O_RDONLY)  # as `cat < FOLDER`
+    sender = connect(stdin=folder)
+    os.close(folder)
+    status, errors = end(sender)
+    assert status == 1 and "read standard input: Is a directory" in errors
+    assert receiver.stdout.read() == b"" and end(receiver)[0] == 1
+
+
 def test_nobody_listens(transport):
     address = {"tcp": "tcp://127.0.0.1:1", "wherry": "wherry://0:4711"}[transport]
     result = wherry("pipe", "--wait", 0, address, env={"WHERRY_JOB": "nobody-here"})
