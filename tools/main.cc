@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <wherry/wherry.h>
 
+#include "base/standard_descriptors.hpp"
 #include "commands.hpp"
 #include "common/text.hpp"
 #include "manual/generate.hpp"
@@ -40,11 +42,20 @@ constexpr std::array kCommands{
 // As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".
 constexpr int kUsageError = 2;
 
+/// The exit status, unless what the program had to say could not be said.
+int ended(int status, const std::string& who) {
+  const std::string problem = wherry::flush_standard_output();
+  if (problem.empty()) return status;
+  std::fprintf(stderr, "%s: write standard output: %s\n", who.c_str(), problem.c_str());
+  return status == 0 ? 1 : status;
+}
+
 int run(CLI::App& command, const Action& action) {
+  const std::string who = "wherry " + command.get_name();
   try {
-    return action();
+    return ended(action(), who);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "wherry %s: %s\n", command.get_name().c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), error.what());
     return 1;
   }
 }
@@ -58,6 +69,7 @@ bool is_unknown(std::string_view word) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  wherry::reserve_standard_descriptors();
   CLI::App app{"Wherry moves data between a host and its many-core cards at the speed of memory.", "wherry"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "wherry " WHERRY_VERSION, "Print the version and exit");
@@ -72,13 +84,13 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && is_unknown(argv[1])) {
     std::fprintf(stderr, "wherry: there is no subcommand \"%s\"; wherry --help lists them\n",
-                 wherry::tools::printable(argv[1]).c_str());
+                 wherry::printable(argv[1]).c_str());
     return kUsageError;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    return ended(app.exit(error) == 0 ? 0 : kUsageError, "wherry");
   }
   for (const auto& [command, action] : commands) {
     if (command->parsed()) return run(*command, action);

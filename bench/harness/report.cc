@@ -79,7 +79,7 @@ void write_json(const std::string& path, const std::vector<Row>& rows, const nlo
   for (const Row& row : rows) report["rows"].push_back(to_json(row));
   const std::string text = report.dump(1) + "\n";
   if (path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    fmt::print("{}", text);
     return;
   }
   std::ofstream file(path);

@@ -14,6 +14,7 @@
 #include <TError.h>
 #include <TROOT.h>
 
+#include "base/standard_descriptors.hpp"
 #include "bench/root/program/coordinator.hpp"
 
 namespace wherry::bench::root {
@@ -53,4 +54,7 @@ int run() {
 }  // namespace
 }  // namespace wherry::bench::root
 
-int main() { return wherry::bench::root::run(); }
+int main() {
+  wherry::reserve_standard_descriptors();
+  return wherry::bench::root::run();
+}

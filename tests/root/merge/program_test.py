@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry-merge with workers that write TScifFiles: outputs, ends, and what is refused before."""
 
+import contextlib
 import os
 import signal
 import subprocess
 
 import pytest
-from processes import PROGRAM, Server, check, live, preloading, start_worker
+from processes import PROGRAM, Server, check, children_of, live, preloading, start, start_worker
 
 
 # Is asked to stop, once, where a process has just been forked.
@@ -104,3 +105,41 @@ def test_in_a_directory_a_name_that_cannot_be_written_costs_its_worker_only(tmp_
 @pytest.mark.parametrize("words", [[], ["wherry://*:*"], ["wherry://*:*", "-o", "x", "--batch", "0"], ["--nonsense"]])
 def test_a_wrong_command_line_is_status_2(words):
     assert subprocess.run([PROGRAM, *words], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_nothing_of_the_servers_gets_the_number_of_a_standard_stream_that_is_closed(tmp_path, closed):
+    process = start([PROGRAM, "wherry://*:*", "-o", tmp_path / "out.root"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    preexec_fn=lambda: os.close(closed))
+
+    def opened():
+        found = {}
+        for pid in [process.pid, *children_of(process.pid)]:
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(FileNotFoundError):
+                    found[pid, int(number)] = os.readlink(f"/proc/{pid}/fd/{number}")
+        return found
+
+    while not any(what.startswith("socket:") for what in opened().values()):
+        assert process.poll() is None
+    assert {what for (_, number), what in opened().items() if number == closed} == {"/"}
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--help"], "write standard output: No space left on device"),
+    (["--json", "-"], "write standard output: No space left on device"),
+    (["--json", "/dev/full"], "write /dev/full: No space left on device"),
+])
+def test_what_cannot_be_written_is_a_failure(tmp_path, options, message):
+    with open("/dev/full", "w") as full:
+        process = start([PROGRAM, "wherry://*:*", "-o", tmp_path / "out.root", *options], stdout=full, stderr=subprocess.PIPE)
+    for line in process.stderr:
+        if "listening on" in line:
+            process.send_signal(signal.SIGTERM)
+        if message in line:
+            break
+    else:
+        pytest.fail("it did not say so")
+    assert process.wait() == 1

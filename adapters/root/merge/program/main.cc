@@ -17,12 +17,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 
 #include "adapters/root/merge/program/options.hpp"
 #include "adapters/root/merge/program/serving.hpp"
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
 #include "adapters/root/merge/safety/shard_names.hpp"
+#include "base/standard_descriptors.hpp"
 #include "manual/generate.hpp"
 
 namespace {
@@ -143,7 +145,9 @@ int report(const ProgramOptions& options, const State& state, int status, double
     if (options.json == "-") {
       std::fputs(text.c_str(), stdout);
     } else {
-      std::ofstream(options.json) << text;
+      std::ofstream file(options.json);
+      file << text << std::flush;
+      if (!file) throw std::system_error(errno, std::system_category(), "write " + options.json);
     }
   }
   if (options.json != "-" && (!options.quiet || !complete)) {
@@ -181,9 +185,7 @@ int run(const ProgramOptions& options) {
   return report(options, state, status, seconds.count());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"Receives ROOT files from any number of workers, through shared memory, and merges them into one.",
                "wherry-merge"};
   ProgramOptions options;
@@ -210,4 +212,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "wherry-merge: %s\n", error.what());
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  wherry::reserve_standard_descriptors();
+  const int status = run(argc, argv);
+  const std::string problem = wherry::flush_standard_output();
+  if (problem.empty()) return status;
+  std::fprintf(stderr, "wherry-merge: write standard output: %s\n", problem.c_str());
+  return status == 0 ? 1 : status;
 }
