@@ -217,7 +217,8 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
 }
 
 /// Asked once the last piece is read: whether all that was read can only have been what the sender offered. It had not
-/// given up before (and its buffer had not become its program's again), and it was no other process that has its number.
+/// given up before (and its buffer had not become its program's again), and it was no other process that has its
+/// number.
 bool SplitReceiver::undisturbed() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
          connection_.recognises_peer();

@@ -180,6 +180,7 @@ void after_fork_in_child();
 
 State& state() {
   static State* const made = [] {
+    (void)fork_generation();  // Where it needs a handler, too, that one runs before those below.
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return new State;
   }();
