@@ -142,8 +142,9 @@ int wherry_send_descriptor(wherry_stream stream);
 #define WHERRY_ANYWHERE ((int64_t)-1)
 
 /* Registers memory that the program already has, and may use and free as before: what the peer reaches stays until it
- * is unregistered. Whole pages; no other thread may write them during the call. `access`: what the peer may do. `at`:
- * WHERRY_ANYWHERE, or a multiple of the page size below 2^62: -EADDRINUSE a window is there, -EBUSY is still mapped. */
+ * is unregistered. Whole pages; other threads may go on using them (docs/limits.md). `access`: what the peer may do.
+ * `at`: WHERRY_ANYWHERE, or a multiple of the page size below 2^62: -EADDRINUSE a window is there, -EBUSY is still
+ * mapped. */
 int wherry_register(wherry_stream stream, void* memory, size_t size, int access, int64_t at, uint64_t* offset);
 /* Unregisters the windows within a range of whole pages. The peer can start nothing new on them; what it has mapped
  * stays. */

@@ -78,7 +78,7 @@ class Windows {
   explicit Windows(window::Space& space) noexcept : space_(&space) {}
 
   /// Registers `memory`, which the program already has, and may use and free as before: what the peer reaches stays
-  /// until it is unregistered. Whole pages. No other thread may write it during the call.
+  /// until it is unregistered. Whole pages. Other threads may go on using it meanwhile (docs/limits.md).
   /// @param access  what the peer may do
   /// @param offset  where; empty: chosen, never 0. Otherwise a multiple of the page size below 2^62
   /// Returns the offset. Throws Error: EINVAL, EFAULT (not all of it is mapped), EADDRINUSE, EBUSY (the peer still maps

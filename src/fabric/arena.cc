@@ -20,7 +20,7 @@
 #include "base/fork_generation.hpp"
 #include "base/refused_call.hpp"
 #include "fabric/huge_pages.hpp"
-#include "fabric/touched_pages.hpp"
+#include "fabric/page_exchange.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -64,8 +64,7 @@ struct Arena::Part {
   KeyKind kind;
   std::uint64_t place;
   bool in_arena;
-  bool is_plain;            ///< has no file behind it: reading it cannot fail
-  bool is_empty = false;    ///< and has no pages yet: who needs them first brings them in
+  MappedRange mapping;      ///< that it lies in
   ArenaView::Range view{};  ///< of what was moved, until the whole has a view
 };
 
@@ -188,7 +187,7 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
               .kind = KeyKind::address,
               .place = at,
               .in_arena = is_ours(*range),
-              .is_plain = range->file == FileIdentity{}};
+              .mapping = *range};
     if (part.in_arena) part.place = range->offset_of(at);
     if (part.in_arena || (!range->shared && (range->protection & PROT_WRITE) != 0)) part.kind = KeyKind::arena;
     parts.push_back(part);
@@ -201,59 +200,37 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
 /// hugetlbfs), the memory stays where it is and is named by its address.
 void Arena::move(Part& part) {
   const std::uint64_t place = find_place(part);
-  if (const int error = fill(part, place); error != 0) {
-    punch(place, part.bytes);
-    fail(error, "expose memory", "it must be readable, and the machine must have that much memory free");
+  PageExchange exchange{.arena = *view_,
+                        .memory = {std::bit_cast<std::byte*>(part.start), part.bytes},
+                        .place = place,
+                        .view = nullptr,
+                        .protection = part.protection,
+                        .is_plain = part.mapping.file == FileIdentity{}};
+  if (exchange.is_plain) {
+    part.view = view_->map(place, part.bytes);
+    if (part.view.start == nullptr) fail(ENOMEM, "map exposed memory", "expose less, or raise vm.max_map_count");
+    exchange.view = part.view.start;
+    const std::span view(part.view.start, part.bytes);
+    exchange.has_huge = !bring_in_huge_pages(view_->descriptor(), place, view).empty();
   }
-  const int error =
-      view_->map_at(place, part.bytes, part.protection, std::bit_cast<std::byte*>(part.start), !part.is_empty);
-  if (error == 0) {
+  const Exchanged done = exchange_pages(exchange);
+  if (done.bytes == part.bytes) {
     part.place = place;
     return;
   }
-  punch(place, part.bytes);
-  if (error != EINVAL) fail(ENOMEM, "expose memory", "too many mappings (vm.max_map_count); expose larger ranges");
+  punch(place + done.bytes, part.bytes - done.bytes);
+  if (done.bytes != 0) {  // stays the caller's memory
+    used_.add(place, place + done.bytes);
+    used_.remove(place, place + done.bytes);
+  }
+  if (done.copy_error != 0) {
+    fail(done.copy_error, "expose memory", "it must be readable, and the machine must have that much memory free");
+  }
+  if (done.map_error != EINVAL || done.bytes != 0) {
+    fail(ENOMEM, "expose memory",
+         "too many mappings (vm.max_map_count) or too much locked memory (ulimit -l); expose larger ranges, or less");
+  }
   part.kind = KeyKind::address;
-}
-
-/// Copies the part to its place. Returns 0, EFAULT or ENOMEM.
-int Arena::fill(Part& part, std::uint64_t place) {
-  const std::span source(std::bit_cast<const std::byte*>(part.start), part.bytes);
-  std::span<std::byte> huge;
-  std::size_t huge_from = source.size();
-  if (part.is_plain && part.bytes >= kHugePage) {
-    part.view = view_->map(place, part.bytes);
-    if (part.view.start == nullptr) return ENOMEM;
-    const std::span view(part.view.start, part.bytes);
-    huge = bring_in_huge_pages(view_->descriptor(), place, view);
-    if (!huge.empty()) huge_from = static_cast<std::size_t>(huge.data() - view.data());
-  }
-  // What nobody has touched yet is empty in the arena, too: to map it there costs half as much as to copy it.
-  const auto parts = part.is_plain ? touched_parts(source) : std::vector{source};
-  part.is_empty = parts.empty() && huge.empty();
-  for (const auto& touched : parts) {
-    const auto from = static_cast<std::size_t>(touched.data() - source.data());
-    const std::size_t to = from + touched.size();
-    const std::size_t first = std::clamp(huge_from, from, to);
-    const std::size_t last = std::clamp(huge_from + huge.size(), from, to);
-    if (first != last) std::memcpy(&huge[first - huge_from], &source[first], last - first);
-    // The rest by the kernel, which sees what cannot be read, and need not clear a page before it writes all of it.
-    int error = write(source.subspan(from, first - from), place + from);
-    if (error == 0) error = write(source.subspan(last, to - last), place + last);
-    if (error != 0) return error;
-  }
-  return 0;
-}
-
-int Arena::write(std::span<const std::byte> source, std::uint64_t place) const {
-  while (!source.empty()) {
-    const ssize_t n = ::pwrite(view_->descriptor(), source.data(), source.size(), static_cast<off_t>(place));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return errno == EFAULT ? EFAULT : ENOMEM;
-    source = source.subspan(static_cast<std::size_t>(n));
-    place += static_cast<std::uint64_t>(n);
-  }
-  return 0;
 }
 
 /// Behind the memory before it, if that was the last to be moved: then the two stay one mapping.

@@ -38,8 +38,9 @@ class Arena {
   /// This process's, made at first use. Throws Error: EMFILE, ENOMEM.
   static Arena& instance();
 
-  /// `memory`: whole pages. Other threads may read it meanwhile, but not write it. Throws Error: EINVAL; EFAULT if some
-  /// of it is not mapped, cannot be read, or lies behind the end of its file; ENOMEM. From any thread.
+  /// `memory`: whole pages. Other threads may go on using it; what they store meanwhile is lost only where the kernel
+  /// cannot make them wait (page_exchange.hpp). Throws Error: EINVAL; EFAULT if some of it is not mapped, cannot be
+  /// read, or lies behind the end of its file; ENOMEM. From any thread.
   std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
 
   /// Whether it exposes that now, for fabrics whose peers are in this process.
@@ -60,8 +61,6 @@ class Arena {
 
   std::vector<Part> parts_of(std::span<std::byte> memory) const;
   void move(Part& part);
-  int fill(Part& part, std::uint64_t place);
-  [[nodiscard]] int write(std::span<const std::byte> source, std::uint64_t place) const;
   std::uint64_t find_place(const Part& part);
   [[nodiscard]] bool is_ours(const MappedRange& range) const { return range.shared && range.file == view_->file(); }
   [[nodiscard]] std::vector<MappedRange> callers_mappings() const;

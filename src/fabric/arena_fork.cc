@@ -2,10 +2,8 @@
 // What the arena does when the process forks: the child has private copies of what its parent exposed.
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "fabric/arena.hpp"
+#include "fabric/other_stack.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -63,33 +62,6 @@ void make_private(const MappedRange& range) {
   ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start);
 }
 
-/// What the context below works on: makecontext() passes no pointers. Its user holds the arena's lock.
-const std::vector<MappedRange>* leaving = nullptr;
-
-void make_leaving_private() { std::for_each(leaving->begin(), leaving->end(), make_private); }
-
-/// Puts private pages in place of some that the caller's stack lies on. By this thread, on another stack, with all
-/// signals blocked: so nothing is written on the old one between the copying of a page and its exchange. (Another
-/// thread could not know when this one has come to rest.)
-void make_own_stack_private(const std::vector<MappedRange>& found) {
-  constexpr std::size_t kStackBytes = std::size_t{256} << 10;
-  void* const stack =
-      ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return;
-  ucontext_t here{};
-  ucontext_t there{};
-  if (::getcontext(&there) == 0) {
-    there.uc_stack.ss_sp = stack;
-    there.uc_stack.ss_size = kStackBytes;
-    there.uc_link = &here;
-    ::sigfillset(&there.uc_sigmask);
-    ::makecontext(&there, make_leaving_private, 0);
-    leaving = &found;
-    ::swapcontext(&here, &there);
-  }
-  ::munmap(stack, kStackBytes);
-}
-
 }  // namespace
 
 void Arena::before_fork() {
@@ -123,7 +95,9 @@ void Arena::leave_this_stack() const {
       if (part.start < part.end) found.push_back(part);
     }
   }
-  if (!found.empty()) make_own_stack_private(found);
+  // On another stack, so nothing is written on the old one between the copying of a page and its exchange. (Another
+  // thread could not know when this one has come to rest.)
+  if (!found.empty()) (void)on_other_stack([&found] { std::for_each(found.begin(), found.end(), make_private); });
 }
 
 void Arena::after_fork_in_parent() {

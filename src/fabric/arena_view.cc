@@ -17,8 +17,6 @@
 namespace wherry::fabric {
 namespace {
 
-constexpr std::size_t kMostAhead = std::size_t{64} << 20;
-
 std::atomic<std::size_t> chunks_mapped{0};
 
 std::size_t chunks_of(std::size_t bytes) { return bytes / kArenaChunk; }
@@ -71,7 +69,7 @@ std::mutex& views_mutex() {
 }
 
 void prepare_view(std::byte* start, std::size_t bytes) noexcept {
-  populate({start, std::min(bytes, kMostAhead)}, Access::write);
+  populate({start, std::min(bytes, ArenaView::kMostAhead)}, Access::write);
 }
 
 ArenaView::Range ArenaView::map(std::uint64_t place, std::size_t bytes) {
@@ -112,9 +110,9 @@ bool ArenaView::may_hold(const Key& key, std::size_t bytes) const {
   return kind_of(key) == KeyKind::address && key.place <= UINT64_MAX - bytes;
 }
 
-int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where, bool bring_in) const {
+int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const {
   if (!holds(place, bytes)) return ENXIO;
-  const int ahead = bring_in && bytes <= kMostAhead ? MAP_POPULATE : 0;
+  const int ahead = bytes <= kMostAhead ? MAP_POPULATE : 0;
   void* got = ::mmap(where, bytes, protection, MAP_SHARED | MAP_FIXED | ahead, memfd_.get(), static_cast<off_t>(place));
   return got == MAP_FAILED ? errno : 0;
 }

@@ -37,6 +37,9 @@ void prepare_view(std::byte* start, std::size_t bytes) noexcept;
 
 class ArenaView : public std::enable_shared_from_this<ArenaView> {
  public:
+  /// The most that is brought in when it is mapped.
+  static constexpr std::size_t kMostAhead = std::size_t{64} << 20;
+
   /// Chunks that are mapped. They stay while somebody holds this, whatever becomes of the owner: an arena cannot
   /// shrink.
   class Chunks {
@@ -65,10 +68,9 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// Maps what is not mapped yet. From any thread.
   Range map(std::uint64_t place, std::size_t bytes);
-  /// Maps a range at an address of the caller's. Returns 0 or an errno value.
-  /// @param bring_in  its pages, unless they are too many
-  [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where,
-                           bool bring_in = true) const;
+  /// Maps a range at an address of the caller's, and brings its pages in unless they are too many. Returns 0 or an
+  /// errno value.
+  [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;
   /// All that map() has mapped and that is in use, by address. With views_mutex() held.
   [[nodiscard]] std::vector<std::span<const std::byte>> mapped() const;
   /// The key of memory in this arena, or of the address of memory of the process whose arena it is.

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry doctor: that it says OK where Wherry works, and says what to change where it does not."""
 
+import ctypes
+import errno
 import json
 import os
+import platform
 import resource
+import struct
 import subprocess
 
 import pytest
@@ -20,6 +24,7 @@ CHECKS = {
     "sockets",
     "waiting",
     "copying between processes",
+    "registering memory",
     "io_uring",
     "membarrier",
     "huge pages",
@@ -129,3 +134,37 @@ def test_one_core_is_a_warning():
     report, found = checks(preexec_fn=lambda: os.sched_setaffinity(0, {one}))
     assert report["ok"]
     assert found["cores"]["verdict"] == "warn"
+
+
+def refuse_userfaultfd(unless_user_mode_only):
+    """A seccomp filter for this process and what it executes, as containers have; instructions as in linux/filter.h."""
+    load, equal, bits, give = 0x20, 0x15, 0x45, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
+    userfaultfd, ioctl = {"x86_64": (323, 16), "aarch64": (282, 29)}[platform.machine()]
+    program = [
+        (load, 0, 0, 0),  # the call's number
+        (equal, 0, 2, userfaultfd),
+        (load, 0, 0, 16),  # its first argument: flags
+        (bits, 4, 3, 1 if unless_user_mode_only else 0),
+        (equal, 0, 3, ioctl),
+        (load, 0, 0, 24),  # its second: USERFAULTFD_IOC_NEW, on /dev/userfaultfd
+        (equal, 0, 1, 0xAA00),
+        (give, 0, 0, refuse),
+        (give, 0, 0, allow),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+    described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, described, 0, 0) == 0, os.strerror(ctypes.get_errno())
+
+
+@pytest.mark.parametrize("user_mode_only, said", [(False, "can be lost"), (True, "can fail with EFAULT")])
+def test_what_is_lost_where_userfaultfd_is_refused_is_said(user_mode_only, said):
+    _, here = checks()
+    if "can be lost" in here["registering memory"]["found"]:
+        pytest.skip("userfaultfd is refused here already")
+    report, found = checks(preexec_fn=lambda: refuse_userfaultfd(user_mode_only))
+    assert report["ok"]
+    assert found["registering memory"]["verdict"] == "warn"
+    assert "/dev/userfaultfd" in found["registering memory"]["advice"]
+    assert said in found["registering memory"]["found"]

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -132,6 +133,41 @@ Finding check_peer_copy() {
       Verdict::warn, fmt::format("{} (ptrace_scope is {})", reason("process_vm_readv"), scope),
       "large messages go through the ring instead of straight between two buffers; sysctl kernel.yama.ptrace_scope=0 "
       "allows it"};
+}
+
+namespace {
+
+/// Whether pages can be protected by it against writing, also those that are not there; as src/fabric/store_guard.cc
+/// asks.
+bool protects_pages(const UniqueFd& faults) {
+  constexpr std::uint64_t kUnpopulated = std::uint64_t{1} << 13;
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ
+  uffdio_api api{.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP, .ioctls = 0};
+  return ioctl(faults.get(), UFFDIO_API, &api) == 0 &&
+         ((api.features & kUnpopulated) != 0 || madvise(nullptr, 0, kPopulateRead) == 0);
+}
+
+}  // namespace
+
+Finding check_page_faults() {
+  constexpr const char* kAdvice =
+      "allow it: read and write permission on /dev/userfaultfd (Linux 6.1; docker run --device /dev/userfaultfd), or "
+      "sysctl vm.unprivileged_userfaultfd=1";
+  constexpr unsigned long kNew = 0xAA00;  // USERFAULTFD_IOC_NEW
+  constexpr int kUserModeOnly = 1;
+  const UniqueFd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  if (protects_pages(UniqueFd(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)))) ||
+      protects_pages(UniqueFd(ioctl(device.get(), kNew, O_CLOEXEC)))) {
+    return {Verdict::ok, "other threads may store into memory that is being registered", ""};
+  }
+  if (protects_pages(UniqueFd(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly))))) {
+    return {Verdict::warn, "a system call that stores into memory while that is first registered can fail with EFAULT",
+            kAdvice};
+  }
+  return {Verdict::warn,
+          fmt::format("{}: what other threads store into memory while that is first registered can be lost",
+                      reason("userfaultfd")),
+          kAdvice};
 }
 
 Finding check_io_uring() {
