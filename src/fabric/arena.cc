@@ -205,7 +205,8 @@ void Arena::move(Part& part) {
                         .place = place,
                         .view = nullptr,
                         .protection = part.protection,
-                        .is_plain = part.mapping.file == FileIdentity{}};
+                        .is_plain = part.mapping.file == FileIdentity{},
+                        .advice = advice_of(map_, part.mapping)};
   if (exchange.is_plain) {
     part.view = view_->map(place, part.bytes);
     if (part.view.start == nullptr) fail(ENOMEM, "map exposed memory", "expose less, or raise vm.max_map_count");

@@ -133,7 +133,7 @@ void Exchanger::next(Exchanged& done) const noexcept {
 
 /// Puts a part's place where the part is. Brings its pages in if it has any, and they are not too many.
 int Exchanger::map(const Part& part, bool has_pages) const noexcept {
-  const bool few = exchange_.memory.size() <= ArenaView::kMostAhead;
+  const bool few = exchange_.memory.size() <= ArenaView::kMostAhead || exchange_.advice.locked;
   const int ahead = (has_pages || exchange_.has_huge) && few ? MAP_POPULATE : 0;
   const std::span<std::byte> where = memory(part);
   // Not mmap(): for ThreadSanitizer that is a store by this thread to all of it.
@@ -141,6 +141,7 @@ int Exchanger::map(const Part& part, bool has_pages) const noexcept {
       ::syscall(SYS_mmap, where.data(), where.size(), exchange_.protection, MAP_SHARED | MAP_FIXED | ahead,
                 exchange_.arena.descriptor(), static_cast<off_t>(exchange_.place + part.from));
   if (mapped == -1) return errno;
+  give(exchange_.advice, where);
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "fabric/arena_view.hpp"
+#include "fabric/memory_advice.hpp"
 
 namespace wherry::fabric {
 
@@ -29,6 +30,7 @@ struct PageExchange {
   int protection = 0;
   bool is_plain = true;   ///< the memory has no file behind it
   bool has_huge = false;  ///< the place has huge pages in it: it has them whether the memory was touched or not
+  MemoryAdvice advice{};
 };
 
 struct Exchanged {
