@@ -82,7 +82,7 @@ class Windows {
   /// @param access  what the peer may do
   /// @param offset  where; empty: chosen, never 0. Otherwise a multiple of the page size below 2^62
   /// Returns the offset. Throws Error: EINVAL, EFAULT (not all of it is mapped), EADDRINUSE, EBUSY (the peer still maps
-  /// what was there), ENOMEM (or more than 4096 windows), ECONNRESET.
+  /// what was there), ENOMEM (or more than 4096 windows), ECONNRESET, ENOTSUP (in a forked child).
   std::uint64_t add(std::span<std::byte> memory, Access access = Access::read_write,
                     std::optional<std::uint64_t> offset = {});
   /// Unregisters the windows within a range of whole pages; one that is cut, or none there, is EINVAL or ENXIO. The

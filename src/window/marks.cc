@@ -3,7 +3,11 @@
 
 #include <iterator>
 
+#include "base/fork_generation.hpp"
+
 namespace wherry::window {
+
+Marks::Marks(PeersPage& peers) : generation_(fork_generation()), peers_(&peers) {}
 
 void Marks::add(const Entry& entry) {
   const std::lock_guard lock(mutex_);
@@ -16,7 +20,7 @@ void Marks::remove(const Entry& entry) {
   const auto counted = mapped_.find(entry);
   if (counted == mapped_.end() || --counted->second != 0) return;
   mapped_.erase(counted);
-  tell(entry.index);
+  if (fork_generation() == generation_) tell(entry.index);
 }
 
 void Marks::close() {

@@ -23,7 +23,7 @@ struct Entry {
 /// Mappings may outlive the connection; then nobody is told any more. From any thread.
 class Marks {
  public:
-  explicit Marks(PeersPage& peers) : peers_(&peers) {}
+  explicit Marks(PeersPage& peers);
 
   /// One mapping more, or less. The peer is told before this returns.
   void add(const Entry& entry);
@@ -33,8 +33,9 @@ class Marks {
  private:
   void tell(std::size_t index);
 
-  std::mutex mutex_;  // guards what follows
-  PeersPage* peers_;  ///< null: closed
+  const std::uint64_t generation_;  ///< a forked child takes no mark away: its parent may map the same
+  std::mutex mutex_;                // guards what follows
+  PeersPage* peers_;                ///< null: closed
   std::map<Entry, std::size_t> mapped_;
 };
 

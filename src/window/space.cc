@@ -101,8 +101,7 @@ void Space::close() {
 }
 
 bool Space::peer_left() {
-  return closed_ || origin_.inherited() || told_.closed.load(std::memory_order_acquire) != 0 ||
-         connection_.peer_gone();  // WINDOW-TABLE
+  return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
 }
 
 Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
@@ -110,6 +109,7 @@ Space::Registered Space::register_memory(std::span<std::byte> memory, std::optio
   const auto deadline = Clock::now() + patience;
   for (Backoff backoff;; backoff.pause()) {
     if (peer_left()) return {.error = ECONNRESET};
+    if (origin_.inherited()) return {.error = ENOTSUP};
     Registered registered;
     registered.error = local_.add(memory, offset, protection, registered.offset);
     if (registered.error != EBUSY || Clock::now() >= deadline) return registered;
@@ -118,7 +118,8 @@ Space::Registered Space::register_memory(std::span<std::byte> memory, std::optio
 }
 
 int Space::unregister(std::uint64_t offset, std::size_t bytes) {
-  return closed_ || origin_.inherited() ? ECONNRESET : local_.remove(offset, bytes);
+  if (closed_) return ECONNRESET;
+  return origin_.inherited() ? ENOTSUP : local_.remove(offset, bytes);
 }
 
 int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
@@ -150,7 +151,9 @@ int Space::look(View& view, bool both) {
 int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options) {
   if (bytes == 0) return EINVAL;
   if (peer_left()) return ECONNRESET;
-  const std::uint64_t ticket = tickets_.start();
+  // A forked child's calls are not counted, as its parent goes on counting. They are complete when they return.
+  const bool counted = !origin_.inherited();
+  const std::uint64_t ticket = counted ? tickets_.start() : 0;
   View view;
   int error = look(view, local.memory == nullptr);
   if (error == 0 && local.memory == nullptr) {
@@ -158,7 +161,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   }
   if (error == 0) error = check(*view.remote, remote, bytes, writing ? PROT_WRITE : PROT_READ, remote_of);
   if (error == 0) error = move_in_order(view, local, bytes, remote, writing, options);
-  tickets_.finish(ticket);
+  if (counted) tickets_.finish(ticket);
   return error;
 }
 
@@ -227,7 +230,7 @@ int Space::wait(Mark mark, Clock::duration patience, const GiveUp& give_up) {
   const auto deadline = Clock::now() + patience;
   if (!mark.of_peer) {
     if (mark.calls > tickets_.started()) return EINVAL;
-    if (!tickets_.wait(mark.calls, deadline)) return ETIMEDOUT;
+    if (!origin_.inherited() && !tickets_.wait(mark.calls, deadline)) return ETIMEDOUT;
     return connection_.flush() ? 0 : ECONNRESET;
   }
   if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA

@@ -74,7 +74,8 @@ class Space {
     std::uint64_t offset = 0;
   };
   /// Registers `memory`, which the caller already has: whole pages, EINVAL if not; EFAULT if some of it is not mapped.
-  /// Memory that is freed later stays in the window. Other threads must not write it during the call.
+  /// Memory that is freed later stays in the window. Other threads may go on using it (fabric/page_exchange.hpp).
+  /// ENOTSUP in a forked child: the peer knows of its parent's memory only.
   /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
   ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
   /// @param protection  PROT_READ, PROT_WRITE: what the peer may do
@@ -148,7 +149,7 @@ class Space {
   RemoteTable remote_;
   Tickets tickets_;
   std::atomic<bool> closed_{false};
-  const Origin origin_;  ///< a forked child's copy is of no use, and closing it tells the peer nothing
+  const Origin origin_;  ///< a forked child's copy moves data, but neither registers nor closes
 };
 
 }  // namespace wherry::window

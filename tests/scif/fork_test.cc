@@ -138,5 +138,118 @@ TEST_F(ScifFork, AForkOnAStackThatWasRegisteredGoesWell) {
   EXPECT_EQ(process.wait(), 0);
 }
 
+/// Where a child's copy of the registered memory is left out by MADV_DONTFORK, and when.
+enum class DontFork : std::uint8_t { never, before, after };
+
+/// Moves bytes both ways between the windows that it inherited, and from and to memory of its own.
+bool uses_inherited_windows(scif_epd_t epd, off_t near, off_t far) {
+  constexpr auto kHalf = static_cast<off_t>(kBytes / 2);
+  std::vector<char> bytes(kBytes);
+  bool good = scif_writeto(epd, near, kBytes / 2, far, SCIF_RMA_SYNC) == 0;
+  good = good && scif_vreadfrom(epd, bytes.data(), kBytes / 2, far, 0) == 0 && is_filled(bytes.data(), kBytes / 2, 1);
+  fill(bytes.data(), kBytes, 7);
+  good = good && scif_vwriteto(epd, bytes.data() + kBytes / 2, kBytes / 2, far + kHalf, 0) == 0;
+  good = good && scif_readfrom(epd, near + kHalf, kBytes / 2, far + kHalf, 0) == 0;
+  int mark = 0;
+  good = good && scif_fence_mark(epd, SCIF_FENCE_INIT_SELF, &mark) == 0 && scif_fence_wait(epd, mark) == 0;
+  return good &&
+         scif_fence_signal(epd, near, 11, far, 12, SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_LOCAL | SCIF_SIGNAL_REMOTE) == 0;
+}
+
+std::uint64_t word_at(const char* memory) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, memory, sizeof word);
+  return word;
+}
+
+bool a_child_uses_the_windows(DontFork dont_fork) {
+  const Pair pair;
+  const Pages own(kBytes / kPage);
+  const Pages peers(kBytes / kPage);
+  fill(own, kBytes, 1);
+  fill(peers, kBytes, 2);
+  const auto advise = [&] { EXPECT_EQ(::madvise(own, kBytes, MADV_DONTFORK), 0); };
+  if (dont_fork == DontFork::before) advise();
+  const off_t near = scif_register(pair.connector, own, kBytes, 0, kRw, 0);
+  if (dont_fork == DontFork::after) advise();
+  const off_t far = scif_register(pair.acceptor, peers, kBytes, 0, kRw, 0);
+  EXPECT_GT(near, 0);
+  EXPECT_GT(far, 0);
+  Child child([&] {
+    unsigned char there = 0;
+    const bool has_copy = ::mincore(own, kPage, &there) == 0;
+    EXPECT_EQ(has_copy, dont_fork == DontFork::never) << "as any memory of which that is said";
+    EXPECT_TRUE(uses_inherited_windows(pair.connector, near, far)) << std::strerror(errno);
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(child.wait(), 0);
+  // The windows are the memory of the process that registered them.
+  EXPECT_EQ(word_at(own), 11U);
+  EXPECT_EQ(word_at(peers), 12U);
+  std::vector<char> expected(kBytes);
+  fill(expected.data(), kBytes, 1);
+  EXPECT_EQ(std::memcmp(peers + 8, expected.data() + 8, kBytes / 2 - 8), 0);
+  fill(expected.data(), kBytes, 7);
+  EXPECT_EQ(std::memcmp(peers + kBytes / 2, expected.data() + kBytes / 2, kBytes / 2), 0);
+  EXPECT_EQ(std::memcmp(own + kBytes / 2, expected.data() + kBytes / 2, kBytes / 2), 0);
+  // And the parent's calls and fences go on.
+  EXPECT_EQ(scif_writeto(pair.connector, near, kBytes, far, SCIF_RMA_SYNC), 0);
+  int mark = 0;
+  EXPECT_EQ(scif_fence_mark(pair.acceptor, SCIF_FENCE_INIT_PEER, &mark), 0);
+  EXPECT_EQ(scif_fence_wait(pair.acceptor, mark), 0);
+  return !::testing::Test::HasFailure();
+}
+
+TEST_F(ScifFork, AChildMayUseTheWindowsThatItInheritedInAnyOrderOfDontforkAndRegister) {
+  for (const DontFork dont_fork : {DontFork::never, DontFork::before, DontFork::after}) {
+    Child process([&] { return a_child_uses_the_windows(dont_fork); });
+    EXPECT_EQ(process.wait(), 0) << "with " << static_cast<int>(dont_fork);
+  }
+}
+
+TEST_F(ScifFork, AChildMapsWhatThePeerRegistered) {
+  Child process([] {
+    const Pair pair;
+    const Pages peers(4);
+    fill(peers, 4 * kPage, 1);
+    const off_t far = scif_register(pair.acceptor, peers, 4 * kPage, 0, kRw, 0);
+    auto* const mapped = static_cast<char*>(scif_mmap(nullptr, 4 * kPage, kRw, 0, pair.connector, far));
+    Child child([&] {
+      auto* const own = static_cast<char*>(scif_mmap(nullptr, 4 * kPage, kRw, 0, pair.connector, far));
+      if (own == SCIF_MMAP_FAILED || !is_filled(own, 4 * kPage, 1)) return false;
+      own[0] = 'x';
+      return scif_munmap(own, 4 * kPage) == 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_EQ(peers[0], 'x');
+    EXPECT_EQ(mapped[0], 'x') << "the parent's mapping is there still";
+    EXPECT_EQ(scif_unregister(pair.acceptor, far, 4 * kPage), 0);
+    mapped[1] = 'y';
+    EXPECT_EQ(peers[1], 'y');
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
+TEST_F(ScifFork, WhatAChildCannotDoIsNotSaidToBeThePeersDeath) {
+  Child process([] {
+    const Pair pair;
+    const Pages own(1);
+    const off_t near = scif_register(pair.connector, own, kPage, 0, kRw, 0);
+    Child child([&] {
+      const Pages more(1);
+      EXPECT_FAILS(ENOTSUP, static_cast<int>(scif_register(pair.connector, more, kPage, 0, kRw, 0)));
+      EXPECT_FAILS(ENOTSUP, scif_unregister(pair.connector, near, kPage));
+      const Pair another;
+      EXPECT_GT(scif_register(another.connector, more, kPage, 0, kRw, 0), 0) << "on an endpoint of its own";
+      return !::testing::Test::HasFailure();
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_EQ(scif_unregister(pair.connector, near, kPage), 0) << "nor did it";
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
 }  // namespace
 }  // namespace wherry::scif_test
