@@ -16,6 +16,7 @@
 
 #include "fabric/arena.hpp"
 #include "fabric/other_stack.hpp"
+#include "fabric/store_guard.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -42,8 +43,9 @@ std::pair<std::uintptr_t, std::uintptr_t> stack_of_this_thread() {
   return {end - std::min(most.rlim_cur, kMost), end};
 }
 
-/// Puts private pages with the same content in place of shared ones.
-void make_private(const MappedRange& range) {
+/// Puts private pages with the same content in place of shared ones. Other threads that store there wait meanwhile
+/// where a guard can make them; a child has none.
+void make_private(const MappedRange& range, const StoreGuard* guard = nullptr) {
   auto* const start = std::bit_cast<std::byte*>(range.start);
   const std::size_t bytes = range.end - range.start;
   void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,10 +58,12 @@ void make_private(const MappedRange& range) {
     return;
   }
   if ((range.protection & PROT_READ) == 0) ::mprotect(pages, bytes, PROT_READ);
+  const bool held = guard != nullptr && guard->hold({start, bytes});
   std::memcpy(copy, pages, bytes);
   ::munmap(pages, bytes);
   ::mprotect(copy, bytes, range.protection);
   ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+  if (held) guard->release({start, bytes});
 }
 
 }  // namespace
@@ -95,9 +99,12 @@ void Arena::leave_this_stack() const {
       if (part.start < part.end) found.push_back(part);
     }
   }
-  // On another stack, so nothing is written on the old one between the copying of a page and its exchange. (Another
-  // thread could not know when this one has come to rest.)
-  if (!found.empty()) (void)on_other_stack([&found] { std::for_each(found.begin(), found.end(), make_private); });
+  if (found.empty()) return;
+  // On another stack, so this thread writes nothing on the old one between the copying of a page and its exchange.
+  const StoreGuard guard;
+  (void)on_other_stack([&] {
+    for (const MappedRange& range : found) make_private(range, &guard);
+  });
 }
 
 void Arena::after_fork_in_parent() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/page_exchange.hpp"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,10 +14,6 @@
 #include "fabric/store_guard.hpp"
 #include "fabric/touched_pages.hpp"
 
-#if __has_include(<sys/rseq.h>)
-#include <sys/rseq.h>
-#endif
-
 namespace wherry::fabric {
 namespace {
 
@@ -30,32 +25,11 @@ constexpr std::size_t kUnguardedPages = 16;
 /// Looks at a part that others are storing into all the time, before it is exchanged in spite of that.
 constexpr int kMostLooks = 4;
 
-struct Range {
-  std::uintptr_t start;
-  std::uintptr_t end;
-};
-
-/// Where the kernel and the C library store for this thread, whatever it does: its error number, and the area of its
-/// restartable sequences. Such pages are never held: the thread would wait for itself.
-Range own_words(std::size_t page) {
-  const auto error = reinterpret_cast<std::uintptr_t>(&errno);
-  auto sequences = error;
-#if __has_include(<sys/rseq.h>)
-#if defined(__x86_64__)
-  const auto thread = static_cast<std::uintptr_t>(::pthread_self());
-#else
-  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-#endif
-  if (__rseq_size != 0) sequences = thread + static_cast<std::uintptr_t>(__rseq_offset);
-#endif
-  return {.start = std::min(error, sequences) / page * page, .end = (std::max(error, sequences) / page + 1) * page};
-}
-
 /// What runs on another stack: it stores nowhere else while pages are held. Compilers' checks of memory would see the
 /// stores of other threads, and heap that is not in use: reading here is not theirs to judge.
 class Exchanger {
  public:
-  explicit Exchanger(const PageExchange& exchange) noexcept : exchange_(exchange), own_words_(own_words(page_)) {}
+  explicit Exchanger(const PageExchange& exchange) noexcept : exchange_(exchange) {}
 
   [[nodiscard]] Exchanged all() const noexcept {
     Exchanged done;
@@ -74,7 +48,7 @@ class Exchanger {
   }
   void next(Exchanged& done) const noexcept;
   [[nodiscard]] Part up_to(std::size_t from, std::size_t pages) const;
-  [[nodiscard]] Part before_own_words(const Part& part, bool& is_own) const;
+  [[nodiscard]] Part before_own_words(const Part& part) const;
   int map(const Part& part, bool has_pages) const noexcept;
   [[nodiscard]] Pages touched_since(const Part& part, const Pages& before) const noexcept;
   int copy(const Part& part, const Pages& wanted) const noexcept;
@@ -87,7 +61,7 @@ class Exchanger {
 
   const PageExchange& exchange_;
   const std::size_t page_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const Range own_words_;
+  const StoreGuard::Words own_words_ = StoreGuard::own_words();
   const StoreGuard guard_;
   const TouchedPages touched_;
 };
@@ -96,16 +70,15 @@ Exchanger::Part Exchanger::up_to(std::size_t from, std::size_t pages) const {
   return {.from = from, .to = std::min(from + pages * page_, exchange_.memory.size())};
 }
 
-/// The part in front of this thread's own words; or if it begins with them, which is then said, up to their end.
-Exchanger::Part Exchanger::before_own_words(const Part& part, bool& is_own) const {
+/// The part in front of this thread's own words, which cannot be held; or if it begins with them, up to their end.
+Exchanger::Part Exchanger::before_own_words(const Part& part) const {
   const auto start = std::bit_cast<std::uintptr_t>(exchange_.memory.data());
   const auto place_of = [&](std::uintptr_t address) {
     return std::clamp(address, start + part.from, start + part.to) - start;
   };
   const Part own{.from = place_of(own_words_.start), .to = place_of(own_words_.end)};
   if (own.from == own.to) return part;
-  is_own = own.from == part.from;
-  return {.from = part.from, .to = is_own ? own.to : own.from};
+  return {.from = part.from, .to = own.from == part.from ? own.to : own.from};
 }
 
 void Exchanger::next(Exchanged& done) const noexcept {
@@ -114,10 +87,9 @@ void Exchanger::next(Exchanged& done) const noexcept {
   bool held = false;
   if (exchange_.is_plain) {
     part = up_to(part.from, kGuardedPages);
-    bool own = false;
-    part = before_own_words(part, own);
+    part = before_own_words(part);
     wanted = touched_.in(memory(part));
-    held = !own && guard_.hold(memory(part));
+    held = guard_.hold(memory(part));
     if (held && wanted.count() != (part.to - part.from) / page_) wanted |= touched_since(part, wanted);
     if (!held) {
       part = up_to(part.from, std::min(kUnguardedPages, (part.to - part.from) / page_));

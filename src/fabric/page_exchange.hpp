@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How pages of an arena take the place of private ones, with their content. Other threads go on storing there, and
-// nothing of that may be lost: a store between the copying of a page and its exchange would be. So stores wait meanwhile
-// (store_guard.hpp), until the 2 MiB at most that are exchanged at once are (0.5 to 0.8 ms where no other program runs).
-// Reading does not wait. Beside the copy itself that costs 27 us, and 0.1 us for each page.
+// nothing of that may be lost: a store between the copying of a page and its exchange would be. So stores wait
+// meanwhile (store_guard.hpp), until the 2 MiB at most that are exchanged at once are (0.5 to 0.8 ms where no other
+// program runs). Reading does not wait. Beside the copy itself that costs 27 us, and 0.1 us for each page.
 //
 // Where they cannot be made to wait, little is exchanged at a time, and looked at once more before it is: then what is
 // stored in the last 10 us or so before the exchange is lost. So is what is stored while pages of a file are copied
 // (initialised static data, private mappings of files), which cannot be protected at all.
 //
 // A thread that sleeps on a futex there goes on sleeping on the old page, unless the futex is private, as those of
-// mutexes and condition variables are. pthread_join sleeps on another kind, in the pages that hold the thread's own data.
-// May include: base.
+// mutexes and condition variables are. pthread_join sleeps on another kind, in the pages that hold the thread's own
+// data. May include: base.
 #pragma once
 
 #include <cstddef>

@@ -169,7 +169,7 @@ TEST(PageExchange, LosesNothingThatASignalsHandlerStores) {
   ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
   const itimerval timer{.it_interval = {0, 50}, .it_value = {0, 50}};
   ASSERT_EQ(::setitimer(ITIMER_REAL, &timer, nullptr), 0);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 50; ++round) {
     const CountedPages memory(256);
     std::memset(memory.bytes().data(), 0, memory.bytes().size());
     signals = 0;

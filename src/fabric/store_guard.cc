@@ -3,14 +3,20 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
+
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -73,8 +79,25 @@ StoreGuard::StoreGuard() noexcept : faults_(open_for_all()), holds_kernel_(fault
   holds_kernel_ = false;
 }
 
+StoreGuard::Words StoreGuard::own_words() noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto error = reinterpret_cast<std::uintptr_t>(&errno);
+  auto sequences = error;
+#if __has_include(<sys/rseq.h>)
+#if defined(__x86_64__)
+  const auto thread = static_cast<std::uintptr_t>(::pthread_self());
+#else
+  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+#endif
+  if (__rseq_size != 0) sequences = thread + static_cast<std::uintptr_t>(__rseq_offset);
+#endif
+  return {.start = std::min(error, sequences) / page * page, .end = (std::max(error, sequences) / page + 1) * page};
+}
+
 bool StoreGuard::hold(std::span<const std::byte> pages) const noexcept {
   if (!works()) return false;
+  const auto start = std::bit_cast<std::uintptr_t>(pages.data());
+  if (const Words own = own_words(); start < own.end && own.start < start + pages.size()) return false;
   uffdio_register wanted{.range = range_of(pages), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
   if (::ioctl(faults_.get(), UFFDIO_REGISTER, &wanted) != 0) return false;
   if ((marks_ || bring_in(pages)) && protect(faults_.get(), pages)) return true;

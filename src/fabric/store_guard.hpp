@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/unique_fd.hpp"
@@ -29,10 +30,18 @@ class StoreGuard {
   /// Whether that is so for the stores of system calls, too.
   [[nodiscard]] bool holds_kernel() const noexcept { return holds_kernel_; }
 
-  /// From here on a store into these pages waits for release(). False: stores do not wait; the memory is not anonymous,
-  /// or somebody else handles its faults. The caller stores nothing there either until release(), nor does a signal's
-  /// handler of its thread: it would wait for itself. Costs 3 us, and 0.1 us for each page; before Linux 6.4 0.6 us
-  /// more for one that nobody has touched.
+  /// Pages where the kernel and the C library store for the calling thread, whatever it does: its error number, and the
+  /// area of its restartable sequences.
+  struct Words {
+    std::uintptr_t start;
+    std::uintptr_t end;
+  };
+  static Words own_words() noexcept;
+
+  /// From here on a store into these pages waits for release(). False: stores do not wait; the memory is neither
+  /// anonymous nor of a memory file, somebody else handles its faults, or own_words() are there. The caller stores
+  /// nothing there either until release(), nor does a signal's handler of its thread: it would wait for itself. Costs 3
+  /// us, and 0.1 us for each page; before Linux 6.4 0.6 us more for one that nobody has touched.
   [[nodiscard]] bool hold(std::span<const std::byte> pages) const noexcept;
   /// The stores go on, into what is mapped there now.
   void release(std::span<const std::byte> pages) const noexcept;

@@ -60,6 +60,9 @@ MappedWindow::~MappedWindow() {
 
 std::uint64_t Windows::add(std::span<std::byte> memory, Access access, std::optional<std::uint64_t> offset) {
   const auto registered = space_->register_memory(memory, offset, static_cast<int>(access));
+  if (registered.error == ENOTSUP) {
+    throw Error(ENOTSUP, "register memory", "", "this is a forked child's copy of the stream; connect one of its own");
+  }
   if (registered.error != 0) throw Error(registered.error, "register memory", "", advice_for(registered.error));
   return registered.offset;
 }
