@@ -18,11 +18,12 @@ inline int failed(int error) {
   return -1;
 }
 
-/// `body` returns a result, or an errno value negated. No exception leaves a C function, and the cancellation of its
-/// thread waits until it returns, as in the driver's calls.
+/// `body` returns a result, or an errno value negated. No exception leaves a C function, success leaves errno alone, and
+/// the cancellation of its thread waits until it returns, as in the driver's calls.
 template <class Body>
 int guarded(Body&& body) noexcept {
   const NotCancelled here;
+  const int before = errno;
   int result = 0;
   try {
     result = static_cast<int>(body());
@@ -33,7 +34,9 @@ int guarded(Body&& body) noexcept {
   } catch (const std::exception&) {
     result = -EIO;
   }
-  return result < 0 ? failed(-result) : result;
+  if (result < 0) return failed(-result);
+  errno = before;
+  return result;
 }
 
 /// The program closed the descriptor without telling us, and may have opened something else. -EBADF or -ENOTTY.

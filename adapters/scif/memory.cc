@@ -94,4 +94,6 @@ void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_
   });
 }
 
-int scif_munmap(void* addr, size_t len) { return window::unmap(addr, len); }
+int scif_munmap(void* addr, size_t len) {
+  return guarded([&] { return window::unmap(addr, len) == 0 ? 0 : -errno; });
+}

@@ -24,14 +24,18 @@ int check(const void* message, int bytes, int flags) {
 /// A short count is a result, not an error.
 int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(moved.bytes) : -moved.error; }
 
-/// Most messages need no waiting: a lock of the slot is all that they take. `move` returns whether that did it.
+/// Most messages need no waiting: a lock of the slot is all that they take. `move` returns whether that did it. Leaves
+/// errno alone.
 template <class Move>
 bool at_once(scif_epd_t epd, BriefLock Slot::* direction, Move&& move) {
   Slot* slot = slot_of(epd);
   if (slot == nullptr) return false;
+  const int before = errno;
   const std::lock_guard lock(slot->*direction);
   Link* link = slot->endpoint == nullptr ? nullptr : slot->endpoint->known_link();
-  return link != nullptr && move(*link);
+  const bool done = link != nullptr && move(*link);
+  errno = before;
+  return done;
 }
 
 template <class Move>
