@@ -11,6 +11,7 @@
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/ports.hpp"
 #include "adapters/scif/socket.hpp"
+#include "base/config.hpp"
 #include "fabric/shm/rendezvous.hpp"
 
 namespace wherry::scif {
@@ -23,11 +24,8 @@ bool send_fat_packet(int socket) {
   return ::send(socket, kNothing.data(), kNothing.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/// Why nobody answers there.
-int refusal(std::uint16_t node) {
-  if (node == 0 || node == own_node()) return ECONNREFUSED;
-  return named_sockets(node).nodes.contains(node) ? ECONNREFUSED : ENODEV;
-}
+/// Why no listener answers there. A node whose programs are not up yet is one to try again.
+int refusal(std::uint16_t node) { return node < config::number(config::Key::nodes) ? ECONNREFUSED : ENODEV; }
 
 }  // namespace
 

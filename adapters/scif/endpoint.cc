@@ -50,7 +50,8 @@ int Endpoint::listen(int backlog) {
   if (state_ == State::unbound || (state_ == State::connected && line_.ask_for_end())) return -EINVAL;
   if (state_ != State::bound) return -EISCONN;
   if (backlog <= 0) return -EINVAL;
-  if (::listen(descriptor(), std::min(backlog, kLongestBacklog)) != 0) return -errno;
+  // The kernel admits one more than it is told.
+  if (::listen(descriptor(), std::min(backlog, kLongestBacklog) - 1) != 0) return -errno;
   state_ = State::listening;
   return 0;
 }

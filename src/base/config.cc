@@ -40,6 +40,9 @@ bool is_fault_plan(std::string_view value) {
 constexpr std::array kOptions{
     Option{Key::node, "node", "WHERRY_NODE", "0", "", "the node this process is: 0 is the host, 1 and up are cards",
            Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
+    Option{Key::nodes, "nodes", "WHERRY_NODES", "256", "",
+           "how many nodes there are, the host with them: SCIF programs are told that higher ones do not exist",
+           Kind::number, 1, 65536, "a number from 1 to 65536", nullptr},
     Option{Key::job, "job", "WHERRY_JOB", "default", "", "keeps the ports of one user's jobs apart", Kind::word, 0, 0,
            "1 to 64 letters, digits, dots, underscores or hyphens", is_job_name},
     Option{Key::fabric, "fabric", "WHERRY_FABRIC", "shm", "", "the way to reach peers when an address names none",

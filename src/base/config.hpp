@@ -12,6 +12,7 @@ namespace wherry::config {
 /// One key per row of the table, in the table's order.
 enum class Key : std::uint8_t {
   node,
+  nodes,
   job,
   fabric,
   ring,
