@@ -2,14 +2,21 @@
 /* The Symmetric Communications Interface (SCIF): an endpoint is a file descriptor; two connected endpoints have a byte
  * stream in each direction, and each can reach memory that the other has registered. docs/scif.md says what holds here.
  * Every function that returns an int returns -1 on error and sets errno. C and C++. */
-#ifndef SCIF_H
-#define SCIF_H
+#ifndef __SCIF_H__ /* NOLINT(bugprone-reserved-identifier): the guard that programs know */
+#define __SCIF_H__ /* NOLINT(bugprone-reserved-identifier) */
 
+/* The first five are those of the interface's original header, on which its programs rely. */
+#include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/types.h>
+
+#define MICACCESSAPI
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +28,10 @@ struct scif_portID {
   uint16_t node; /* 0 is the host, cards are 1 and up */
   uint16_t port;
 };
+
+/* The older names of the same. */
+#define portID scif_portID
+typedef struct portID portID_t;
 
 /* Laid out as struct pollfd. */
 struct scif_pollepd {
@@ -65,27 +76,99 @@ struct scif_pollepd {
 #define SCIF_POLLNVAL POLLNVAL
 
 /* Ports of well-known services; those below 1024 need privilege, automatic ports lie above SCIF_PORT_RSVD. */
-#define SCIF_COI_PORT_0     40
-#define SCIF_COI_PORT_9     49
-#define SCIF_OFED_PORT_0    60
-#define SCIF_OFED_PORT_9    69
-#define SCIF_NETDEV_PORT_0  80
-#define SCIF_NETDEV_PORT_9  89
-#define SCIF_RAS_PORT_0     100
-#define SCIF_RAS_PORT_9     109
-#define SCIF_PM_PORT_0      120
-#define SCIF_PM_PORT_9      129
-#define SCIF_BT_PORT_0      130
-#define SCIF_BT_PORT_9      139
-#define SCIF_MPSSD_PORT_0   160
-#define SCIF_MPSSD_PORT_9   169
-#define SCIF_COSM_PORT_0    201
-#define SCIF_ADMIN_PORT_END 1024
-#define SCIF_MYO_PORT_0     1025
-#define SCIF_MYO_PORT_9     1034
-#define SCIF_ST_PORT_0      1044
-#define SCIF_ST_PORT_9      1053
-#define SCIF_PORT_RSVD      1088
+#define SCIF_COI_PORT_0       40
+#define SCIF_COI_PORT_1       41
+#define SCIF_COI_PORT_2       42
+#define SCIF_COI_PORT_3       43
+#define SCIF_COI_PORT_4       44
+#define SCIF_COI_PORT_5       45
+#define SCIF_COI_PORT_6       46
+#define SCIF_COI_PORT_7       47
+#define SCIF_COI_PORT_8       48
+#define SCIF_COI_PORT_9       49
+#define SCIF_OFED_PORT_0      60
+#define SCIF_OFED_PORT_1      61
+#define SCIF_OFED_PORT_2      62
+#define SCIF_OFED_PORT_3      63
+#define SCIF_OFED_PORT_4      64
+#define SCIF_OFED_PORT_5      65
+#define SCIF_OFED_PORT_6      66
+#define SCIF_OFED_PORT_7      67
+#define SCIF_OFED_PORT_8      68
+#define SCIF_OFED_PORT_9      69
+#define SCIF_NETDEV_PORT_0    80
+#define SCIF_NETDEV_PORT_1    81
+#define SCIF_NETDEV_PORT_2    82
+#define SCIF_NETDEV_PORT_3    83
+#define SCIF_NETDEV_PORT_4    84
+#define SCIF_NETDEV_PORT_5    85
+#define SCIF_NETDEV_PORT_6    86
+#define SCIF_NETDEV_PORT_7    87
+#define SCIF_NETDEV_PORT_8    88
+#define SCIF_NETDEV_PORT_9    89
+#define SCIF_RAS_PORT_0       100
+#define SCIF_RAS_PORT_1       101
+#define SCIF_RAS_PORT_2       102
+#define SCIF_RAS_PORT_3       103
+#define SCIF_RAS_PORT_4       104
+#define SCIF_RAS_PORT_5       105
+#define SCIF_RAS_PORT_6       106
+#define SCIF_RAS_PORT_7       107
+#define SCIF_RAS_PORT_8       108
+#define SCIF_RAS_PORT_9       109
+#define SCIF_PM_PORT_0        120
+#define SCIF_PM_PORT_1        121
+#define SCIF_PM_PORT_2        122
+#define SCIF_PM_PORT_3        123
+#define SCIF_PM_PORT_4        124
+#define SCIF_PM_PORT_5        125
+#define SCIF_PM_PORT_6        126
+#define SCIF_PM_PORT_7        127
+#define SCIF_PM_PORT_8        128
+#define SCIF_PM_PORT_9        129
+#define SCIF_BT_PORT_0        130
+#define SCIF_BT_PORT_1        131
+#define SCIF_BT_PORT_2        132
+#define SCIF_BT_PORT_3        133
+#define SCIF_BT_PORT_4        134
+#define SCIF_BT_PORT_5        135
+#define SCIF_BT_PORT_6        136
+#define SCIF_BT_PORT_7        137
+#define SCIF_BT_PORT_8        138
+#define SCIF_BT_PORT_9        139
+#define MPSSD_MONRECV         160
+#define MIC_NOTIFY            161
+#define MPSSD_CRED            162
+#define MPSSD_MONSEND         163
+#define MPSSD_MICCTRL         164
+#define MPSSD_RESV5           165
+#define MPSSD_RESV6           166
+#define MPSSD_RESV7           167
+#define MPSSD_RESV8           168
+#define MPSSD_RESV9           169
+#define SCIF_COSM_LISTEN_PORT 201
+#define SCIF_ADMIN_PORT_END   1024
+#define SCIF_MYO_PORT_0       1025
+#define SCIF_MYO_PORT_1       1026
+#define SCIF_MYO_PORT_2       1027
+#define SCIF_MYO_PORT_3       1028
+#define SCIF_MYO_PORT_4       1029
+#define SCIF_MYO_PORT_5       1030
+#define SCIF_MYO_PORT_6       1031
+#define SCIF_MYO_PORT_7       1032
+#define SCIF_MYO_PORT_8       1033
+#define SCIF_MYO_PORT_9       1034
+#define SCIF_ST_PORT_0        1044
+#define SCIF_ST_PORT_1        1045
+#define SCIF_ST_PORT_2        1046
+#define SCIF_ST_PORT_3        1047
+#define SCIF_ST_PORT_4        1048
+#define SCIF_ST_PORT_5        1049
+#define SCIF_ST_PORT_6        1050
+#define SCIF_ST_PORT_7        1051
+#define SCIF_ST_PORT_8        1052
+#define SCIF_ST_PORT_9        1053
+#define SCIF_PORT_RSVD        1088
 
 /* Connections. */
 scif_epd_t scif_open(void);
