@@ -42,33 +42,32 @@ int receive_hello(int socket, fabric::shm::Packet& packet, const fabric::Deadlin
 
 }  // namespace
 
-int Endpoint::accept(scif_portID& peer, bool wait, std::unique_ptr<Endpoint>& accepted) {
+int Endpoint::accept(int fd, scif_portID& peer, bool wait, Opened& accepted) {
   while (true) {
     if (state_ != State::listening) return -EINVAL;
-    const int error = take_request(peer, accepted);
+    const int error = take_request(fd, peer, accepted);
     if (error != EAGAIN) return -error;
     if (!wait) return -EAGAIN;
-    if (const int woken = line_.sleep(POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
+    if (const int woken = line_.sleep(fd, POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
   }
 }
 
-int Endpoint::take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepted) {
+int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
   for (int taken = 0; taken < kMostAtOnce; ++taken) {
-    pollfd polled{descriptor(), POLLIN, 0};
+    pollfd polled{fd, POLLIN, 0};
     if (::poll(&polled, 1, 0) <= 0) return EAGAIN;
-    UniqueFd socket(::accept4(descriptor(), nullptr, nullptr, 0));
-    if (!socket.valid()) {
+    Opened made{.endpoint = nullptr, .socket = UniqueFd(::accept4(fd, nullptr, nullptr, 0))};
+    if (!made.socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return errno;
     }
-    if (!fabric::shm::same_user(fabric::shm::credentials(socket.get()))) continue;
-    tune_socket(socket.get());
-    auto made = std::make_unique<Endpoint>(socket.get());
+    if (!fabric::shm::same_user(fabric::shm::credentials(made.socket.get()))) continue;
+    tune_socket(made.socket.get());
+    made.endpoint = std::make_unique<Endpoint>(made.socket.get());
     const int error = answer(made, peer, std::chrono::steady_clock::now() + kHelloPatience);
     // Its descriptors did not fit into this process and are lost; the connector is refused.
     if (error == EMFILE || error == ENFILE || error == ENOMEM) return error;
     if (error != 0) continue;  // it went away, or is none of ours: on to the next
-    static_cast<void>(socket.release());
     accepted = std::move(made);
     return 0;
   }
@@ -76,8 +75,9 @@ int Endpoint::take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepte
 }
 
 /// Makes the endpoint of an accepted socket connected.
-int Endpoint::answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience) {
-  const int socket = made->descriptor();
+int Endpoint::answer(Opened& made, scif_portID& peer, fabric::Deadline patience) {
+  const int socket = made.socket.get();
+  Endpoint& endpoint = *made.endpoint;
   fabric::shm::Packet packet;
   if (const int error = receive_hello(socket, packet, patience); error != 0) return error;
   peer = {.node = packet.hello.node, .port = packet.hello.port};
@@ -91,14 +91,14 @@ int Endpoint::answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric:
         std::make_unique<fabric::shm::ShmConnection>(std::move(own), UniqueFd(), std::move(packet), std::move(who));
     if (const int error = fabric::shm::send_packet(socket, hello, descriptors); error != 0) return ECONNRESET;
     connection->handed_over();
-    made->link_ = std::make_unique<Link>(made->slot_, made->line_, std::move(connection));
+    endpoint.link_ = std::make_unique<Link>(endpoint.slot_, endpoint.line_, socket, std::move(connection));
   } catch (const Error& failure) {
     return failure.code().value();
   }
   std::byte nothing{};
   [[maybe_unused]] const auto taken = ::recv(socket, &nothing, 1, MSG_DONTWAIT);
-  made->port_ = port_;
-  made->state_ = State::connected;  // SCIF-STATE release: the link; pairs with Endpoint::link
+  endpoint.port_ = port_;
+  endpoint.state_ = State::connected;  // SCIF-STATE release: the link; pairs with Endpoint::link
   return 0;
 }
 

@@ -39,10 +39,12 @@ int guarded(Body&& body) noexcept {
   return result;
 }
 
-/// The program closed the descriptor without telling us, and may have opened something else. -EBADF or -ENOTTY.
-inline int forget(scif_epd_t epd) {
-  remove(epd);
-  return -what_is(epd);
+/// Calls `body` with the endpoint whose socket the descriptor is, or fails with EBADF or ENOTTY. For descriptors that
+/// are not known, or no longer what they were: programs make and close some without telling the library.
+template <class Body>
+int with_endpoint_by_socket(scif_epd_t epd, Body&& body) {
+  const Use endpoint = find_by_socket(epd);
+  return endpoint ? body(*endpoint) : -what_is(epd);
 }
 
 /// Calls `body` with the endpoint of a descriptor, or fails with EBADF or ENOTTY.
@@ -51,45 +53,44 @@ int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
   return guarded([&] {
     {
       const Use endpoint = find(epd);
-      if (endpoint && endpoint->is_current()) return body(*endpoint);
-      if (!endpoint) return -what_is(epd);
+      if (endpoint && endpoint->line().is(epd)) return body(*endpoint);
     }
-    return forget(epd);
+    return with_endpoint_by_socket(epd, body);
   });
 }
 
 /// The same for calls that are to cost no system call: whether the descriptor still is the endpoint's is asked only
-/// when `body` fails, and it is to look for the end (Endpoint::look_for_end).
+/// when `body` fails, and it is to look for the end (Line::look_for_end).
 template <class Body>
 int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
+  if (has_duplicates()) return with_endpoint(epd, body);
   return guarded([&] {
     {
       const Use endpoint = find(epd);
-      if (!endpoint) return -what_is(epd);
-      const int result = body(*endpoint);
-      if (result >= 0 || endpoint->is_current()) return result;
+      const int result = endpoint ? body(*endpoint) : -1;
+      if (endpoint && (result >= 0 || endpoint->line().is(epd))) return result;
     }
-    return forget(epd);
+    return with_endpoint_by_socket(epd, body);
   });
 }
 
 /// The link of an endpoint that is connected, for who reaches the peer: -ENOTCONN and -ECONNRESET otherwise.
-inline int reachable(Endpoint& endpoint, Link*& link) {
-  link = endpoint.link();
+inline int reachable(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
+  link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
-  return endpoint.line().ask_for_end() ? -ECONNRESET : 0;
+  return endpoint.line().ask_for_end(epd) ? -ECONNRESET : 0;
 }
 
 /// The same for with_endpoint_unasked: as it was a moment ago.
-inline int reachable_lately(Endpoint& endpoint, Link*& link) {
-  link = endpoint.link();
+inline int reachable_lately(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
+  link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
-  return endpoint.look_for_end() ? -ECONNRESET : 0;
+  return endpoint.line().look_for_end(epd) ? -ECONNRESET : 0;
 }
 
 /// Ends a wait for the peer in window::Space: it is gone, or another thread closes this endpoint.
-inline window::Space::GiveUp ended(Endpoint& endpoint) {
-  return [&line = endpoint.line()] { return line.sleepers().woken() || line.look_for_end(); };
+inline window::Space::GiveUp ended(Endpoint& endpoint, scif_epd_t epd) {
+  return [&line = endpoint.line(), epd] { return line.sleepers().woken() || line.look_for_end(epd); };
 }
 inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 

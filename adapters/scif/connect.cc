@@ -29,21 +29,21 @@ int refusal(std::uint16_t node) { return node < config::number(config::Key::node
 
 }  // namespace
 
-int Endpoint::connect(const scif_portID& to) {
+int Endpoint::connect(int fd, const scif_portID& to) {
   std::unique_lock lock(mutex_);
   if (state_ == State::connecting) {
     if (!attempt_->may_wait) return -EISCONN;
-    try_finish();
+    try_finish(fd);
     if (state_ == State::connecting) return -EINPROGRESS;
   }
   if (uncollected_) return collect();
   if (state_ == State::listening) return -EOPNOTSUPP;
-  if (state_ == State::connected) return line_.ask_for_end() ? -EINVAL : -EISCONN;
+  if (state_ == State::connected) return line_.ask_for_end(fd) ? -EINVAL : -EISCONN;
   if (to.port == 0) return -EINVAL;
-  const bool may_wait = (::fcntl(descriptor(), F_GETFL) & O_NONBLOCK) != 0;
-  if (const int error = start(to, may_wait); error != 0) return -error;
+  const bool may_wait = (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
+  if (const int error = start(fd, to, may_wait); error != 0) return -error;
   if (may_wait) return -EINPROGRESS;
-  return await_answer(lock);
+  return await_answer(fd, lock);
 }
 
 int Endpoint::collect() {
@@ -51,27 +51,26 @@ int Endpoint::collect() {
   return outcome_ == 0 ? port_ : -outcome_;
 }
 
-int Endpoint::start(const scif_portID& to, bool may_wait) {
+int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
   if (state_ == State::unbound) {
-    port_ = bind_any_port(descriptor(), own_node());
+    port_ = bind_any_port(fd, own_node());
     if (port_ == 0) return ENOSPC;
     state_ = State::bound;
   }
   const fabric::shm::SocketName name = fabric::shm::socket_name(to.node, to.port);
-  if (::connect(descriptor(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
     return refusal(to.node);  // nobody listens, or the backlog is full
   }
-  attempt_.reset(new Attempt{.peer = fabric::shm::credentials(descriptor()),
+  attempt_.reset(new Attempt{.peer = fabric::shm::credentials(fd),
                              .own = fabric::shm::OwnSide(offer()),
                              .give_up = std::chrono::steady_clock::now() + kConnectPatience,
                              .may_wait = may_wait});
   attempt_->peer.address = Address{.fabric = "shm", .node = to.node, .port = to.port};
   const auto hello = attempt_->own.hello(own_node(), port_);
   const bool sent = fabric::shm::same_user(attempt_->peer) &&
-                    fabric::shm::send_packet(descriptor(), hello, attempt_->own.descriptors()) == 0 &&
-                    send_fat_packet(descriptor());
+                    fabric::shm::send_packet(fd, hello, attempt_->own.descriptors()) == 0 && send_fat_packet(fd);
   if (!sent) {
-    fail_attempt(ECONNREFUSED);
+    fail_attempt(fd, ECONNREFUSED);
     uncollected_ = false;
     return ECONNREFUSED;
   }
@@ -79,17 +78,17 @@ int Endpoint::start(const scif_portID& to, bool may_wait) {
   return 0;
 }
 
-int Endpoint::await_answer(std::unique_lock<std::mutex>& lock) {
+int Endpoint::await_answer(int fd, std::unique_lock<std::mutex>& lock) {
   while (state_ == State::connecting) {
     const fabric::Deadline give_up = attempt_->give_up;
     lock.unlock();
-    const int error = line_.sleep(POLLIN, give_up);
+    const int error = line_.sleep(fd, POLLIN, give_up);
     lock.lock();
     if (state_ != State::connecting) break;
     if (error == EINTR || error == ECANCELED) {
-      fail_attempt(EINTR);
+      fail_attempt(fd, EINTR);
     } else {
-      try_finish();
+      try_finish(fd);
     }
   }
   uncollected_ = false;
@@ -97,21 +96,21 @@ int Endpoint::await_answer(std::unique_lock<std::mutex>& lock) {
 }
 
 /// Ends the attempt if the answer, or the end, or the time is there.
-int Endpoint::try_finish() {
+int Endpoint::try_finish(int fd) {
   fabric::shm::Packet packet;
-  const int error = fabric::shm::receive_packet(descriptor(), packet);
+  const int error = fabric::shm::receive_packet(fd, packet);
   if (error == EAGAIN && std::chrono::steady_clock::now() < *attempt_->give_up) return EAGAIN;
-  if (error != 0) return fail_attempt(error == EMFILE ? EMFILE : ECONNREFUSED);
+  if (error != 0) return fail_attempt(fd, error == EMFILE ? EMFILE : ECONNREFUSED);
   fabric::Greeting greeting;
   static_assert(sizeof packet.hello.greeting == sizeof greeting);
   std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
-  if (!fits(greeting, packet.hello.segment_bytes)) return fail_attempt(ECONNREFUSED);
+  if (!fits(greeting, packet.hello.segment_bytes)) return fail_attempt(fd, ECONNREFUSED);
   try {
-    link_ = std::make_unique<Link>(slot_, line_,
+    link_ = std::make_unique<Link>(slot_, line_, fd,
                                    std::make_unique<fabric::shm::ShmConnection>(std::move(attempt_->own), UniqueFd(),
                                                                                 std::move(packet), attempt_->peer));
   } catch (const Error& failure) {
-    return fail_attempt(failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
+    return fail_attempt(fd, failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
   }
   attempt_.reset();
   outcome_ = 0;
@@ -121,28 +120,33 @@ int Endpoint::try_finish() {
 }
 
 /// The endpoint is bound again and may try anew.
-int Endpoint::fail_attempt(int error) {
+int Endpoint::fail_attempt(int fd, int error) {
   attempt_.reset();
-  renew_socket();
+  renew_socket(fd);
   outcome_ = error;
   uncollected_ = true;
   state_ = State::bound;
   return error;
 }
 
-/// A socket that was connected once cannot be connected again: another takes its place under the same number. Should
-/// somebody take the port in between, or a child process hold the old socket, the endpoint goes on with a port that is
-/// not its own alone.
-void Endpoint::renew_socket() {
-  const int flags = ::fcntl(descriptor(), F_GETFD);
-  const int status = ::fcntl(descriptor(), F_GETFL);
-  UniqueFd fresh = make_socket();
-  ::fcntl(fresh.get(), F_SETFL, status);
-  ::dup3(fresh.get(), descriptor(), (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
-  const fabric::shm::SocketName name = fabric::shm::socket_name(own_node(), port_);
-  [[maybe_unused]] const int bound =
-      ::bind(descriptor(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
-  remember_inode();
+/// A socket that was connected once cannot be connected again: another takes its place under the same descriptors.
+/// Should somebody take the port in between, or another process hold the old socket, the endpoint goes on with a port
+/// that is not its own alone.
+void Endpoint::renew_socket(int fd) {
+  const UniqueFd fresh = make_socket();
+  ::fcntl(fresh.get(), F_SETFL, ::fcntl(fd, F_GETFL));
+  for (int each = -1; (each = descriptor_of(line_.socket())) >= 0;) {
+    const int flags = ::fcntl(each, F_GETFD);
+    if (::dup3(fresh.get(), each, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) < 0) break;
+  }
+  if (port_ != 0) {
+    const fabric::shm::SocketName name = fabric::shm::socket_name(own_node(), port_);
+    [[maybe_unused]] const int bound =
+        ::bind(fresh.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
+  }
+  const std::uint64_t socket = inode_of(fresh.get());
+  socket_changed(slot_, line_.socket(), socket);
+  line_.become(socket);
 }
 
 }  // namespace wherry::scif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that make and end connections.
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -12,53 +10,33 @@ using namespace wherry;
 using namespace wherry::scif;
 
 scif_epd_t scif_open() {
-  return guarded([] {
-    auto endpoint = Endpoint::open();
-    const int descriptor = endpoint->descriptor();
-    try {
-      return add(std::move(endpoint));
-    } catch (...) {
-      ::close(descriptor);
-      throw;
-    }
-  });
+  return guarded([] { return add(Endpoint::open()); });
 }
 
 int scif_close(scif_epd_t epd) {
-  return guarded([&] {
-    const auto endpoint = remove(epd);
-    // Closed behind our back: what the number means now is not ours to close.
-    if (endpoint == nullptr || !endpoint->is_current()) return -what_is(epd);
-    return ::close(epd) == 0 ? 0 : -errno;
-  });
+  return guarded([&] { return -close_descriptor(epd); });
 }
 
 int scif_bind(scif_epd_t epd, uint16_t pn) {
-  return with_endpoint(epd, [&](Endpoint& endpoint) { return endpoint.bind(pn); });
+  return with_endpoint(epd, [&](Endpoint& endpoint) { return endpoint.bind(epd, pn); });
 }
 
 int scif_listen(scif_epd_t epd, int backlog) {
-  return with_endpoint(epd, [&](Endpoint& endpoint) { return endpoint.listen(backlog); });
+  return with_endpoint(epd, [&](Endpoint& endpoint) { return endpoint.listen(epd, backlog); });
 }
 
 int scif_connect(scif_epd_t epd, struct scif_portID* dst) {
-  return with_endpoint(epd, [&](Endpoint& endpoint) { return dst == nullptr ? -EINVAL : endpoint.connect(*dst); });
+  return with_endpoint(epd, [&](Endpoint& endpoint) { return dst == nullptr ? -EINVAL : endpoint.connect(epd, *dst); });
 }
 
 int scif_accept(scif_epd_t epd, struct scif_portID* peer, scif_epd_t* newepd, int flags) {
   return with_endpoint(epd, [&](Endpoint& endpoint) {
     if ((flags & ~SCIF_ACCEPT_SYNC) != 0 || peer == nullptr || newepd == nullptr) return -EINVAL;
-    std::unique_ptr<Endpoint> accepted;
+    Opened accepted;
     scif_portID requester{};
-    const int result = endpoint.accept(requester, (flags & SCIF_ACCEPT_SYNC) != 0, accepted);
+    const int result = endpoint.accept(epd, requester, (flags & SCIF_ACCEPT_SYNC) != 0, accepted);
     if (result != 0) return result;
-    const int descriptor = accepted->descriptor();
-    try {
-      *newepd = add(std::move(accepted));
-    } catch (...) {
-      ::close(descriptor);
-      throw;
-    }
+    *newepd = add(std::move(accepted));
     *peer = requester;
     return 0;
   });

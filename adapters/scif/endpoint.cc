@@ -15,29 +15,24 @@ namespace wherry::scif {
 
 constexpr int kLongestBacklog = 1024;
 
-std::unique_ptr<Endpoint> Endpoint::open() {
+Opened Endpoint::open() {
   UniqueFd socket = make_socket();
   auto endpoint = std::make_unique<Endpoint>(socket.get());
-  static_cast<void>(socket.release());
-  return endpoint;
+  return {.endpoint = std::move(endpoint), .socket = std::move(socket)};
 }
 
-Endpoint::Endpoint(int descriptor) : slot_(make_slot(descriptor)), line_(descriptor) { remember_inode(); }
-Endpoint::~Endpoint() = default;
+Endpoint::Endpoint(int fd) : slot_(take_slot()), line_(inode_of(fd)) {}
+Endpoint::~Endpoint() { give_back(slot_); }
 
-void Endpoint::remember_inode() { inode_.store(inode_of(descriptor()), std::memory_order_relaxed); }
-
-bool Endpoint::is_current() const { return inode_of(descriptor()) == inode_.load(std::memory_order_relaxed); }
-
-int Endpoint::bind(std::uint16_t port) {
+int Endpoint::bind(int fd, std::uint16_t port) {
   if (port != 0 && port < kFirstOpenPort && !is_privileged()) return -EACCES;
   const std::lock_guard lock(mutex_);
   if (state_ == State::bound) return -EINVAL;
   if (state_ != State::unbound) return -EISCONN;
   if (port == 0) {
-    port = bind_any_port(descriptor(), own_node());
+    port = bind_any_port(fd, own_node());
     if (port == 0) return -ENOSPC;
-  } else if (const int error = bind_port(descriptor(), own_node(), port); error != 0) {
+  } else if (const int error = bind_port(fd, own_node(), port); error != 0) {
     return -error;
   }
   port_ = port;
@@ -45,21 +40,21 @@ int Endpoint::bind(std::uint16_t port) {
   return port;
 }
 
-int Endpoint::listen(int backlog) {
+int Endpoint::listen(int fd, int backlog) {
   const std::lock_guard lock(mutex_);
-  if (state_ == State::unbound || (state_ == State::connected && line_.ask_for_end())) return -EINVAL;
+  if (state_ == State::unbound || (state_ == State::connected && line_.ask_for_end(fd))) return -EINVAL;
   if (state_ != State::bound) return -EISCONN;
   if (backlog <= 0) return -EINVAL;
   // The kernel admits one more than it is told.
-  if (::listen(descriptor(), std::min(backlog, kLongestBacklog) - 1) != 0) return -errno;
+  if (::listen(fd, std::min(backlog, kLongestBacklog) - 1) != 0) return -errno;
   state_ = State::listening;
   return 0;
 }
 
-Link* Endpoint::link_if_answered() {
-  if (state_ != State::connecting) return nullptr;
+Link* Endpoint::link_if_answered(int fd) {
+  if (state_ != State::connecting || !line_.is(fd)) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (state_ == State::connecting) try_finish();
+  if (state_ == State::connecting) try_finish(fd);
   return state_ == State::connected ? link_.get() : nullptr;
 }
 

@@ -18,47 +18,49 @@
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/link.hpp"
 #include "adapters/scif/slot.hpp"
+#include "base/unique_fd.hpp"
 #include "fabric/shm/connection.hpp"
 
 namespace wherry::scif {
 
 enum class State : std::uint8_t { unbound, bound, listening, connecting, connected };
 
+class Endpoint;
+
+/// An endpoint that is not in the table yet.
+struct Opened {
+  std::unique_ptr<Endpoint> endpoint;
+  UniqueFd socket;
+};
+
+/// Calls are given the descriptor, one of those of the socket, that their caller was given.
 class Endpoint {
  public:
   /// A new one. Throws Error.
-  static std::unique_ptr<Endpoint> open();
+  static Opened open();
 
-  /// Throws Error.
-  explicit Endpoint(int descriptor);
+  explicit Endpoint(int fd);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
-  /// Leaves the descriptor alone.
+  /// Leaves the descriptors alone.
   ~Endpoint();
 
-  [[nodiscard]] int descriptor() const { return line_.descriptor(); }
-  /// Whether the descriptor is still this endpoint's socket: programs close(2) it behind the library's back.
-  [[nodiscard]] bool is_current() const;
-
-  int bind(std::uint16_t port);
-  int listen(int backlog);
-  int connect(const scif_portID& to);
-  /// Puts the new endpoint into `accepted`.
-  int accept(scif_portID& peer, bool wait, std::unique_ptr<Endpoint>& accepted);
+  int bind(int fd, std::uint16_t port);
+  int listen(int fd, int backlog);
+  int connect(int fd, const scif_portID& to);
+  int accept(int fd, scif_portID& peer, bool wait, Opened& accepted);
 
   /// The link of a connected endpoint, also when the peer is gone. Null: it never was connected. Finishes a connection
   /// attempt that was answered.
-  Link* link() {
+  Link* link(int fd) {
     if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();  // SCIF-STATE
-    return link_if_answered();
+    return link_if_answered(fd);
   }
   /// The same for who holds a lock of the slot: only if it is known already.
   // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] Line& line() { return line_; }
-  /// Whether the peer is gone, or the descriptor is no longer this endpoint's socket. Asks the kernel unless that was
-  /// done a moment ago.
-  bool look_for_end() { return line_.gone() || (line_.is_due(1) && (line_.ask_for_end() || !is_current())); }
+  [[nodiscard]] Slot& slot() { return slot_; }
 
   /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor. The program must be told.
   short events(short asked, short kernel);
@@ -74,20 +76,18 @@ class Endpoint {
  private:
   struct Attempt;
 
-  Link* link_if_answered();
+  Link* link_if_answered(int fd);
   int collect();
-  int start(const scif_portID& to, bool may_wait);
-  int await_answer(std::unique_lock<std::mutex>& lock);
-  int try_finish();
-  int fail_attempt(int error);
-  void renew_socket();
-  void remember_inode();
-  int take_request(scif_portID& peer, std::unique_ptr<Endpoint>& accepted);
-  int answer(std::unique_ptr<Endpoint>& made, scif_portID& peer, fabric::Deadline patience);
+  int start(int fd, const scif_portID& to, bool may_wait);
+  int await_answer(int fd, std::unique_lock<std::mutex>& lock);
+  int try_finish(int fd);
+  int fail_attempt(int fd, int error);
+  void renew_socket(int fd);
+  int take_request(int fd, scif_portID& peer, Opened& accepted);
+  int answer(Opened& made, scif_portID& peer, fabric::Deadline patience);
 
   Slot& slot_;
   Line line_;
-  std::atomic<std::uint64_t> inode_{0};
   std::atomic<State> state_{State::unbound};
   std::mutex mutex_;  ///< guards what follows, not while anybody waits
   std::uint16_t port_ = 0;

@@ -36,34 +36,34 @@ Inlet::Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout
       consumer_(ring::View{queue, layout::kScifQueueBytes}, &own.arriving.tail, &peer.leaving.head),
       generation_(fork_generation()) {}
 
-bool Inlet::receive_at_once(std::span<std::byte> buffer, bool block, Moved& moved) {
+bool Inlet::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved) {
   if (block && turn_.taken()) return false;
   if (block && consumer_.fill() < buffer.size()) {
     // The sender, which answers what this program sent a moment ago, hears of it as soon as may be.
     expect(buffer.size());
     return false;
   }
-  moved = {pull(buffer), 0};
+  moved = {pull(fd, buffer), 0};
   note(moved.bytes);
   return moved.bytes != 0;
 }
 
-Moved Inlet::receive(std::span<std::byte> buffer, bool block) {
+Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
   std::unique_lock lock(lock_);
   std::optional<Turn::Mine> turn;
   if (block) turn.emplace(turn_, lock);
   Moved moved;
   for (bool ended = false;;) {
-    moved.bytes += pull(buffer.subspan(moved.bytes));
+    moved.bytes += pull(fd, buffer.subspan(moved.bytes));
     if (moved.bytes == buffer.size()) break;
     // What the peer sent before its end was visible when the end was: the queue has been looked at since.
     if (ended) moved.error = ECONNRESET;
     if (ended || (moved.bytes != 0 && !block)) break;
     // Who blocks learns of the end when it sleeps.
-    ended = line_.sleepers().woken() || (block ? line_.gone() : line_.look_for_end());
+    ended = line_.sleepers().woken() || (block ? line_.gone() : line_.look_for_end(fd));
     if (ended) continue;
     if (!block) break;
-    moved.error = wait_for_data(lock, buffer.size() - moved.bytes);
+    moved.error = wait_for_data(fd, lock, buffer.size() - moved.bytes);
     if (moved.error != 0) break;
     ended = line_.gone() || line_.sleepers().woken();
   }
@@ -71,16 +71,16 @@ Moved Inlet::receive(std::span<std::byte> buffer, bool block) {
   return moved;
 }
 
-std::size_t Inlet::pull(std::span<std::byte> buffer) {
+std::size_t Inlet::pull(int fd, std::span<std::byte> buffer) {
   std::size_t count = 0;
   // Twice, because a look at what is known already need not be a look at all that is there.
   for (int pass = 0; pass < 2 && count < buffer.size(); ++pass) count += consumer_.copy_out(buffer.subspan(count));
   if (count != 0) {
     consumer_.return_credit();
     arch::publish_then_look();  // SCIF-FULL: pairs with the fence in Outlet::say_full
-    take_full_packet();
+    take_full_packet(fd);
   }
-  if (consumer_.known_fill() == 0) settle();
+  if (consumer_.known_fill() == 0) settle(fd);
   if (consumer_.broken()) line_.declare_gone();
   return count;
 }
@@ -108,9 +108,9 @@ void Inlet::show_bytes() {
   if (habit_counts_) ++own_packets_;
 }
 
-bool Inlet::take_packet() {
+bool Inlet::take_packet(int fd) {
   std::byte content{};
-  if (::recv(line_.descriptor(), &content, sizeof content, MSG_DONTWAIT) <= 0) return false;
+  if (::recv(fd, &content, sizeof content, MSG_DONTWAIT) <= 0) return false;
   if (content == kOwnPacket && own_packets_ != 0) {
     --own_packets_;
   } else {
@@ -120,7 +120,7 @@ bool Inlet::take_packet() {
 }
 
 /// There is space now: takes the packet away that says that there is none, if the sender announced one.
-void Inlet::take_full_packet() {
+void Inlet::take_full_packet(int fd) {
   // SCIF-FULL acquire: pairs with the release in Outlet::say_full.
   const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
@@ -129,21 +129,21 @@ void Inlet::take_full_packet() {
   // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
   while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
     const bool called_off = heard_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
-    if (called_off || line_.ask_for_end() || std::chrono::steady_clock::now() > give_up) return;
+    if (called_off || line_.ask_for_end(fd) || std::chrono::steady_clock::now() > give_up) return;
     ::sched_yield();
   }
-  take_packets(full);
+  take_packets(fd, full);
 }
 
-void Inlet::take_packets(std::uint64_t up_to) {
+void Inlet::take_packets(int fd, std::uint64_t up_to) {
   if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
   if (up_to - taken_ > kMostPackets) return line_.declare_gone();
-  while (taken_ < up_to && take_packet()) continue;
+  while (taken_ < up_to && take_packet(fd)) continue;
   // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in Outlet::say_full.
   told_.drained.store(taken_, std::memory_order_release);
 }
 
-void Inlet::settle() {
+void Inlet::settle(int fd) {
   // outside: stored without order; the load of `packets` must not come before this one.
   const bool answered = heard_.answered.load(std::memory_order_acquire) == request_ + 1;
   std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
@@ -155,10 +155,10 @@ void Inlet::settle() {
     packets = heard_.packets.load(std::memory_order_acquire);     // SCIF-PACKETS
   }
   if (consumer_.fill() == 0) {
-    take_packets(packets);
-    while (own_packets_ != 0 && take_packet()) continue;
+    take_packets(fd, packets);
+    while (own_packets_ != 0 && take_packet(fd)) continue;
   } else if (packets - taken_ > 1) {
-    take_packets(packets - 1);  // one is enough to say that something is there
+    take_packets(fd, packets - 1);  // one is enough to say that something is there
   }
 }
 
@@ -175,7 +175,7 @@ void Inlet::expect_packets() {
   expect(0);
 }
 
-int Inlet::wait_for_data(std::unique_lock<BriefLock>& lock, std::size_t want) {
+int Inlet::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want) {
   if (budget_.budget().count() != 0) {
     expect(want);
     if (consumer_.fill() != 0) return 0;
@@ -186,11 +186,11 @@ int Inlet::wait_for_data(std::unique_lock<BriefLock>& lock, std::size_t want) {
   }
   expect_packets();
   if (consumer_.fill() != 0) return 0;
-  settle();
+  settle(fd);
   if (consumer_.fill() != 0) return 0;
   ++asleep_;
   lock.unlock();
-  const int error = line_.sleep(POLLIN, {});
+  const int error = line_.sleep(fd, POLLIN, {});
   lock.lock();
   --asleep_;
   return error == ECANCELED ? ECONNRESET : error;
@@ -234,11 +234,11 @@ void Inlet::unquieten() {
   if (++in_vain_ > kMostInVain) habit_.store(0, std::memory_order_relaxed);
 }
 
-void Inlet::fall_asleep() {
+void Inlet::fall_asleep(int fd) {
   const std::lock_guard lock(lock_);
   ++asleep_;
   if (consumer_.head() < polled_) expect_packets();
-  if (consumer_.fill() == 0) settle();
+  if (consumer_.fill() == 0) settle(fd);
 }
 
 void Inlet::wake_up() {

@@ -38,10 +38,11 @@ class Inlet {
   Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own, layout::ScifPage& peer,
         std::byte* queue);
 
-  Moved receive(std::span<std::byte> buffer, bool block);
+  /// @param fd  here and below: a descriptor of the socket
+  Moved receive(int fd, std::span<std::byte> buffer, bool block);
   /// Does the same if something is there and that is enough; else receive() must follow. To be called with the lock
   /// held.
-  bool receive_at_once(std::span<std::byte> buffer, bool block, Moved& moved);
+  bool receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved);
 
   /// Whether bytes may have come since the queue was last found empty: costs a look at one word.
   [[nodiscard]] bool stirs() const {
@@ -59,20 +60,20 @@ class Inlet {
   /// After looking in vain. What comes now is either seen by report() afterwards or has a packet.
   void unquieten();
   /// Makes the socket unreadable if nothing is there. To be called before somebody sleeps on it; wake_up() must follow.
-  void fall_asleep();
+  void fall_asleep(int fd);
   void wake_up();
 
  private:
-  std::size_t pull(std::span<std::byte> buffer);
+  std::size_t pull(int fd, std::span<std::byte> buffer);
   void note(std::size_t received);
   void show_bytes();
-  void take_full_packet();
-  void take_packets(std::uint64_t up_to);
-  bool take_packet();
-  void settle();
+  void take_full_packet(int fd);
+  void take_packets(int fd, std::uint64_t up_to);
+  bool take_packet(int fd);
+  void settle(int fd);
   void expect(std::size_t bytes);
   void expect_packets();
-  int wait_for_data(std::unique_lock<BriefLock>& lock, std::size_t want);
+  int wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want);
 
   Line& line_;
   const std::byte* queue_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "adapters/scif/socket.hpp"
 #include "fabric/event_bell.hpp"
 
 namespace wherry::scif {
@@ -36,10 +37,13 @@ void Sleepers::wake() {
   for (const int bell : bells_) fabric::EventBell::ring(bell);
 }
 
-int Line::sleep(short events, fabric::Deadline deadline) {
+bool Line::is(int fd) const { return inode_of(fd) == socket(); }
+
+int Line::sleep(int fd, short events, fabric::Deadline deadline) {
   const Sleepers::Here here(sleepers_);
   if (sleepers_.woken()) return ECANCELED;
-  std::array<pollfd, 2> polled{pollfd{fd_, events, 0}, pollfd{here.descriptor(), POLLIN, 0}};
+  if (!is(fd)) return EBADF;
+  std::array<pollfd, 2> polled{pollfd{fd, events, 0}, pollfd{here.descriptor(), POLLIN, 0}};
   timespec storage{};
   const int ready = ::ppoll(polled.data(), polled.size(), fabric::time_left(deadline, storage), nullptr);
   if (ready < 0) return errno;
@@ -50,21 +54,22 @@ int Line::sleep(short events, fabric::Deadline deadline) {
   return 0;
 }
 
-bool Line::look_for_end() {
+bool Line::look_for_end(int fd) {
   if (gone()) return true;
-  return is_due(1) && ask_for_end();
+  return is_due(1) && ask_for_end(fd);
 }
 
-bool Line::ends_within(int patience) {
-  pollfd polled{fd_, 0, 0};
+bool Line::ends_within(int fd, int patience) {
+  pollfd polled{fd, 0, 0};
   ::poll(&polled, 1, patience);
+  if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
   told(polled.revents);
   return gone();
 }
 
 void Line::told(short kernel) {
   // The kernel closes the peer's socket after its last store.
-  if ((kernel & (POLLHUP | POLLERR | POLLNVAL)) != 0) declare_gone();
+  if ((kernel & (POLLHUP | POLLERR)) != 0) declare_gone();
   asked_.store(arch::ticks(), std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint's descriptor, the socket, as those see it who wait on it: sleeping, being woken by a close in another
-// thread, and the news that the peer is gone.
+// An endpoint's socket as those see it who wait on it: sleeping, being woken by a close in another thread, and the news
+// that the peer is gone. Several descriptors may be this socket (dup); each call uses the one that it was given, which
+// its program has open, and no other.
 #pragma once
 
 #include <poll.h>
@@ -60,23 +61,29 @@ bool look(stream::SpinBudget& budget, Ready&& ready, fabric::Deadline deadline =
 
 class Line {
  public:
-  explicit Line(int fd) : fd_(fd) {}
+  /// @param socket  what inode_of() says of its descriptors
+  explicit Line(std::uint64_t socket) : socket_(socket) {}
 
-  [[nodiscard]] int descriptor() const { return fd_; }
+  [[nodiscard]] std::uint64_t socket() const { return socket_.load(std::memory_order_relaxed); }
+  /// Another socket has taken the place of the one before, under the same descriptors.
+  void become(std::uint64_t socket) { socket_.store(socket, std::memory_order_relaxed); }
+  /// Whether `fd` is a descriptor of the socket: programs close(2) them behind the library's back. Asks the kernel.
+  [[nodiscard]] bool is(int fd) const;
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
 
   /// Sleeps until one of `events` or a hang-up shows on the descriptor. Returns 0, or EINTR after a signal, ECANCELED
-  /// when the endpoint is being closed, ETIMEDOUT, or what a descriptor that is gone gives. Learns of hang-ups.
-  int sleep(short events, fabric::Deadline deadline);
+  /// when the endpoint is being closed, ETIMEDOUT, or EBADF if `fd` is not the socket. Learns of hang-ups.
+  int sleep(int fd, short events, fabric::Deadline deadline);
 
   /// Whether the peer closed or died, as far as is known. What it sent before is visible then.
   [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }  // SCIF-GONE
-  /// The same, asking the kernel unless that was done a moment ago: calls that spin on it would feel it.
-  bool look_for_end();
+  /// The same, or whether `fd` is not the socket: asks the kernel unless that was done a moment ago, as calls that spin
+  /// on it would feel it.
+  bool look_for_end(int fd);
   /// The same, asking the kernel now.
-  bool ask_for_end() { return ends_within(0); }
+  bool ask_for_end(int fd) { return ends_within(fd, 0); }
   /// The same, waiting for it so many milliseconds.
-  bool ends_within(int patience);
+  bool ends_within(int fd, int patience);
   /// For who asks about several at once: whether `moments` have passed since somebody asked, and what poll(2) said now.
   [[nodiscard]] bool is_due(std::size_t moments) const {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
@@ -87,7 +94,7 @@ class Line {
  private:
   static constexpr std::uint64_t kMoment = 50'000;  ///< ticks: some 20 us
 
-  const int fd_;
+  std::atomic<std::uint64_t> socket_;
   Sleepers sleepers_;
   std::atomic<bool> gone_{false};
   std::atomic<std::uint64_t> asked_{0};  ///< when, in ticks

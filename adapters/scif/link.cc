@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "adapters/scif/socket.hpp"
-
 namespace wherry::scif {
 namespace {
 
@@ -26,7 +24,7 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes) {
          segment_bytes == kSegmentBytes;
 }
 
-Link::Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined)
+Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined)
     : connection(std::move(joined)),
       inlet(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
             connection->segment().data() + layout::kScifPageBytes),
@@ -34,9 +32,9 @@ Link::Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined)
              connection->map() + layout::kScifPageBytes),
       space(*connection, kSpacePlace) {
   layout::ScifSocket& shown = page(connection->map()).socket;
-  shown.descriptor.store(static_cast<std::uint64_t>(line.descriptor()), std::memory_order_relaxed);
+  shown.descriptor.store(static_cast<std::uint64_t>(fd), std::memory_order_relaxed);
   // SCIF-SOCKET release: the number before; pairs with the acquire in borrow().
-  shown.inode.store(inode_of(line.descriptor()), std::memory_order_release);
+  shown.inode.store(line.socket(), std::memory_order_release);
 }
 
 }  // namespace wherry::scif

@@ -19,7 +19,7 @@ fabric::Offer offer();
 bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 
 struct Link {
-  Link(Slot& slot, Line& line, std::unique_ptr<fabric::Connection> joined);
+  Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined);
 
   std::unique_ptr<fabric::Connection> connection;
   Inlet inlet;

@@ -46,7 +46,7 @@ Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
   Result result = failure;
   const int status = with_endpoint(epd, [&](Endpoint& endpoint) {
     Link* link = nullptr;
-    if (const int error = reachable(endpoint, link); error != 0) return error;
+    if (const int error = reachable(endpoint, epd, link); error != 0) return error;
     return body(endpoint, *link, result);
   });
   return status == 0 ? result : failure;
@@ -66,7 +66,7 @@ off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int pr
     if (const int error = upgrade(memory, protection); error != 0) return -error;
     const auto where = fixed ? std::optional(static_cast<std::uint64_t>(offset)) : std::nullopt;
     const auto registered =
-        link.space.register_memory(memory, where, protection, window::Space::kPatience, ended(endpoint));
+        link.space.register_memory(memory, where, protection, window::Space::kPatience, ended(endpoint, epd));
     result = static_cast<off_t>(registered.offset);
     return registered.error == EBUSY ? -ENODEV : -waited(registered.error);
   });

@@ -29,10 +29,10 @@ int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(m
 template <class Move>
 bool at_once(scif_epd_t epd, BriefLock Slot::* direction, Move&& move) {
   Slot* slot = slot_of(epd);
-  if (slot == nullptr) return false;
+  if (slot == nullptr || has_duplicates()) return false;
   const int before = errno;
   const std::lock_guard lock(slot->*direction);
-  Link* link = slot->endpoint == nullptr ? nullptr : slot->endpoint->known_link();
+  Link* link = slot->endpoint == nullptr || slot_of(epd) != slot ? nullptr : slot->endpoint->known_link();
   const bool done = link != nullptr && move(*link);
   errno = before;
   return done;
@@ -43,7 +43,7 @@ int with_link(scif_epd_t epd, const void* message, int bytes, int flags, Move&& 
   const int go_on = check(message, bytes, flags);
   return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
     if (go_on != 1) return go_on;
-    Link* link = endpoint.link();
+    Link* link = endpoint.link(epd);
     return link == nullptr ? -ENOTCONN : result_of(move(*link));
   });
 }
@@ -55,20 +55,21 @@ int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
   const std::span bytes(static_cast<const std::byte*>(msg), static_cast<std::size_t>(len));
   Moved moved;
   if (check(msg, len, flags) == 1 &&
-      at_once(epd, &Slot::sending, [&](Link& link) { return link.outlet.send_at_once(bytes, block, moved); }) &&
+      at_once(epd, &Slot::sending, [&](Link& link) { return link.outlet.send_at_once(epd, bytes, block, moved); }) &&
       moved.error == 0) {
     return static_cast<int>(moved.bytes);
   }
-  return with_link(epd, msg, len, flags, [&](Link& link) { return link.outlet.send(bytes, block); });
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.outlet.send(epd, bytes, block); });
 }
 
 int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
   const bool block = (flags & kBlock) != 0;
   const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(len));
   Moved moved;
-  if (check(msg, len, flags) == 1 &&
-      at_once(epd, &Slot::receiving, [&](Link& link) { return link.inlet.receive_at_once(buffer, block, moved); })) {
+  if (check(msg, len, flags) == 1 && at_once(epd, &Slot::receiving, [&](Link& link) {
+        return link.inlet.receive_at_once(epd, buffer, block, moved);
+      })) {
     return static_cast<int>(moved.bytes);
   }
-  return with_link(epd, msg, len, flags, [&](Link& link) { return link.inlet.receive(buffer, block); });
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.inlet.receive(epd, buffer, block); });
 }

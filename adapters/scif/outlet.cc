@@ -25,7 +25,7 @@ Outlet::Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifP
       lock_(lock),
       producer_(ring::View{queue, layout::kScifQueueBytes}, &own.leaving.head, &peer.arriving.tail) {}
 
-bool Outlet::send_at_once(std::span<const std::byte> bytes, bool block, Moved& moved) {
+bool Outlet::send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved) {
   if (line_.sleepers().woken() || line_.gone()) {
     moved = {0, ECONNRESET};
     return true;
@@ -34,29 +34,29 @@ bool Outlet::send_at_once(std::span<const std::byte> bytes, bool block, Moved& m
     if (turn_.taken()) return false;
     if (known_space() < bytes.size() && space() < bytes.size()) return false;
   }
-  moved = {push(bytes), 0};
-  finish(moved, moved.bytes);
+  moved = {push(fd, bytes), 0};
+  finish(fd, moved, moved.bytes);
   return true;
 }
 
-Moved Outlet::send(std::span<const std::byte> bytes, bool block) {
+Moved Outlet::send(int fd, std::span<const std::byte> bytes, bool block) {
   std::unique_lock lock(lock_);
   Moved moved;
   if (!block) {
-    send_at_once(bytes, false, moved);
+    send_at_once(fd, bytes, false, moved);
     return moved;
   }
   const Turn::Mine turn(turn_, lock);
   while (true) {
-    moved.error = line_.sleepers().woken() || line_.look_for_end() ? ECONNRESET : 0;
+    moved.error = line_.sleepers().woken() || line_.look_for_end(fd) ? ECONNRESET : 0;
     if (moved.error != 0) return moved;
-    const std::size_t count = push(bytes.subspan(moved.bytes));
+    const std::size_t count = push(fd, bytes.subspan(moved.bytes));
     moved.bytes += count;
     if (moved.bytes == bytes.size()) {
-      finish(moved, count);
+      finish(fd, moved, count);
       return moved;
     }
-    moved.error = wait_for_space(lock);
+    moved.error = wait_for_space(fd, lock);
     if (moved.error != 0) return moved;
   }
 }
@@ -64,29 +64,29 @@ Moved Outlet::send(std::span<const std::byte> bytes, bool block) {
 /// Before a call returns. Whether the peer is there is asked after the last `count` bytes were written, so that they
 /// are on their way meanwhile. If it is gone, only what it has read of them was sent: it may have read all, and closed
 /// then.
-void Outlet::finish(Moved& moved, std::size_t count) {
-  if (known_space() == 0) say_full();
-  if (!line_.look_for_end()) return;
+void Outlet::finish(int fd, Moved& moved, std::size_t count) {
+  if (known_space() == 0) say_full(fd);
+  if (!line_.look_for_end(fd)) return;
   const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);  // RING-HEAD
   moved.bytes -= std::min<std::uint64_t>(unread, count);
   if (moved.bytes == 0) moved.error = ECONNRESET;
 }
 
-std::size_t Outlet::push(std::span<const std::byte> bytes) {
+std::size_t Outlet::push(int fd, std::span<const std::byte> bytes) {
   std::size_t free = known_space();
   if (free < bytes.size()) free = space();
   const std::size_t count = producer_.copy_in(bytes.first(std::min(free, bytes.size())));
   if (count != 0) {
     const std::uint64_t start = producer_.tail();
     producer_.commit(count);
-    tell(start);
+    tell(fd, start);
   }
   if (producer_.broken()) line_.declare_gone();
   return count;
 }
 
 /// @param start  where the write began
-void Outlet::tell(std::uint64_t start) {
+void Outlet::tell(int fd, std::uint64_t start) {
   arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in Inlet that follow a wish
   // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
   // next bytes in less. Without this patience one packet makes the next necessary: who sends it comes back late.
@@ -96,7 +96,7 @@ void Outlet::tell(std::uint64_t start) {
       continue;
     }
     answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
-    send_packet(1);
+    send_packet(fd, 1);
     return;
   }
 }
@@ -113,41 +113,41 @@ bool Outlet::needs_packet(std::uint64_t start) const {
   return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());
 }
 
-bool Outlet::send_packet(std::size_t bytes) {
+bool Outlet::send_packet(int fd, std::size_t bytes) {
   static constexpr std::array<std::byte, kFatPacket> kNothing{};
   told_.answered.store(answered_, std::memory_order_relaxed);
   told_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
-  if (::send(line_.descriptor(), kNothing.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+  if (::send(fd, kNothing.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
   // No room in the socket: a peer that takes no packets away, and cannot say that it was not told. Or it is gone.
   told_.packets.store(--packets_, std::memory_order_release);  // SCIF-PACKETS
   return false;
 }
 
-void Outlet::say_full() {
+void Outlet::say_full(int fd) {
   if (space() != 0 || heard_.drained.load(std::memory_order_acquire) < full_) return;  // SCIF-DRAINED
   const std::uint64_t before = full_;
   full_ = packets_ + 1;
   told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
   arch::publish_then_look();                           // SCIF-FULL: pairs with the fence in Inlet::pull
-  if (space() != 0 || !send_packet(kFatPacket)) {
+  if (space() != 0 || !send_packet(fd, kFatPacket)) {
     full_ = before;
     told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
     return;
   }
   answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
-  send_packet(1);
+  send_packet(fd, 1);
   told_.full_sent.store(full_, std::memory_order_release);  // SCIF-FULL-SENT
 }
 
-int Outlet::wait_for_space(std::unique_lock<BriefLock>& lock) {
+int Outlet::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
   const std::uint64_t head = producer_.tail() - producer_.fill();
   lock.unlock();
   const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });  // RING-HEAD
   lock.lock();
   if (came) return 0;
-  say_full();
+  say_full(fd);
   lock.unlock();
-  const int error = line_.sleep(POLLOUT, {});
+  const int error = line_.sleep(fd, POLLOUT, {});
   lock.lock();
   return error == ECANCELED ? ECONNRESET : error;
 }
@@ -157,9 +157,9 @@ bool Outlet::has_space() {
   return known_space() != 0 || space() != 0;
 }
 
-void Outlet::settle() {
+void Outlet::settle(int fd) {
   const std::lock_guard lock(lock_);
-  say_full();
+  say_full(fd);
 }
 
 }  // namespace wherry::scif

@@ -40,25 +40,26 @@ class Outlet {
   Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that what one sends stays together.
-  Moved send(std::span<const std::byte> bytes, bool block);
+  /// @param fd  here and below: a descriptor of the socket
+  Moved send(int fd, std::span<const std::byte> bytes, bool block);
   /// Does the same if that takes no waiting. To be called with the lock held.
-  bool send_at_once(std::span<const std::byte> bytes, bool block, Moved& moved);
+  bool send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved);
   /// Whether a byte fits.
   bool has_space();
   /// Makes the socket say that there is no space, if there is none. To be called before somebody polls it.
-  void settle();
+  void settle(int fd);
 
  private:
-  std::size_t push(std::span<const std::byte> bytes);
+  std::size_t push(int fd, std::span<const std::byte> bytes);
   std::size_t space() { return spare(producer_.space()); }
   [[nodiscard]] std::size_t known_space() const { return spare(producer_.capacity() - producer_.fill()); }
   static std::size_t spare(std::size_t free) { return free == 0 ? 0 : free - 1; }
-  void tell(std::uint64_t start);
+  void tell(int fd, std::uint64_t start);
   [[nodiscard]] bool needs_packet(std::uint64_t start) const;
-  void say_full();
-  bool send_packet(std::size_t bytes);
-  void finish(Moved& moved, std::size_t count);
-  int wait_for_space(std::unique_lock<BriefLock>& lock);
+  void say_full(int fd);
+  bool send_packet(int fd, std::size_t bytes);
+  void finish(int fd, Moved& moved, std::size_t count);
+  int wait_for_space(int fd, std::unique_lock<BriefLock>& lock);
 
   Line& line_;
   const layout::ScifLeaving& heard_;

@@ -59,11 +59,14 @@ class Polling {
 Polling::Polling(std::span<scif_pollepd> asked) {
   if (asked.size() > kFew) many_.resize(asked.size());
   entries_ = asked.size() > kFew ? std::span(many_) : std::span(few_).first(asked.size());
+  for (const scif_pollepd& each : asked) {
+    if (has_duplicates() || slot_of(each.epd) == nullptr) static_cast<void>(find_by_socket(each.epd));
+  }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Entry& entry = entries_[i];
     entry.asked = &asked[i];
     entry.endpoint = find(asked[i].epd);
-    if (entry.endpoint) entry.link = entry.endpoint->link();
+    if (entry.endpoint) entry.link = entry.endpoint->link(asked[i].epd);
   }
 }
 
@@ -91,7 +94,9 @@ bool Polling::all_alive() {
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
   ::poll(polled_.data(), polled_.size(), 0);
   for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].endpoint->line().told(polled_[i].revents);
-  return std::all_of(entries_.begin(), entries_.end(), is_alive);
+  const auto is_open = [](const pollfd& entry) { return (entry.revents & POLLNVAL) == 0; };
+  return std::all_of(polled_.begin(), polled_.end(), is_open) &&
+         std::all_of(entries_.begin(), entries_.end(), is_alive);
 }
 
 /// Looking pays where bytes are all that is waited for: another event would be found late.
@@ -132,11 +137,11 @@ void Polling::prepare_sleep() {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     polled_[i] = {entry.closed ? kNothing : entry.asked->epd, entry.asked->events, 0};
-    entry.link = entry.endpoint ? entry.endpoint->link() : nullptr;
+    entry.link = entry.endpoint ? entry.endpoint->link(entry.asked->epd) : nullptr;
     if (entry.endpoint) polled_[i].events = entry.endpoint->kernel_events(entry.asked->events);
     if (entry.link == nullptr) continue;
-    entry.link->inlet.fall_asleep();
-    entry.link->outlet.settle();
+    entry.link->inlet.fall_asleep(entry.asked->epd);
+    entry.link->outlet.settle(entry.asked->epd);
   }
 }
 
@@ -145,7 +150,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   here.reserve(entries_.size());
   for (Entry& entry : entries_) {
     // The program may have closed it behind the library's back.
-    if (entry.endpoint && !entry.endpoint->is_current()) entry.endpoint = Use();
+    if (entry.endpoint && !entry.endpoint->line().is(entry.asked->epd)) entry.endpoint = Use();
     if (entry.endpoint) here.emplace_back(entry.endpoint->line().sleepers());
   }
   prepare_sleep();

@@ -20,8 +20,8 @@ constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC 
 constexpr int kDying = 100;  // ms
 
 /// What a call of window::Space comes to, given its errno value.
-int result_of(Endpoint& endpoint, int error) {
-  return error == EFAULT && endpoint.line().ends_within(kDying) ? -ECONNRESET : -waited(error);
+int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
+  return error == EFAULT && endpoint.line().ends_within(epd, kDying) ? -ECONNRESET : -waited(error);
 }
 
 /// What all RMA checks; `body` returns an errno value.
@@ -30,10 +30,10 @@ int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept
   return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
     if (bytes == 0 || (flags != 0 && (flags & kKnownFlags) == 0)) return -EINVAL;
     Link* link = nullptr;
-    if (const int error = reachable_lately(endpoint, link); error != 0) return error;
+    if (const int error = reachable_lately(endpoint, epd, link); error != 0) return error;
     const window::RmaOptions options{.complete = (flags & (SCIF_RMA_SYNC | SCIF_RMA_USECPU)) != 0,
                                      .ordered = (flags & SCIF_RMA_ORDERED) != 0};
-    return result_of(endpoint, body(link->space, options));
+    return result_of(endpoint, epd, body(link->space, options));
   });
 }
 
@@ -88,7 +88,7 @@ int scif_fence_mark(scif_epd_t epd, int flags, int* mark) {
     if (!one_initiator(flags)) return -EINVAL;
     if (mark == nullptr) return -EFAULT;
     Link* link = nullptr;
-    if (const int error = reachable(endpoint, link); error != 0) return error;
+    if (const int error = reachable(endpoint, epd, link); error != 0) return error;
     *mark = number_of(link->space.mark(flags == SCIF_FENCE_INIT_PEER));
     return 0;
   });
@@ -97,9 +97,9 @@ int scif_fence_mark(scif_epd_t epd, int flags, int* mark) {
 int scif_fence_wait(scif_epd_t epd, int mark) {
   return with_endpoint(epd, [&](Endpoint& endpoint) {
     Link* link = nullptr;
-    if (const int error = reachable(endpoint, link); error != 0) return error;
+    if (const int error = reachable(endpoint, epd, link); error != 0) return error;
     const auto known = mark_of(link->space, mark);
-    return known ? -waited(link->space.wait(*known, window::Space::kPatience, ended(endpoint))) : -EINVAL;
+    return known ? -waited(link->space.wait(*known, window::Space::kPatience, ended(endpoint, epd))) : -EINVAL;
   });
 }
 
@@ -112,8 +112,9 @@ int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uin
     if ((flags & SCIF_SIGNAL_LOCAL) != 0) local = {static_cast<std::uint64_t>(loff), lval};
     if ((flags & SCIF_SIGNAL_REMOTE) != 0) remote = {static_cast<std::uint64_t>(roff), rval};
     Link* link = nullptr;
-    if (const int error = reachable_lately(endpoint, link); error != 0) return error;
-    return result_of(endpoint, link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote,
-                                                  window::Space::kPatience, ended(endpoint)));
+    if (const int error = reachable_lately(endpoint, epd, link); error != 0) return error;
+    return result_of(endpoint, epd,
+                     link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote, window::Space::kPatience,
+                                        ended(endpoint, epd)));
   });
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guards an endpoint. The locks belong to the descriptor's number and outlive every endpoint that has it: who
-// holds one of them keeps the endpoint from being taken out of the table, so a message that need not wait costs one
-// locked instruction (17 ns here, where a cache line from the other core takes 130) and not the six of a lookup, a use
-// count and a mutex.
+// What guards an endpoint. The locks outlive it, as slots are used again and never destroyed: who holds one of them
+// keeps the endpoint from being taken out of the table, so a message that need not wait costs one locked instruction
+// (17 ns here, where a cache line from the other core takes 130) and not the six of a lookup, a use count and a mutex.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
+#include <vector>
 
 #include "arch/pause.hpp"
 
@@ -37,18 +37,23 @@ class BriefLock {
 
 class Endpoint;
 
-/// The place of a descriptor's number in the table; never destroyed. A line for each rate of use.
+/// An endpoint's place in the table, under all of its descriptors. A line for each rate of use.
 struct Slot {
   alignas(64) BriefLock table;   ///< guards how many use the endpoint
   Endpoint* endpoint = nullptr;  ///< written by who holds all three locks, so read by who holds one
   alignas(64) BriefLock sending;
   alignas(64) BriefLock receiving;
+  std::vector<int> descriptors;  ///< that are known to be the endpoint's; the table's
 };
 
-/// Null: no endpoint ever had that number or one near it.
-Slot* slot_of(int descriptor);
-/// Makes it. Throws Error(EMFILE) if the table does not go so far.
-Slot& make_slot(int descriptor);
+/// The slot of the endpoint that a descriptor is known to be of. Null: none. As programs close descriptors behind the
+/// library's back, and others get their numbers, who has locked something of the slot asks again.
+Slot* slot_of(int fd);
+/// For a new endpoint.
+Slot& take_slot();
+void give_back(Slot& slot) noexcept;
+/// The endpoint's socket is another one now. See Line::become.
+void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now);
 
 /// A blocking caller has the turn from its first byte to its last, also while it waits and holds no lock. All of it is
 /// guarded by one BriefLock, and costs nothing more than that lock if nobody else has the turn.

@@ -18,4 +18,7 @@ void tune_socket(int socket);
 /// What distinguishes it from all others. 0: there is none behind the descriptor.
 std::uint64_t inode_of(int descriptor);
 
+/// A descriptor that this process has of it, other than `except`. -1: it has none.
+int descriptor_of(std::uint64_t inode, int except = -1);
+
 }  // namespace wherry::scif

@@ -2,36 +2,80 @@
 #include "adapters/scif/table.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/scif/socket.hpp"
 
 namespace wherry::scif {
 namespace {
 
-constexpr std::size_t kSlotsPerBlock = 128;
+constexpr std::size_t kEntriesPerBlock = 128;
 constexpr std::size_t kBlocks = 8192;  ///< a million descriptors: more than the kernel lets a process have by default
-using Block = std::array<Slot, kSlotsPerBlock>;
+using Entry = std::atomic<Slot*>;
+using Block = std::array<Entry, kEntriesPerBlock>;
 std::array<std::atomic<Block*>, kBlocks> blocks;
 
-std::atomic<Block*>* place_of(int descriptor) {
-  const auto number = static_cast<std::size_t>(descriptor);
-  return descriptor < 0 || number >= kBlocks * kSlotsPerBlock ? nullptr : &blocks[number / kSlotsPerBlock];
+std::atomic<bool> duplicates{false};
+
+/// Guarded by its mutex, as are the writes of entries, Slot::descriptors, and which endpoint is in which slot.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, Slot*> by_socket;
+  std::vector<Slot*> spare;
+  std::size_t slots = 0;
+};
+void lock_registry();
+void unlock_registry();
+
+/// Never destroyed: other threads may be in calls when the process ends. A forked child finds it unlocked.
+Registry& registry() {
+  static auto* const all = new Registry;
+  [[maybe_unused]] static const int handled = ::pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+  return *all;
 }
 
-Slot& slot_in(Block& block, int descriptor) { return block[static_cast<std::size_t>(descriptor) % kSlotsPerBlock]; }
+void lock_registry() { registry().mutex.lock(); }
+void unlock_registry() { registry().mutex.unlock(); }
 
-/// Nobody finds it any more; waits for those who have.
-std::unique_ptr<Endpoint> retire(Endpoint* endpoint) {
-  if (endpoint == nullptr) return nullptr;
-  endpoint->wake_all();
-  for (std::uint32_t users = endpoint->users.load(std::memory_order_acquire); users != 0;  // USERS
-       users = endpoint->users.load(std::memory_order_acquire)) {                          // USERS
-    endpoint->users.wait(users, std::memory_order_acquire);                                // USERS
+std::atomic<Block*>* block_of(int fd) {
+  const auto number = static_cast<std::size_t>(fd);
+  return fd < 0 || number >= kBlocks * kEntriesPerBlock ? nullptr : &blocks[number / kEntriesPerBlock];
+}
+
+Entry& entry_in(Block& block, int fd) { return block[static_cast<std::size_t>(fd) % kEntriesPerBlock]; }
+
+Entry* entry_of(int fd) {
+  const std::atomic<Block*>* place = block_of(fd);
+  Block* block = place == nullptr ? nullptr : place->load(std::memory_order_acquire);  // TABLE-BLOCK
+  return block == nullptr ? nullptr : &entry_in(*block, fd);
+}
+
+/// To be called with the registry's lock, as are those that follow.
+Entry& make_entry(int fd) {
+  std::atomic<Block*>* place = block_of(fd);
+  if (place == nullptr) throw Error(EMFILE, "open", "an endpoint", "");
+  Block* block = place->load(std::memory_order_relaxed);
+  if (block == nullptr) {
+    block = new Block{};
+    place->store(block, std::memory_order_release);  // TABLE-BLOCK release: the empty entries
   }
-  return std::unique_ptr<Endpoint>(endpoint);
+  return entry_in(*block, fd);
+}
+
+void enter(int fd, Slot& slot) {
+  Entry& entry = make_entry(fd);
+  slot.descriptors.push_back(fd);
+  entry.store(&slot, std::memory_order_release);  // TABLE-SLOT release: the slot
 }
 
 /// Puts another endpoint, or none, into the slot. Returns what was there.
@@ -42,24 +86,83 @@ Endpoint* replace(Slot& slot, Endpoint* endpoint) {
   return std::exchange(slot.endpoint, endpoint);
 }
 
-}  // namespace
-
-Slot* slot_of(int descriptor) {
-  const std::atomic<Block*>* place = place_of(descriptor);
-  Block* block = place == nullptr ? nullptr : place->load(std::memory_order_acquire);  // TABLE-BLOCK
-  return block == nullptr ? nullptr : &slot_in(*block, descriptor);
+/// Whether the endpoint has a descriptor besides `released`; looks for those that the program made.
+bool has_another(const Slot& slot, int released) {
+  const Line& line = slot.endpoint->line();
+  const auto is_another = [&](int fd) { return fd != released && line.is(fd); };
+  if (std::any_of(slot.descriptors.begin(), slot.descriptors.end(), is_another)) return true;
+  const bool unknown = descriptor_of(line.socket(), released) >= 0;
+  if (unknown) duplicates.store(true, std::memory_order_relaxed);
+  return unknown;
 }
 
-Slot& make_slot(int descriptor) {
-  std::atomic<Block*>* place = place_of(descriptor);
-  if (place == nullptr) throw Error(EMFILE, "open", "an endpoint", "");
-  Block* block = place->load(std::memory_order_acquire);  // TABLE-BLOCK
-  if (block == nullptr) {
-    auto fresh = std::make_unique<Block>();
-    // TABLE-BLOCK: the block made here, or that of the thread that was first.
-    if (place->compare_exchange_strong(block, fresh.get(), std::memory_order_acq_rel)) block = fresh.release();
+/// Takes a descriptor from its endpoint. Returns that if it was the last: nobody finds it any more.
+std::unique_ptr<Endpoint> release(int fd, Slot& slot) {
+  if (slot_of(fd) == &slot) entry_of(fd)->store(nullptr, std::memory_order_relaxed);
+  std::erase(slot.descriptors, fd);
+  if (has_another(slot, fd)) return nullptr;
+  for (const int stale : slot.descriptors) entry_of(stale)->store(nullptr, std::memory_order_relaxed);
+  slot.descriptors.clear();
+  registry().by_socket.erase(slot.endpoint->line().socket());
+  return std::unique_ptr<Endpoint>(replace(slot, nullptr));
+}
+
+/// Forgets that a descriptor was an endpoint's if it is no longer. Returns the endpoint if that was its last.
+std::unique_ptr<Endpoint> forget(int fd) {
+  Slot* slot = slot_of(fd);
+  return slot == nullptr || slot->endpoint->line().is(fd) ? nullptr : release(fd, *slot);
+}
+
+Slot* slot_by_socket(int fd) {
+  const auto found = registry().by_socket.find(inode_of(fd));
+  return found == registry().by_socket.end() ? nullptr : found->second;
+}
+
+/// Wakes those who use an endpoint that was released, and waits for them. To be called without the registry's lock.
+void await_users(const std::unique_ptr<Endpoint>& endpoint) {
+  if (endpoint == nullptr) return;
+  endpoint->wake_all();
+  for (std::uint32_t users = endpoint->users.load(std::memory_order_acquire); users != 0;  // USERS
+       users = endpoint->users.load(std::memory_order_acquire)) {                          // USERS
+    endpoint->users.wait(users, std::memory_order_acquire);                                // USERS
   }
-  return slot_in(*block, descriptor);
+}
+
+Use use(Slot& slot) {
+  const std::lock_guard lock(slot.table);
+  Endpoint* endpoint = slot.endpoint;
+  endpoint->users.store(endpoint->users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return Use(slot, endpoint);
+}
+
+}  // namespace
+
+Slot* slot_of(int fd) {
+  const Entry* entry = entry_of(fd);
+  return entry == nullptr ? nullptr : entry->load(std::memory_order_acquire);  // TABLE-SLOT
+}
+
+Slot& take_slot() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (all.spare.empty()) {
+    all.spare.reserve(++all.slots);
+    return *new Slot;
+  }
+  Slot* slot = all.spare.back();
+  all.spare.pop_back();
+  return *slot;
+}
+
+void give_back(Slot& slot) noexcept {
+  const std::lock_guard lock(registry().mutex);
+  registry().spare.push_back(&slot);
+}
+
+void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now) {
+  const std::lock_guard lock(registry().mutex);
+  registry().by_socket.erase(before);
+  registry().by_socket[now] = &slot;
 }
 
 Use::~Use() {
@@ -69,32 +172,81 @@ Use::~Use() {
   slot_->table.lock();
   const std::uint32_t left = users.load(std::memory_order_relaxed) - 1;
   const bool awaited = left == 0 && slot_->endpoint != endpoint_;
-  users.store(left, std::memory_order_release);  // USERS release: the uses of it; pairs with retire()
+  users.store(left, std::memory_order_release);  // USERS release: the uses of it; pairs with await_users()
   slot_->table.unlock();
   if (awaited) users.notify_all();
 }
 
-Use find(int descriptor) {
-  Slot* slot = slot_of(descriptor);
-  if (slot == nullptr) return Use();
+Use find(int fd) {
+  Slot* slot = slot_of(fd);
+  if (slot == nullptr) return {};
   const std::lock_guard lock(slot->table);
   Endpoint* endpoint = slot->endpoint;
-  if (endpoint == nullptr) return Use();
+  if (endpoint == nullptr || slot_of(fd) != slot) return {};
   endpoint->users.store(endpoint->users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return Use(*slot, endpoint);
+  return {*slot, endpoint};
 }
 
-int add(std::unique_ptr<Endpoint> endpoint) {
-  const int descriptor = endpoint->descriptor();
-  retire(replace(make_slot(descriptor), endpoint.release()));
-  return descriptor;
+bool has_duplicates() { return duplicates.load(std::memory_order_relaxed); }
+
+Use find_by_socket(int fd) {
+  std::unique_ptr<Endpoint> ended;
+  Use found;
+  {
+    const std::lock_guard lock(registry().mutex);
+    ended = forget(fd);
+    if (Slot* slot = slot_by_socket(fd); slot != nullptr) {
+      if (slot_of(fd) != slot) {
+        enter(fd, *slot);
+        duplicates.store(true, std::memory_order_relaxed);
+      }
+      found = use(*slot);
+    }
+  }
+  await_users(ended);
+  return found;
 }
 
-std::unique_ptr<Endpoint> remove(int descriptor) {
-  Slot* slot = slot_of(descriptor);
-  return slot == nullptr ? nullptr : retire(replace(*slot, nullptr));
+int add(Opened opened) {
+  std::unique_ptr<Endpoint> ended;
+  const int fd = opened.socket.get();
+  {
+    const std::lock_guard lock(registry().mutex);
+    Slot& slot = opened.endpoint->slot();
+    make_entry(fd);
+    slot.descriptors.reserve(1);
+    registry().by_socket[opened.endpoint->line().socket()] = &slot;
+    ended = forget(fd);
+    enter(fd, slot);
+    replace(slot, opened.endpoint.release());
+    static_cast<void>(opened.socket.release());
+  }
+  await_users(ended);
+  return fd;
 }
 
-int what_is(int descriptor) { return ::fcntl(descriptor, F_GETFD) < 0 ? EBADF : ENOTTY; }
+int close_descriptor(int fd) {
+  std::unique_ptr<Endpoint> forgotten;
+  std::unique_ptr<Endpoint> last;
+  int error = 0;
+  {
+    const std::lock_guard lock(registry().mutex);
+    forgotten = forget(fd);
+    Slot* slot = slot_by_socket(fd);
+    if (slot == nullptr) {
+      error = what_is(fd);
+    } else if (last = release(fd, *slot); last == nullptr) {
+      ::close(fd);  // with the lock held: another thread may be about to ask whether its descriptor is the last
+    }
+  }
+  await_users(forgotten);
+  if (last != nullptr) {
+    await_users(last);
+    ::close(fd);
+  }
+  return error;
+}
+
+int what_is(int fd) { return ::fcntl(fd, F_GETFD) < 0 ? EBADF : ENOTTY; }
 
 }  // namespace wherry::scif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The endpoints of this process by their descriptors.
+// The endpoints of this process by their descriptors. A descriptor that the program made itself (dup, dup2, F_DUPFD) is
+// recognised by its socket when it is first used; an endpoint ends with the last descriptor of its socket.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace wherry::scif {
 
-/// An endpoint while a call uses it: it is not destroyed, nor its descriptor closed by scif_close.
+/// An endpoint while a call uses it: it is not destroyed, nor its last descriptor closed by scif_close.
 class Use {
  public:
   Use() = default;
@@ -31,13 +32,21 @@ class Use {
   Endpoint* endpoint_ = nullptr;
 };
 
-/// Empty: there is no such endpoint. The number may be that of something else meanwhile (see is_current).
-Use find(int descriptor);
+/// The endpoint that a descriptor is known to be of; it may be something else's meanwhile. Empty: none is known.
+Use find(int fd);
+/// Whether the program has made a descriptor of an endpoint itself. From then on what is known of a number is asked for
+/// at each call (Line::is): it may have been closed and be another endpoint's a moment later, without the library's
+/// hearing of either.
+bool has_duplicates();
+/// The endpoint whose socket it is, as the kernel says. Empty: none. Waits for those who use one that it was of before,
+/// and of which this was the last descriptor: to be called without a Use.
+Use find_by_socket(int fd);
 /// Makes it known. What the number meant before is forgotten. Returns the descriptor.
-int add(std::unique_ptr<Endpoint> endpoint);
-/// Takes it out, wakes who sleeps in it and waits until nobody uses it. Null: there is none, any more.
-std::unique_ptr<Endpoint> remove(int descriptor);
-/// What is wrong with a descriptor that is no endpoint: EBADF or ENOTTY.
-int what_is(int descriptor);
+int add(Opened opened);
+/// Closes a descriptor. With the last one of its socket the endpoint ends: those who sleep in it are woken and waited
+/// for. Returns an errno value: EBADF or ENOTTY if it is of no endpoint.
+int close_descriptor(int fd);
+/// What is wrong with a descriptor that is of no endpoint: EBADF or ENOTTY.
+int what_is(int fd);
 
 }  // namespace wherry::scif

@@ -29,7 +29,7 @@ class ScifInlet : public ::testing::Test {
     const auto connecting = fabric.connect(listener->local(), {.segment_bytes = layout::kScifPageBytes});
     accepted_ = listener->try_accept({.segment_bytes = layout::kScifPageBytes});
     connection_ = connecting->try_finish();
-    line_.emplace(sockets_[0]);
+    line_.emplace(inode_of(sockets_[0]));
     inlet_.emplace(*line_, lock_, *connection_, own_, peers_, queue_.data());
   }
   ~ScifInlet() override {
@@ -48,7 +48,7 @@ class ScifInlet : public ::testing::Test {
   // The receiver.
   std::size_t receive(std::size_t bytes) {
     std::array<std::byte, kMost> buffer;
-    return inlet_->receive(std::span(buffer).first(bytes), false).bytes;
+    return inlet_->receive(sockets_[0], std::span(buffer).first(bytes), false).bytes;
   }
   [[nodiscard]] bool readable() const {
     pollfd polled{sockets_[0], POLLIN, 0};
