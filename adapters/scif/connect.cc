@@ -12,6 +12,7 @@
 #include "adapters/scif/ports.hpp"
 #include "adapters/scif/socket.hpp"
 #include "base/config.hpp"
+#include "base/fork_generation.hpp"
 #include "fabric/shm/rendezvous.hpp"
 
 namespace wherry::scif {
@@ -52,6 +53,7 @@ int Endpoint::collect() {
 }
 
 int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
+  leave_the_parents_socket(fd);
   if (state_ == State::unbound) {
     port_ = bind_any_port(fd, own_node());
     if (port_ == 0) return ENOSPC;
@@ -129,6 +131,11 @@ int Endpoint::fail_attempt(int fd, int error) {
   return error;
 }
 
+/// What a forked child did to the socket of an endpoint that it inherited would be done to its parent's.
+void Endpoint::leave_the_parents_socket(int fd) {
+  if (generation_ != fork_generation()) renew_socket(fd);
+}
+
 /// A socket that was connected once cannot be connected again: another takes its place under the same descriptors.
 /// Should somebody take the port in between, or another process hold the old socket, the endpoint goes on with a port
 /// that is not its own alone.
@@ -147,6 +154,7 @@ void Endpoint::renew_socket(int fd) {
   const std::uint64_t socket = inode_of(fresh.get());
   socket_changed(slot_, line_.socket(), socket);
   line_.become(socket);
+  generation_ = fork_generation();
 }
 
 }  // namespace wherry::scif

@@ -10,6 +10,7 @@
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/ports.hpp"
 #include "adapters/scif/socket.hpp"
+#include "base/fork_generation.hpp"
 
 namespace wherry::scif {
 
@@ -21,7 +22,7 @@ Opened Endpoint::open() {
   return {.endpoint = std::move(endpoint), .socket = std::move(socket)};
 }
 
-Endpoint::Endpoint(int fd) : slot_(take_slot()), line_(inode_of(fd)) {}
+Endpoint::Endpoint(int fd) : slot_(take_slot()), line_(inode_of(fd)), generation_(fork_generation()) {}
 Endpoint::~Endpoint() { give_back(slot_); }
 
 int Endpoint::bind(int fd, std::uint16_t port) {
@@ -29,6 +30,7 @@ int Endpoint::bind(int fd, std::uint16_t port) {
   const std::lock_guard lock(mutex_);
   if (state_ == State::bound) return -EINVAL;
   if (state_ != State::unbound) return -EISCONN;
+  leave_the_parents_socket(fd);
   if (port == 0) {
     port = bind_any_port(fd, own_node());
     if (port == 0) return -ENOSPC;

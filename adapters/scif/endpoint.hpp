@@ -82,6 +82,7 @@ class Endpoint {
   int await_answer(int fd, std::unique_lock<std::mutex>& lock);
   int try_finish(int fd);
   int fail_attempt(int fd, int error);
+  void leave_the_parents_socket(int fd);
   void renew_socket(int fd);
   int take_request(int fd, scif_portID& peer, Opened& accepted);
   int answer(Opened& made, scif_portID& peer, fabric::Deadline patience);
@@ -89,7 +90,8 @@ class Endpoint {
   Slot& slot_;
   Line line_;
   std::atomic<State> state_{State::unbound};
-  std::mutex mutex_;  ///< guards what follows, not while anybody waits
+  std::mutex mutex_;          ///< guards what follows, not while anybody waits
+  std::uint64_t generation_;  ///< of the process that made the socket
   std::uint16_t port_ = 0;
   std::unique_ptr<Attempt> attempt_;
   int outcome_ = 0;  ///< of an attempt that the program has not asked for yet: an errno value

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered memory and fork: a child has memory of its own, and its parent's windows go on. Each test is a process of
-// its own, as registered memory stays what it is after the test.
+// Registered memory and fork: a child has memory of its own, and its parent's windows go on. Each of these tests is a
+// process of its own, as registered memory stays what it is after the test. And endpoints that a child uses.
 #include <atomic>
 #include <memory>
 
@@ -249,6 +249,61 @@ TEST_F(ScifFork, WhatAChildCannotDoIsNotSaidToBeThePeersDeath) {
     return !::testing::Test::HasFailure();
   });
   EXPECT_EQ(process.wait(), 0);
+/// Of an endpoint that was opened, and perhaps bound, before the fork.
+void both_connect(const Epd& epd) {
+  const Listening listening;
+  scif_portID to = listening.port;
+  const SharedValue<std::atomic<bool>> done;
+  Child child([&] {
+    if (scif_connect(epd, &to) <= 0 || send_text(epd, "child") != 5) return false;
+    while (!*done) ::usleep(100);
+    return receive_text(epd, 2) == "to" && scif_close(epd) == 0;
+  });
+  const Epd childs(listening.accept());
+  EXPECT_EQ(receive_text(childs, 5), "child");
+  set_nonblocking(epd, true);
+  EXPECT_FAILS(EINPROGRESS, scif_connect(epd, &to));
+  const Epd parents(listening.accept());
+  EXPECT_GT(scif_connect(epd, &to), 0) << std::strerror(errno);
+  EXPECT_EQ(send_text(epd, "parent"), 6);
+  EXPECT_EQ(receive_text(parents, 6), "parent");
+  *done = true;
+  EXPECT_EQ(send_text(childs, "to"), 2);
+  EXPECT_EQ(child.wait(), 0);
+  await_hang_up(childs);
+  EXPECT_EQ(send_text(parents, "still"), 5);
+  EXPECT_EQ(receive_text(epd, 5), "still");
+}
+
+TEST_F(ScifFork, AChildMayConnectAnEndpointOpenedBeforeAndTheParentAsWell) { both_connect(Epd()); }
+
+TEST_F(ScifFork, AChildMayConnectAnEndpointBoundBeforeAndTheParentAsWell) {
+  const Epd epd;
+  EXPECT_EQ(scif_bind(epd, 2000), 2000);
+  both_connect(epd);
+}
+
+TEST_F(ScifFork, AChildMayBindAnEndpointOpenedBeforeAndTheParentAsWell) {
+  const Epd epd;
+  Child child([&] { return scif_bind(epd, 2000) == 2000 && scif_listen(epd, 1) == 0; });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(scif_bind(epd, 2001), 2001);
+}
+
+TEST_F(ScifFork, AChildMayListenWithAnEndpointBoundBefore) {
+  const Epd epd;
+  const int port = scif_bind(epd, 0);
+  Child child([&] {
+    if (scif_listen(epd, 1) != 0) return false;
+    scif_portID peer{};
+    scif_epd_t made = -1;
+    return scif_accept(epd, &peer, &made, SCIF_ACCEPT_SYNC) == 0 && send_text(made, "hello") == 5;
+  });
+  const Epd other;
+  scif_portID to{.node = 0, .port = static_cast<std::uint16_t>(port)};
+  while (scif_connect(other, &to) < 0) ASSERT_EQ(errno, ECONNREFUSED);
+  EXPECT_EQ(receive_text(other, 5), "hello");
+  EXPECT_EQ(child.wait(), 0);
 }
 
 }  // namespace
