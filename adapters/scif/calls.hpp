@@ -5,11 +5,13 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <span>
 
 #include <wherry/error.hpp>
 
 #include "adapters/scif/table.hpp"
 #include "base/not_cancelled.hpp"
+#include "fabric/populate.hpp"
 
 namespace wherry::scif {
 
@@ -72,6 +74,16 @@ int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
     }
     return with_endpoint_by_socket(epd, body);
   });
+}
+
+/// Whether the program's memory can be accessed.
+template <class T>
+bool is_readable(const T* start, std::size_t count) {
+  return count == 0 || fabric::is_there(std::as_bytes(std::span(start, count)), fabric::Access::read);
+}
+template <class T>
+bool is_writable(T* start, std::size_t count) {
+  return count == 0 || fabric::is_there(std::as_bytes(std::span(start, count)), fabric::Access::write);
 }
 
 /// The link of an endpoint that is connected, for who reaches the peer: -ENOTCONN and -ECONNRESET otherwise.

@@ -26,12 +26,16 @@ int scif_listen(scif_epd_t epd, int backlog) {
 }
 
 int scif_connect(scif_epd_t epd, struct scif_portID* dst) {
-  return with_endpoint(epd, [&](Endpoint& endpoint) { return dst == nullptr ? -EINVAL : endpoint.connect(epd, *dst); });
+  return with_endpoint(epd, [&](Endpoint& endpoint) {
+    if (dst == nullptr) return -EINVAL;
+    return is_readable(dst, 1) ? endpoint.connect(epd, *dst) : -EFAULT;
+  });
 }
 
 int scif_accept(scif_epd_t epd, struct scif_portID* peer, scif_epd_t* newepd, int flags) {
   return with_endpoint(epd, [&](Endpoint& endpoint) {
     if ((flags & ~SCIF_ACCEPT_SYNC) != 0 || peer == nullptr || newepd == nullptr) return -EINVAL;
+    if (!is_writable(peer, 1) || !is_writable(newepd, 1)) return -EFAULT;
     Opened accepted;
     scif_portID requester{};
     const int result = endpoint.accept(epd, requester, (flags & SCIF_ACCEPT_SYNC) != 0, accepted);
@@ -48,6 +52,8 @@ int scif_get_nodeIDs(uint16_t* nodes, int len, uint16_t* self) {
   return guarded([&] {
     const std::uint16_t own = own_node();
     if (len < 0 || (nodes == nullptr && len > 0)) return -EINVAL;
+    if (!is_writable(nodes, static_cast<std::size_t>(len)) || (self != nullptr && !is_writable(self, 1)))
+      return -EFAULT;
     auto alive = named_sockets(own).nodes;
     alive.insert({0, own});  // the host is there whenever somebody asks
     if (self != nullptr) *self = own;

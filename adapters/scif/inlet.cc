@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -43,6 +44,7 @@ bool Inlet::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Mov
     expect(buffer.size());
     return false;
   }
+  if (!pages_.are_there(buffer)) return false;
   moved = {pull(fd, buffer), 0};
   note(moved.bytes);
   return moved.bytes != 0;
@@ -50,6 +52,8 @@ bool Inlet::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Mov
 
 Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
   std::unique_lock lock(lock_);
+  if (!block) buffer = writable_part(buffer);
+  if (!pages_.are_there(buffer)) return {0, EFAULT};
   std::optional<Turn::Mine> turn;
   if (block) turn.emplace(turn_, lock);
   Moved moved;
@@ -69,6 +73,15 @@ Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
   }
   note(moved.bytes);
   return moved;
+}
+
+/// A call that does not wait takes what is there, and needs no more of its buffer than that: at most the first page, if
+/// not all of it can be written.
+std::span<std::byte> Inlet::writable_part(std::span<std::byte> buffer) {
+  if (pages_.are_there(buffer)) return buffer;
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t in_page = page - reinterpret_cast<std::uintptr_t>(buffer.data()) % page;
+  return buffer.first(std::min(buffer.size(), in_page));
 }
 
 std::size_t Inlet::pull(int fd, std::span<std::byte> buffer) {

@@ -20,6 +20,7 @@
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/outlet.hpp"
 #include "adapters/scif/own_packet.hpp"
+#include "adapters/scif/seen_pages.hpp"
 #include "adapters/scif/slot.hpp"
 #include "arch/prefetch.hpp"
 #include "layout/scif_page.hpp"
@@ -64,6 +65,7 @@ class Inlet {
   void wake_up();
 
  private:
+  std::span<std::byte> writable_part(std::span<std::byte> buffer);
   std::size_t pull(int fd, std::span<std::byte> buffer);
   void note(std::size_t received);
   void show_bytes();
@@ -83,6 +85,7 @@ class Inlet {
   const PeersSocket peers_socket_;
   BriefLock& lock_;  ///< guards what follows
   Turn turn_;
+  SeenPages pages_{fabric::Access::write};
   ring::Consumer consumer_;
   std::atomic<std::uint64_t> seen_{0};  ///< the tail when the queue was last found empty
   std::uint64_t request_ = 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that move messages. They do not ask the kernel about the descriptor each time: that a program closed it
 // with close(2) is noticed when they look for the peer's end.
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
 #include "adapters/scif/calls.hpp"
+#include "layout/scif_page.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;
@@ -64,7 +66,8 @@ int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
 
 int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
   const bool block = (flags & kBlock) != 0;
-  const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(len));
+  const int most = block ? len : std::min(len, static_cast<int>(layout::kScifQueueMost));
+  const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(most));
   Moved moved;
   if (check(msg, len, flags) == 1 && at_once(epd, &Slot::receiving, [&](Link& link) {
         return link.inlet.receive_at_once(epd, buffer, block, moved);

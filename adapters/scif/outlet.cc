@@ -34,6 +34,10 @@ bool Outlet::send_at_once(int fd, std::span<const std::byte> bytes, bool block, 
     if (turn_.taken()) return false;
     if (known_space() < bytes.size() && space() < bytes.size()) return false;
   }
+  if (!pages_.are_there(bytes)) {
+    moved = {0, EFAULT};
+    return true;
+  }
   moved = {push(fd, bytes), 0};
   finish(fd, moved, moved.bytes);
   return true;
@@ -46,6 +50,7 @@ Moved Outlet::send(int fd, std::span<const std::byte> bytes, bool block) {
     send_at_once(fd, bytes, false, moved);
     return moved;
   }
+  if (!pages_.are_there(bytes)) return {0, EFAULT};
   const Turn::Mine turn(turn_, lock);
   while (true) {
     moved.error = line_.sleepers().woken() || line_.look_for_end(fd) ? ECONNRESET : 0;

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "adapters/scif/line.hpp"
+#include "adapters/scif/seen_pages.hpp"
 #include "adapters/scif/slot.hpp"
 #include "layout/scif_page.hpp"
 #include "ring/ring.hpp"
@@ -67,6 +68,7 @@ class Outlet {
   layout::ScifArriving& told_;
   BriefLock& lock_;  ///< guards what follows
   Turn turn_;
+  SeenPages pages_{fabric::Access::read};
   ring::Producer producer_;
   std::uint64_t packets_ = 0;
   std::uint64_t answered_ = 0;

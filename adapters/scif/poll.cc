@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "adapters/scif/calls.hpp"
+#include "adapters/scif/seen_pages.hpp"
 #include "fabric/event_bell.hpp"
 
 using namespace wherry;
@@ -195,7 +196,8 @@ int Polling::run(fabric::Deadline deadline) {
 
 int scif_poll(struct scif_pollepd* epds, unsigned int nepds, long timeout_ms) {
   return guarded([&] {
-    if (epds == nullptr && nepds != 0) return -EFAULT;
+    thread_local SeenPages pages(fabric::Access::write);
+    if (!pages.are_there(std::as_bytes(std::span(epds, nepds)))) return -EFAULT;
     fabric::Deadline deadline;
     if (timeout_ms == 0) deadline = std::chrono::steady_clock::time_point();
     if (timeout_ms > 0) deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);

@@ -86,7 +86,7 @@ int scif_vwriteto(scif_epd_t epd, void* addr, size_t len, off_t roffset, int rma
 int scif_fence_mark(scif_epd_t epd, int flags, int* mark) {
   return with_endpoint(epd, [&](Endpoint& endpoint) {
     if (!one_initiator(flags)) return -EINVAL;
-    if (mark == nullptr) return -EFAULT;
+    if (!is_writable(mark, 1)) return -EFAULT;
     Link* link = nullptr;
     if (const int error = reachable(endpoint, epd, link); error != 0) return error;
     *mark = number_of(link->space.mark(flags == SCIF_FENCE_INIT_PEER));

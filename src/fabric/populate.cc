@@ -50,6 +50,16 @@ bool populate(std::span<const std::byte> memory, Access access) {
   return errno == EINVAL && mapped_for(start, end, access);
 }
 
+bool can_populate() {
+  static const bool known = [] {
+    static const std::byte here{};
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(&here) & ~(page - 1);
+    return ::madvise(std::bit_cast<void*>(start), page, MADV_POPULATE_READ) == 0;
+  }();
+  return known;
+}
+
 bool is_there(std::span<const std::byte> memory, Access access) {
   if (memory.size() < large()) return populate(memory, access);
   const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;

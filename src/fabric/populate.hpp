@@ -14,8 +14,11 @@ enum class Access : std::uint8_t { read, write };
 /// not mapped, does not allow the access, or lies behind the end of its file; then nothing of it should be touched.
 bool populate(std::span<const std::byte> memory, Access access);
 
-/// The same answer, for less where the memory is large: what has no file behind it is there if it is mapped, and so is
-/// what lies in an arena, which cannot shrink.
+/// Whether the kernel knows how to (Linux 5.14). Otherwise the answer comes from the list of mappings, and is dear.
+bool can_populate();
+
+/// The answer of populate(), for less where the memory is large: what has no file behind it is there if it is mapped,
+/// and so is what lies in an arena, which cannot shrink.
 bool is_there(std::span<const std::byte> memory, Access access);
 
 }  // namespace wherry::fabric
