@@ -61,6 +61,10 @@ class Endpoint {
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] Line& line() { return line_; }
   [[nodiscard]] Slot& slot() { return slot_; }
+  /// The descriptor that the peer is told of is no longer there, but this one is.
+  void go_by(int fd) {
+    if (Link* link = known_link(); link != nullptr) link->show(fd, line_.socket());
+  }
 
   /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor. The program must be told.
   short events(short asked, short kernel);

@@ -31,10 +31,14 @@ Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> j
       outlet(line, slot.sending, page(connection->segment().data()), page(connection->map()),
              connection->map() + layout::kScifPageBytes),
       space(*connection, kSpacePlace) {
+  show(fd, line.socket());
+}
+
+void Link::show(int fd, std::uint64_t inode) {
   layout::ScifSocket& shown = page(connection->map()).socket;
   shown.descriptor.store(static_cast<std::uint64_t>(fd), std::memory_order_relaxed);
   // SCIF-SOCKET release: the number before; pairs with the acquire in borrow().
-  shown.inode.store(line.socket(), std::memory_order_release);
+  shown.inode.store(inode, std::memory_order_release);
 }
 
 }  // namespace wherry::scif

@@ -21,6 +21,9 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 struct Link {
   Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined);
 
+  /// Tells the peer where this side's socket is to be found: see own_packet.hpp.
+  void show(int fd, std::uint64_t inode);
+
   std::unique_ptr<fabric::Connection> connection;
   Inlet inlet;
   Outlet outlet;

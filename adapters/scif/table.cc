@@ -86,13 +86,14 @@ Endpoint* replace(Slot& slot, Endpoint* endpoint) {
   return std::exchange(slot.endpoint, endpoint);
 }
 
-/// Whether the endpoint has a descriptor besides `released`; looks for those that the program made.
-bool has_another(const Slot& slot, int released) {
+/// A descriptor that the endpoint has besides `released`; looks for those that the program made. -1: it has none.
+int another(const Slot& slot, int released) {
   const Line& line = slot.endpoint->line();
-  const auto is_another = [&](int fd) { return fd != released && line.is(fd); };
-  if (std::any_of(slot.descriptors.begin(), slot.descriptors.end(), is_another)) return true;
-  const bool unknown = descriptor_of(line.socket(), released) >= 0;
-  if (unknown) duplicates.store(true, std::memory_order_relaxed);
+  for (const int fd : slot.descriptors) {
+    if (fd != released && line.is(fd)) return fd;
+  }
+  const int unknown = descriptor_of(line.socket(), released);
+  if (unknown >= 0) duplicates.store(true, std::memory_order_relaxed);
   return unknown;
 }
 
@@ -100,7 +101,10 @@ bool has_another(const Slot& slot, int released) {
 std::unique_ptr<Endpoint> release(int fd, Slot& slot) {
   if (slot_of(fd) == &slot) entry_of(fd)->store(nullptr, std::memory_order_relaxed);
   std::erase(slot.descriptors, fd);
-  if (has_another(slot, fd)) return nullptr;
+  if (const int other = another(slot, fd); other >= 0) {
+    slot.endpoint->go_by(other);
+    return nullptr;
+  }
   for (const int stale : slot.descriptors) entry_of(stale)->store(nullptr, std::memory_order_relaxed);
   slot.descriptors.clear();
   registry().by_socket.erase(slot.endpoint->line().socket());
@@ -198,6 +202,7 @@ Use find_by_socket(int fd) {
     if (Slot* slot = slot_by_socket(fd); slot != nullptr) {
       if (slot_of(fd) != slot) {
         enter(fd, *slot);
+        slot->endpoint->go_by(fd);
         duplicates.store(true, std::memory_order_relaxed);
       }
       found = use(*slot);

@@ -119,6 +119,18 @@ TEST_F(ScifHabit, APartialReceiveShowsTheRestToABarePoll) {
   expect_the_truth();
 }
 
+TEST_F(ScifHabit, APartialReceiveShowsTheRestAlsoIfThePeerGoesByAnotherDescriptor) {
+  meet_an_answer_without_packet(2);
+  const int first = pair_.connector;
+  const Epd duplicate(::dup(first));
+  EXPECT_EQ(::close(first), 0);
+  EXPECT_EQ(events(duplicate, SCIF_POLLIN), 0) << "the library hears of it";
+  EXPECT_EQ(receive_text(epd(), 1), "a");
+  EXPECT_EQ(kernel_events(epd(), POLLIN), POLLIN);
+  receive(1);
+  EXPECT_EQ(::dup2(duplicate, first), first) << "for the end of the test";
+}
+
 TEST_F(ScifHabit, AWriteBehindTheReportedOneShows) {
   meet_an_answer_without_packet(1);
   ask(1);
