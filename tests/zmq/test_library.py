@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library is a drop-in: name, symbols, and which programs use it under `wherry run`."""
 
+import os
 import re
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
-from processes import DEBIAN_PYTHON, LIBRARY, PREFIX, SOURCE, succeed
+from processes import DEBIAN_PYTHON, LIBRARY, PREFIX, PROGRAM, SOURCE, succeed
 
 
 def symbols(library):
@@ -53,17 +54,55 @@ def test_python_uses_this_library_under_wherry_run(processes, python, tmp_path):
     assert succeed(processes.python(script, **options)) == "True True True\n"
 
 
-def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):
-    from processes import PROGRAM
+ASKS = r"""
+#include <stdio.h>
+#include <zmq.h>
+int main(void) {
+  printf("wherry: %d\n", zmq_has("wherry"));
+  return 0;
+}
+"""
 
+
+def compiled(folder, *commands, **environment):
+    """A program that tells whether its libzmq knows wherry://."""
+    (folder / "program.c").write_text(ASKS)
+    script = "\n".join(["set -e", *commands]).replace("PREFIX", str(PREFIX.parents[2]))
+    clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    subprocess.run(["sh", "-c", script], cwd=folder, env={**clean, **environment}, check=True)
+    return folder / "a.out"
+
+
+def documented_compile_lines():
+    text = (SOURCE / "docs/zmq.md").read_text()
+    lines = re.search(r"^    (export PKG_CONFIG_PATH=PREFIX\S+)\n    (cc program\.c .*)$", text, re.M)
+    return lines.groups()
+
+
+@pytest.mark.parametrize("other", ["none", "debian"])
+def test_the_documented_compile_line_links_this_library(processes, tmp_path, other):
+    if other == "debian" and not Path("/usr/include/zmq.h").exists():
+        pytest.skip("Debian's libzmq3-dev is not installed")
+    program = compiled(tmp_path, *documented_compile_lines(), **({"PKG_CONFIG_LIBDIR": "/nonexistent"} if other == "none" else {}))
+    assert succeed(processes.start(program)) == "wherry: 1\n"
+    loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    assert f"libzmq.so.5 => {PREFIX}/lib/libzmq.so.5" in loaded
+
+
+def test_pkg_config_names_the_prefix():
+    asked = {"PKG_CONFIG_PATH": str(PREFIX / "lib/pkgconfig"), "PATH": os.environ["PATH"]}
+    for variable, folder in [("prefix", PREFIX), ("libdir", PREFIX / "lib"), ("includedir", PREFIX / "include")]:
+        command = ["pkg-config", f"--variable={variable}", "libzmq"]
+        assert subprocess.run(command, env=asked, capture_output=True, text=True, check=True).stdout == f"{folder}\n"
+
+
+def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):
     process = processes.start(PROGRAM, "run", "--no-zmq", "--", "env")
     output = succeed(process)
     assert str(LIBRARY) not in output
 
 
 def test_what_the_environment_preloads_already_stays(processes):
-    from processes import PROGRAM
-
     process = processes.start(PROGRAM, "run", "--no-root", "--", "env", env={"LD_LIBRARY_PATH": "/nowhere", "LD_PRELOAD": ""})
     lines = succeed(process).splitlines()
     assert f"LD_LIBRARY_PATH={LIBRARY.parent}:/nowhere" in lines
