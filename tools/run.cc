@@ -53,10 +53,21 @@ struct Libraries {
   bool no_root = false;
 };
 
+// Puts the libzmq that knows wherry:// before the program's own.
+void replace_zmq(const Values& values, bool refused) {
+  const auto library = refused ? std::nullopt : find_zmq_library();
+  if (!library) {
+    if (!values.contains(config::Key::zmq)) return;
+    throw Error(ENOENT, "use --zmq", refused ? "--no-zmq" : zmq_library_place().string(),
+                refused ? "leave out one of the two" : "install libzmq beside this program (make zmq)");
+  }
+  use_zmq_library(*library);
+}
+
 int run(const Values& values, const Libraries& libraries, std::vector<std::string> words) {
   try {
     set_environment(values);
-    if (const auto library = libraries.no_zmq ? std::nullopt : find_zmq_library()) use_zmq_library(*library);
+    replace_zmq(values, libraries.no_zmq);
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", error.what());

@@ -8,24 +8,15 @@
 
 namespace zmq {
 
-int wherry_address_t::resolve(const char* name, bool local) {
+int wherry_address_t::check(const std::string& name) {
   try {
-    const wherry::Address address = wherry::Address::parse(std::string("wherry://") + name);
-    if (!local && (!address.node || !address.port)) {
-      errno = EINVAL;
-      return -1;
-    }
-    text_ = address.to_string();
-    return 0;
+    const wherry::Address address = wherry::Address::parse("wherry://" + name);
+    if (address.node && address.port) return 0;
+    errno = EINVAL;
   } catch (const wherry::Error& error) {
     errno = error.code().value();
-    return -1;
   }
-}
-
-int wherry_address_t::to_string(std::string& text) const {
-  text = text_;
-  return 0;
+  return -1;
 }
 
 void wherry_address_t::translate(std::string& protocol, std::string& path) {

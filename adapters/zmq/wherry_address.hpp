@@ -11,20 +11,14 @@ namespace zmq {
 
 class wherry_address_t {
  public:
-  /// `name` is what follows wherry://, that is NODE:PORT. Who binds may write `*` for either, and `wherry://*:*`.
-  /// -1 with errno EINVAL otherwise.
-  int resolve(const char* name, bool local);
-  /// Always 0: libzmq asks its addresses so.
-  int to_string(std::string& text) const;
+  /// 0 if `name`, what follows wherry://, is a NODE:PORT to connect to; else -1 with errno EINVAL.
+  static int check(const std::string& name);
 
   /// Turns the names that SCIF's extension of ZeroMQ used, scif://PORT and scif://NODE:PORT, into ours. Leaves any
   /// other protocol alone.
   static void translate(std::string& protocol, std::string& path);
   /// What `bind` to `path` was remembered by: the node of this process in place of `*`. For zmq_unbind.
   static std::string bound(const std::string& path);
-
- private:
-  std::string text_;
 };
 
 }  // namespace zmq

@@ -15,7 +15,6 @@
 #include <io_thread.hpp>
 #include <session_base.hpp>
 #include <socket_base.hpp>
-#include "wherry_address.hpp"
 #include "wherry_engine.hpp"
 
 namespace zmq {
@@ -39,10 +38,9 @@ void wherry_connecter_t::process_term(int linger) {
 }
 
 void wherry_connecter_t::start_connecting() {
-  std::string text;
-  _addr->resolved.wherry_addr->to_string(text);
   try {
-    connecting_ = std::make_unique<wherry::Connecting>(wherry::start_connect(text, wherry_stream_options(options)));
+    connecting_ = std::make_unique<wherry::Connecting>(
+        wherry::start_connect("wherry://" + _addr->address, wherry_stream_options(options)));
   } catch (const wherry::Error& error) {
     give_up(error.code().value());
     return;
@@ -70,7 +68,7 @@ void wherry_connecter_t::out_event() {
 
 void wherry_connecter_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(wherry_name(stream.local()), _endpoint, endpoint_type_connect);
-  auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream)), options, pair);
+  auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
   const fd_t fd = engine->anchor();
   // As the base class has it, which knows two engines only.
   send_attach(_session, engine);

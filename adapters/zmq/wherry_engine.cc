@@ -102,11 +102,23 @@ std::string wherry_name(wherry::Address address) {
   return address.to_string();
 }
 
-wherry_link_t::wherry_link_t(wherry::Stream connected)
+wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
     : stream(std::move(connected)),
       receive_fd(stream.receive_descriptor()),
       send_fd(stream.send_descriptor()),
-      anchor(open_anchor()) {}
+      anchor(open_anchor()) {
+  if (options.sndbuf > 0) (void)stream.limit_unread(static_cast<std::size_t>(options.sndbuf));
+}
+
+wherry_link_t::wherry_link_t(wherry_link_t&& other) noexcept
+    : stream(std::move(other.stream)),
+      receive_fd(other.receive_fd),
+      send_fd(other.send_fd),
+      anchor(std::exchange(other.anchor, retired_fd)) {}
+
+wherry_link_t::~wherry_link_t() {
+  if (anchor != retired_fd) (void)::close(anchor);
+}
 
 wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news)
     : io_object_t(io_thread), engine_(engine), news_(news), watched_(add_fd(fd)) {
@@ -126,20 +138,20 @@ void wherry_watch_t::resume() {
 /// The engine, and this watch with it, may be gone when the call returns.
 void wherry_watch_t::in_event() { (engine_.*news_)(); }
 
-wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
-    : zmtp_engine_t(link.anchor, with_large_batches(options), endpoints),
-      stream_(std::move(link.stream)),
-      receive_fd_(link.receive_fd),
-      send_fd_(link.send_fd),
-      anchor_(link.anchor) {
+wherry_engine_t::wherry_engine_t(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints)
+    : zmtp_engine_t(fd, with_large_batches(options), endpoints), anchor_(fd) {
   keep_freed_memory();
-  if (options.sndbuf > 0) (void)stream_.limit_unread(static_cast<std::size_t>(options.sndbuf));
+  const int rc = outgoing_.init();
+  errno_assert(rc == 0);
+}
+
+wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
+    : wherry_engine_t(std::exchange(link.anchor, retired_fd), options, endpoints) {
+  set_stream(std::move(link));
   const wherry::Peer& peer = stream_.peer();
   // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
   _peer_address =
       "localhost:" + std::to_string(peer.uid) + ":" + std::to_string(peer.gid) + ":" + std::to_string(peer.pid);
-  const int rc = outgoing_.init();
-  errno_assert(rc == 0);
 }
 
 wherry_engine_t::~wherry_engine_t() {
@@ -148,11 +160,27 @@ wherry_engine_t::~wherry_engine_t() {
   errno_assert(rc == 0);
 }
 
+void wherry_engine_t::set_stream(wherry_link_t link) {
+  stream_ = std::move(link.stream);
+  receive_fd_ = link.receive_fd;
+  send_fd_ = link.send_fd;
+}
+
+void wherry_engine_t::watch_stream(io_thread_t* io_thread) {
+  input_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
+  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+}
+
+void wherry_engine_t::go_on_over(wherry_link_t link, io_thread_t* io_thread) {
+  set_stream(std::move(link));
+  watch_stream(io_thread);
+  on_receivable();
+}
+
 /// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,
 /// too: connections then become ready in the order in which they were made, as programs know it from other transports.
 void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
-  input_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
-  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  watch_stream(io_thread);
   bool deleted = false;
   deleted_ = &deleted;
   zmtp_engine_t::plug(io_thread, session);

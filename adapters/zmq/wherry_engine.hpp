@@ -30,13 +30,15 @@ std::string wherry_name(wherry::Address address);
 /// A stream and every descriptor that its engine is going to need: who has one will not fail for want of them.
 class wherry_link_t {
  public:
-  /// Throws wherry::Error (EMFILE, ENFILE).
-  explicit wherry_link_t(wherry::Stream connected);
+  /// Of a stream over which nothing was sent yet. Throws wherry::Error (EMFILE, ENFILE).
+  wherry_link_t(wherry::Stream connected, const options_t& options);
+  wherry_link_t(wherry_link_t&& other) noexcept;
+  ~wherry_link_t();
 
   wherry::Stream stream;
   int receive_fd;
   int send_fd;
-  fd_t anchor;  ///< whoever takes the link closes it
+  fd_t anchor;  ///< who takes it leaves retired_fd
 };
 
 class wherry_engine_t;
@@ -59,7 +61,7 @@ class wherry_watch_t final : public io_object_t {
   bool paused_ = true;
 };
 
-class wherry_engine_t final : public zmtp_engine_t {
+class wherry_engine_t : public zmtp_engine_t {
  public:
   wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints);
   ~wherry_engine_t() override;
@@ -70,6 +72,12 @@ class wherry_engine_t final : public zmtp_engine_t {
   void out_event() override;
 
  protected:
+  /// Without a stream as yet. Owns `fd`, a connected socket or an anchor.
+  wherry_engine_t(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints);
+  /// Reading and writing go on over this stream, at once; the anchor is left to the caller. This object may be gone
+  /// when the call returns.
+  void go_on_over(wherry_link_t link, io_thread_t* io_thread);
+
   int read(void* data, size_t size) override;
   int write(const void* data, size_t size) override;
 
@@ -78,6 +86,8 @@ class wherry_engine_t final : public zmtp_engine_t {
 
   void let_program_catch_up(const void* batch);
   wherry::Result read_aligned(std::span<std::byte> buffer);
+  void set_stream(wherry_link_t link);
+  void watch_stream(io_thread_t* io_thread);
   void on_receivable();
   void on_sendable();
   bool send_some(size_t budget);
@@ -86,8 +96,8 @@ class wherry_engine_t final : public zmtp_engine_t {
   void poll_out(bool wanted);
 
   wherry::Stream stream_;
-  const int receive_fd_;
-  const int send_fd_;
+  int receive_fd_ = retired_fd;
+  int send_fd_ = retired_fd;
   const fd_t anchor_;
   std::optional<wherry_watch_t> input_;
   std::optional<wherry_watch_t> space_;

@@ -83,7 +83,7 @@ void wherry_listener_t::timer_event(int) {
 void wherry_listener_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(_endpoint, wherry_name(stream.peer().address), endpoint_type_bind);
   // Only this may fail for want of descriptors, and it is first.
-  auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream)), options, pair);
+  auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
   const fd_t fd = engine->anchor();
 
   // As the base class has it, which knows two engines only.

@@ -36,6 +36,17 @@ bool is_fault_plan(std::string_view value) {
   return true;
 }
 
+// Beginnings of endpoints that libzmq itself would accept; what they name is the adapter's to say.
+bool is_endpoint_list(std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    const std::string_view item = value.substr(0, comma);
+    if (!item.starts_with("tcp://") && !item.starts_with("ipc://")) return false;
+    value.remove_prefix(std::min(comma + 1, value.size()));
+  }
+  return true;
+}
+
 // One row per option, in the order of Key.
 constexpr std::array kOptions{
     Option{Key::node, "node", "WHERRY_NODE", "0", "", "the node this process is: 0 is the host, 1 and up are cards",
@@ -69,6 +80,11 @@ constexpr std::array kOptions{
            Kind::bytes, 0, std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 256K, or 0", nullptr},
     Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
            Kind::flag, 0, 0, "on or off", nullptr},
+    Option{Key::zmq, "zmq", "WHERRY_ZMQ_MAP", "", "",
+           "endpoints of ZeroMQ's whose messages go over Wherry if both ends can, such as tcp://127.0.0.1,ipc://",
+           Kind::word, 0, 0,
+           "beginnings of tcp:// and ipc:// endpoints separated by commas, such as tcp://127.0.0.1,ipc://",
+           is_endpoint_list},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::log, "log", "WHERRY_LOG", "warning", "",

@@ -23,6 +23,7 @@ enum class Key : std::uint8_t {
   nontemporal,
   split,
   statistics,
+  zmq,
   faults,
   log,
 };

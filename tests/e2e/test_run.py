@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_executed_is_126(tmp_path):
     assert "Permission denied" in result.stderr
 
 
-@pytest.mark.parametrize("option, value", [("--node", "65536"), ("--job", "a/b"), ("--ring", "1"), ("--fabric", "SHM")])
+@pytest.mark.parametrize("option, value", [("--node", "65536"), ("--job", "a/b"), ("--ring", "1"), ("--fabric", "SHM"), ("--zmq", "udp://x")])
 def test_an_option_that_is_not_valid_runs_nothing_and_says_what_is(option, value):
     result = wherry("run", option, value, "--", "echo", "ran")
     assert result.returncode == 125

@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -94,6 +95,18 @@ def test_pkg_config_names_the_prefix():
     for variable, folder in [("prefix", PREFIX), ("libdir", PREFIX / "lib"), ("includedir", PREFIX / "include")]:
         command = ["pkg-config", f"--variable={variable}", "libzmq"]
         assert subprocess.run(command, env=asked, capture_output=True, text=True, check=True).stdout == f"{folder}\n"
+
+
+@pytest.mark.parametrize("how", ["not installed", "refused"])
+def test_endpoints_to_carry_without_the_library_that_carries_them_are_an_error(processes, tmp_path, how):
+    program, *options = [PROGRAM, "--no-zmq"]
+    if how == "not installed":
+        (tmp_path / "bin").mkdir()
+        program, options = shutil.copy(PROGRAM, tmp_path / "bin"), []
+    process = processes.start(program, "run", *options, "--zmq", "ipc://", "--", "echo", "ran")
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 125 and "ran\n" not in output
+    assert ("make zmq" if how == "not installed" else "leave out one of the two") in output
 
 
 def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):

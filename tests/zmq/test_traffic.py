@@ -7,11 +7,9 @@ import signal
 import time
 
 import pytest
-from processes import BUILD, all_succeed, cpu_seconds, settled_cpu_seconds, succeed, wait_for_line
+from processes import BUILD, SHORT, all_succeed, cpu_seconds, settled_cpu_seconds, succeed, wait_for_line
 
 SEED = int(os.environ.get("WHERRY_TEST_SEED", "1"))
-# For sanitizers, under which everything takes ten times as long.
-SHORT = 20 if "WHERRY_ZMQ_SHORT" in os.environ else 1
 # `make soak` raises it: 10^8 messages through each ring.
 SMALL_MESSAGES = int(os.environ.get("WHERRY_ZMQ_MESSAGES", "1000000")) // SHORT
 

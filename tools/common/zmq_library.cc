@@ -6,9 +6,12 @@
 #include "common/environment.hpp"
 
 namespace wherry::tools {
+
+std::filesystem::path zmq_library_place() { return library_folder() / "zmq" / "lib" / "libzmq.so.5"; }
+
 std::optional<std::filesystem::path> find_zmq_library() {
   std::error_code error;
-  auto library = library_folder() / "zmq" / "lib" / "libzmq.so.5";
+  auto library = zmq_library_place();
   if (!std::filesystem::exists(library, error)) return std::nullopt;
   return library;
 }

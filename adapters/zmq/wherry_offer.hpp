@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one end of a tcp or ipc connection tells the other of Wherry. It stands in the filler of the ZMTP greeting: 31
+// bytes that peers without Wherry send as zeros and do not look at.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace zmq {
+
+/// The greeting of ZMTP 3: signature (10 bytes), version (2), mechanism (20), as-server (1), filler.
+constexpr std::size_t wherry_greeting_bytes = 64;
+constexpr std::size_t wherry_filler_begin = 33;
+
+/// The filler: "wherry" and version 1 (7 bytes), node and port, most significant byte first (2 and 2), token (16),
+/// zeros (4).
+struct wherry_offer_t {
+  static constexpr std::size_t bytes = wherry_greeting_bytes - wherry_filler_begin;
+  using token_t = std::array<unsigned char, 16>;
+
+  std::uint16_t node = 0;
+  std::uint16_t port = 0;  ///< 0: of the end that connects, which listens nowhere
+  token_t token{};         ///< random; what connects to the port shows it, so that no other connection is taken for it
+
+  /// With a random token. Port 0 if the system has no random numbers to give.
+  static wherry_offer_t random(std::uint16_t node, std::uint16_t port);
+
+  [[nodiscard]] std::array<unsigned char, bytes> encode() const;
+  /// Empty if that is no offer of this version.
+  static std::optional<wherry_offer_t> decode(std::span<const unsigned char, bytes> filler);
+
+  [[nodiscard]] std::string address() const;  ///< wherry://NODE:PORT
+};
+
+}  // namespace zmq
