@@ -148,10 +148,8 @@ wherry_engine_t::wherry_engine_t(fd_t fd, const options_t& options, const endpoi
 wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
     : wherry_engine_t(std::exchange(link.anchor, retired_fd), options, endpoints) {
   set_stream(std::move(link));
-  const wherry::Peer& peer = stream_.peer();
-  // As for ipc: what ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show.
-  _peer_address =
-      "localhost:" + std::to_string(peer.uid) + ":" + std::to_string(peer.gid) + ":" + std::to_string(peer.pid);
+  // What ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show is compared with lists of addresses.
+  _peer_address = "127.0.0.1";
 }
 
 wherry_engine_t::~wherry_engine_t() {
@@ -175,6 +173,17 @@ void wherry_engine_t::go_on_over(wherry_link_t link, io_thread_t* io_thread) {
   set_stream(std::move(link));
   watch_stream(io_thread);
   on_receivable();
+}
+
+/// The kernel vouches for these. The address says only that the peer is on this machine.
+bool wherry_engine_t::init_properties(properties_t& properties) {
+  if (stream_.is_open()) {
+    const wherry::Peer& peer = stream_.peer();
+    properties.emplace("Peer-Pid", std::to_string(peer.pid));
+    properties.emplace("Peer-Uid", std::to_string(peer.uid));
+    properties.emplace("Peer-Gid", std::to_string(peer.gid));
+  }
+  return zmtp_engine_t::init_properties(properties);
 }
 
 /// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,

@@ -80,6 +80,7 @@ class wherry_engine_t : public zmtp_engine_t {
 
   int read(void* data, size_t size) override;
   int write(const void* data, size_t size) override;
+  bool init_properties(properties_t& properties) override;
 
  private:
   enum class Filled { some, all, dead };

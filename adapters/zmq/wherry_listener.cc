@@ -4,7 +4,9 @@
 #include "wherry_listener.hpp"
 
 #include <cerrno>
-#include <new>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include <wherry/error.hpp>
 #include <wherry/stream.hpp>
@@ -15,6 +17,7 @@
 #include <session_base.hpp>
 #include <socket_base.hpp>
 #include "wherry_engine.hpp"
+#include "wherry_ports.hpp"
 
 namespace zmq {
 namespace {
@@ -36,6 +39,21 @@ bool is_welcome(const options_t& options, const wherry::Peer& peer) {
   return uids.count(peer.uid) != 0 || gids.count(peer.gid) != 0 || pids.count(static_cast<pid_t>(peer.pid)) != 0;
 }
 
+/// On the first port of those named that is free.
+wherry::Listener listen_on(const char* name, const options_t& options) {
+  wherry_ports_t ports(name);
+  std::string text = *ports.next();
+  while (true) {
+    try {
+      return wherry::listen("wherry://" + text, wherry_stream_options(options));
+    } catch (const wherry::Error& error) {
+      std::optional<std::string> another = ports.next();
+      if (error.code().value() != EADDRINUSE || !another) throw;
+      text = std::move(*another);
+    }
+  }
+}
+
 }  // namespace
 
 wherry_listener_t::wherry_listener_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options)
@@ -45,8 +63,7 @@ wherry_listener_t::~wherry_listener_t() = default;
 
 int wherry_listener_t::set_local_address(const char* name) {
   try {
-    listener_ = std::make_unique<wherry::Listener>(
-        wherry::listen(std::string("wherry://") + name, wherry_stream_options(options)));
+    listener_ = std::make_unique<wherry::Listener>(listen_on(name, options));
   } catch (const wherry::Error& error) {
     _socket->event_bind_failed(make_unconnected_bind_endpoint_pair(name), error.code().value());
     errno = error.code().value();

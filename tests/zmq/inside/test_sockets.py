@@ -10,6 +10,7 @@ import time
 
 import pytest
 import zmq
+from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
 @pytest.fixture
@@ -35,6 +36,25 @@ def test_a_wildcard_port_is_told_by_last_endpoint(context):
         assert server.recv() == b"question"
         server.send(b"answer")
         assert client.recv() == b"answer"
+
+
+def test_port_zero_is_a_wildcard_as_for_tcp(context):
+    with context.socket(zmq.REP) as server:
+        server.bind("wherry://*:0")
+        assert re.fullmatch(r"wherry://0:[1-9][0-9]*", last_endpoint(server))
+
+
+def test_a_range_of_ports_gives_the_first_that_is_free(context):
+    with context.socket(zmq.PULL) as first, context.socket(zmq.PULL) as second, context.socket(zmq.PULL) as third:
+        for socket in (first, second):
+            socket.bind("wherry://*:*[61000-61001]")
+        assert [last_endpoint(socket) for socket in (first, second)] == ["wherry://0:61000", "wherry://0:61001"]
+        with pytest.raises(zmq.ZMQError) as raised:
+            third.bind("wherry://*:![61000-61001]")
+        assert raised.value.errno == errno.EADDRINUSE
+        with pytest.raises(zmq.ZMQError) as raised:
+            third.bind("wherry://*:*[61001-61000]")
+        assert raised.value.errno == errno.EINVAL
 
 
 def test_bind_to_random_port_works(context):
@@ -76,7 +96,7 @@ def test_disconnect_takes_the_name_that_connect_was_given(context):
             push.disconnect("wherry://0:4713")
 
 
-@pytest.mark.parametrize("name", ["wherry://0", "wherry://0:0", "wherry://x:1", "wherry://0:65536", "wherry://1:2:3", "scif://x"])
+@pytest.mark.parametrize("name", ["wherry://0", "wherry://x:1", "wherry://0:65536", "wherry://1:2:3", "scif://x"])
 def test_bad_endpoints_are_einval(context, name):
     for call in ["bind", "connect"]:
         with context.socket(zmq.PAIR) as socket, pytest.raises(zmq.ZMQError) as raised:
@@ -84,7 +104,7 @@ def test_bad_endpoints_are_einval(context, name):
         assert raised.value.errno == errno.EINVAL
 
 
-@pytest.mark.parametrize("name", ["wherry://*:4711", "wherry://0:*", "scif://4711"])
+@pytest.mark.parametrize("name", ["wherry://*:4711", "wherry://0:*", "wherry://0:0", "scif://4711"])
 def test_nobody_can_connect_to_a_wildcard(context, name):
     with context.socket(zmq.PAIR) as socket, pytest.raises(zmq.ZMQError) as raised:
         socket.connect(name)
@@ -159,10 +179,29 @@ def test_a_message_tells_who_sent_it(context):
         push.connect(last_endpoint(pull))
         push.send(b"hello")
         message = pull.recv(copy=False)
-        assert message.get("Peer-Address") == f"localhost:{os.geteuid()}:{os.getegid()}:{os.getpid()}"
+        seen = [message.get(name) for name in ["Peer-Address", "Peer-Pid", "Peer-Uid", "Peer-Gid"]]
+        assert seen == ["127.0.0.1", str(os.getpid()), str(os.geteuid()), str(os.getegid())]
 
 
-def test_zap_sees_the_credentials_of_the_peer(context):
+@pytest.mark.parametrize("allowed, welcome", [("127.0.0.1", True), ("192.0.2.1", False)])
+def test_an_allow_list_of_addresses_knows_this_host_as_over_tcp(context, allowed, welcome):
+    authenticator = ThreadAuthenticator(context)
+    authenticator.start()
+    try:
+        authenticator.allow(allowed)
+        with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+            pull.setsockopt(zmq.ZAP_DOMAIN, b"test")
+            events = push.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+            pull.bind("wherry://*:*")
+            push.connect(last_endpoint(pull))
+            expected = zmq.EVENT_HANDSHAKE_SUCCEEDED if welcome else zmq.EVENT_HANDSHAKE_FAILED_AUTH
+            assert recv_monitor_message(events)["event"] == expected
+            push.disable_monitor()
+    finally:
+        authenticator.stop()
+
+
+def test_zap_sees_the_address_of_this_host(context):
     with context.socket(zmq.REP) as handler, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         handler.bind("inproc://zeromq.zap.01")
         pull.setsockopt(zmq.ZAP_DOMAIN, b"test")
@@ -170,7 +209,7 @@ def test_zap_sees_the_credentials_of_the_peer(context):
         push.connect(last_endpoint(pull))
         push.send(b"hello")
         request = handler.recv_multipart()
-        assert request[3] == f"localhost:{os.geteuid()}:{os.getegid()}:{os.getpid()}".encode()
+        assert request[3] == b"127.0.0.1"
         handler.send_multipart([request[0], request[1], b"200", b"OK", b"user", b""])
         assert pull.recv() == b"hello"
 
