@@ -16,9 +16,11 @@
 #include <wherry/error.hpp>
 
 #include "base/config.hpp"
+#include "base/log.hpp"
 #include "commands.hpp"
 #include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
+#include "run/zmq_advice.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -53,13 +55,18 @@ struct Libraries {
   bool no_root = false;
 };
 
-// Puts the libzmq that knows wherry:// before the program's own.
-void replace_zmq(const Values& values, bool refused) {
+// Puts the libzmq that knows wherry:// before the program's own, and says what the user has to know of that.
+void replace_zmq(const Values& values, bool refused, const std::string& program) {
   const auto library = refused ? std::nullopt : find_zmq_library();
   if (!library) {
     if (!values.contains(config::Key::zmq)) return;
-    throw Error(ENOENT, "use --zmq", refused ? "--no-zmq" : zmq_library_place().string(),
-                refused ? "leave out one of the two" : "install libzmq beside this program (make zmq)");
+    if (refused) throw Error(EINVAL, "use --zmq", "--no-zmq", "leave out one of the two");
+    throw Error(ENOENT, "use --zmq", zmq_library_place().string(), "install libzmq beside this program (make zmq)");
+  }
+  if (log::enabled(log::Level::warning)) {
+    for (const std::string& line : zmq_advice(find_program(program), *library)) {
+      fmt::print(stderr, "wherry run: {}\n", line);
+    }
   }
   use_zmq_library(*library);
 }
@@ -67,7 +74,7 @@ void replace_zmq(const Values& values, bool refused) {
 int run(const Values& values, const Libraries& libraries, std::vector<std::string> words) {
   try {
     set_environment(values);
-    replace_zmq(values, libraries.no_zmq);
+    replace_zmq(values, libraries.no_zmq, words.front());
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", error.what());

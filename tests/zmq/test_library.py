@@ -97,6 +97,45 @@ def test_pkg_config_names_the_prefix():
         assert subprocess.run(command, env=asked, capture_output=True, text=True, check=True).stdout == f"{folder}\n"
 
 
+def run_and_say(processes, *command):
+    return succeed(processes.start(PROGRAM, "run", *command))
+
+
+@pytest.fixture
+def static_program(tmp_path):
+    if not list(Path("/usr/lib").glob("*/libzmq.a")):
+        pytest.skip("Debian's libzmq3-dev is not installed")
+    return compiled(tmp_path, "cc program.c -l:libzmq.a -lsodium -lpgm-5.3 -lnorm -lgssapi_krb5 -lbsd -lstdc++ -lm")
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_wherry_run_sees_a_libzmq_inside_the_program_and_says_that_it_stays(processes, static_program, stripped):
+    if stripped:
+        subprocess.run(["strip", static_program], check=True)
+    output = run_and_say(processes, "--", static_program)
+    assert f"wherry run: {static_program} has a libzmq of its own inside" in output
+    assert str(LIBRARY) in output and "docs/zmq.md" in output
+    assert output.endswith("wherry: 0\n")
+
+
+def test_wherry_run_says_what_the_replaced_library_has_that_this_one_has_not(processes, tmp_path):
+    if not Path("/usr/include/zmq.h").exists():
+        pytest.skip("Debian's libzmq3-dev is not installed")
+    program = compiled(tmp_path, "cc program.c -lzmq")
+    said, answer = run_and_say(processes, "--", program).splitlines()
+    library = re.search(r"libzmq\.so\.5 => (\S+)", subprocess.run(["ldd", program], capture_output=True, text=True).stdout)[1]
+    assert said == f"wherry run: the libzmq with wherry:// has no pgm, norm, gssapi, which {library} has; --no-zmq keeps that"
+    assert answer == "wherry: 1"
+    assert run_and_say(processes, "--log", "error", "--", program) == "wherry: 1\n"
+    assert run_and_say(processes, "--no-zmq", "--", program) == "wherry: 0\n"
+
+
+def test_of_a_program_that_has_this_library_there_is_nothing_to_say(processes, tmp_path):
+    program = compiled(tmp_path, *documented_compile_lines())
+    assert run_and_say(processes, "--", program) == "wherry: 1\n"
+    assert run_and_say(processes, "--", "sh", "-c", "true") == ""
+
+
 @pytest.mark.parametrize("how", ["not installed", "refused"])
 def test_endpoints_to_carry_without_the_library_that_carries_them_are_an_error(processes, tmp_path, how):
     program, *options = [PROGRAM, "--no-zmq"]
