@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/root/merge/join.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstddef>
 #include <filesystem>
-#include <span>
 #include <stdexcept>
 #include <system_error>
 
+#include "adapters/root/merge/file_image.hpp"
 #include "adapters/root/merge/merged_file.hpp"
-#include "adapters/root/merge/output_file.hpp"
 #include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/merge/source.hpp"
@@ -23,33 +18,6 @@ namespace wherry::merge {
 namespace {
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::system_category(), path); }
-
-/// A file's bytes, as long as this lives.
-class FileImage {
- public:
-  explicit FileImage(const std::string& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail(path);
-    struct stat status{};
-    const bool known = ::fstat(descriptor, &status) == 0;
-    size_ = static_cast<std::size_t>(status.st_size);
-    if (known) memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
-    const int error = errno;
-    ::close(descriptor);
-    errno = error;
-    if (memory_ == MAP_FAILED) fail(path);
-    ::madvise(memory_, size_, MADV_SEQUENTIAL);
-  }
-  FileImage(const FileImage&) = delete;
-  FileImage& operator=(const FileImage&) = delete;
-  ~FileImage() { ::munmap(memory_, size_); }
-
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(memory_), size_}; }
-
- private:
-  void* memory_ = MAP_FAILED;
-  std::size_t size_ = 0;
-};
 
 /// A commit has the files of all workers of `of` or of none.
 bool holds(const MergedFile& output, const Sequences& of, const std::string& from) {
@@ -83,7 +51,7 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences)
 // The ledger last: without one a file is nobody's.
 void remove(const std::string& output) {
   const std::string ledger = Ledger::path_of(output);
-  for (const std::string& path : {output, OutputFile::hidden(output), ledger + ".new", ledger}) {
+  for (const std::string& path : {output, Ledger::hidden(output), ledger + ".new", ledger}) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path);
   }
 }

@@ -28,16 +28,10 @@ constexpr Long64_t kBeyondLarge = 1000000000;
 
 }  // namespace
 
-// Of the same length, in the same directory.
-std::string OutputFile::hidden(std::string path) {
-  path.back() = path.back() == '~' ? '_' : '~';
-  return path;
-}
-
 OutputFile::OutputFile(const std::string& path) : OutputFile(path, path, "UPDATE", 1) {}
 
 OutputFile::OutputFile(const std::string& path, int compression)
-    : OutputFile(path, hidden(path), "RECREATE", compression) {}
+    : OutputFile(path, Ledger::hidden(path), "RECREATE", compression) {}
 
 OutputFile::OutputFile(const std::string& path, const std::string& shown_as, const char* mode, int compression)
     : TFile(shown_as.c_str(), mode, "", compression), path_(path) {
@@ -45,6 +39,7 @@ OutputFile::OutputFile(const std::string& path, const std::string& shown_as, con
   // Another thread may have told ROOT not to, for a moment that is over by now.
   if (fSeekInfo > 0) ReadStreamerInfo();
   hide_holes();
+  end_ = fEND;
   position_ = ::lseek(fD, 0, SEEK_CUR);
   buffer_.reserve(kBuffer);
   ready_ = true;
@@ -52,8 +47,8 @@ OutputFile::OutputFile(const std::string& path, const std::string& shown_as, con
   SetBit(TFile::kCancelTTreeChangeRequest);
 }
 
-// The first record has the name in it, twice.
-void OutputFile::publish() {
+// The first record has it, twice.
+void OutputFile::write_name() {
   const std::string before = GetName();
   std::string page(kPage, '\0');
   const ssize_t got = ::pread(fD, page.data(), page.size(), 0);
@@ -61,9 +56,12 @@ void OutputFile::publish() {
   for (std::size_t at = page.find(before); at != std::string::npos; at = page.find(before)) {
     page.replace(at, before.size(), path_);
   }
-  if (got < 0 || !write_at(page.data(), page.size(), 0) || std::rename(before.c_str(), path_.c_str()) != 0) {
-    throw std::system_error(errno, std::system_category(), path_);
-  }
+  if (got < 0 || !write_at(page.data(), page.size(), 0)) throw std::system_error(errno, std::system_category(), path_);
+}
+
+void OutputFile::publish() {
+  write_name();
+  if (std::rename(GetName(), path_.c_str()) != 0) throw std::system_error(errno, std::system_category(), path_);
   SetName(path_.c_str());
   // The merger of RNTuples opens the output by it, to read what is there.
   fUrl.SetUrl(path_.c_str(), kTRUE);
@@ -89,7 +87,20 @@ void OutputFile::begin_commit() {
     const auto* hole = static_cast<TFree*>(place);
     if (place != fFree->Last()) free = std::max(free, hole->GetLast() - hole->GetFirst() + 1);
   }
-  if (free < needed) make_hole(kRoomForCommits * needed);
+  if (free < needed && keeps_room_) make_hole(kRoomForCommits * needed);
+}
+
+Long64_t OutputFile::holes() const {
+  Long64_t bytes = end_ - fEND;
+  const auto count = [&bytes](const TObject* place) {
+    const auto* hole = static_cast<const TFree*>(place);
+    bytes += hole->GetLast() - hole->GetFirst() + 1;
+  };
+  for (const TObject* place : hidden_) count(place);
+  for (const TObject* place : *fFree) {
+    if (place != fFree->Last()) count(place);
+  }
+  return bytes;
 }
 
 void OutputFile::show_holes() {
@@ -132,6 +143,7 @@ std::vector<Patch> OutputFile::collect(const std::vector<TDirectory*>& modified)
   WriteStreamerInfo();
   WriteFree();
   if (!flush() || failed()) throw std::runtime_error(std::string(GetName()) + ": writing failed");
+  end_ = fEND;
   holding_ = true;
   held_.clear();
   for (TDirectory* directory : modified) {

@@ -21,9 +21,6 @@ namespace wherry::merge {
 
 class OutputFile final : public TFile {
  public:
-  /// What a new file is called before it has its name.
-  static std::string hidden(std::string path);
-
   /// An existing file to be gone on with. Throws std::runtime_error.
   explicit OutputFile(const std::string& path);
   /// A new one, which is not there under its name before `publish`: ROOT writes a new file in several steps, too.
@@ -45,6 +42,14 @@ class OutputFile final : public TFile {
 
   /// Gives a new file its name, in place of an older one.
   void publish();
+  /// Writes the name into a new file that somebody else gives it.
+  void write_name();
+  /// Bytes of the last commit that are those of what it replaced, and of the room for what is to come.
+  [[nodiscard]] Long64_t holes() const;
+  /// Where the file ends with the last commit.
+  [[nodiscard]] Long64_t end() const { return end_; }
+  /// No room is kept for commits to come: one is as good as the last, or the file is written anew between them.
+  void keep_no_room() { keeps_room_ = false; }
 
   // Nothing: only a commit writes what is in memory. The writer of RNTuples calls it.
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) override;
@@ -70,6 +75,7 @@ class OutputFile final : public TFile {
   bool write_at(const void* buffer, std::size_t length, std::int64_t offset);
 
   std::string path_;
+  bool keeps_room_ = true;
   bool ready_ = false;    // false while TFile's constructor and destructor write
   bool holding_ = false;  // what is written now goes to held_
   bool failed_ = false;
@@ -79,6 +85,7 @@ class OutputFile final : public TFile {
   std::vector<Patch> held_;
   std::vector<std::pair<Long64_t, Long64_t>> replaced_;
   std::vector<TObject*> hidden_;  // free places, rising
+  Long64_t end_ = 0;
   Long64_t written_before_ = 0;   // this commit
   Long64_t written_by_last_ = 0;  // what a commit writes, about
 };

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -84,6 +85,7 @@ std::vector<std::byte> body_of(const Commit& commit) {
     writer.bytes(worker.data(), worker.size());
     writer.number(sequence);
   }
+  writer.number(static_cast<std::uint32_t>(commit.anew));
   return std::move(writer.result());
 }
 
@@ -108,6 +110,8 @@ std::optional<Commit> parse_body(std::span<const std::byte> body) {
     if (!reader.number(size) || !reader.bytes(size, name) || !reader.number(sequence)) return {};
     commit.sequences[std::string(reinterpret_cast<const char*>(name.data()), name.size())] = sequence;
   }
+  std::uint32_t anew = 0;  // the last word, which records of older versions have not
+  commit.anew = reader.number(anew) && anew != 0;
   return commit;
 }
 
@@ -202,7 +206,22 @@ class Open {
   int descriptor_;
 };
 
+/// Gives the file with the hidden name the output's, if there is one.
+void take_place_of(const std::string& output) {
+  if (std::rename(Ledger::hidden(output).c_str(), output.c_str()) != 0 && errno != ENOENT) fail(output);
+}
+
+void synchronize(const std::string& path, int flags) {
+  const Open file(path, flags);
+  if (file.get() < 0 || ::fsync(file.get()) != 0) fail(path);
+}
+
 }  // namespace
+
+std::string Ledger::hidden(std::string output) {
+  output.back() = output.back() == '~' ? '_' : '~';
+  return output;
+}
 
 std::optional<Sequences> Ledger::recover(const std::string& output) {
   const std::string path = path_of(output);
@@ -212,6 +231,7 @@ std::optional<Sequences> Ledger::recover(const std::string& output) {
   refuse_if_in_use(ledger.get(), output);
   const auto commit = last_commit(read_all(ledger.get(), path));
   if (!commit) return {};
+  if (commit->anew) take_place_of(output);
   const Open file(output, O_RDWR);
   // Killed before the new output had its name.
   if (file.get() < 0 && errno == ENOENT) return {};
@@ -228,7 +248,7 @@ std::optional<Sequences> Ledger::recover(const std::string& output) {
 }
 
 Ledger::Ledger(const std::string& output, const Commit& first, bool durable)
-    : path_(path_of(output)), durable_(durable) {
+    : output_(output), path_(path_of(output)), durable_(durable) {
   rewrite(first);
 }
 
@@ -243,6 +263,15 @@ void Ledger::append(const Commit& commit) {
   } else {
     write_record(commit);
   }
+}
+
+// Two records: a file that is begun with the hidden name later is not the output.
+void Ledger::replace_output(std::uint64_t end) {
+  if (durable_) synchronize(hidden(output_), O_RDWR);
+  append({end, {}, {}, true});
+  take_place_of(output_);
+  if (durable_) synchronize(std::filesystem::absolute(output_).parent_path(), O_RDONLY | O_DIRECTORY);
+  append({end, {}, {}, false});
 }
 
 void Ledger::write_record(const Commit& commit) {

@@ -6,6 +6,9 @@
 // one record with those bytes. So a process that is killed leaves either no complete record, and the output is at the
 // commit before; or a complete one, and writing its bytes again completes the commit, however often it is done.
 //
+// An output can also be written anew, into a file of another name: a record then says that this file is the output, and
+// a process that finds it as the last one gives the file its name if nobody has.
+//
 // The record also says which files of which workers the commit holds: what makes merging exactly once.
 #pragma once
 
@@ -32,6 +35,7 @@ struct Commit {
   std::uint64_t end = 0;  ///< bytes of the output that belong to it
   std::vector<Patch> patches;
   Sequences sequences;  ///< of the workers that this commit has files of
+  bool anew = false;    ///< the output is the file with the hidden name, if there is one
 };
 
 /// Errors are thrown as std::system_error. One thread. While one exists no other process can recover its output or
@@ -40,6 +44,8 @@ class Ledger {
  public:
   /// Where the ledger of an output is.
   static std::string path_of(const std::string& output) { return output + ".ledger"; }
+  /// What an output that is begun, or written anew, is called before it has its name: as long, in the same directory.
+  static std::string hidden(std::string output);
 
   /// Completes the last commit of an output whose process was killed: afterwards the output is a valid ROOT file that
   /// ends where the commit ends. Empty without a ledger, or without one complete record in it. An error if another
@@ -54,6 +60,8 @@ class Ledger {
 
   /// The commit is made as soon as this returns, though its patches are not in the output yet.
   void append(const Commit& commit);
+  /// Puts the file with the hidden name, of which `end` bytes are all, in the output's place.
+  void replace_output(std::uint64_t end);
   /// The output is complete: nothing is left to recover.
   void remove();
 
@@ -61,6 +69,7 @@ class Ledger {
   void write_record(const Commit& commit);
   void rewrite(const Commit& commit);
 
+  std::string output_;
   std::string path_;
   bool durable_;
   int descriptor_ = -1;

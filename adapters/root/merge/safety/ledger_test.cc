@@ -75,6 +75,36 @@ TEST_F(LedgerTest, AnIncompleteRecordNeverHappened) {
   }
 }
 
+TEST_F(LedgerTest, AnOutputThatWasWrittenAnewHasItsNameAsSoonAsTheLedgerSaysSo) {
+  write(output_, "old and with holes");
+  Ledger ledger(output_, {18, {}, {{"one", 1}}}, false);
+  // Killed before its record: the file is nothing.
+  write(Ledger::hidden(output_), "new");
+  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  EXPECT_EQ(read(output_), "old and with holes");
+  // Killed behind its record.
+  ledger.append({3, {}, {}, true});
+  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  EXPECT_EQ(read(output_), "new");
+  EXPECT_FALSE(std::filesystem::exists(Ledger::hidden(output_)));
+  // Killed when it had the name.
+  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  EXPECT_EQ(read(output_), "new");
+}
+
+TEST_F(LedgerTest, AFileThatIsBegunAfterTheOutputWasReplacedIsNotTheOutput) {
+  for (const bool durable : {false, true}) {
+    write(output_, "old");
+    Ledger ledger(output_, {3, {}, {}}, durable);
+    write(Ledger::hidden(output_), "the new one");
+    ledger.replace_output(11);
+    EXPECT_EQ(read(output_), "the new one");
+    write(Ledger::hidden(output_), "not whole");
+    EXPECT_TRUE(Ledger::recover(output_));
+    EXPECT_EQ(read(output_), "the new one");
+  }
+}
+
 TEST_F(LedgerTest, ADamagedRecordIsNoRecord) {
   write(output_, "0123456789");
   Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
