@@ -53,13 +53,17 @@ class TScifMerger::Impl {
   }
 
   bool join(const std::string& other) {
-    return merge() && guard([&] { wherry::merge::join(*output_, other); });
+    if (!merge()) return false;
+    const bool good = guard([&] { wherry::merge::join(*output_, other); });
+    if (good) take_warnings();
+    return good;
   }
 
   bool close() {
     if (!merge()) return false;
     known_ = {};
     const bool good = guard([&] { output_->close(); });
+    if (good) take_warnings();
     output_.reset();
     return good;
   }
@@ -88,16 +92,16 @@ class TScifMerger::Impl {
   void open_output() {
     output_.reset();
     known_ = {};  // of files that may not be in the output now
-    const wherry::merge::MergedFileOptions settings{options_.compression, options_.durable, options_.shapes};
+    const wherry::merge::MergedFileOptions settings{options_.compression, options_.durable, options_.compact,
+                                                    options_.shapes};
     output_ = std::make_unique<wherry::merge::MergedFile>(path_, settings);
   }
 
   void append_batch(std::span<Input> batch) {
     try {
       for (Input& input : batch) append(input);
-      // What ROOT could not add up is told, but the file that it came from is in the output.
-      const std::string problem = output_->commit();
-      if (warning.empty()) warning = problem;
+      output_->commit();
+      take_warnings();
     } catch (const wherry::merge::FileRefused& refusal) {
       open_output();
       if (batch.size() == 1) {
@@ -106,6 +110,10 @@ class TScifMerger::Impl {
         for (Input& input : batch) append_again(input);
       }
     }
+  }
+
+  void take_warnings() {
+    for (const std::string& line : output_->take_warnings()) warning += (warning.empty() ? "" : "\n") + line;
   }
 
   /// Of a batch in which one cannot be merged: each as a batch of its own.

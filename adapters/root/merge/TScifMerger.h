@@ -36,6 +36,9 @@ class TScifMerger {
     unsigned threads = 1;
     /// Whether a batch survives a power failure, and not only the end of this process.
     bool durable = false;
+    /// Whether the output is written anew, without holes, after each batch that leaves more than 4 % of it empty. At
+    /// the end it always is.
+    bool compact = false;
     /// Whether the structure of each file is checked before ROOT sees it.
     bool check = true;
     /// How many files, of those that come first, are read in a process forked for each before, so that one that kills
@@ -88,7 +91,8 @@ class TScifMerger {
   /// False after an error of the output; every call does nothing then.
   bool IsOpen() const;
   const std::string& Error() const;
-  /// What of the last batch ROOT could not add up, though the files are in the output: histograms of other axes.
+  /// What ROOT said of files that are in the output all the same, since the last Merge began: a line each. So it says
+  /// what could not be added up, as histograms of other axes.
   const std::string& Warning() const;
   const Counts& GetCounts() const;
 

@@ -45,7 +45,7 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences)
   }
   if (!problem.empty()) throw std::runtime_error(from + ": " + problem);
   to.append(source, sequences);
-  to.commit(MergedFile::Sums::all);
+  to.commit(MergedFile::AddUp::all);
 }
 
 // The ledger last: without one a file is nobody's.

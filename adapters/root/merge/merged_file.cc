@@ -19,6 +19,7 @@
 #include "adapters/root/merge/ntuple_check.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/shapes.hpp"
+#include "adapters/root/merge/tree_index.hpp"
 
 namespace wherry::merge {
 
@@ -52,15 +53,13 @@ void delete_older_cycles(TDirectory& directory, const char* name) {
     auto* key = static_cast<TKey*>(object);
     if (std::string_view(key->GetName()) == name && key != directory.GetKey(name)) older.push_back(key);
   }
-  for (TKey* key : older) {
-    key->Delete();
-    delete key;
-  }
+  for (TKey* key : older) delete_key(key);
 }
 
 }  // namespace
 
-MergedFile::MergedFile(std::string path, MergedFileOptions options) : path_(std::move(path)), options_(options) {
+MergedFile::MergedFile(std::string path, MergedFileOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {
   if (auto sequences = Ledger::recover(path_)) {
     sequences_ = std::move(*sequences);
     open_existing();
@@ -69,13 +68,16 @@ MergedFile::MergedFile(std::string path, MergedFileOptions options) : path_(std:
   }
 }
 
+MergedFile::MergedFile(std::string path, MergedFileOptions options, Copy /*hidden*/)
+    : path_(std::move(path)), options_(std::move(options)), copy_(true) {}
+
 MergedFile::~MergedFile() {
   if (agreed_) options_.shapes->give_up(this);
 }
 
 void MergedFile::open_existing() {
   const TDirectory::TContext context;
-  file_ = std::make_unique<OutputFile>(path_);
+  use(std::make_unique<OutputFile>(path_));
   ledger_ = std::make_unique<Ledger>(path_, Commit{static_cast<std::uint64_t>(file_->GetEND()), {}, sequences_},
                                      options_.durable);
 }
@@ -85,9 +87,10 @@ void MergedFile::open_existing() {
 void MergedFile::open_new(int compression) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  if (Ledger::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
+  if (!copy_ && Ledger::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
   const TDirectory::TContext context;
-  file_ = std::make_unique<OutputFile>(path_, compression);
+  use(std::make_unique<OutputFile>(path_, compression));
+  if (copy_) return;
   file_->begin_commit();
   file_->apply(file_->collect({}));
   if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw std::system_error(errno, std::system_category(), path_);
@@ -96,49 +99,25 @@ void MergedFile::open_new(int compression) {
   file_->publish();
 }
 
-TDirectory* MergedFile::directory_of(const Place& place, bool make) {
-  TDirectory* directory = file_.get();
-  std::size_t begin = 1;
-  while (begin < place.directory.size() && directory != nullptr) {
-    const std::size_t end = std::min(place.directory.find('/', begin), place.directory.size());
-    const std::string name = place.directory.substr(begin, end - begin);
-    auto* next = dynamic_cast<TDirectory*>(directory->GetList()->FindObject(name.c_str()));
-    if (next == nullptr && directory->GetKey(name.c_str()) != nullptr) next = directory->GetDirectory(name.c_str());
-    if (next == nullptr && make) {
-      next = directory->mkdir(name.c_str(), end == place.directory.size() ? place.directory_title.c_str() : "");
-      modified_.insert(directory);
-      modified_.insert(next);
-    }
-    directory = next;
-    begin = end + 1;
-  }
-  return directory;
-}
-
-TObject* MergedFile::stored(const Place& place) {
-  TDirectory* directory = directory_of(place, false);
-  TKey* key = directory == nullptr ? nullptr : directory->GetKey(place.name.c_str());
-  if (key == nullptr || TClass::GetClass(key->GetClassName())->InheritsFrom(TDirectory::Class())) return nullptr;
-  return key->ReadObj();
+void MergedFile::use(std::unique_ptr<OutputFile> file) {
+  file_ = std::move(file);
+  directories_ = std::make_unique<OutputDirectories>(*file_);
+  sums_ = std::make_unique<Sums>(*directories_);
+  if (options_.compact || copy_) file_->keep_no_room();
 }
 
 MergedFile::Tree* MergedFile::known_tree(const Place& place) {
   const auto known = trees_.find(place.path());
   if (known != trees_.end()) return &known->second;
-  auto* tree = dynamic_cast<TTree*>(stored(place));
-  if (tree == nullptr) return nullptr;
-  return &trees_.emplace(place.path(), Tree{tree, directory_of(place, false), false}).first->second;
+  auto* tree = dynamic_cast<TTree*>(directories_->read(place));
+  return tree == nullptr ? nullptr : keep(place, *tree);
 }
 
-MergedFile::Object* MergedFile::known_object(const Place& place) {
-  const auto known = objects_.find(place.path());
-  if (known != objects_.end()) return &known->second;
-  std::unique_ptr<TObject> object(stored(place));
-  if (!object) return nullptr;
-  TClass* type = object->IsA();
-  if (const auto add = type->GetDirectoryAutoAdd()) add(object.get(), nullptr);
-  Object entry{std::move(object), type, directory_of(place, false), {}, false};
-  return &objects_.emplace(place.path(), std::move(entry)).first->second;
+MergedFile::Tree* MergedFile::keep(const Place& place, TTree& tree) {
+  const Tree entry{&tree, directories_->find(place.directory), place.name, tree.GetAutoSave(), false};
+  // It would write the tree's header, and its directory's, when it likes.
+  tree.SetAutoSave(0);
+  return &trees_.emplace(place.path(), entry).first->second;
 }
 
 Way MergedFile::way_of(Source& source, TTree& from, TTree& to, std::string* reason) const {
@@ -153,10 +132,10 @@ void MergedFile::tell_shapes() {
   if (!options_.shapes) return;
   for (const auto& [path, kind] : kinds_) {
     const std::size_t name = path.rfind('/');
-    const Place place{path.substr(0, name), "", path.substr(name + 1)};
+    const Place place{path.substr(0, name), path.substr(name + 1)};
     Shape shape{path, kind};
     if (const Tree* tree = kind == Kind::tree ? known_tree(place) : nullptr) shape.tree = tree->tree;
-    if (const Object* object = kind == Kind::object ? known_object(place) : nullptr) shape.type = object->type;
+    if (kind == Kind::object) shape.type = sums_->class_of(place);
     if (kind == Kind::ntuple) shape.fields = ntuple_fields_[place.name];
     options_.shapes->agree(this, {shape});
   }
@@ -190,9 +169,9 @@ std::string MergedFile::difference(Source& source) {
     if (from.way == Way::none) return reason;
   }
   for (const SourceObject& from : source.objects) {
-    const Object* to = known_object(from.place);
-    if (to != nullptr && to->type != from.type) {
-      return from.place.name + ": is a " + to->type->GetName() + " in the output, not a " + from.type->GetName();
+    const TClass* to = sums_->class_of(from.place);
+    if (to != nullptr && to != from.type) {
+      return from.place.name + ": is a " + to->GetName() + " in the output, not a " + from.type->GetName();
     }
   }
   for (const SourceNTuple& from : source.ntuples) {
@@ -215,13 +194,15 @@ void MergedFile::append(Source& source, const Sequences& last) {
   const RootErrors errors;
   std::string problem;
   try {
-    if (!append_all(source)) problem = "a tree could not be read to its end";
+    if (!append_all(source))
+      problem = "a tree could not be read to its end";
   } catch (const std::runtime_error& fatal) {
     problem = fatal.what();
   }
-  if (problem.empty()) problem = errors.first();
   if (file_->failed()) throw std::runtime_error(path_ + ": writing failed");
-  if (!problem.empty()) throw FileRefused(problem);
+  if (!problem.empty()) throw FileRefused(errors.first().empty() ? problem : problem + " (" + errors.first() + ")");
+  warn(source.warnings());
+  warn(errors.messages());
   for (const auto& [worker, sequence] : last) appended_[worker] = sequence;
 }
 
@@ -231,8 +212,12 @@ bool MergedFile::append_all(Source& source) {
   const std::string record(reinterpret_cast<const char*>(infos.data()), infos.size());
   const bool new_infos = !streamer_infos_.contains(record);
   bool complete = true;
+  for (const std::string& path : source.order) directories_->put_in_order(path);
+  for (const auto& [path, title] : source.directories) {
+    if (directories_->make(path, title.c_str()) == nullptr) throw std::runtime_error(path + " cannot be made");
+  }
   for (SourceTree& from : source.trees) complete = append_tree(source, from, new_infos) && complete;
-  for (SourceObject& from : source.objects) append_object(from);
+  for (SourceObject& from : source.objects) sums_->add(from);
   for (SourceKey& from : source.keys) append_key(from);
   for (const SourceNTuple& from : source.ntuples) {
     NTuple& ntuple = ntuples_[from.name];
@@ -248,35 +233,34 @@ bool MergedFile::append_all(Source& source) {
 bool MergedFile::append_tree(Source& source, SourceTree& from, bool streamer_infos) {
   Tree* to = known_tree(from.place);
   if (to == nullptr) {
-    TDirectory* directory = directory_of(from.place, true);
-    TTree* tree = make_like(*from.tree, directory, options_.compression);
+    TTree* tree = make_like(*from.tree, directories_->find(from.place.directory), options_.compression);
     if (tree == nullptr) return false;
-    to = &trees_.emplace(from.place.path(), Tree{tree, directory, false}).first->second;
+    to = keep(from.place, *tree);
     from.way = way_of(source, *from.tree, *tree, nullptr);
   }
+  note_index(*from.tree, *to->tree);
   to->changed = true;
   return merge::append(*from.tree, *to->tree, from.way, streamer_infos);
-}
-
-void MergedFile::append_object(SourceObject& from) {
-  Object* to = known_object(from.place);
-  if (to == nullptr) {
-    Object entry{std::move(from.object), from.type, directory_of(from.place, true), {}, true};
-    objects_.emplace(from.place.path(), std::move(entry));
-    return;
-  }
-  to->changed = true;
-  to->inputs.push_back(from.object.get());
 }
 
 void MergedFile::append_key(SourceKey& from) {
   TClass* type = TClass::GetClass(from.key->GetClassName());
   void* object = from.key->ReadObjectAny(type);
-  if (object == nullptr) return;
+  if (object == nullptr) {
+    warnings_.push_back(from.place.path() + " is left out: it cannot be read");
+    return;
+  }
   if (kept_.insert(identity_of(from.place.path(), *type, object)).second) {
-    TDirectory* directory = directory_of(from.place, true);
-    directory->WriteObjectAny(object, type, from.place.name.c_str());
-    modified_.insert(directory);
+    TDirectory* directory = directories_->find(from.place.directory);
+    // A key has the title of its object, if that has one.
+    auto* const named =
+        static_cast<TObject*>(type->IsTObject() ? type->DynamicCast(TObject::Class(), object) : nullptr);
+    if (named != nullptr) {
+      directory->WriteTObject(named, from.place.name.c_str());
+    } else {
+      directory->WriteObjectAny(object, type, from.place.name.c_str());
+    }
+    directories_->change(directory);
   }
   type->Destructor(object);
 }
@@ -304,20 +288,6 @@ void MergedFile::remember(TDirectory& directory, const std::string& path) {
   }
 }
 
-std::string MergedFile::merge_objects() {
-  std::string wrong;
-  for (auto& [path, entry] : objects_) {
-    if (entry.inputs.empty()) continue;
-    TList inputs;
-    for (TObject* input : entry.inputs) inputs.Add(input);
-    entry.inputs.clear();
-    TFileMergeInfo info(entry.directory);
-    if (entry.type->GetMerge()(entry.object.get(), &inputs, &info) < 0) wrong = path + " could not be merged";
-    inputs.Clear("nodelete");
-  }
-  return wrong;
-}
-
 // ROOT's function wants the key, the output and the inputs, and appends to what the output has under that name.
 void MergedFile::merge_ntuples(const RootErrors& errors) {
   for (auto& [name, ntuple] : ntuples_) {
@@ -333,61 +303,54 @@ void MergedFile::merge_ntuples(const RootErrors& errors) {
     data.Clear("nodelete");
     if (!merged) throw FileRefused("RNTuple " + name + " could not be merged: " + errors.first());
     delete_older_cycles(*file_, name.c_str());
+    directories_->change(file_.get());
   }
   ntuples_.clear();
 }
 
 // A tree's header names all its baskets. Written with each batch, and replaced by the next, it is not worth compressing
 // before the last.
-void MergedFile::write_changed() {
+void MergedFile::write_trees() {
   const int compression = file_->GetCompressionSettings();
-  if (!closing_) file_->SetCompressionSettings(0);
+  if (!closing_ && !options_.compact) file_->SetCompressionSettings(0);
   for (auto& [path, entry] : trees_) {
     if (!std::exchange(entry.changed, false)) continue;
     const TDirectory::TContext context(entry.directory);
-    entry.tree->Write(nullptr, TObject::kOverwrite);
-    modified_.insert(entry.directory);
+    entry.tree->SetAutoSave(entry.auto_save);
+    entry.tree->Write(entry.name.c_str(), TObject::kOverwrite);
+    entry.tree->SetAutoSave(0);
+    directories_->change(entry.directory);
   }
   file_->SetCompressionSettings(compression);
-  for (auto& [path, entry] : objects_) {
-    if (!std::exchange(entry.changed, false)) continue;
-    entry.directory->WriteTObject(entry.object.get(), entry.object->GetName(), "overwrite");
-    modified_.insert(entry.directory);
-  }
 }
 
-std::string MergedFile::commit(Sums sums) {
-  if (appended_.empty() && !closing_) return {};
+void MergedFile::commit(AddUp add_up) {
+  make_commit(add_up);
+  if (!options_.compact || closing_ || !file_ || !has_too_many_holes() || !write_anew()) return;
+  forget();
+  use(std::make_unique<OutputFile>(path_));
+}
+
+void MergedFile::make_commit(AddUp add_up) {
+  if (appended_.empty() && !closing_) return;
   const TDirectory::TContext context;
   const RootErrors errors;
-  const std::string wrong = merge_objects();
-  merge_ntuples(errors);
+  const std::string wrong = sums_->merge();
   const std::string problem = wrong.empty() ? errors.first() : wrong;
-  if (sums == Sums::all && !problem.empty()) throw std::runtime_error(problem);
+  if (add_up == AddUp::all && !problem.empty()) throw std::runtime_error(problem);
+  merge_ntuples(errors);
   file_->begin_commit();
-  write_changed();
-  const auto patches = file_->collect({modified_.begin(), modified_.end()});
-  modified_.clear();
+  write_trees();
+  sums_->write();
+  const auto patches = file_->collect(directories_->take_changed());
   if (options_.durable) file_->synchronize();
-  ledger_->append({static_cast<std::uint64_t>(file_->GetEND()), patches, appended_});
+  if (ledger_) ledger_->append({static_cast<std::uint64_t>(file_->GetEND()), patches, appended_});
   file_->apply(patches);
   if (std::exchange(agreed_, false)) options_.shapes->keep(this);
   for (const auto& [worker, sequence] : appended_) sequences_[worker] = sequence;
   appended_.clear();
-  return wrong.empty() ? errors.first() : wrong;
-}
-
-void MergedFile::close() {
-  if (!file_) open_new(options_.compression >= 0 ? options_.compression : 1);
-  closing_ = true;
-  for (auto& [path, entry] : trees_) entry.changed = true;
-  commit();
-  if (options_.durable) file_->synchronize();
-  objects_.clear();
-  trees_.clear();
-  file_.reset();
-  ledger_->remove();
-  ledger_.reset();
+  if (!wrong.empty()) warnings_.push_back(wrong);
+  warn(errors.messages());
 }
 
 }  // namespace wherry::merge

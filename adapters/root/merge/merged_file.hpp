@@ -9,23 +9,27 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapters/root/merge/output_directories.hpp"
 #include "adapters/root/merge/output_file.hpp"
+#include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/sums.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 
 class TTree;
 
 namespace wherry::merge {
 
-class RootErrors;
 class Shapes;
 
 struct MergedFileOptions {
   int compression = -1;  ///< ROOT's number; -1: baskets stay as they are, the rest is as in the first file
   bool durable = false;  ///< a commit survives a power failure, too
+  bool compact = false;  ///< the output is written anew after each commit that leaves it more holes than it may have
   std::shared_ptr<Shapes> shapes = {};  ///< if not null: shared with outputs that this one will be joined with
 };
 
@@ -56,24 +60,25 @@ class MergedFile {
   /// Goes into the ledger with the next commit, as a worker's last file does. The output must be open.
   void note(const std::string& name, std::uint64_t number) { appended_[name] = number; }
   /// What becomes of a commit if something cannot be added up: histograms of other axes.
-  enum class Sums : std::uint8_t { some, all };
-  /// Makes everything appended since the last commit part of the output. Returns what could not be merged; throws it
-  /// instead, and changes nothing, if all must be. Throws FileRefused, too.
-  std::string commit(Sums sums = Sums::some);
-  /// Nothing more will come: the output is an ordinary ROOT file.
+  enum class AddUp : std::uint8_t { some, all };
+  /// Makes everything appended since the last commit part of the output. What could not be added up is a warning, or
+  /// thrown, and nothing changed, if all must be. Throws FileRefused, too.
+  void commit(AddUp add_up = AddUp::some);
+  /// What ROOT has said since the last call of what was merged all the same.
+  Messages take_warnings() { return std::exchange(warnings_, {}); }
+  /// Nothing more will come: the output is an ordinary ROOT file, as small as if all of it had been written at once.
   void close();
 
  private:
+  /// Of an output that is written anew: has no ledger, and keeps its hidden name.
+  enum class Copy : std::uint8_t { hidden };
+  MergedFile(std::string path, MergedFileOptions options, Copy copy);
+
   struct Tree {
     TTree* tree = nullptr;  // belongs to its directory
     TDirectory* directory = nullptr;
-    bool changed = false;
-  };
-  struct Object {
-    std::unique_ptr<TObject> object;
-    TClass* type = nullptr;
-    TDirectory* directory = nullptr;
-    std::vector<TObject*> inputs;  // since the last commit; belong to the sources
+    std::string name;        // of its key
+    Long64_t auto_save = 0;  // what the file says; here a tree is never saved but by a commit
     bool changed = false;
   };
   struct NTuple {
@@ -84,36 +89,42 @@ class MergedFile {
   void open_existing();
   void tell_shapes();
   void open_new(int compression);
-  TDirectory* directory_of(const Place& place, bool make);
-  TObject* stored(const Place& place);
+  void use(std::unique_ptr<OutputFile> file);
   Tree* known_tree(const Place& place);
-  Object* known_object(const Place& place);
+  Tree* keep(const Place& place, TTree& tree);
   std::string difference(Source& source);
   Way way_of(Source& source, TTree& from, TTree& to, std::string* reason) const;
   bool append_all(Source& source);
   bool append_tree(Source& source, SourceTree& from, bool streamer_infos);
-  void append_object(SourceObject& from);
   void append_key(SourceKey& from);
   void remember(TDirectory& directory, const std::string& path);
-  std::string merge_objects();
   void merge_ntuples(const RootErrors& errors);
-  void write_changed();
+  void warn(const Messages& messages) { warnings_.insert(warnings_.end(), messages.begin(), messages.end()); }
+  void write_trees();
+  void make_commit(AddUp add_up);
+  void complete();
+  [[nodiscard]] bool has_too_many_holes() const;
+  bool write_anew();
+  std::uint64_t write_copy();
+  void forget();
 
   std::string path_;
   MergedFileOptions options_;
   std::unique_ptr<OutputFile> file_;
+  std::unique_ptr<OutputDirectories> directories_;
+  std::unique_ptr<Sums> sums_;
   std::unique_ptr<Ledger> ledger_;
   Sequences sequences_;
   Sequences appended_;  // since the last commit
+  const bool copy_ = false;
   bool closing_ = false;
   std::map<std::string, Tree> trees_;
-  std::map<std::string, Object> objects_;
   std::map<std::string, NTuple> ntuples_;
   std::map<std::string, Kind> kinds_;  // by path, of all that is there or appended
   std::map<std::string, std::string> ntuple_fields_;
   std::set<std::string> kept_;            // of what cannot be merged: what is there already
   std::set<std::string> streamer_infos_;  // records whose contents the output has
-  std::set<TDirectory*> modified_;
+  Messages warnings_;
   bool agreed_ = false;  // to shapes that are not committed
 };
 

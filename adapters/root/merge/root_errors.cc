@@ -2,12 +2,16 @@
 #include "adapters/root/merge/root_errors.hpp"
 
 #include <TError.h>
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 
 namespace wherry::merge {
 
 namespace {
+// Of a file whose every branch is wrong in its own way, these say enough.
+constexpr std::size_t kMostMessages = 20;
+
 thread_local RootErrors* current = nullptr;
 ErrorHandlerFunc_t previous = nullptr;
 }  // namespace
@@ -17,11 +21,13 @@ void handle_root_error(int level, bool abort, const char* location, const char* 
     previous(level, abort, location, message);
     return;
   }
+  if (level < kWarning && !abort) return;
+  const std::string text = (*location == 0 ? "" : std::string(location) + ": ") + message;
+  Messages& messages = current->messages_;
+  if (messages.size() < kMostMessages && std::ranges::find(messages, text) == messages.end()) messages.push_back(text);
   const bool error = level >= kError;
-  if (error && current->first_.empty()) {
-    current->first_ = (*location == 0 ? "" : std::string(location) + ": ") + message;
-  }
-  if (abort || (error && current->left_-- == 0)) throw std::runtime_error(current->first_);
+  if (error && current->first_.empty()) current->first_ = text;
+  if (abort || (error && current->left_-- == 0)) throw std::runtime_error(text);
 }
 
 RootErrors::RootErrors(std::size_t most) : left_(most) {

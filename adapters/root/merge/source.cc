@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/root/merge/add_up.hpp"
 #include "adapters/root/merge/ntuple_check.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/image_parts.hpp"
@@ -23,13 +24,9 @@ namespace {
 // A directory of a broken file may contain itself.
 constexpr int kDeepest = 64;
 
-// An array of noise may have two thousand million elements, each of which is one.
-constexpr std::size_t kMostErrors = 100;
-
-/// What TKey reads is added to the directory it is read from, which would delete it.
-void take_out_of_directory(TObject& object, TClass& type) {
-  if (const auto add = type.GetDirectoryAutoAdd()) add(&object, nullptr);
-}
+// An array of noise may have two thousand million elements, each of which is one. A tree of classes that ROOT does not
+// know has one for each of them.
+constexpr std::size_t kMostErrors = 100000;
 
 /// Keeps ROOT from reading what describes the classes in each file that is opened: the next of its worker has the same,
 /// and looking that up is as much work for ROOT as all the rest. The switch is the process's: it is off only for a
@@ -103,7 +100,11 @@ Source::Source(std::span<const std::byte> bytes) : bytes_(bytes) {
   } catch (const std::exception& problem) {
     error_ = problem.what();
   }
-  if (!errors.first().empty()) error_ = errors.first();
+  if (error_.empty()) {
+    warnings_.insert(warnings_.end(), errors.messages().begin(), errors.messages().end());
+  } else if (!errors.first().empty()) {
+    error_ += " (" + errors.first() + ")";
+  }
 }
 
 Source::~Source() {
@@ -117,6 +118,7 @@ Source::~Source() {
 void Source::become(std::span<const std::byte> bytes) {
   bytes_ = bytes;
   error_.clear();
+  warnings_.clear();
   try {
     const Header header = read_header(bytes);
     file_->turn_to(bytes, static_cast<Long64_t>(header.info_seek), static_cast<Int_t>(header.info_bytes));
@@ -157,16 +159,16 @@ void Source::read_directory(TDirectory& directory, const std::string& path, int 
     };
     while (last < keys_there.size() && same_name(last)) ++last;
     for (std::size_t i = last; i > first; --i) {
-      if (error_.empty()) read_key(*keys_there[i - 1], path, directory.GetTitle(), i - 1 == first, depth);
+      if (error_.empty()) read_key(*keys_there[i - 1], path, i - 1 == first, depth);
     }
   }
 }
 
-void Source::read_key(TKey& key, const std::string& path, const char* title, bool newest, int depth) {
-  const Place place{path, title, key.GetName()};
+void Source::read_key(TKey& key, const std::string& path, bool newest, int depth) {
+  const Place place{path, key.GetName()};
   TClass* type = TClass::GetClass(key.GetClassName());
   if (type == nullptr) {
-    error_ = place.name + ": class " + key.GetClassName() + " is not known";
+    warnings_.push_back(place.path() + " is left out: its class " + key.GetClassName() + " is not known");
     return;
   }
   const Kind kind = kind_of(*type);
@@ -175,10 +177,12 @@ void Source::read_key(TKey& key, const std::string& path, const char* title, boo
     return;
   }
   if (!newest && kind != Kind::kept) return;
-  if (kinds.emplace(place.path(), kind).first->second != kind) {
+  const auto [known, fresh] = kinds.emplace(place.path(), kind);
+  if (known->second != kind) {
     error_ = place.name + ": is several things";
     return;
   }
+  if (fresh) order.push_back(place.path());
   switch (kind) {
     case Kind::directory:
       return read_subdirectory(key, place, depth);
@@ -198,6 +202,7 @@ void Source::read_subdirectory(TKey& key, const Place& place, int depth) {
   if (directory == nullptr || place.name.empty() || place.name.find('/') != std::string::npos) {
     error_ = place.name + ": a directory that cannot be read";
   } else {
+    directories.push_back({place.path(), directory->GetTitle()});
     read_directory(*directory, place.path(), depth + 1);
   }
 }
@@ -229,7 +234,7 @@ void Source::read_object(TKey& key, TClass& type, const Place& place) {
     error_ = place.name + ": an object that cannot be read";
     return;
   }
-  take_out_of_directory(*object, type);
+  take_out_of_directory(*object);
   objects.push_back({place, &type, std::move(object)});
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 #include "adapters/root/merge/viewed_file.hpp"
 
@@ -23,7 +24,6 @@ namespace wherry::merge {
 /// A directory as the path from the top, "" for the top itself.
 struct Place {
   std::string directory;
-  std::string directory_title;
   std::string name;
   [[nodiscard]] std::string path() const { return directory + "/" + name; }
 };
@@ -32,6 +32,11 @@ struct Place {
 enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
 Kind kind_of(TClass& type);
 const char* to_string(Kind kind);
+
+struct SourceDirectory {
+  std::string path;
+  std::string title;
+};
 
 struct SourceTree {
   Place place;
@@ -71,21 +76,25 @@ class Source {
   void become(std::span<const std::byte> bytes);
 
   [[nodiscard]] const std::string& error() const { return error_; }
+  /// What ROOT said of it, though it can be merged.
+  [[nodiscard]] const Messages& warnings() const { return warnings_; }
   [[nodiscard]] TFile& file() { return *file_; }
   [[nodiscard]] int compression() const { return file_->GetCompressionSettings(); }
   /// The record that describes the classes, as it is in the file.
   [[nodiscard]] std::span<const std::byte> streamer_infos() const;
 
+  std::vector<SourceDirectory> directories;  ///< each behind the one that it is in
   std::vector<SourceTree> trees;
   std::vector<SourceObject> objects;
   std::vector<SourceKey> keys;
   std::vector<SourceNTuple> ntuples;
   std::map<std::string, Kind> kinds;  ///< of everything in it, by path
+  std::vector<std::string> order;     ///< the paths of all of it, as they follow each other in the file
 
  private:
   void read();
   void read_directory(TDirectory& directory, const std::string& path, int depth);
-  void read_key(TKey& key, const std::string& path, const char* title, bool newest, int depth);
+  void read_key(TKey& key, const std::string& path, bool newest, int depth);
   void read_subdirectory(TKey& key, const Place& place, int depth);
   void read_tree(TKey& key, const Place& place);
   void read_ntuple(TKey& key, const Place& place);
@@ -93,6 +102,7 @@ class Source {
 
   std::span<const std::byte> bytes_;
   std::string error_;
+  Messages warnings_;
   std::unique_ptr<ViewedFile> file_;
 };
 

@@ -107,8 +107,6 @@ TTree* make_like(TTree& from, TDirectory* directory, int compression) {
   // Of the entries that are gone.
   tree->SetTreeIndex(nullptr);
   tree->SetDirectory(directory);
-  // It would write the tree's header, and its directory's, when it likes.
-  tree->SetAutoSave(0);
   if (compression >= 0) {
     for_each_branch(tree->GetListOfBranches(), [&](TBranch& branch) { branch.SetCompressionSettings(compression); });
   }

@@ -59,7 +59,7 @@ import random, sys
 sys.path.insert(0, sys.argv[1])
 import conftest, merge_test, numpy as np
 output, batch, images = sys.argv[2], int(sys.argv[3]), [np.fromfile(name, dtype=np.uint8) for name in sys.argv[4:]]
-merging = merge_test.Merging(output, durable=random.random() < 0.3)
+merging = merge_test.Merging(output, durable=random.random() < 0.3, compact=random.random() < 0.5)
 print("merging", flush=True)
 for i, image in enumerate(images):
     if merging.merger.Has("worker", i + 1):

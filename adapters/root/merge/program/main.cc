@@ -85,6 +85,8 @@ void add_options(CLI::App& app, ProgramOptions& options, std::string& compressio
       ->capture_default_str()
       ->check(CLI::Range(1U, wherry::merge::kMostShards));
   app.add_flag("--durable", options.durable, "Let every batch survive a power failure, too");
+  app.add_flag("--compact", options.compact,
+               "Write the output anew after each batch that leaves holes of more than 4 % in it, not only at the end");
   app.add_option("--json", options.json, "Write the summary as JSON to this file, - for standard output");
   app.add_flag("-q,--quiet", options.quiet, "No progress, and no summary unless something went wrong");
   app.footer(

@@ -21,6 +21,7 @@ struct ProgramOptions {
   std::size_t file_time = 300;  ///< seconds; longer takes only a file over which ROOT goes round for ever
   unsigned shards = 1;          ///< threads that write an output
   bool durable = false;
+  bool compact = false;
   std::size_t workers = 0;  ///< end when so many have come and gone; 0: when all have that came
   std::string json;
   bool quiet = false;

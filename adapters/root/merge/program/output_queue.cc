@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 constexpr std::uint64_t kCarefulFiles = 1000;
 // What a commit costs is little beside so much; and workers wait for memory that is not free before it.
 constexpr std::size_t kLargeBatch = std::size_t{32} << 20;
+// Lines that are remembered, and said once each.
+constexpr std::size_t kMostWarnings = 1000;
 
 }  // namespace
 
@@ -45,6 +48,7 @@ OutputQueue::OutputQueue(const std::string& path, const ProgramOptions& options,
   settings.threads = options.threads;
   settings.trials = careful_;
   settings.durable = options.durable;
+  settings.compact = options.compact;
   settings.shapes = std::move(shapes);
   settings.watch = [&state](const std::string& worker) { return std::make_shared<Busy>(state, worker); };
   const auto alone = alone_if_careful(state);
@@ -80,12 +84,14 @@ bool OutputQueue::finish() {
 bool OutputQueue::join(const std::string& other) {
   const auto alone = alone_if_careful(state_);
   if (good_ && !merger_->Join(other)) fail();
+  tell_warnings();
   return good_;
 }
 
 bool OutputQueue::close() {
   const auto alone = alone_if_careful(state_);
   if (good_ && !merger_->Close()) fail();
+  tell_warnings();
   return good_;
 }
 
@@ -136,8 +142,16 @@ bool OutputQueue::merge(std::vector<root::PostedFile>& batch) {
   state_.bytes += after.bytes - before.bytes;
   state_.batches += after.batches - before.batches;
   state_.duplicates += after.duplicates - before.duplicates;
-  if (!merger_->Warning().empty()) message_(path_ + ": " + merger_->Warning());
+  tell_warnings();
   return good;
+}
+
+// Of each worker's files ROOT says the same.
+void OutputQueue::tell_warnings() {
+  std::istringstream lines(merger_->Warning());
+  for (std::string line; std::getline(lines, line);) {
+    if (warned_.size() < kMostWarnings && warned_.insert(line).second) message_(path_ + ": warning: " + line);
+  }
 }
 
 void OutputQueue::released(root::PostedFile& file, const std::string& problem) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +50,7 @@ class OutputQueue {
   std::vector<root::PostedFile> gather();
   bool merge(std::vector<root::PostedFile>& batch);
   void released(root::PostedFile& file, const std::string& problem);
+  void tell_warnings();
   void fail();
 
   std::string path_;
@@ -63,6 +65,7 @@ class OutputQueue {
   bool closing_ = false;
   std::chrono::nanoseconds last_merge_{0};
   std::uint64_t careful_;  // so many files come one at a time, each tried before
+  std::set<std::string> warned_;
   bool good_ = true;
   std::thread thread_;
 };

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/add_up.hpp"
+
+#include <TClass.h>
+#include <TFileMergeInfo.h>
+#include <TList.h>
+
+namespace wherry::merge {
+
+// Histograms at once, which is faster; for other classes, as lists, it matters what is added to what.
+bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDirectory* directory) {
+  const bool at_once = type.InheritsFrom("TH1");
+  TFileMergeInfo info(directory);
+  bool good = true;
+  TList list;
+  for (TObject* input : inputs) {
+    list.Add(input);
+    if (at_once && input != inputs.back()) continue;
+    good = type.GetMerge()(&sum, &list, &info) >= 0 && good;
+    list.Clear("nodelete");
+  }
+  return good;
+}
+
+void take_out_of_directory(TObject& object) {
+  if (const auto add = object.IsA()->GetDirectoryAutoAdd()) add(&object, nullptr);
+}
+
+}  // namespace wherry::merge

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <TObject.h>
+#include <vector>
+
+class TClass;
+class TDirectory;
+
+namespace wherry::merge {
+
+/// Adds the inputs to an object of a class that has Merge. False if they could not be added.
+bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDirectory* directory);
+/// What ROOT reads or copies may be added to a directory, which would delete it.
+void take_out_of_directory(TObject& object);
+}  // namespace wherry::merge

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a merged file: what commits left behind goes, and what only a complete file can have comes.
+#include <unistd.h>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "adapters/root/merge/file_image.hpp"
+#include "adapters/root/merge/merged_file.hpp"
+#include "adapters/root/merge/tree_index.hpp"
+
+namespace wherry::merge {
+
+namespace {
+// One part in so many of a file. What hadd writes has some, too.
+constexpr Long64_t kMostHoles = 25;
+}  // namespace
+
+void MergedFile::close() {
+  if (!file_) open_new(options_.compression >= 0 ? options_.compression : 1);
+  complete();
+  if (has_too_many_holes()) write_anew();
+  if (options_.durable) file_->synchronize();
+  forget();
+  ledger_->remove();
+  ledger_.reset();
+}
+
+void MergedFile::complete() {
+  closing_ = true;
+  for (const auto& [path, kind] : kinds_) {
+    if (kind != Kind::tree) continue;
+    const std::size_t name = path.rfind('/');
+    Tree* entry = known_tree({path.substr(0, name), path.substr(name + 1)});
+    if (entry == nullptr) continue;
+    build_index(*entry->tree);
+    entry->changed = true;
+  }
+  make_commit(AddUp::some);
+}
+
+void MergedFile::forget() {
+  trees_.clear();
+  streamer_infos_.clear();
+  sums_.reset();
+  directories_.reset();
+  file_.reset();
+}
+
+bool MergedFile::has_too_many_holes() const { return file_->holes() * kMostHoles > file_->end(); }
+
+/// False if there is no copy, as on a disk without room for both: the output is as it was.
+bool MergedFile::write_anew() {
+  std::uint64_t end = 0;
+  try {
+    end = write_copy();
+  } catch (const std::exception& problem) {
+    ::unlink(Ledger::hidden(path_).c_str());
+    warnings_.push_back(std::string("the output keeps its holes: ") + problem.what());
+    return false;
+  }
+  ledger_->replace_output(end);
+  return true;
+}
+
+std::uint64_t MergedFile::write_copy() {
+  const FileImage image(path_);
+  Source source(image.bytes());
+  if (!source.error().empty()) throw std::runtime_error(source.error());
+  MergedFileOptions options = options_;
+  options.shapes = nullptr;
+  MergedFile copy(path_, options, Copy::hidden);
+  copy.append(source, {});
+  copy.complete();
+  copy.file_->write_name();
+  return static_cast<std::uint64_t>(copy.file_->end());
+}
+
+}  // namespace wherry::merge
