@@ -21,6 +21,7 @@
 #include "adapters/root/transport/client.hpp"
 #include "class_record.hpp"
 #include "url.hpp"
+#include "whole_objects.hpp"
 
 ClassImp(TScifFile);
 
@@ -39,24 +40,6 @@ bool has_content(const TDirectory& directory) {
     if (inner != nullptr && has_content(*inner)) return true;
   }
   return false;
-}
-
-/// Files of one worker are added up: what was handed over must not be counted again. Trees are reset by ROOT.
-void reset_what_is_added_up(const TDirectory& directory) {
-  for (TObject* object : *directory.GetList()) {
-    if (const auto* const inner = dynamic_cast<TDirectory*>(object)) {
-      reset_what_is_added_up(*inner);
-      continue;
-    }
-    TClass* const type = object->IsA();
-    if (type->GetMerge() == nullptr || type->GetResetAfterMerge() != nullptr) continue;
-    if (type->GetMethodWithPrototype("Reset", "Option_t*") != nullptr) {
-      object->Execute("Reset", "");
-    } else {
-      directory.Warning("UploadAndReset", "%s, a %s, cannot be reset: every Write() adds all of it to the output",
-                        object->GetName(), type->GetName());
-    }
-  }
 }
 
 }  // namespace
@@ -87,6 +70,7 @@ class TScifFile::Impl {
   const std::string name;
   wherry::root::WindowClient client;
   wherry::root::ClassRecord classes;
+  wherry::root::WholeObjects whole;
   std::array<std::byte, kSmall> small{};
   std::size_t size = 0;    ///< bytes the file has
   std::size_t offset = 0;  ///< where the next read or write is
@@ -152,11 +136,27 @@ Int_t TScifFile::Write(const char* name, Int_t option, Int_t buffer_size) const 
 /// A tree's header is read, by the process beside this one, as soon as it is written: it is not worth compressing. Its
 /// baskets are as they always are.
 TKey* TScifFile::CreateKey(TDirectory* mother, const TObject* object, const char* name, Int_t buffer_size) {
+  if (fImpl != nullptr) fImpl->whole.note(*this, *mother, *object, name);
   const Int_t compression = fCompress;
   if (object->InheritsFrom("TTree")) fCompress = 0;
   TKey* const key = TMemFile::CreateKey(mother, object, name, buffer_size);
   fCompress = compression;
   return key;
+}
+
+TKey* TScifFile::CreateKey(TDirectory* mother, const void* object, const TClass* type, const char* name,
+                           Int_t buffer_size) {
+  if (fImpl != nullptr && type->IsTObject()) {
+    // ROOT only computes where in the object a TObject is.
+    const void* const base = const_cast<TClass*>(type)->DynamicCast(TObject::Class(), const_cast<void*>(object));
+    fImpl->whole.note(*this, *mother, *static_cast<const TObject*>(base), name);
+  }
+  return TMemFile::CreateKey(mother, object, type, name, buffer_size);
+}
+
+void TScifFile::WriteKeys() {
+  if (fImpl != nullptr) fImpl->whole.write(*this);
+  TMemFile::WriteKeys();
 }
 
 void TScifFile::WriteStreamerInfo() {
@@ -179,7 +179,8 @@ void TScifFile::WriteStreamerInfo() {
 
 Bool_t TScifFile::UploadAndReset() {
   if (fImpl == nullptr || !HandOver()) return kFALSE;
-  reset_what_is_added_up(*this);
+  fImpl->whole.clear();
+  wherry::root::reset_attached(*this);
   ResetAfterMerge(nullptr);
   return !TestBit(kWriteError);
 }

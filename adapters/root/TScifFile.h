@@ -8,8 +8,9 @@
 //   ... fill trees and histograms, as into any file; now and then file->Write() ...
 //   file->Close();
 //
-// Write() hands over what is in the file and resets the objects in it: trees, as TParallelMergingFile does, go on with
-// an empty file, and histograms (whatever is merged by adding up and has Reset()) begin at nothing. Close() hands over
+// Write() hands over what is in the file and resets the objects attached to it: trees, as TParallelMergingFile does, go
+// on with an empty file, and histograms (whatever is merged by adding up and has Reset()) begin at nothing. Whatever
+// else is written again replaces, in the output, what this file has written under that name before. Close() hands over
 // what was written since, and waits until the server has all of it where it belongs. The server (wherry-merge) joins
 // the files of all workers that write under one name.
 //
@@ -41,8 +42,9 @@ class TScifFile : public TMemFile {
   Bool_t Wait();
 
   Long64_t GetSize() const override;
-  using TMemFile::CreateKey;
   TKey* CreateKey(TDirectory* mother, const TObject* object, const char* name, Int_t buffer_size) override;
+  TKey* CreateKey(TDirectory* mother, const void* object, const TClass* type, const char* name,
+                  Int_t buffer_size) override;
   /// How many files were handed over, and how many of them the server has not yet put where they belong.
   Long64_t GetPosted() const;
   Int_t GetPending() const;
@@ -52,6 +54,7 @@ class TScifFile : public TMemFile {
  protected:
   Int_t SysRead(Int_t fd, void* buffer, Int_t bytes) override;
   Int_t SysWrite(Int_t fd, const void* buffer, Int_t bytes) override;
+  void WriteKeys() override;
   void WriteStreamerInfo() override;
   Long64_t SysSeek(Int_t fd, Long64_t offset, Int_t whence) override;
   Int_t SysStat(Int_t fd, Long_t* id, Long64_t* size, Long_t* flags, Long_t* time) override;

@@ -59,6 +59,12 @@ class TScifMerger::Impl {
     return good;
   }
 
+  void finish(const std::string& worker) {
+    guard([&] {
+      if (output_) output_->finish(worker);
+    });
+  }
+
   bool close() {
     if (!merge()) return false;
     known_ = {};
@@ -205,6 +211,7 @@ void TScifMerger::Add(const std::string& worker, std::uint64_t sequence, const v
 }
 
 bool TScifMerger::Has(const std::string& worker, std::uint64_t sequence) const { return fImpl->has(worker, sequence); }
+void TScifMerger::Finish(const std::string& worker) { fImpl->finish(worker); }
 std::size_t TScifMerger::Pending() const { return fImpl->waiting.size(); }
 bool TScifMerger::Merge() { return fImpl->merge(); }
 bool TScifMerger::Join(const std::string& output) { return fImpl->join(output); }

@@ -77,6 +77,9 @@ class TScifMerger {
            Release release = {});
   /// Whether this file is in the output, of this process or of one that was killed.
   bool Has(const std::string& worker, std::uint64_t sequence) const;
+  /// Nothing more comes from this worker, until which some of what it has written is kept for itself. To be called when
+  /// nothing of it waits.
+  void Finish(const std::string& worker);
   /// How many wait for Merge.
   std::size_t Pending() const;
   /// False if the output cannot be written any more; nothing of the batch is in it then.

@@ -4,6 +4,8 @@
 #include <TClass.h>
 #include <TFileMergeInfo.h>
 #include <TList.h>
+#include <stdexcept>
+#include <string>
 
 namespace wherry::merge {
 
@@ -24,6 +26,13 @@ bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDi
 
 void take_out_of_directory(TObject& object) {
   if (const auto add = object.IsA()->GetDirectoryAutoAdd()) add(&object, nullptr);
+}
+
+std::unique_ptr<TObject> copy_of(const TObject& object) {
+  std::unique_ptr<TObject> copy(object.Clone());
+  if (!copy) throw std::runtime_error(std::string("a ") + object.ClassName() + " cannot be copied");
+  take_out_of_directory(*copy);
+  return copy;
 }
 
 }  // namespace wherry::merge

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <TObject.h>
+#include <memory>
 #include <vector>
 
 class TClass;
@@ -13,4 +14,7 @@ namespace wherry::merge {
 bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDirectory* directory);
 /// What ROOT reads or copies may be added to a directory, which would delete it.
 void take_out_of_directory(TObject& object);
+/// A copy that belongs to no directory. Throws std::runtime_error.
+std::unique_ptr<TObject> copy_of(const TObject& object);
+
 }  // namespace wherry::merge

@@ -36,6 +36,7 @@ void MergedFile::complete() {
     build_index(*entry->tree);
     entry->changed = true;
   }
+  if (!copy_) directories_->remove(Parts::kDirectory);
   make_commit(AddUp::some);
 }
 
@@ -71,6 +72,7 @@ std::uint64_t MergedFile::write_copy() {
   options.shapes = nullptr;
   MergedFile copy(path_, options, Copy::hidden);
   copy.append(source, {});
+  if (!closing_) sums_->parts().write_all(*copy.directories_);
   copy.complete();
   copy.file_->write_name();
   return static_cast<std::uint64_t>(copy.file_->end());

@@ -194,7 +194,7 @@ void MergedFile::append(Source& source, const Sequences& last) {
   const RootErrors errors;
   std::string problem;
   try {
-    if (!append_all(source))
+    if (!append_all(source, last.size() == 1 ? last.begin()->first : ""))
       problem = "a tree could not be read to its end";
   } catch (const std::runtime_error& fatal) {
     problem = fatal.what();
@@ -207,7 +207,7 @@ void MergedFile::append(Source& source, const Sequences& last) {
 }
 
 /// False if something could not be read.
-bool MergedFile::append_all(Source& source) {
+bool MergedFile::append_all(Source& source, const std::string& worker) {
   const auto infos = source.streamer_infos();
   const std::string record(reinterpret_cast<const char*>(infos.data()), infos.size());
   const bool new_infos = !streamer_infos_.contains(record);
@@ -216,8 +216,17 @@ bool MergedFile::append_all(Source& source) {
   for (const auto& [path, title] : source.directories) {
     if (directories_->make(path, title.c_str()) == nullptr) throw std::runtime_error(path + " cannot be made");
   }
-  for (SourceTree& from : source.trees) complete = append_tree(source, from, new_infos) && complete;
-  for (SourceObject& from : source.objects) sums_->add(from);
+  for (SourceTree& from : source.trees) {
+    const bool whole = source.whole.contains(from.place.path());
+    complete = (whole ? append_whole_tree(source, from, worker) : append_tree(source, from, new_infos)) && complete;
+  }
+  for (SourceObject& from : source.objects) {
+    if (source.whole.contains(from.place.path())) {
+      sums_->replace(worker, from);
+    } else {
+      sums_->add(from);
+    }
+  }
   for (SourceKey& from : source.keys) append_key(from);
   for (const SourceNTuple& from : source.ntuples) {
     NTuple& ntuple = ntuples_[from.name];
@@ -230,17 +239,38 @@ bool MergedFile::append_all(Source& source) {
   return complete;
 }
 
-bool MergedFile::append_tree(Source& source, SourceTree& from, bool streamer_infos) {
+MergedFile::Tree* MergedFile::tree_for(Source& source, SourceTree& from) {
   Tree* to = known_tree(from.place);
   if (to == nullptr) {
     TTree* tree = make_like(*from.tree, directories_->find(from.place.directory), options_.compression);
-    if (tree == nullptr) return false;
+    if (tree == nullptr) return nullptr;
     to = keep(from.place, *tree);
     from.way = way_of(source, *from.tree, *tree, nullptr);
   }
   note_index(*from.tree, *to->tree);
   to->changed = true;
-  return merge::append(*from.tree, *to->tree, from.way, streamer_infos);
+  return to;
+}
+
+bool MergedFile::append_tree(Source& source, SourceTree& from, bool streamer_infos) {
+  Tree* to = tree_for(source, from);
+  return to != nullptr && merge::append(*from.tree, *to->tree, from.way, streamer_infos);
+}
+
+// It has the entries that it had before, and perhaps more.
+bool MergedFile::append_whole_tree(Source& source, SourceTree& from, const std::string& worker) {
+  const std::string path = from.place.path();
+  const Long64_t before = sums_->parts().entries(worker, path);
+  const Long64_t entries = from.tree->GetEntries();
+  if (entries < before) {
+    throw std::runtime_error("tree " + path +
+                             " has fewer entries than when it was written before; what of a tree that" +
+                             " is not attached to its file is gone cannot be taken out of the output");
+  }
+  sums_->parts().set_entries(worker, path, entries);
+  if (before == 0) return append_tree(source, from, true);
+  Tree* to = tree_for(source, from);
+  return to != nullptr && append_entries(*from.tree, *to->tree, before);
 }
 
 void MergedFile::append_key(SourceKey& from) {
@@ -272,6 +302,7 @@ void MergedFile::remember(TDirectory& directory, const std::string& path) {
     TClass* type = TClass::GetClass(key->GetClassName());
     if (type == nullptr) continue;
     const std::string name = path + "/" + key->GetName();
+    if (name == Parts::kDirectory) continue;
     const Kind kind = kind_of(*type);
     kinds_.emplace(name, kind);
     if (kind == Kind::directory) {
@@ -341,7 +372,7 @@ void MergedFile::make_commit(AddUp add_up) {
   merge_ntuples(errors);
   file_->begin_commit();
   write_trees();
-  sums_->write();
+  sums_->write(!closing_);
   const auto patches = file_->collect(directories_->take_changed());
   if (options_.durable) file_->synchronize();
   if (ledger_) ledger_->append({static_cast<std::uint64_t>(file_->GetEND()), patches, appended_});

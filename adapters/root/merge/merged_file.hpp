@@ -66,6 +66,10 @@ class MergedFile {
   void commit(AddUp add_up = AddUp::some);
   /// What ROOT has said since the last call of what was merged all the same.
   Messages take_warnings() { return std::exchange(warnings_, {}); }
+  /// Nothing more comes from this worker: what it has written whole it will not replace.
+  void finish(const std::string& worker) {
+    if (sums_) sums_->parts().finish(worker);
+  }
   /// Nothing more will come: the output is an ordinary ROOT file, as small as if all of it had been written at once.
   void close();
 
@@ -94,7 +98,9 @@ class MergedFile {
   Tree* keep(const Place& place, TTree& tree);
   std::string difference(Source& source);
   Way way_of(Source& source, TTree& from, TTree& to, std::string* reason) const;
-  bool append_all(Source& source);
+  bool append_all(Source& source, const std::string& worker);
+  Tree* tree_for(Source& source, SourceTree& from);
+  bool append_whole_tree(Source& source, SourceTree& from, const std::string& worker);
   bool append_tree(Source& source, SourceTree& from, bool streamer_infos);
   void append_key(SourceKey& from);
   void remember(TDirectory& directory, const std::string& path);

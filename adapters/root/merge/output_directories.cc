@@ -49,6 +49,19 @@ TDirectory* OutputDirectories::make(const std::string& path, const char* title) 
   return directory;
 }
 
+void OutputDirectories::remove(const std::string& path) {
+  TDirectory* directory = find(path);
+  if (directory == nullptr) return;
+  while (TObject* key = directory->GetListOfKeys()->First()) delete_key(static_cast<TKey*>(key));
+  TDirectory* parent = find(path.substr(0, path.rfind('/')));
+  delete_key(parent->GetKey(directory->GetName()));
+  changed_.erase(directory);
+  change(parent);
+  paths_.erase(directory);
+  directories_.erase(path);
+  delete directory;
+}
+
 TObject* OutputDirectories::read(const Place& place) {
   TDirectory* directory = find(place.directory);
   TKey* key = directory == nullptr ? nullptr : directory->GetKey(place.name.c_str());

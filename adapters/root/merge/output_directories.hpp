@@ -30,6 +30,8 @@ class OutputDirectories {
   TDirectory* find(const std::string& path);
   /// A directory that is new has this title. Its parent exists. Null if ROOT cannot make it.
   TDirectory* make(const std::string& path, const char* title);
+  /// One that has no directories in it, if it is there.
+  void remove(const std::string& path);
   /// The newest object of this name, read: the caller's. Null if there is none.
   TObject* read(const Place& place);
 

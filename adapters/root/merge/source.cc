@@ -13,8 +13,10 @@
 
 #include "adapters/root/merge/add_up.hpp"
 #include "adapters/root/merge/ntuple_check.hpp"
+#include "adapters/root/merge/parts.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/image_parts.hpp"
+#include "adapters/root/merge/safety/whole_objects.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 
 namespace wherry::merge {
@@ -171,6 +173,8 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     warnings_.push_back(place.path() + " is left out: its class " + key.GetClassName() + " is not known");
     return;
   }
+  if (place.path() == Parts::kDirectory) return;
+  if (path.empty() && place.name == kWholeObjects) return read_whole(key);
   const Kind kind = kind_of(*type);
   if (std::string_view(type->GetName()) == "TProcessID") {
     key.ReadObj();  // the references of the trees are counted from it
@@ -195,6 +199,11 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     case Kind::kept:
       keys.push_back({place, &key});
   }
+}
+
+void Source::read_whole(TKey& key) {
+  const std::unique_ptr<std::vector<std::string>> paths(key.ReadObject<std::vector<std::string>>());
+  if (paths) whole.insert(paths->begin(), paths->end());
 }
 
 void Source::read_subdirectory(TKey& key, const Place& place, int depth) {

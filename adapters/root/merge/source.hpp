@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -89,12 +90,14 @@ class Source {
   std::vector<SourceKey> keys;
   std::vector<SourceNTuple> ntuples;
   std::map<std::string, Kind> kinds;  ///< of everything in it, by path
+  std::set<std::string> whole;        ///< paths of what the worker's next file will have all of again
   std::vector<std::string> order;     ///< the paths of all of it, as they follow each other in the file
 
  private:
   void read();
   void read_directory(TDirectory& directory, const std::string& path, int depth);
   void read_key(TKey& key, const std::string& path, bool newest, int depth);
+  void read_whole(TKey& key);
   void read_subdirectory(TKey& key, const Place& place, int depth);
   void read_tree(TKey& key, const Place& place);
   void read_ntuple(TKey& key, const Place& place);

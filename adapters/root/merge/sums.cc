@@ -10,6 +10,8 @@
 
 namespace wherry::merge {
 
+Sums::Sums(OutputDirectories& directories) : directories_(directories) { parts_.read(directories); }
+
 Sums::Sum* Sums::find(const Place& place) {
   const auto known = sums_.find(place.path());
   if (known != sums_.end()) return &known->second;
@@ -37,22 +39,56 @@ void Sums::add(SourceObject& from) {
   to->inputs.push_back(from.object.get());
 }
 
+void Sums::replace(const std::string& worker, SourceObject& from) {
+  const std::string path = from.place.path();
+  Sum* to = find(from.place);
+  if (to == nullptr) {
+    Sum sum{nullptr, from.type, directories_.find(from.place.directory), from.place.name, {}, false};
+    to = &sums_.emplace(path, std::move(sum)).first->second;
+  } else if (!parts_.has(path)) {
+    parts_.set_rest(path, std::move(to->object));
+  }
+  to->changed = true;
+  parts_.replace(worker, path, std::move(from.object));
+}
+
 std::string Sums::merge() {
   std::string wrong;
   for (auto& [path, sum] : sums_) {
-    if (sum.inputs.empty()) continue;
-    if (!add_up(*sum.type, *sum.object, sum.inputs, sum.directory)) wrong = path + " could not be merged";
+    if (!sum.changed) continue;
+    bool good = true;
+    if (parts_.has(path)) {
+      good = merge_parts(path, sum);
+    } else if (!sum.inputs.empty()) {
+      good = add_up(*sum.type, *sum.object, sum.inputs, sum.directory);
+    }
     sum.inputs.clear();
+    if (!good) wrong = path + " could not be merged";
   }
   return wrong;
 }
 
-void Sums::write() {
+// A part cannot be taken out of a sum again: that is made anew of all of them.
+bool Sums::merge_parts(const std::string& path, Sum& sum) {
+  bool good = true;
+  if (!sum.inputs.empty() && parts_.rest(path) == nullptr) {
+    parts_.set_rest(path, copy_of(*sum.inputs.front()));
+    sum.inputs.erase(sum.inputs.begin());
+  }
+  if (!sum.inputs.empty()) good = parts_.add_to_rest(path, sum.inputs);
+  std::vector<TObject*> all = parts_.all(path);
+  sum.object = copy_of(*all.front());
+  all.erase(all.begin());
+  return (all.empty() || add_up(*sum.type, *sum.object, all, sum.directory)) && good;
+}
+
+void Sums::write(bool more_may_come) {
   for (auto& [path, sum] : sums_) {
     if (!std::exchange(sum.changed, false)) continue;
     sum.directory->WriteTObject(sum.object.get(), sum.name.c_str(), "overwrite");
     directories_.change(sum.directory);
   }
+  if (more_may_come) parts_.write(directories_);
 }
 
 }  // namespace wherry::merge

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters/root/merge/parts.hpp"
 #include "adapters/root/merge/source.hpp"
 
 class TClass;
@@ -20,16 +21,19 @@ class OutputDirectories;
 /// One thread. Of one name there is one object, of one class.
 class Sums {
  public:
-  explicit Sums(OutputDirectories& directories) : directories_(directories) {}
+  explicit Sums(OutputDirectories& directories);
 
   /// Null if there is none of this name.
   TClass* class_of(const Place& place);
   /// What is the first of its name is taken, the others have to stay until `merge`. Its directory exists.
   void add(SourceObject& from);
+  /// The part of a worker, which replaces the one before.
+  void replace(const std::string& worker, SourceObject& from);
+  Parts& parts() { return parts_; }
   /// Adds up what was added. Returns which could not be, empty if all could.
   std::string merge();
-  /// Writes what has changed.
-  void write();
+  /// Writes what has changed. The parts only as long as more may come.
+  void write(bool more_may_come);
 
  private:
   struct Sum {
@@ -41,9 +45,11 @@ class Sums {
     bool changed = false;
   };
   Sum* find(const Place& place);
+  bool merge_parts(const std::string& path, Sum& sum);
 
   OutputDirectories& directories_;
   std::map<std::string, Sum> sums_;  // by path
+  Parts parts_;
 };
 
 }  // namespace wherry::merge

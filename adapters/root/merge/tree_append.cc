@@ -132,4 +132,14 @@ bool append(TTree& from, TTree& to, Way way, bool streamer_infos) {
   return true;
 }
 
+bool append_entries(TTree& from, TTree& to, Long64_t first) {
+  to.CopyAddresses(&from);
+  bool good = true;
+  for (Long64_t entry = first; good && entry < from.GetEntries(); ++entry) {
+    good = from.GetEntry(entry) >= 0 && to.Fill() >= 0;
+  }
+  to.CopyAddresses(&from, true);
+  return good;
+}
+
 }  // namespace wherry::merge

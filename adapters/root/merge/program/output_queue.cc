@@ -71,6 +71,11 @@ void OutputQueue::push(root::PostedFile file) {
   changed_.notify_all();
 }
 
+void OutputQueue::forget(const root::WorkerId& worker) {
+  const std::lock_guard lock(mutex_);
+  forgotten_.push_back(name_of(worker));
+}
+
 bool OutputQueue::finish() {
   {
     const std::lock_guard lock(mutex_);
@@ -142,8 +147,19 @@ bool OutputQueue::merge(std::vector<root::PostedFile>& batch) {
   state_.bytes += after.bytes - before.bytes;
   state_.batches += after.batches - before.batches;
   state_.duplicates += after.duplicates - before.duplicates;
+  finish_forgotten();
   tell_warnings();
   return good;
+}
+
+// Those of whom nothing waits here. Their files are in the output, for they heard so before they finished.
+void OutputQueue::finish_forgotten() {
+  std::vector<std::string> workers;
+  {
+    const std::lock_guard lock(mutex_);
+    workers = std::exchange(forgotten_, {});
+  }
+  for (const std::string& worker : workers) merger_->Finish(worker);
 }
 
 // Of each worker's files ROOT says the same.

@@ -36,6 +36,8 @@ class OutputQueue {
   ~OutputQueue();
 
   void push(root::PostedFile file);
+  /// Nothing more comes from this worker.
+  void forget(const root::WorkerId& worker);
   /// How many workers there are: a batch does not wait for more files than they can have posted.
   void set_workers(std::size_t workers) { workers_ = workers; }
   /// Merges what is queued, and ends the thread. The output is not complete yet. False if it could not be written.
@@ -50,6 +52,7 @@ class OutputQueue {
   std::vector<root::PostedFile> gather();
   bool merge(std::vector<root::PostedFile>& batch);
   void released(root::PostedFile& file, const std::string& problem);
+  void finish_forgotten();
   void tell_warnings();
   void fail();
 
@@ -62,6 +65,7 @@ class OutputQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<root::PostedFile> queue_;
+  std::vector<std::string> forgotten_;
   bool closing_ = false;
   std::chrono::nanoseconds last_merge_{0};
   std::uint64_t careful_;  // so many files come one at a time, each tried before

@@ -152,6 +152,7 @@ class Serving {
         break;
       case Event::Kind::finished:
         ++state_.finished;
+        for (auto& [path, output] : outputs_) output->forget(worker.id);
         leave(worker);
         break;
       case Event::Kind::gone:

@@ -73,6 +73,11 @@ void ShardedOutput::set_workers(std::size_t workers) {
   for (auto& [shard, queue] : queues_) queue->set_workers((workers + shards - 1) / shards);
 }
 
+void ShardedOutput::forget(const root::WorkerId& worker) {
+  const auto home = homes_.find(name_of(worker));
+  if (home != homes_.end()) queue(home->second).forget(worker);
+}
+
 bool ShardedOutput::close() {
   bool good = !queues_.empty();
   for (auto& [shard, queue] : queues_) good = queue->finish() && good;

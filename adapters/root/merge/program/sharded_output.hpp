@@ -27,6 +27,8 @@ class ShardedOutput {
   [[nodiscard]] bool ended() const { return ended_; }
   void push(root::PostedFile file);
   void set_workers(std::size_t workers);
+  /// Nothing more comes from this worker.
+  void forget(const root::WorkerId& worker);
   /// Merges what is queued, joins the shards and completes the output. False if it could not be written: the shards
   /// that are not in it stay.
   bool close();

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "whole_objects.hpp"
+
+#include <TClass.h>
+#include <TDirectory.h>
+#include <TList.h>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/root/merge/safety/whole_objects.hpp"
+
+namespace wherry::root {
+
+namespace {
+
+bool is_attached(const TDirectory& directory, const TObject& object) {
+  if (directory.GetList()->FindObject(&object) == &object) return true;
+  for (TObject* entry : *directory.GetList()) {
+    const auto* const inner = dynamic_cast<TDirectory*>(entry);
+    if (inner != nullptr && is_attached(*inner, object)) return true;
+  }
+  return false;
+}
+
+/// ROOT's interpreter takes its time to answer.
+bool has_reset(TClass& type) {
+  thread_local std::unordered_map<const TClass*, bool> known;
+  const auto [answer, fresh] = known.try_emplace(&type, false);
+  if (fresh) answer->second = type.GetMethodWithPrototype("Reset", "Option_t*") != nullptr;
+  return answer->second;
+}
+
+std::string path_of(const TDirectory& file, const TDirectory& directory) {
+  if (&directory == &file || directory.GetMotherDir() == nullptr) return "";
+  return path_of(file, *directory.GetMotherDir()) + "/" + directory.GetName();
+}
+
+}  // namespace
+
+void WholeObjects::note(const TDirectory& file, const TDirectory& mother, const TObject& object, const char* name) {
+  TClass* const type = object.IsA();
+  if (type->GetMerge() == nullptr) return;
+  const std::string path = path_of(file, mother) + "/" + name;
+  const bool begins_anew = is_attached(file, object) && (type->GetResetAfterMerge() != nullptr || has_reset(*type));
+  const bool changed = begins_anew ? paths_.erase(path) > 0 : paths_.insert(path).second;
+  written_ = written_ && !changed;
+}
+
+void WholeObjects::write(TDirectory& file) {
+  if (written_) return;
+  written_ = true;
+  const std::vector<std::string> paths(paths_.begin(), paths_.end());
+  file.WriteObject(&paths, merge::kWholeObjects, "overwrite");
+}
+
+void reset_attached(const TDirectory& directory) {
+  for (TObject* object : *directory.GetList()) {
+    if (const auto* const inner = dynamic_cast<TDirectory*>(object)) {
+      reset_attached(*inner);
+      continue;
+    }
+    TClass* const type = object->IsA();
+    if (type->GetMerge() == nullptr || type->GetResetAfterMerge() != nullptr) continue;
+    if (has_reset(*type)) object->Execute("Reset", "");
+  }
+}
+
+}  // namespace wherry::root

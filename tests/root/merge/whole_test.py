@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker writes again replaces what it wrote before: the output is what hadd makes of the workers' own files."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import ROOT
+import uproot
+import whole_worker  # noqa: F401
+from beside_hadd import contents, hadd
+from processes import HERE, Server, children_of, go_on, start
+
+
+def start_worker(server, seed, rounds, *words):
+    command = [sys.executable, str(HERE / "whole_worker.py"), server.url("?reconnect=60"), str(seed), str(rounds), *words]
+    return start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def entries(path, tree):
+    with uproot.open(path) as file:
+        arrays = file[tree].arrays(library="np")
+    return sorted(zip(arrays["seed"].tolist(), arrays["number"].tolist()))
+
+
+def check(output, folder, seeds, rounds):
+    local = [folder / f"local{seed}.root" for seed in seeds]
+    for seed, path in zip(seeds, local):
+        assert ROOT.whole.work(str(path), seed, rounds, False) == 0
+    hadd(folder / "hadd.root", *local)
+    assert contents(output, trees=False) == contents(folder / "hadd.root", trees=False)
+    for tree in ["tree", "memory"]:
+        expected = [(seed, number) for seed in seeds for number in range(rounds * 100)]
+        assert entries(output, tree) == entries(folder / "hadd.root", tree) == expected
+
+
+def test_what_is_not_attached_to_the_file_is_in_the_sum_once(tmp_path):
+    rounds = 3
+    server = Server(tmp_path / "out.root", "--workers", 3)
+    workers = [start_worker(server, seed, rounds) for seed in range(2)]
+    assert [worker.wait() for worker in workers] == [0, 0]
+    # The two have finished, and what they wrote is nobody's part any more.
+    assert start_worker(server, 2, rounds).wait() == 0
+    status, _ = server.end()
+    assert status == 0, server.messages
+    check(server.output, tmp_path, range(3), rounds)
+
+
+@pytest.mark.parametrize("options", [["--compact"], ["--shards", 2]])
+def test_a_merging_process_that_dies_leaves_to_the_next_whose_parts_they_are(tmp_path, options):
+    server = Server(tmp_path / "out.root", "--workers", 2, *options)
+    workers = [start_worker(server, seed, 3, "wait") for seed in range(2)]
+    assert [worker.stdout.readline() for worker in workers] == ["waiting\n"] * 2
+    [child] = children_of(server.process.pid)
+    os.kill(child, signal.SIGKILL)
+    server.wait_for("listening on")
+    assert [go_on(worker).wait() for worker in workers] == [0, 0]
+    status, summary = server.end()
+    assert (status, summary["restarts"]) == (0, 1), server.messages
+    check(server.output, tmp_path, range(2), 3)
