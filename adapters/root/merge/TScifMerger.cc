@@ -52,9 +52,9 @@ class TScifMerger::Impl {
     return good;
   }
 
-  bool join(const std::string& other) {
+  bool join(const std::string& other, bool whole) {
     if (!merge()) return false;
-    const bool good = guard([&] { wherry::merge::join(*output_, other); });
+    const bool good = guard([&] { wherry::merge::join(*output_, other, whole); });
     if (good) take_warnings();
     return good;
   }
@@ -214,7 +214,7 @@ bool TScifMerger::Has(const std::string& worker, std::uint64_t sequence) const {
 void TScifMerger::Finish(const std::string& worker) { fImpl->finish(worker); }
 std::size_t TScifMerger::Pending() const { return fImpl->waiting.size(); }
 bool TScifMerger::Merge() { return fImpl->merge(); }
-bool TScifMerger::Join(const std::string& output) { return fImpl->join(output); }
+bool TScifMerger::Join(const std::string& output, bool whole) { return fImpl->join(output, whole); }
 bool TScifMerger::Close() { return fImpl->close(); }
 bool TScifMerger::IsOpen() const { return fImpl->open(); }
 const std::string& TScifMerger::Error() const { return fImpl->error; }

@@ -34,13 +34,13 @@ bool holds(const MergedFile& output, const Sequences& of, const std::string& fro
   return held == of.size();
 }
 
-void append(MergedFile& to, const std::string& from, const Sequences& sequences) {
+void append(MergedFile& to, const std::string& from, const Sequences& sequences, bool whole) {
   const FileImage image(from);
   Source source(image.bytes());
   std::string problem = to.objection(source);
   if (problem.empty() && !to.sequences().contains(kJoining)) {
     to.begin(source);
-    to.note(kJoining, 1);
+    to.note(kJoining, whole ? kJoiningWhole : kJoiningIncomplete);
     to.commit();
   }
   if (!problem.empty()) throw std::runtime_error(from + ": " + problem);
@@ -58,10 +58,10 @@ void remove(const std::string& output) {
 
 }  // namespace
 
-void join(MergedFile& to, const std::string& from) {
+void join(MergedFile& to, const std::string& from, bool whole) {
   const auto sequences = Ledger::recover(from);
   if (!sequences && std::filesystem::exists(from)) throw std::runtime_error(from + ": has no ledger");
-  if (sequences && !holds(to, *sequences, from)) append(to, from, *sequences);
+  if (sequences && !holds(to, *sequences, from)) append(to, from, *sequences, whole);
   remove(from);
 }
 

@@ -3,10 +3,12 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 
 import pytest
+import uproot
 from processes import PROGRAM, Server, check, children_of, live, preloading, start, start_worker
 
 
@@ -72,15 +74,63 @@ def test_sigterm_merges_what_was_handed_over_and_ends(tmp_path):
     assert worker.stdout.readline() == "waiting\n"
     server.process.send_signal(signal.SIGTERM)
     status, summary = server.end()
-    assert status == 0 and summary["stopped"]
+    assert summary["stopped"]
     assert not (tmp_path / "out.root.ledger").exists()
     check(server.output, {4: 1000})
+    # The worker has a third file. It is named, by what tells it from others.
+    assert status == 3 and not summary["whole"]
+    [missing] = summary["missing"]
+    assert missing["process"] == worker.pid and missing["command"].endswith("/out.root 4 3 500 wait")
+    said = f"is not whole: process {worker.pid} .*/out.root 4 3 500 wait\\) had not finished"
+    assert any(re.search(said, message) for message in server.messages)
+
+
+def test_sigterm_before_all_workers_came_is_said(tmp_path):
+    server = Server(tmp_path / "out.root", "--workers", 3)
+    assert start_worker(server.url(), 1, 2, 100).wait() == 0
+    server.process.send_signal(signal.SIGTERM)
+    status, summary = server.end()
+    assert (status, summary["whole"], summary["never_came"]) == (3, False, 2)
+    assert any("out.root is not whole: 2 of 3 workers never came" in message for message in server.messages)
+    check(server.output, {1: 200})
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", 2]])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_where_nobody_came_nothing_is_written_or_replaced(tmp_path, force, workers):
+    if force:
+        (tmp_path / "out.root").write_text("precious")
+    server = Server(tmp_path / "out.root", *force, *workers)
+    server.process.send_signal(signal.SIGTERM)
+    status, summary = server.end()
+    assert (status, summary["whole"], summary["never_came"]) == (3, False, 2 if workers else 0)
+    assert any("out.root is not whole: no worker came" in message for message in server.messages)
+    assert sorted(os.listdir(tmp_path)) == (["out.root"] if force else []) + ["out.root.json"]
+    assert not force or (tmp_path / "out.root").read_text() == "precious"
+
+
+def test_what_was_to_be_replaced_stays_where_all_that_came_was_lost(tmp_path):
+    (tmp_path / "out.root").write_text("precious")
+    server = Server(tmp_path / "out.root", "--force")
+    worker = start_worker(server.url(), 1, 1, 100, "wait")
+    assert worker.stdout.readline() == "waiting\n"
+    worker.kill()
+    assert server.end()[0] == 3
+    assert (tmp_path / "out.root").read_text() == "precious"
+
+
+def test_workers_that_finish_and_have_nothing_make_an_empty_output(tmp_path):
+    server = Server(tmp_path / "out.root", "--workers", 2)
+    assert [start_worker(server.url(), seed, 0, 0).wait() for seed in range(2)] == [0, 0]
+    status, summary = server.end()
+    assert status == 0 and summary["whole"]
+    assert uproot.open(server.output).keys() == []
 
 
 def test_a_stop_while_the_merging_process_is_forked_is_not_lost(tmp_path, tmp_path_factory):
     server = Server(tmp_path / "out.root", environment=preloading(FORKER, tmp_path_factory.mktemp("forking")))
     status, summary = server.end()
-    assert status == 0 and summary["stopped"]
+    assert status == 3 and summary["stopped"]
 
 
 def test_an_output_that_exists_is_not_replaced_unasked(tmp_path):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry-merge: receives ROOT files from any number of workers and writes one.
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,12 +13,10 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 
 #include "adapters/root/merge/program/options.hpp"
+#include "adapters/root/merge/program/report.hpp"
 #include "adapters/root/merge/program/serving.hpp"
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
@@ -33,7 +30,6 @@ using wherry::merge::ProgramOptions;
 using wherry::merge::State;
 
 constexpr int kUsageError = 2;
-constexpr int kIncomplete = 3;
 // What the transport can serve.
 constexpr std::size_t kLeastMaxFile = std::size_t{2} << 20;
 constexpr std::size_t kMostMaxFile = std::size_t{1} << 40;
@@ -92,8 +88,11 @@ void add_options(CLI::App& app, ProgramOptions& options, std::string& compressio
   app.footer(
       "SIGINT and SIGTERM merge what has been handed over, and end. Killed otherwise, the output is as after the last\n"
       "batch, and the same command goes on from there.\n"
-      "Exit status: 0 if all was merged; 1 if an output could not be written; 2 if the command line is wrong; 3 if a\n"
-      "file was refused, or a worker went without finishing.");
+      "Exit status: 0 if all was merged; 1 if an output could not be written; 2 if the command line is wrong; 3 if "
+      "the\n"
+      "output is not whole: no worker came, or fewer than --workers says, one had not finished, or a file was "
+      "refused.\n"
+      "What is missing is named. An output of which nothing came is not begun: what --force was to replace stays.");
 }
 
 void check(ProgramOptions& options) {
@@ -110,67 +109,6 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-double cpu_seconds(int who) {
-  rusage usage{};
-  ::getrusage(who, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-nlohmann::json summary_of(const ProgramOptions& options, const State& state, double seconds) {
-  return {{"output", options.output},
-          {"files", state.files.load()},
-          {"bytes", state.bytes.load()},
-          {"batches", state.batches.load()},
-          {"duplicates", state.duplicates.load()},
-          {"refused", state.refused.load()},
-          {"workers", state.workers()},
-          {"finished", state.finished.load()},
-          {"lost_workers", state.lost.load()},
-          {"lost_bytes", state.lost_bytes.load()},
-          {"shards", options.shards},
-          {"joined", state.joined.load()},
-          {"joined_bytes", state.joined_bytes.load()},
-          {"joining_seconds", static_cast<double>(state.joining_time.load()) * 1e-6},
-          {"restarts", state.restarts},
-          {"stopped", state.stopped.load()},
-          {"seconds", seconds},
-          {"cpu_seconds", cpu_seconds(RUSAGE_CHILDREN)}};
-}
-
-int report(const ProgramOptions& options, const State& state, int status, double seconds) {
-  const bool complete = status == 0 && state.refused == 0 && state.lost == 0;
-  if (!options.json.empty()) {
-    const std::string text = summary_of(options, state, seconds).dump(2) + "\n";
-    if (options.json == "-") {
-      std::fputs(text.c_str(), stdout);
-    } else {
-      std::ofstream file(options.json);
-      file << text << std::flush;
-      if (!file) throw std::system_error(errno, std::system_category(), "write " + options.json);
-    }
-  }
-  if (options.json != "-" && (!options.quiet || !complete)) {
-    const auto megabytes = static_cast<double>(state.bytes.load()) / 1e6;
-    fmt::print("{}: {} files of {} workers, {:.1f} MB in {:.2f} s ({:.0f} MB/s), {} batches\n", options.output,
-               state.files.load(), state.workers(), megabytes, seconds, megabytes / seconds, state.batches.load());
-    if (state.joined > 0) {
-      fmt::print("{} shards joined, {:.1f} MB in {:.2f} s\n", state.joined.load(),
-                 static_cast<double>(state.joined_bytes.load()) / 1e6,
-                 static_cast<double>(state.joining_time.load()) * 1e-6);
-    }
-    if (state.refused > 0) fmt::print("{} files refused\n", state.refused.load());
-    if (state.lost > 0) {
-      fmt::print("{} workers went without finishing, with {} bytes of unfinished files\n", state.lost.load(),
-                 state.lost_bytes.load());
-    }
-  }
-  if (status != 0) return status;
-  return complete ? 0 : kIncomplete;
-}
-
 int run(const ProgramOptions& options) {
   raise_descriptor_limit();
   State& state = wherry::merge::make_shared_state();
@@ -184,7 +122,7 @@ int run(const ProgramOptions& options) {
     }
   });
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return report(options, state, status, seconds.count());
+  return wherry::merge::report(options, state, status, seconds.count());
 }
 
 int run(int argc, char** argv) {

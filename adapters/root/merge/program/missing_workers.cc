@@ -36,8 +36,7 @@ std::size_t MissingWorkers::give_up() {
     if (!state_.missing.contains(name)) return true;  // it has come back
     if (!is_hopeless(missing)) return false;
     state_.missing.erase(name);
-    ++state_.lost;
-    state_.given_up.insert(missing.worker);
+    state_.lose(missing.worker);
     ++count;
     return true;
   });

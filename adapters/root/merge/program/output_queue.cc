@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
+
+#include "adapters/root/merge/program/report.hpp"
+#include "adapters/root/merge/safety/ledger.hpp"
 
 namespace wherry::merge {
 
@@ -88,12 +92,19 @@ bool OutputQueue::finish() {
 
 bool OutputQueue::join(const std::string& other) {
   const auto alone = alone_if_careful(state_);
-  if (good_ && !merger_->Join(other)) fail();
+  if (good_ && !merger_->Join(other, is_whole(options_, state_))) fail();
   tell_warnings();
   return good_;
 }
 
+// A ledger is beside every output that has been begun. One that has not is what was there before, or nothing; it stays
+// so, unless all workers came and had nothing to write.
 bool OutputQueue::close() {
+  const bool begun = std::filesystem::exists(Ledger::path_of(path_));
+  if (good_ && !begun && (options_.by_name || !is_whole(options_, state_))) {
+    message_(path_ + " is left as it is: nothing was handed over that could be merged");
+    return true;
+  }
   const auto alone = alone_if_careful(state_);
   if (good_ && !merger_->Close()) fail();
   tell_warnings();

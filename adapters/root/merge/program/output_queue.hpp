@@ -45,6 +45,7 @@ class OutputQueue {
   // When it has finished, and with the same result:
   /// Appends another output, which is open nowhere, and removes it.
   bool join(const std::string& other);
+  /// Completes the output. One that nothing was merged into is left as it is, unless that is all there was to merge.
   bool close();
 
  private:

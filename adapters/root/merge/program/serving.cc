@@ -30,6 +30,7 @@
 #include "adapters/root/merge/program/sharded_output.hpp"
 #include "adapters/root/merge/program/stop_signals.hpp"
 #include "adapters/root/merge/program/stuck_watch.hpp"
+#include "adapters/root/merge/program/worker_names.hpp"
 #include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/transport/server.hpp"
@@ -157,11 +158,11 @@ class Serving {
         break;
       case Event::Kind::gone:
         if (connected_.contains(worker.number)) {
-          ++state_.lost;
+          const WorkerEntry entry = state_.connected.erase(name_of(worker.id)).value_or(entry_of(worker));
+          state_.lose(entry);
           state_.lost_bytes += event.lost;
-          message(fmt::format(
-              "worker {} (process {}) is gone without finishing, {} bytes of an unfinished file are lost: {}",
-              worker.number, worker.peer.pid, event.lost, event.reason));
+          message(fmt::format("worker {}, {}, is gone without finishing, {} bytes of an unfinished file are lost: {}",
+                              worker.number, describe(entry), event.lost, event.reason));
         }
         leave(worker);
         break;
@@ -180,15 +181,21 @@ class Serving {
     }
   }
 
+  static WorkerEntry entry_of(const root::Worker& worker) {
+    const auto process = static_cast<pid_t>(worker.peer.pid);
+    WorkerEntry entry{.process = process, .returns = worker.returns, .command = command_of(process)};
+    name_of(worker.id).copy(entry.name.data(), kWorkerName);
+    return entry;
+  }
+
   void join(const root::Worker& worker) {
     if (state_.banned.contains(name_of(worker.id))) {
       server_->drop(worker.number, "an earlier file of this worker killed the merging process");
       return;
     }
-    WorkerEntry entry{.process = static_cast<pid_t>(worker.peer.pid), .returns = worker.returns};
-    name_of(worker.id).copy(entry.name.data(), kWorkerName);
+    const WorkerEntry entry = entry_of(worker);
     state_.missing.erase(name_of(entry));
-    if (state_.given_up.erase(name_of(entry))) --state_.lost;
+    if (state_.gone.erase(name_of(entry))) --state_.lost;
     state_.connected.insert(entry);
     connected_.insert(worker.number);
     tell_outputs();

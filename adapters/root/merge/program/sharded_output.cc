@@ -42,7 +42,11 @@ ShardedOutput::ShardedOutput(const std::string& path, const ProgramOptions& opti
 void ShardedOutput::find_homes(unsigned shard) {
   const auto sequences = Ledger::recover(shard_path(path_, shard));
   if (!sequences) return;
-  ended_ = ended_ || sequences->contains(kJoining);
+  if (const auto joining = sequences->find(kJoining); joining != sequences->end()) {
+    ended_ = true;
+    state_.end_resumed = true;
+    if (joining->second != kJoiningWhole) state_.end_was_incomplete = true;
+  }
   for (const auto& [worker, last] : *sequences) homes_.emplace(worker, shard);
 }
 

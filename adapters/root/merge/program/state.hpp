@@ -10,13 +10,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace wherry::merge {
 
 constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
+constexpr std::size_t kCommand = 160;    // characters of a command line that are remembered
 constexpr std::size_t kBusySlots = 256;
 constexpr std::size_t kMostNames = 4096;
 
@@ -24,8 +25,9 @@ using WorkerName = std::array<char, kWorkerName>;
 
 struct WorkerEntry {
   WorkerName name{};
-  pid_t process = 0;     ///< 0: not known here
-  bool returns = false;  ///< when a server dies, it will look for another
+  pid_t process = 0;                     ///< 0: not known here
+  bool returns = false;                  ///< when a server dies, it will look for another
+  std::array<char, kCommand> command{};  ///< its command line, printable; ends with a 0
 };
 
 inline std::string_view name_of(const WorkerEntry& worker) { return {worker.name.data(), kWorkerName}; }
@@ -38,12 +40,11 @@ class WorkerSet {
     workers_[count_] = worker;
     ++count_;
   }
-  /// Whether it was there.
-  bool erase(std::string_view worker) {
+  /// Returns the entry, if it was there.
+  std::optional<WorkerEntry> erase(std::string_view worker) {
     const std::size_t at = find(worker);
-    if (at == count_) return false;
-    workers_[at] = workers_[--count_];
-    return true;
+    if (at == count_) return std::nullopt;
+    return std::exchange(workers_[at], workers_[--count_]);
   }
   void clear() { count_ = 0; }
   /// Those of `others` become these.
@@ -84,20 +85,27 @@ struct State {
   std::atomic<std::uint64_t> duplicates{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> finished{0};
-  std::atomic<std::uint64_t> lost{0};  ///< workers that went without finishing
+  std::atomic<std::uint64_t> lost{0};  ///< workers that went without finishing; `gone` has the entries
   std::atomic<std::uint64_t> lost_bytes{0};
   std::atomic<std::uint64_t> joined{0};  ///< shards that were appended to their output
   std::atomic<std::uint64_t> joined_bytes{0};
-  std::atomic<std::uint64_t> joining_time{0};  ///< microseconds
-  std::atomic<std::uint64_t> present{0};       ///< workers that had not finished at the end
-  std::atomic<bool> failed{false};             ///< the output could not be written
-  std::atomic<bool> stopped{false};            ///< by a signal, to any of them
-  std::atomic<bool> closing{false};            ///< outputs are being completed: what is without a ledger is complete
+  std::atomic<std::uint64_t> joining_time{0};   ///< microseconds
+  std::atomic<std::uint64_t> present{0};        ///< workers that had not finished at the end
+  std::atomic<bool> failed{false};              ///< the output could not be written
+  std::atomic<bool> stopped{false};             ///< by a signal, to any of them
+  std::atomic<bool> closing{false};             ///< outputs are being completed: what is without a ledger is complete
+  std::atomic<bool> end_resumed{false};         ///< a process before this one began to complete an output
+  std::atomic<bool> end_was_incomplete{false};  ///< without all of its workers
   std::array<char, 256> address{};  ///< where the first child listened: workers look for its successors there
   WorkerSet connected;              ///< and not finished
   WorkerSet missing;                ///< were connected to a child that died, and have not come back
-  WorkerSet given_up;               ///< of those, who were not waited for any longer, and count as lost
+  WorkerSet gone;                   ///< went without finishing
   [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
+  /// A worker that went without finishing. It no longer counts as lost if it connects again.
+  void lose(const WorkerEntry& worker) {
+    ++lost;
+    gone.insert(worker);
+  }
   // Parent:
   std::uint64_t restarts = 0;
   std::uint64_t vain_restarts = 0;

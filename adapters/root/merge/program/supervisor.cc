@@ -62,10 +62,10 @@ void blame(State& state) {
     const std::string_view culprit = name_of(banned);
     if (state.banned.contains(culprit)) continue;
     state.banned.insert(banned);
-    const bool was_connected = state.connected.erase(culprit);
-    const bool was_missing = state.missing.erase(culprit);
+    auto present = state.connected.erase(culprit);
+    if (!present) present = state.missing.erase(culprit);
     ++state.refused;
-    if (was_connected || was_missing) ++state.lost;  // who has left since is counted
+    if (present) state.lose(*present);  // one that has left since is counted
     std::fprintf(stderr, "wherry-merge: that was a file of worker %.*s, which is dropped\n",
                  static_cast<int>(culprit.size()), culprit.data());
   }

@@ -15,6 +15,7 @@
 // only to be removed; else nothing of it is.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ constexpr unsigned kMostShards = 64;
 
 /// In an output's ledger, beside the workers.
 constexpr const char* kJoining = "\x01joining";
+// Its number says whether all workers had finished then.
+constexpr std::uint64_t kJoiningWhole = 1;
+constexpr std::uint64_t kJoiningIncomplete = 2;
 
 /// 0 is the output itself.
 std::string shard_path(const std::string& output, unsigned shard);

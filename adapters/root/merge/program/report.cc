@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/program/report.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "adapters/root/merge/program/worker_names.hpp"
+
+namespace wherry::merge {
+
+namespace {
+
+constexpr int kIncomplete = 3;
+/// Lines of workers that are printed. The JSON summary has all.
+constexpr std::size_t kMostLines = 20;
+
+struct Missing {
+  const WorkerEntry* worker = nullptr;
+  std::string_view how;
+};
+
+/// Workers that came and did not finish.
+std::vector<Missing> unfinished(const State& state) {
+  std::vector<Missing> all;
+  const auto add = [&](const WorkerSet& workers, std::string_view how) {
+    for (const WorkerEntry& worker : workers) all.push_back({&worker, how});
+  };
+  add(state.gone, "went without finishing");
+  add(state.connected, "had not finished when this ended");
+  add(state.missing, "had not come back when this ended");
+  return all;
+}
+
+/// Workers that --workers promised and that were never connected. An end that is gone on with has seen none of them.
+std::uint64_t never_came(const ProgramOptions& options, const State& state) {
+  if (state.end_resumed && state.workers() == 0) return 0;
+  return options.workers - std::min<std::uint64_t>(options.workers, state.workers());
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+nlohmann::json summary_of(const ProgramOptions& options, const State& state, int status, double seconds) {
+  auto missing = nlohmann::json::array();
+  for (const auto& [worker, how] : unfinished(state)) {
+    missing.push_back({{"process", worker->process}, {"command", worker->command.data()}, {"how", how}});
+  }
+  return {{"output", options.output},
+          {"whole", status == 0 && is_whole(options, state)},
+          {"files", state.files.load()},
+          {"bytes", state.bytes.load()},
+          {"batches", state.batches.load()},
+          {"duplicates", state.duplicates.load()},
+          {"refused", state.refused.load()},
+          {"workers", state.workers()},
+          {"finished", state.finished.load()},
+          {"lost_workers", state.lost.load()},
+          {"lost_bytes", state.lost_bytes.load()},
+          {"missing", missing},
+          {"never_came", never_came(options, state)},
+          {"shards", options.shards},
+          {"joined", state.joined.load()},
+          {"joined_bytes", state.joined_bytes.load()},
+          {"joining_seconds", static_cast<double>(state.joining_time.load()) * 1e-6},
+          {"restarts", state.restarts},
+          {"stopped", state.stopped.load()},
+          {"seconds", seconds},
+          {"cpu_seconds", cpu_seconds()}};
+}
+
+void print_summary(const ProgramOptions& options, const State& state, double seconds) {
+  const auto megabytes = static_cast<double>(state.bytes.load()) / 1e6;
+  fmt::print("{}: {} files of {} workers, {:.1f} MB in {:.2f} s ({:.0f} MB/s), {} batches\n", options.output,
+             state.files.load(), state.workers(), megabytes, seconds, megabytes / seconds, state.batches.load());
+  if (state.joined > 0) {
+    fmt::print("{} shards joined, {:.1f} MB in {:.2f} s\n", state.joined.load(),
+               static_cast<double>(state.joined_bytes.load()) / 1e6,
+               static_cast<double>(state.joining_time.load()) * 1e-6);
+  }
+  if (state.refused > 0) fmt::print("{} files refused\n", state.refused.load());
+  if (state.lost > 0) {
+    fmt::print("{} workers went without finishing, with {} bytes of unfinished files\n", state.lost.load(),
+               state.lost_bytes.load());
+  }
+}
+
+void print_missing(const ProgramOptions& options, const State& state) {
+  const auto say = [&](const std::string& what) {
+    fmt::print(stderr, "wherry-merge: {} is not whole: {}\n", options.output, what);
+  };
+  if (state.end_was_incomplete) say("the process that began to complete it had not seen all workers finish");
+  if (state.workers() == 0 && !state.end_resumed) say("no worker came");
+  if (state.workers() > 0 && never_came(options, state) > 0) {
+    say(fmt::format("{} of {} workers never came", never_came(options, state), options.workers));
+  }
+  const std::vector<Missing> all = unfinished(state);
+  for (std::size_t at = 0; at < std::min(all.size(), kMostLines); ++at) {
+    say(fmt::format("{} {}", describe(*all[at].worker), all[at].how));
+  }
+  if (all.size() > kMostLines) say(fmt::format("and {} workers more did not finish", all.size() - kMostLines));
+  if (state.refused > 0) say(fmt::format("{} files were refused", state.refused.load()));
+}
+
+}  // namespace
+
+bool is_whole(const ProgramOptions& options, const State& state) {
+  const bool all_came =
+      state.end_resumed ? !state.end_was_incomplete : state.finished > 0 && state.finished >= options.workers;
+  return all_came && state.refused == 0 && state.lost == 0 && state.present == 0;
+}
+
+int report(const ProgramOptions& options, const State& state, int status, double seconds) {
+  const bool whole = status == 0 && is_whole(options, state);
+  if (!options.json.empty()) {
+    const std::string text = summary_of(options, state, status, seconds).dump(2) + "\n";
+    if (options.json == "-") {
+      std::fputs(text.c_str(), stdout);
+    } else {
+      std::ofstream file(options.json);
+      file << text << std::flush;
+      if (!file) throw std::system_error(errno, std::system_category(), "write " + options.json);
+    }
+  }
+  if (options.json != "-" && (!options.quiet || !whole)) print_summary(options, state, seconds);
+  if (status != 0) return status;
+  if (!whole) print_missing(options, state);
+  return whole ? 0 : kIncomplete;
+}
+
+}  // namespace wherry::merge
