@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,17 +20,15 @@
 
 #include <wherry/error.hpp>
 
-#include "adapters/root/transport/client.hpp"
-#include "class_record.hpp"
+#include "process_end.hpp"
+#include "scif_file_impl.hpp"
+#include "trees.hpp"
 #include "url.hpp"
 #include "whole_objects.hpp"
 
 ClassImp(TScifFile);
 
 namespace {
-
-/// What a file may have before it takes memory of the server's: header, name and directory, which an empty file has.
-constexpr std::size_t kSmall = 16384;
 
 /// Whether there is anything but directories in it.
 bool has_content(const TDirectory& directory) {
@@ -44,41 +44,8 @@ bool has_content(const TDirectory& directory) {
 
 }  // namespace
 
-class TScifFile::Impl {
- public:
-  explicit Impl(const wherry::root::FileUrl& url)
-      : name(url.name), client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
-
-  /// Where the file is, at least `bytes` of it.
-  std::byte* memory(std::size_t bytes) {
-    if (client.file().empty()) {
-      if (bytes <= small.size()) return small.data();
-      const auto ground = client.grow(bytes);
-      std::memcpy(ground.data(), small.data(), std::min(size, small.size()));
-      return ground.data();
-    }
-    return client.grow(bytes).data();
-  }
-
-  [[nodiscard]] std::span<const char> record(Long64_t seek, Int_t bytes) const {
-    const auto ground = client.file();
-    const std::byte* const file = ground.empty() ? small.data() : ground.data();
-    if (seek <= 0 || bytes <= 0 || static_cast<std::size_t>(seek + bytes) > size) return {};
-    return {reinterpret_cast<const char*>(file) + seek, static_cast<std::size_t>(bytes)};
-  }
-
-  const std::string name;
-  wherry::root::WindowClient client;
-  wherry::root::ClassRecord classes;
-  wherry::root::WholeObjects whole;
-  std::array<std::byte, kSmall> small{};
-  std::size_t size = 0;    ///< bytes the file has
-  std::size_t offset = 0;  ///< where the next read or write is
-  Long64_t posted = 0;
-};
-
 TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t compress)
-    : TMemFile(url, "RECREATE", title, compress, kSmall) {
+    : TMemFile(url, "RECREATE", title, compress, Impl::kSmall) {
   if (IsZombie()) return;
   try {
     const TString mode = TString(option).Strip(TString::kBoth);
@@ -88,10 +55,11 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
                           "such a file can only be written, with option RECREATE; what exists under that name is what "
                           "the server says");
     }
+    wherry::root::watch_for_end();
     fImpl = std::make_unique<Impl>(wherry::root::parse_url(url));
     // The base class has begun a file in memory of its own, before these functions were there to be called.
     fImpl->size = static_cast<std::size_t>(fEND);
-    if (fImpl->size > kSmall) throw wherry::Error(ENAMETOOLONG, "open", url, "name and title are too long");
+    if (fImpl->size > Impl::kSmall) throw wherry::Error(ENAMETOOLONG, "open", url, "name and title are too long");
     fImpl->offset = static_cast<std::size_t>(fSysOffset);
     TMemFile::SysSeek(fD, 0, SEEK_SET);
     TMemFile::SysRead(fD, fImpl->small.data(), static_cast<Int_t>(fImpl->size));
@@ -105,16 +73,24 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
   }
 }
 
-TScifFile::~TScifFile() { Close(); }
+TScifFile::~TScifFile() {
+  if (fImpl != nullptr) fImpl->deleted = true;
+  Close();
+}
 
 void TScifFile::Close(Option_t* option) {
   if (!IsOpen() || fImpl == nullptr) return TMemFile::Close(option);
+  if (fImpl->is_inherited() || (fImpl->deleted && fImpl->is_unwound())) return Abandon(option);
   const bool something = has_content(*this) || (fImpl->posted == 0 && !GetListOfKeys()->IsEmpty());
+  // ROOT says so to all files that are open when it ends.
+  const bool left_open = TString(option).Contains("nodelete") || (fImpl->deleted && wherry::root::is_ending());
+  const std::string unwritten = left_open ? wherry::root::unwritten_trees(*this) : "";
   TMemFile::Close(option);
+  if (left_open) return LeaveToExitStatus(something, unwritten);
   if (something) HandOver();
   if (!TestBit(kWriteError)) {
     try {
-      fImpl->client.finish();
+      fImpl->finish();
     } catch (const std::exception& error) {
       Fail("Close", error.what());
     }
@@ -122,10 +98,41 @@ void TScifFile::Close(Option_t* option) {
   fImpl.reset();
 }
 
+/// Nothing is written any more. Its server hears of that by the end of the connection.
+void TScifFile::Abandon(Option_t* option) {
+  SetWritable(kFALSE);
+  TMemFile::Close(option);
+  if (fImpl->is_inherited()) {
+    (void)fImpl.release();  // the connection is the parent's
+  } else {
+    fImpl.reset();
+  }
+}
+
+/// What a program that failed has left open is not complete, though ROOT closes it in order.
+void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten) {
+  const auto bytes = static_cast<std::size_t>(GetEND());
+  const bool good = !TestBit(kWriteError);
+  const std::shared_ptr<Impl> impl(std::move(fImpl));
+  wherry::root::at_end([=, url = std::string(GetName())](int status) {
+    std::string why;
+    if (status != 0) why = "left open by a program that ended with status " + std::to_string(status);
+    if (status == 0 && !unwritten.empty()) why = "left open, and never written: " + unwritten;
+    try {
+      if (!why.empty()) throw std::runtime_error(why + "; the server counts this worker as lost");
+      if (!good) return;
+      if (something) impl->hand_over(bytes);
+      impl->finish();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "Error in <TScifFile::Close>: %s: %s\n", url.c_str(), error.what());  // ROOT is gone
+    }
+  });
+}
+
 Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
   const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
   if (bytes <= 0 && !TestBit(kWriteError)) return bytes;
-  return UploadAndReset() ? bytes : -1;
+  return HandOverAndReset() ? bytes : -1;
 }
 
 Int_t TScifFile::Write(const char* name, Int_t option, Int_t buffer_size) const {
@@ -178,6 +185,11 @@ void TScifFile::WriteStreamerInfo() {
 }
 
 Bool_t TScifFile::UploadAndReset() {
+  if (fImpl == nullptr) return kFALSE;
+  return HandOverAndReset();
+}
+
+Bool_t TScifFile::HandOverAndReset() {
   if (fImpl == nullptr || !HandOver()) return kFALSE;
   fImpl->whole.clear();
   wherry::root::reset_attached(*this);
@@ -188,17 +200,12 @@ Bool_t TScifFile::UploadAndReset() {
 Bool_t TScifFile::HandOver() {
   try {
     if (TestBit(kWriteError)) throw std::runtime_error("the file is incomplete, and is not handed over");
-    const auto size = static_cast<std::size_t>(GetEND());
-    fImpl->memory(std::max(size, kSmall + 1));
-    fImpl->client.post(fImpl->name, size);
+    fImpl->hand_over(static_cast<std::size_t>(GetEND()));
+    return kTRUE;
   } catch (const std::exception& error) {
     Fail("Write", error.what());
     return kFALSE;
   }
-  ++fImpl->posted;
-  fImpl->size = 0;
-  fImpl->offset = 0;
-  return kTRUE;
 }
 
 Bool_t TScifFile::Wait() {
@@ -227,7 +234,7 @@ Long64_t TScifFile::GetHeld() const {
 }
 
 Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
-  if (fImpl == nullptr || bytes < 0) {
+  if (fImpl == nullptr || bytes < 0 || fImpl->is_inherited()) {
     errno = EBADF;
     return -1;
   }

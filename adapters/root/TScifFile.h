@@ -14,6 +14,10 @@
 // what was written since, and waits until the server has all of it where it belongs. The server (wherry-merge) joins
 // the files of all workers that write under one name.
 //
+// Close(), or delete, says that this worker has finished. A file that the program leaves open, so that ROOT or Python
+// closes it at the end of the process, is finished if the exit status is 0 and no tree has entries that were never
+// written. Else, or if it is deleted while an exception is thrown, the server counts the worker as lost.
+//
 // URL: wherry://NODE:PORT/NAME?OPTIONS, where a NAME that begins with another / is absolute. Options, with & between
 // them: reconnect=SECONDS (0): how long to look for a restarted server.
 //
@@ -23,6 +27,7 @@
 // not handed over whole is never handed over.
 
 #include <memory>
+#include <string>
 
 #include <TMemFile.h>
 
@@ -62,9 +67,12 @@ class TScifFile : public TMemFile {
  private:
   class Impl;
   Bool_t HandOver();
+  Bool_t HandOverAndReset();
+  void LeaveToExitStatus(Bool_t something, const std::string& unwritten);
+  void Abandon(Option_t* option);
   void Fail(const char* where, const char* why);
 
-  std::unique_ptr<Impl> fImpl;  //!
+  std::unique_ptr<Impl> fImpl;  //!  null: closed
 
   ClassDefOverride(TScifFile, 0)  // A file in the memory of the process that will merge it
 };

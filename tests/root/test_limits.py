@@ -14,20 +14,25 @@ DESCRIPTORS = 100
 
 
 @contextmanager
-def merging(tmp_path, *options, descriptors=None, status=0):
-    """A server that must end with that status when the block has ended. Yields its address and output."""
+def merging(tmp_path, *options, descriptors=None, status=0, directory=False):
+    """A server that must end with that status when the block has ended. Yields its address and output, and a list that
+    has what it said on standard error in the end."""
 
     def limit():
         if descriptors:
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
-    output = tmp_path / "out.root"
+    output = tmp_path / ("merged" if directory else "out.root")
+    if directory:
+        output.mkdir()
     command = [BIN / "wherry-merge", "wherry://*:*", "-o", output, *options]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
     try:
         address = re.search(r"listening on (\S+)", server.stderr.readline())[1].replace("wherry+shm:", "wherry:")
-        yield address, output
+        said = []
+        yield address, output, said
         _, errors = server.communicate(timeout=PATIENCE)
+        said.append(errors)
         assert server.returncode == status, errors
     finally:
         server.kill()
@@ -55,7 +60,7 @@ print(len(files))
 
 
 def test_workers_beyond_the_servers_descriptors_are_refused_and_the_others_go_on(tmp_path):
-    with merging(tmp_path, descriptors=DESCRIPTORS) as (address, output):
+    with merging(tmp_path, descriptors=DESCRIPTORS) as (address, output, _):
         process = start_python(tmp_path, MANY_AT_ONCE, address + "//out.root")
         text, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors
@@ -80,7 +85,7 @@ for entries in (100, 1000):
 
 
 def test_a_file_that_is_too_large_is_an_error_and_the_one_before_it_is_merged(tmp_path):
-    with merging(tmp_path, "--max-file", "4MiB", status=3) as (address, output):
+    with merging(tmp_path, "--max-file", "4MiB", status=3) as (address, output, _):
         process = start_python(tmp_path, TOO_LARGE, address + "//out.root")
         text, errors = process.communicate(timeout=PATIENCE)
         assert text.split() == ["True", "False"]
@@ -113,7 +118,7 @@ file.Close()
 @pytest.mark.parametrize("levels, status", [(60, 0), (70, 3)])
 def test_directories_inside_each_other(tmp_path, levels, status):
     _, errors = start_python(tmp_path, NESTED, tmp_path / "deep.root", levels, plain=True).communicate(timeout=PATIENCE)
-    with merging(tmp_path, status=status) as (address, _):
+    with merging(tmp_path, status=status) as (address, *_):
         poster = [BIN / "root_poster", address, tmp_path / "deep.root"]
         run = subprocess.run(poster, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == (0 if status == 0 else 1), errors + run.stderr

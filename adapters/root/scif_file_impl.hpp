@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a TScifFile has behind it: its server, and the file as it is so far.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+
+#include "TScifFile.h"
+#include "adapters/root/transport/client.hpp"
+#include "base/fork_generation.hpp"
+#include "class_record.hpp"
+#include "url.hpp"
+#include "whole_objects.hpp"
+
+class TScifFile::Impl {
+ public:
+  /// What a file may have before it takes memory of the server's: header, name and directory, which an empty file has.
+  static constexpr std::size_t kSmall = 16384;
+  explicit Impl(const wherry::root::FileUrl& url)
+      : name(url.name), client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
+
+  /// A forked child has what its parent writes into, and no business with it.
+  [[nodiscard]] bool is_inherited() const { return generation != wherry::fork_generation(); }
+  [[nodiscard]] bool is_unwound() const { return std::uncaught_exceptions() > exceptions; }
+
+  /// Where the file is, at least `bytes` of it.
+  std::byte* memory(std::size_t bytes) {
+    if (client.file().empty()) {
+      if (bytes <= small.size()) return small.data();
+      const auto ground = client.grow(bytes);
+      std::memcpy(ground.data(), small.data(), std::min(size, small.size()));
+      return ground.data();
+    }
+    return client.grow(bytes).data();
+  }
+
+  [[nodiscard]] std::span<const char> record(Long64_t seek, Int_t bytes) const {
+    const auto ground = client.file();
+    const std::byte* const file = ground.empty() ? small.data() : ground.data();
+    if (seek <= 0 || bytes <= 0 || static_cast<std::size_t>(seek + bytes) > size) return {};
+    return {reinterpret_cast<const char*>(file) + seek, static_cast<std::size_t>(bytes)};
+  }
+
+  void hand_over(std::size_t bytes) {
+    memory(std::max(bytes, kSmall + 1));
+    client.post(name, bytes);
+    ++posted;
+    size = 0;
+    offset = 0;
+  }
+
+  void finish() { client.finish(); }
+
+  const std::string name;
+  const std::uint64_t generation = wherry::fork_generation();
+  const int exceptions = std::uncaught_exceptions();
+  wherry::root::WindowClient client;
+  wherry::root::ClassRecord classes;
+  wherry::root::WholeObjects whole;
+  std::array<std::byte, kSmall> small{};
+  std::size_t size = 0;    ///< bytes the file has
+  std::size_t offset = 0;  ///< where the next read or write is
+  Long64_t posted = 0;
+  bool deleted = false;  ///< by the program, without having been closed
+};
