@@ -5,7 +5,8 @@
 //
 //   worker to server                                     server to worker
 //   hello    value: version, id                          welcome  value: the largest file, bytes: a slot,
-//                                                                 place: how many of its files may wait
+//                                                                 place: how many of its files may wait,
+//                                                                 number, where the output is (may be empty)
 //   need     bytes: of the lease, from its front         grant    value: offset of the window, bytes: of it
 //   post     bytes, value: sequence, place, name         done     value: sequence
 //   leave                                                recall
@@ -31,10 +32,11 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint64_t kRootVersion = 0x0004'544f'4f52;  ///< "ROOT" as bytes, then the version
+inline constexpr std::uint64_t kRootVersion = 0x0005'544f'4f52;  ///< "ROOT" as bytes, then the version
 // Limits: a receiver lets a peer go that passes one.
 inline constexpr std::size_t kRootMaxName = 4095;
 inline constexpr std::size_t kRootMaxReason = 4095;
+inline constexpr std::size_t kRootMaxOutput = 4095;
 /// Where files may begin: at multiples of it.
 inline constexpr std::size_t kRootPlace = 4096;
 
@@ -64,7 +66,7 @@ inline constexpr std::uint32_t kRootKeeps = 1;  ///< the worker need not leave i
 /// One size for every kind; a field that the kind does not use is 0. W: who sends the kind, every field.
 struct RootRecord {
   std::uint32_t kind;   ///< RootKind
-  std::uint32_t flags;  ///< of hello, of post, of grant
+  std::uint32_t flags;  ///< of hello, of post, of grant; of welcome: the worker's number, from 0
   std::uint64_t value;
   std::uint64_t bytes;
   std::uint64_t place;

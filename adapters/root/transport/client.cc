@@ -243,7 +243,7 @@ void WindowClient::Impl::heed(const Received& received) {
   if (!message) fail(EPROTO, "the server sent what is no message");
   switch (message->kind()) {
     case RootKind::welcome:
-      return heed_welcome(message->record);
+      return heed_welcome(*message);
     case RootKind::grant:
       return take(*message);
     case RootKind::done:
@@ -261,8 +261,11 @@ void WindowClient::Impl::heed(const Received& received) {
   }
 }
 
-void WindowClient::Impl::heed_welcome(const RootRecord& welcome) {
+void WindowClient::Impl::heed_welcome(const ControlMessage& message) {
   constexpr std::size_t kMost = std::size_t{1} << 60;
+  const RootRecord& welcome = message.record;
+  number_ = welcome.flags;
+  output_ = message.text;
   max_file_ = welcome.value;
   slot_ = welcome.bytes;
   most_files_ = welcome.place;
@@ -302,5 +305,11 @@ void WindowClient::wait(std::size_t files) { impl_->wait(files); }
 std::size_t WindowClient::pending() const noexcept { return impl_->pending(); }
 void WindowClient::finish() { impl_->finish(); }
 std::size_t WindowClient::max_file() const noexcept { return impl_->max_file(); }
+std::uint32_t WindowClient::number() const noexcept { return impl_->number(); }
+
+std::string WindowClient::output_of(std::string_view name) const {
+  const std::string& output = impl_->output();
+  return output.ends_with('/') ? output + std::string(name.substr(name.rfind('/') + 1)) : output;
+}
 
 }  // namespace wherry::root

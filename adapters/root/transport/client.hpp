@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <wherry/error.hpp>
@@ -62,6 +63,10 @@ class WindowClient {
   void finish();
   /// The largest file the server takes.
   [[nodiscard]] std::size_t max_file() const noexcept;
+  /// How many workers connected to this server before.
+  [[nodiscard]] std::uint32_t number() const noexcept;
+  /// Where a file handed over as `name` can be read when this has finished; empty if the server does not say.
+  [[nodiscard]] std::string output_of(std::string_view name) const;
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -32,6 +32,8 @@ class WindowClient::Impl {
   void finish();
   [[nodiscard]] std::size_t pending() const { return posted_.size(); }
   [[nodiscard]] std::size_t max_file() const { return max_file_; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] const std::string& output() const { return output_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +75,7 @@ class WindowClient::Impl {
   void hear_of_done();
   void hear_what_came();
   void heed(const Received& received);
-  void heed_welcome(const RootRecord& welcome);
+  void heed_welcome(const ControlMessage& message);
   void forget(std::uint64_t sequence);
   [[noreturn]] void fail(int error, const std::string& why);
 
@@ -85,6 +87,8 @@ class WindowClient::Impl {
   std::size_t max_file_ = 0;
   std::size_t slot_ = 0;
   std::size_t most_files_ = 0;
+  std::uint32_t number_ = 0;
+  std::string output_;
   std::shared_ptr<Ground> ground_;    ///< the lease it writes into
   std::optional<std::size_t> begun_;  ///< where the file lies there that is being written
   std::vector<std::byte> carried_;    ///< of the file being written, from a lease that is too small to a larger one

@@ -57,7 +57,9 @@ void Desk::greet(Session& session, const RootRecord& hello) {
   session.worker->returns = (hello.flags & layout::kRootReturns) != 0;
   RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.slot);
   welcome.place = options_.files_per_worker;
-  if (!session.tell(welcome)) return;
+  welcome.flags = static_cast<std::uint32_t>(session.worker->number - 1);
+  const bool fits = options_.output.size() <= layout::kRootMaxOutput;
+  if (!session.tell(welcome, fits ? options_.output : "")) return;
   events_->push({.kind = Event::Kind::joined, .worker = session.worker, .file = {}, .reason = {}});
 }
 

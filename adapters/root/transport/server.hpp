@@ -52,6 +52,9 @@ struct ServerOptions {
   std::size_t leases_at_once = 0;               ///< of a slot; more if none comes free soon; 0: by the processors
   std::chrono::milliseconds soon{1};            ///< what a lease of new pages costs
   std::chrono::milliseconds patience{200};      ///< how long nothing moves before one is let go on beyond the budget
+  /// Where a worker that has finished may read what became of its files: a path, or a folder of the files' names, which
+  /// ends with a slash. Workers are told as they come; at most 4095 bytes, else they are not.
+  std::string output = {};
   /// Whether a file that a worker posts again, because its server died before saying that it was done, is already where
   /// it belongs. Called by the server's thread.
   std::function<bool(const WorkerId&, std::uint64_t sequence)> already = {};

@@ -6,10 +6,12 @@
 
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "fixture_test.hpp"
+#include "layout/root_wire.hpp"
 
 namespace wherry::root {
 namespace {
@@ -44,6 +46,24 @@ TEST(WindowServer, ReadsInPlaceWhatAnotherProcessWrote) {
   }
   EXPECT_EQ(next_of(server, Event::Kind::finished).worker->peer.pid, worker.pid());
   EXPECT_EQ(worker.wait(), 0);
+}
+
+TEST(WindowServer, TellsWorkersTheirNumberAndWhereTheOutputIs) {
+  const std::string longest(layout::kRootMaxOutput, 'x');
+  for (const auto& [output, told] : std::vector<std::pair<std::string, std::string>>{
+           {"/data/out.root", "/data/out.root"},
+           {"/data/", "/data/name.root"},
+           {"", ""},
+           {longest, longest},
+           {longest + "x", ""},
+       }) {
+    WindowServer server("wherry://*:*", {.output = output});
+    const WindowClient first(server.local().to_string());
+    const WindowClient second(server.local().to_string());
+    EXPECT_EQ(first.output_of("/elsewhere/name.root"), told);
+    EXPECT_EQ(second.output_of("name.root"), told);
+    EXPECT_EQ(second.number() - first.number(), 1U);
+  }
 }
 
 TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {

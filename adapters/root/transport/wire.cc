@@ -15,7 +15,7 @@ std::array<iovec, 2> pieces_of(const RootRecord& record, std::string_view text) 
 }  // namespace
 
 std::optional<ControlMessage> parse(std::span<const std::byte> message) {
-  constexpr std::size_t kMostText = std::max(layout::kRootMaxName, layout::kRootMaxReason);
+  constexpr std::size_t kMostText = std::max({layout::kRootMaxName, layout::kRootMaxReason, layout::kRootMaxOutput});
   ControlMessage parsed;
   if (message.size() < sizeof parsed.record || message.size() - sizeof parsed.record > kMostText) return std::nullopt;
   std::memcpy(&parsed.record, message.data(), sizeof parsed.record);

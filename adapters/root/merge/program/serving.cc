@@ -126,6 +126,7 @@ class Serving {
     root::ServerOptions server;
     server.budget = options.pool;
     server.max_file = options.max_file;
+    server.output = std::filesystem::absolute(options.output).string() + (options.by_name ? "/" : "");
     return server;
   }
 
