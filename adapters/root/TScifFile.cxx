@@ -85,6 +85,7 @@ void TScifFile::Close(Option_t* option) {
   // ROOT says so to all files that are open when it ends.
   const bool left_open = TString(option).Contains("nodelete") || (fImpl->deleted && wherry::root::is_ending());
   const std::string unwritten = left_open ? wherry::root::unwritten_trees(*this) : "";
+  fImpl->writing = true;
   TMemFile::Close(option);
   if (left_open) return LeaveToExitStatus(something, unwritten);
   if (something) HandOver();
@@ -130,7 +131,9 @@ void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten
 }
 
 Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
+  if (fImpl != nullptr) fImpl->writing = true;
   const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
+  if (fImpl != nullptr) fImpl->writing = false;
   if (bytes <= 0 && !TestBit(kWriteError)) return bytes;
   return HandOverAndReset() ? bytes : -1;
 }
@@ -166,7 +169,13 @@ void TScifFile::WriteKeys() {
   TMemFile::WriteKeys();
 }
 
+/// ROOT calls it when a tree has saved itself, which is where all of them can be handed over.
 void TScifFile::WriteStreamerInfo() {
+  WriteClasses();
+  if (fImpl != nullptr && fImpl->parts.asked() && !fImpl->writing) HandOverTrees();
+}
+
+void TScifFile::WriteClasses() {
   if (fImpl == nullptr || !IsWritable() || fClassIndex == nullptr || fSeekInfo != 0) {
     return TMemFile::WriteStreamerInfo();
   }
@@ -186,7 +195,17 @@ void TScifFile::WriteStreamerInfo() {
 
 Bool_t TScifFile::UploadAndReset() {
   if (fImpl == nullptr) return kFALSE;
+  Complete();
   return HandOverAndReset();
+}
+
+/// Keys that were written are in the file when its key lists and its header are, too.
+void TScifFile::Complete() {
+  const TDirectory::TContext context;
+  Save();
+  WriteClasses();
+  WriteFree();
+  WriteHeader();
 }
 
 Bool_t TScifFile::HandOverAndReset() {
@@ -194,7 +213,23 @@ Bool_t TScifFile::HandOverAndReset() {
   fImpl->whole.clear();
   wherry::root::reset_attached(*this);
   ResetAfterMerge(nullptr);
+  fImpl->parts.restore(*this);
   return !TestBit(kWriteError);
+}
+
+void TScifFile::HandOverTrees() {
+  // Written since they were told to save themselves.
+  if (!wherry::root::holds_only_trees(*this)) return fImpl->parts.restore(*this);
+  if (!std::exchange(fImpl->told_of_parts, true)) {
+    Info("WriteStreamerInfo", "more than the server takes at once: trees are handed over in parts, and go on empty");
+  }
+  fImpl->writing = true;
+  wherry::root::Parts::write_trees(*this);
+  Complete();
+  fImpl->writing = false;
+  if (!HandOver()) return;
+  ResetAfterMerge(nullptr);
+  fImpl->parts.restore(*this);
 }
 
 Bool_t TScifFile::HandOver() {
@@ -243,6 +278,7 @@ Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
     std::memcpy(fImpl->memory(std::max(end, fImpl->size)) + fImpl->offset, buffer, static_cast<std::size_t>(bytes));
     fImpl->offset = end;
     fImpl->size = std::max(fImpl->size, end);
+    fImpl->ask_for_parts(*this);
     return bytes;
   } catch (const wherry::Error& error) {
     Error("SysWrite", "%s", error.what());

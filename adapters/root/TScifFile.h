@@ -12,7 +12,8 @@
 // on with an empty file, and histograms (whatever is merged by adding up and has Reset()) begin at nothing. Whatever
 // else is written again replaces, in the output, what this file has written under that name before. Close() hands over
 // what was written since, and waits until the server has all of it where it belongs. The server (wherry-merge) joins
-// the files of all workers that write under one name.
+// the files of all workers that write under one name. Where a file becomes so large that the server may not take it,
+// its trees are handed over from inside TTree::Fill, and go on empty.
 //
 // Close(), or delete, says that this worker has finished. A file that the program leaves open, so that ROOT or Python
 // closes it at the end of the process, is finished if the exit status is 0 and no tree has entries that were never
@@ -68,6 +69,9 @@ class TScifFile : public TMemFile {
   class Impl;
   Bool_t HandOver();
   Bool_t HandOverAndReset();
+  void Complete();
+  void HandOverTrees();
+  void WriteClasses();
   void LeaveToExitStatus(Bool_t something, const std::string& unwritten);
   void Abandon(Option_t* option);
   void Fail(const char* where, const char* why);

@@ -15,6 +15,7 @@
 #include "adapters/root/transport/client.hpp"
 #include "base/fork_generation.hpp"
 #include "class_record.hpp"
+#include "parts.hpp"
 #include "url.hpp"
 #include "whole_objects.hpp"
 
@@ -22,6 +23,9 @@ class TScifFile::Impl {
  public:
   /// What a file may have before it takes memory of the server's: header, name and directory, which an empty file has.
   static constexpr std::size_t kSmall = 16384;
+  /// Into so many parts the largest file would be divided.
+  static constexpr std::size_t kParts = 4;
+
   explicit Impl(const wherry::root::FileUrl& url)
       : name(url.name), client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
 
@@ -53,6 +57,14 @@ class TScifFile::Impl {
     ++posted;
     size = 0;
     offset = 0;
+    ask_at = client.max_file() / kParts;
+  }
+
+  /// A file that has become large is handed over in parts, if it can be.
+  void ask_for_parts(const TDirectory& file) {
+    if (size <= ask_at || parts.asked()) return;
+    parts.ask(file, size);
+    ask_at = size + client.max_file() / (4 * kParts);
   }
 
   void finish() { client.finish(); }
@@ -63,9 +75,13 @@ class TScifFile::Impl {
   wherry::root::WindowClient client;
   wherry::root::ClassRecord classes;
   wherry::root::WholeObjects whole;
+  wherry::root::Parts parts;
   std::array<std::byte, kSmall> small{};
-  std::size_t size = 0;    ///< bytes the file has
-  std::size_t offset = 0;  ///< where the next read or write is
+  std::size_t size = 0;                             ///< bytes the file has
+  std::size_t offset = 0;                           ///< where the next read or write is
+  std::size_t ask_at = client.max_file() / kParts;  ///< bytes
   Long64_t posted = 0;
+  bool writing = false;  ///< all of it, and not only a tree that saves itself
+  bool told_of_parts = false;
   bool deleted = false;  ///< by the program, without having been closed
 };

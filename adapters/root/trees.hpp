@@ -23,6 +23,9 @@ void for_each_tree(const TDirectory& directory, const Act& act) {
   }
 }
 
+/// Whether no object of another kind was written into it.
+bool holds_only_trees(const TDirectory& directory);
+
 /// Trees with entries that are not in the file, and how many; empty if there are none.
 std::string unwritten_trees(const TDirectory& file);
 

@@ -74,12 +74,9 @@ def test_workers_beyond_the_servers_descriptors_are_refused_and_the_others_go_on
 
 TOO_LARGE = """
 file = ROOT.TFile.Open(sys.argv[1], "RECREATE", "", 0)
-tree = ROOT.TTree("t", "t")
-x = array.array("d", [0] * 1000)
-tree.Branch("x", x, "x[1000]/D")
-for entries in (100, 1000):
-    for i in range(entries):
-        tree.Fill()
+for bins in (1000, 1000000):
+    histogram = ROOT.TH1D("h" + str(bins), "", bins, 0, 1)
+    histogram.Fill(0.5)
     print(file.Write() > 0)
 """
 
@@ -89,9 +86,74 @@ def test_a_file_that_is_too_large_is_an_error_and_the_one_before_it_is_merged(tm
         process = start_python(tmp_path, TOO_LARGE, address + "//out.root")
         text, errors = process.communicate(timeout=PATIENCE)
         assert text.split() == ["True", "False"]
-        assert "the server takes files of at most 4194304 bytes" in errors
+        assert "the server takes files of at most 4194304 bytes" in errors and "wherry-merge --max-file" in errors
     with uproot.open(output) as file:
-        assert file["t"].num_entries == 100
+        assert file.keys() == ["h1000;1"]
+
+
+IN_PARTS = """
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE", "", 0)
+trees = []
+x = array.array("d", [0] * 1000)
+for name in ("t", "folder/u"):
+    (file.mkdir("folder") if "/" in name else file).cd()
+    trees.append(ROOT.TTree(name[-1], "of eight MB"))
+    trees[-1].Branch("x", x, "x[1000]/D")
+    trees[-1].SetAutoSave(int(sys.argv[2]))
+file.cd()
+histogram = ROOT.TH1D("h", "", 10, 0, 10)
+for i in range(int(sys.argv[3])):
+    x[0] = i
+    histogram.Fill(i % 10)
+    for tree in trees:
+        tree.Fill()
+print(file.GetPosted(), histogram.GetEntries(), trees[0].GetAutoSave(), trees[0].GetAutoFlush())
+assert file.Write() > 0
+file.Close()
+assert not file.TestBit(ROOT.TFile.kWriteError)
+"""
+
+
+WITH_A_HISTOGRAM = """
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE", "", 0)
+tree = ROOT.TTree("t", "of eight MB")
+x = array.array("d", [0] * 1000)
+tree.Branch("x", x, "x[1000]/D")
+histogram = ROOT.TH1D("h", "", 10, 0, 10)
+for i in range(1000):
+    if i == int(sys.argv[2]):
+        histogram.Write()
+    histogram.Fill(i % 10)
+    tree.Fill()
+print(file.GetPosted(), file.Write() > 0)
+"""
+
+
+@pytest.mark.parametrize("at", [0, 150])
+def test_a_file_that_holds_more_than_trees_is_not_divided(tmp_path, at):
+    """The histogram would be counted twice: as it was in the part, and as it is in the end."""
+    with merging(tmp_path, "--max-file", "4MiB", status=3) as (address, *_):
+        process = start_python(tmp_path, WITH_A_HISTOGRAM, address + "//out.root", at)
+        text, errors = process.communicate(timeout=PATIENCE)
+        assert text.split() == ["0", "False"] and "wherry-merge --max-file" in errors
+
+
+@pytest.mark.parametrize("auto_save", [-300000000, 10])
+def test_a_tree_larger_than_the_largest_file_is_handed_over_in_parts(tmp_path, auto_save):
+    entries = 1000
+    with merging(tmp_path, "--max-file", "4MiB") as (address, output, _):
+        process = start_python(tmp_path, IN_PARTS, address + "//out.root", auto_save, entries)
+        text, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        posted, filled, *habits = (float(word) for word in text.split())
+        assert posted > 4, "16 MB in parts of less than 4"
+        assert filled == entries, "a histogram that the program has not written yet is as it was"
+        assert habits[0] in (auto_save, float(auto_save)) and habits[1] in (-30000000, auto_save)
+        assert errors.count("handed over in parts") == 1
+    with uproot.open(output) as file:
+        for name in ("t", "folder/u"):
+            assert list(file[name]["x"].array(library="np")[:, 0]) == list(range(entries))
+        assert list(file["h"].values()) == [entries / 10] * 10
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,10 @@ WindowClient::Impl::Impl(std::string_view address, ClientOptions options) : addr
 
 std::span<std::byte> WindowClient::Impl::grow(std::size_t bytes) {
   if (bytes > max_file_) {
-    throw Error(EFBIG, "write a file", address_,
-                "the server takes files of at most " + std::to_string(max_file_) + " bytes");
+    throw Error(
+        EFBIG, "write a file", address_,
+        "the server takes files of at most " + std::to_string(max_file_) +
+            " bytes: hand over more often (TFile::Write), or let it take larger ones (wherry-merge --max-file)");
   }
   if (bytes > file().size()) persist([&] { enlarge(bytes); });
   return file();
