@@ -20,6 +20,7 @@
 
 #include <wherry/error.hpp>
 
+#include "outputs.hpp"
 #include "process_end.hpp"
 #include "scif_file_impl.hpp"
 #include "trees.hpp"
@@ -29,6 +30,12 @@
 ClassImp(TScifFile);
 
 namespace {
+
+/// There is more than one such option: READ_WITHOUT_GLOBALREGISTRATION is that of chains which threads read.
+bool is_to_be_read(const char* option) {
+  const TString mode = TString(option).Strip(TString::kBoth);
+  return mode.IsNull() || mode.BeginsWith("READ", TString::kIgnoreCase);
+}
 
 /// Whether there is anything but directories in it.
 bool has_content(const TDirectory& directory) {
@@ -44,6 +51,19 @@ bool has_content(const TDirectory& directory) {
 
 }  // namespace
 
+TFile* TScifFile::OpenUrl(const char* url, Option_t* option, const char* title, Int_t compress) {
+  if (is_to_be_read(option)) {
+    try {
+      const wherry::root::FileUrl parsed = wherry::root::parse_url(url);
+      const std::string output = wherry::root::noted_output(parsed.address, parsed.name);
+      if (!output.empty()) return TFile::Open(output.c_str(), option);
+    } catch (const std::exception&) {
+      // It is said below.
+    }
+  }
+  return new TScifFile(url, option, title, compress);
+}
+
 TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t compress)
     : TMemFile(url, "RECREATE", title, compress, Impl::kSmall) {
   if (IsZombie()) return;
@@ -52,8 +72,8 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
     if (mode.CompareTo("RECREATE", TString::kIgnoreCase) != 0 && mode.CompareTo("CREATE", TString::kIgnoreCase) != 0 &&
         mode.CompareTo("NEW", TString::kIgnoreCase) != 0) {
       throw wherry::Error(EINVAL, "open", url,
-                          "such a file can only be written, with option RECREATE; what exists under that name is what "
-                          "the server says");
+                          "such a file can only be written, with option RECREATE; a process may read what it has "
+                          "written itself, when that is closed and the server said where it is");
     }
     wherry::root::watch_for_end();
     fImpl = std::make_unique<Impl>(wherry::root::parse_url(url));

@@ -19,6 +19,9 @@
 // closes it at the end of the process, is finished if the exit status is 0 and no tree has entries that were never
 // written. Else, or if it is deleted while an exception is thrown, the server counts the worker as lost.
 //
+// A URL that this process has written and closed can be opened with READ: it is the server's output then, with what all
+// workers have handed over so far, as an ordinary TFile.
+//
 // URL: wherry://NODE:PORT/NAME?OPTIONS, where a NAME that begins with another / is absolute. Options, with & between
 // them: reconnect=SECONDS (0): how long to look for a restarted server.
 //
@@ -34,6 +37,9 @@
 
 class TScifFile : public TMemFile {
  public:
+  /// What TFile::Open does with such a URL: a new TScifFile, or to read, the server's output. Belongs to the caller.
+  static TFile* OpenUrl(const char* url, Option_t* option = "", const char* title = "",
+                        Int_t compress = ROOT::RCompressionSetting::EDefaults::kUseCompiledDefault);
   explicit TScifFile(const char* url, Option_t* option = "", const char* title = "",
                      Int_t compress = ROOT::RCompressionSetting::EDefaults::kUseCompiledDefault);
   ~TScifFile() override;

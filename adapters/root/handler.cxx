@@ -52,7 +52,7 @@ bool add_handler() {
   TPluginManager* const manager = gROOT->GetPluginManager();
   if (manager->FindHandler("TFile", "wherry://") == nullptr) {
     manager->AddHandler("TFile", "^wherry[+:]", "TScifFile", "WherryROOT",
-                        "TScifFile(const char*,Option_t*,const char*,Int_t)");
+                        "OpenUrl(const char*,Option_t*,const char*,Int_t)");
   }
   return true;
 }

@@ -15,6 +15,7 @@
 #include "adapters/root/transport/client.hpp"
 #include "base/fork_generation.hpp"
 #include "class_record.hpp"
+#include "outputs.hpp"
 #include "parts.hpp"
 #include "url.hpp"
 #include "whole_objects.hpp"
@@ -27,7 +28,9 @@ class TScifFile::Impl {
   static constexpr std::size_t kParts = 4;
 
   explicit Impl(const wherry::root::FileUrl& url)
-      : name(url.name), client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
+      : address(url.address),
+        name(url.name),
+        client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
 
   /// A forked child has what its parent writes into, and no business with it.
   [[nodiscard]] bool is_inherited() const { return generation != wherry::fork_generation(); }
@@ -67,8 +70,12 @@ class TScifFile::Impl {
     ask_at = size + client.max_file() / (4 * kParts);
   }
 
-  void finish() { client.finish(); }
+  void finish() {
+    client.finish();
+    if (posted > 0) wherry::root::note_output(address, name, client.output_of(name));
+  }
 
+  const std::string address;
   const std::string name;
   const std::uint64_t generation = wherry::fork_generation();
   const int exceptions = std::uncaught_exceptions();
