@@ -23,6 +23,7 @@
 #include "outputs.hpp"
 #include "process_end.hpp"
 #include "scif_file_impl.hpp"
+#include "stock_socket.hpp"
 #include "trees.hpp"
 #include "url.hpp"
 #include "whole_objects.hpp"
@@ -65,7 +66,7 @@ TFile* TScifFile::OpenUrl(const char* url, Option_t* option, const char* title, 
 }
 
 TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t compress)
-    : TMemFile(url, "RECREATE", title, compress, Impl::kSmall) {
+    : TParallelMergingFile(url, "RECREATE", title, compress) {
   if (IsZombie()) return;
   try {
     const TString mode = TString(option).Strip(TString::kBoth);
@@ -83,6 +84,16 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
     fImpl->offset = static_cast<std::size_t>(fSysOffset);
     TMemFile::SysSeek(fD, 0, SEEK_SET);
     TMemFile::SysRead(fD, fImpl->small.data(), static_cast<Int_t>(fImpl->size));
+    // Programs for ROOT's own server hand over an empty file, too, to be given a number.
+    wherry::root::serve_stock_program(*this, static_cast<Int_t>(fImpl->client.number()), [this] {
+      if (fImpl == nullptr) return false;
+      if (has_content(*this)) {
+        Complete();
+        if (!HandOver()) return false;
+      }
+      reset_what_is_added_up(*this);
+      return true;
+    });
   } catch (const std::exception& error) {
     Error("TScifFile", "%s", error.what());
     fImpl.reset();
@@ -96,6 +107,7 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
 TScifFile::~TScifFile() {
   if (fImpl != nullptr) fImpl->deleted = true;
   Close();
+  wherry::root::end_stock_program(*this);
 }
 
 void TScifFile::Close(Option_t* option) {

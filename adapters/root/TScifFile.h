@@ -22,6 +22,9 @@
 // A URL that this process has written and closed can be opened with READ: it is the server's output then, with what all
 // workers have handed over so far, as an ordinary TFile.
 //
+// It is a TParallelMergingFile so that programs which cast what TFile::Open returns go on working; none of that class's
+// functions is used.
+//
 // URL: wherry://NODE:PORT/NAME?OPTIONS, where a NAME that begins with another / is absolute. Options, with & between
 // them: reconnect=SECONDS (0): how long to look for a restarted server.
 //
@@ -33,9 +36,9 @@
 #include <memory>
 #include <string>
 
-#include <TMemFile.h>
+#include <TParallelMergingFile.h>
 
-class TScifFile : public TMemFile {
+class TScifFile : public TParallelMergingFile {
  public:
   /// What TFile::Open does with such a URL: a new TScifFile, or to read, the server's output. Belongs to the caller.
   static TFile* OpenUrl(const char* url, Option_t* option = "", const char* title = "",

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs and classes of ROOT's own that write files, with only their URL changed."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+import ROOT
 import uproot
 from root_file import PATIENCE, start_python
 from test_limits import merging
+
+TUTORIALS = Path(ROOT.gROOT.GetTutorialDir().Data())
 
 SNAPSHOT = """
 if "threads" in sys.argv:
@@ -57,3 +63,56 @@ def test_what_a_process_has_written_it_can_read(tmp_path, directory):
         assert text.splitlines() == ["refused", "TFile 1", "TFile 2"], errors
         assert errors.count("can only be written") == 1
     assert uproot.open(output / "name.root" if directory else output)["t"].num_entries == 2
+
+
+# What it does a million times is done less often.
+CLIENT = (TUTORIALS / "legacy/net/parallelMergeClient.C").read_text().replace("000000", "000")
+CLIENT = CLIENT.replace('std::string("mergedClient.root?pmerge=") + socketPath', "socketPath")
+
+
+def test_the_client_of_roots_tutorial_works_unchanged(tmp_path):
+    (tmp_path / "client.C").write_text(CLIENT)
+    script = 'ROOT.gROOT.LoadMacro("client.C")\nROOT.parallelMergeClient(sys.argv[1])'
+    with merging(tmp_path, "--workers", "2") as (address, output, _):
+        # One has the number 0 and makes hpx, the other 1 and hpxpy.
+        clients = [start_python(tmp_path, script, address + "//mergedClient.root") for _ in range(2)]
+        for client in clients:
+            _, errors = client.communicate(timeout=PATIENCE)
+            assert client.returncode == 0, errors
+            assert "Error" not in errors and "*** Break ***" not in errors, errors
+    with uproot.open(output) as file:
+        assert file["tree"].num_entries == 50000
+        assert file["hpx"].values(flow=True).sum() == 25000
+        assert file["hpxpy"].values(flow=True).sum() == 25000
+
+
+CAST = r"""
+ROOT.gInterpreter.Declare('''
+#include <TFile.h>
+#include <TParallelMergingFile.h>
+#include <TTree.h>
+void fill(const char* url) {
+  auto* file = (TParallelMergingFile*)TFile::Open(url, "RECREATE");
+  file->UploadAndReset();
+  int x = 0;
+  auto* tree = new TTree("t", "t");
+  tree->Branch("x", &x);
+  for (int part = 0; part < 3; ++part) {
+    for (int i = 0; i < 100; ++i, ++x) tree->Fill();
+    tree->Write();
+    if (!file->UploadAndReset() || tree->GetEntries() != 0) std::exit(2);
+  }
+  file->Close();
+  delete file;
+}
+''')
+ROOT.fill(sys.argv[1])
+"""
+
+
+def test_a_cast_to_the_stock_class_may_upload(tmp_path):
+    with merging(tmp_path) as (address, output, _):
+        process = start_python(tmp_path, CAST, address + "//out.root")
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+    assert np.array_equal(uproot.open(output)["t"]["x"].array(library="np"), np.arange(300))
