@@ -60,8 +60,8 @@ void replace_zmq(const Values& values, bool refused, const std::string& program)
   const auto library = refused ? std::nullopt : find_zmq_library();
   if (!library) {
     if (!values.contains(config::Key::zmq)) return;
-    if (refused) throw Error(EINVAL, "use --zmq", "--no-zmq", "leave out one of the two");
-    throw Error(ENOENT, "use --zmq", zmq_library_place().string(), "install libzmq beside this program (make zmq)");
+    throw Error(ENOENT, "use --zmq", refused ? "--no-zmq" : zmq_library_place().string(),
+                refused ? "leave out one of the two" : "install libzmq beside this program (make zmq)");
   }
   if (log::enabled(log::Level::warning)) {
     for (const std::string& line : zmq_advice(find_program(program), *library)) {
@@ -74,6 +74,13 @@ void replace_zmq(const Values& values, bool refused, const std::string& program)
 int run(const Values& values, const Libraries& libraries, std::vector<std::string> words) {
   try {
     set_environment(values);
+    if (const auto word = libraries.no_root ? std::nullopt : merged_by_root(words)) {
+      fmt::print(stderr,
+                 "wherry run: {}: pmerge is for ROOT's own server; a file for wherry-merge is wherry://NODE:PORT//PATH "
+                 "without it (--no-root: start the program all the same)\n",
+                 *word);
+      return kRunFailed;
+    }
     replace_zmq(values, libraries.no_zmq, words.front());
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
   } catch (const Error& error) {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import ROOT
 import uproot
-from root_file import PATIENCE, start_python
+from root_file import PATIENCE, start, start_python
 from test_limits import merging
 
 TUTORIALS = Path(ROOT.gROOT.GetTutorialDir().Data())
@@ -116,3 +116,12 @@ def test_a_cast_to_the_stock_class_may_upload(tmp_path):
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors
     assert np.array_equal(uproot.open(output)["t"]["x"].array(library="np"), np.arange(300))
+
+
+@pytest.mark.parametrize("url", ["wherry://0:7//x.root?pmerge", "wherry://0:7//x.root?reconnect=1&pmerge=localhost:9",
+                                 "x.root?pmerge=wherry://0:7"])
+def test_a_url_for_both_servers_is_refused(tmp_path, url):
+    process = start("touch", tmp_path / "started", url)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 125 and f"{url}: pmerge is for ROOT's own server" in errors
+    assert not (tmp_path / "started").exists()

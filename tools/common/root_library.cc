@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "common/environment.hpp"
 
@@ -45,6 +46,15 @@ std::optional<std::filesystem::path> find_root_folder() {
   auto folder = library_folder() / "root";
   if (!std::filesystem::exists(folder / "libWherryROOT.so", error)) return std::nullopt;
   return folder;
+}
+
+std::optional<std::string> merged_by_root(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::size_t options = word.find('?');
+    if (options == std::string::npos || word.find("pmerge", options) == std::string::npos) continue;
+    if (word.find("wherry:") != std::string::npos || word.find("wherry+") != std::string::npos) return word;
+  }
+  return std::nullopt;
 }
 
 void use_root_folder(const std::filesystem::path& folder) {

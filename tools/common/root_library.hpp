@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace wherry::tools {
 
@@ -14,5 +16,9 @@ std::optional<std::filesystem::path> find_root_folder();
 /// Makes ROOT, in the programs that this process starts or becomes, know wherry:// and find the library and its
 /// headers.
 void use_root_folder(const std::filesystem::path& folder);
+
+/// ROOT asks nobody about a file with the option pmerge, and crashes when its own server is not there (6.40). Returns
+/// the first of these words that has it for a wherry:// URL, or none.
+std::optional<std::string> merged_by_root(const std::vector<std::string>& words);
 
 }  // namespace wherry::tools
