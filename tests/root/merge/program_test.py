@@ -38,6 +38,15 @@ def test_workers_write_one_file(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["out.root", "out.root.json"]
 
 
+def test_a_summary_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "out.root.json").mkdir()
+    server = Server(tmp_path / "out.root")
+    assert start_worker(server.url(), 1, 0, 0).wait() == 0
+    server.reader.join()
+    assert server.process.wait() == 1
+    assert any("out.root.json: Is a directory" in message for message in server.messages)
+
+
 def test_it_ends_when_all_that_came_have_finished(tmp_path):
     server = Server(tmp_path / "out.root")
     worker = start_worker(server.url(), 1, 2, 100)

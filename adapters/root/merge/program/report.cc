@@ -85,6 +85,17 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
           {"cpu_seconds", cpu_seconds()}};
 }
 
+void write_json(const ProgramOptions& options, const State& state, int status, double seconds) {
+  const std::string text = summary_of(options, state, status, seconds).dump(2) + "\n";
+  if (options.json == "-") {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  std::ofstream file(options.json);
+  file << text << std::flush;
+  if (!file) throw std::system_error(errno, std::system_category(), "write " + options.json);
+}
+
 void print_summary(const ProgramOptions& options, const State& state, double seconds) {
   const auto megabytes = static_cast<double>(state.bytes.load()) / 1e6;
   fmt::print("{}: {} files of {} workers, {:.1f} MB in {:.2f} s ({:.0f} MB/s), {} batches\n", options.output,
@@ -128,19 +139,10 @@ bool is_whole(const ProgramOptions& options, const State& state) {
 
 int report(const ProgramOptions& options, const State& state, int status, double seconds) {
   const bool whole = status == 0 && is_whole(options, state);
-  if (!options.json.empty()) {
-    const std::string text = summary_of(options, state, status, seconds).dump(2) + "\n";
-    if (options.json == "-") {
-      std::fputs(text.c_str(), stdout);
-    } else {
-      std::ofstream file(options.json);
-      file << text << std::flush;
-      if (!file) throw std::system_error(errno, std::system_category(), "write " + options.json);
-    }
-  }
   if (options.json != "-" && (!options.quiet || !whole)) print_summary(options, state, seconds);
+  if (status == 0 && !whole) print_missing(options, state);
+  if (!options.json.empty()) write_json(options, state, status, seconds);
   if (status != 0) return status;
-  if (!whole) print_missing(options, state);
   return whole ? 0 : kIncomplete;
 }
 
