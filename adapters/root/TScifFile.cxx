@@ -136,7 +136,7 @@ void TScifFile::Abandon(Option_t* option) {
   SetWritable(kFALSE);
   TMemFile::Close(option);
   if (fImpl->is_inherited()) {
-    (void)fImpl.release();  // the connection is the parent's
+    [[maybe_unused]] const Impl* const parents = fImpl.release();  // the connection is, too
   } else {
     fImpl.reset();
   }

@@ -52,7 +52,7 @@ class TScifFile : public TParallelMergingFile {
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) override;
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) const override;
   /// Hands over what is in the file and begins the next. False: it was not.
-  Bool_t UploadAndReset();
+  Bool_t UploadAndReset();  // NOLINT(bugprone-derived-method-shadowing-base-method): ROOT's is not virtual
   /// Waits until all that was handed over is where it belongs. False: the server is gone, or refused something.
   Bool_t Wait();
 

@@ -46,7 +46,9 @@ void at_end(std::function<void(int status)> act) {
     const std::unique_ptr<Act> due(static_cast<Act*>(argument));
     if (due->generation == fork_generation()) due->call(status & 0xff);
   };
-  if (::on_exit(run, later.get()) == 0) (void)later.release();
+  if (::on_exit(run, later.get()) == 0) {
+    [[maybe_unused]] const Act* const registered = later.release();
+  }
 }
 
 }  // namespace wherry::root
