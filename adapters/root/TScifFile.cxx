@@ -91,7 +91,8 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
         Complete();
         if (!HandOver()) return false;
       }
-      reset_what_is_added_up(*this);
+      fImpl->whole.clear();
+      wherry::root::reset_attached(*this);
       return true;
     });
   } catch (const std::exception& error) {
