@@ -249,6 +249,8 @@ TEST_F(ScifFork, WhatAChildCannotDoIsNotSaidToBeThePeersDeath) {
     return !::testing::Test::HasFailure();
   });
   EXPECT_EQ(process.wait(), 0);
+}
+
 /// Of an endpoint that was opened, and perhaps bound, before the fork.
 void both_connect(const Epd& epd) {
   const Listening listening;
