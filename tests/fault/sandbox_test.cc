@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/common/sanitizer.hpp"
 #include "tests/common/seccomp.hpp"
 #include "tests/fault/fault.hpp"
 
@@ -97,6 +98,8 @@ TEST_P(Sandbox, ABlockedReceiveSleepsAndWakes) {
 }
 
 TEST_P(Sandbox, APollerSleepsAndWakes) {
+  if (WHERRY_ADDRESS_SANITIZER && GetParam().begin == no_descriptors)
+    GTEST_SKIP() << "UBSan makes a pipe to look at an object";
   expect(
       [&](Stream& stream) {
         Poller poller;
