@@ -20,8 +20,8 @@ inline int failed(int error) {
   return -1;
 }
 
-/// `body` returns a result, or an errno value negated. No exception leaves a C function, success leaves errno alone, and
-/// the cancellation of its thread waits until it returns, as in the driver's calls.
+/// `body` returns a result, or an errno value negated. No exception leaves a C function, success leaves errno alone,
+/// and the cancellation of its thread waits until it returns, as in the driver's calls.
 template <class Body>
 int guarded(Body&& body) noexcept {
   const NotCancelled here;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -199,6 +200,28 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribers) {
                 {"somebody listens there but did not let this side in; wait longer (WHERRY_CONNECT_TIMEOUT)",
                  [&] { lonely.connect(listener->local().to_string(), 0ms); }},
                 {"; use one publisher or subscriber for each fabric", on_two_fabrics}});
+}
+
+TEST(ErrorTextOfCalls, HandlesThatHoldNothing) {
+  expect_texts({
+      {"this Listener holds no port: assign it what wherry::listen returns", [] { (void)Listener().accept(); }},
+      {"this Connecting holds no attempt: assign it what wherry::start_connect returns",
+       [] { (void)Connecting().try_finish(); }},
+  });
+}
+
+TEST(ErrorTextOfCalls, AForkedChildThatRegistersOnItsParentsStream) {
+  Listener listener = listen("wherry+shm://*:*", {.windows = true});
+  Connecting connecting = start_connect(listener.local().to_string(), {.windows = true});
+  const Stream acceptor = listener.accept(kPatience);
+  Stream stream = std::move(connecting.try_finish()).value();
+  Windows windows = stream.windows();
+  Child child([&] {
+    alignas(kPage) static std::array<std::byte, kPage> memory;
+    const std::string text = text_of([&] { (void)windows.add(memory, Access::read); });
+    return text.find("this is a forked child's copy of the stream; connect one of its own") != std::string::npos;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 }  // namespace

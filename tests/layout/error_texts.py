@@ -26,7 +26,8 @@ UNFORCED = {
     "it must be page-aligned, private and writable": "a caller of the fabric breaks its contract",
     "this process has exposed too much by now": "2^47 bytes",
     "the fabric cannot map a peer's memory; use one that can, such as shm, or a stream": "refused before, by share()",
-    "too many mappings (vm.max_map_count); expose larger ranges": "65530 mappings",
+    "too many mappings (vm.max_map_count) or too much locked memory (ulimit -l); expose larger ranges, or less":
+        "65530 mappings",
     "expose less, or raise vm.max_map_count": "65530 mappings",
 }
 

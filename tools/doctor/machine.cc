@@ -76,7 +76,8 @@ Finding check_memory() {
   std::string found = human_bytes(machine_memory());
   if (limit) found += fmt::format(", limited to {}", human_bytes(*limit));
   const std::string advice =
-      "rings count as memory of who writes them first: raise the control group's limit, or make rings smaller (WHERRY_RING, "
+      "rings count as memory of who writes them first: raise the control group's limit, or make rings smaller "
+      "(WHERRY_RING, "
       "and for those of peers WHERRY_PEER_RING)";
   if (usable < kLeastMemory) return {Verdict::fail, found, advice};
   if (usable < kComfortableMemory) return {Verdict::warn, found, advice};

@@ -150,14 +150,14 @@ nlohmann::json ShipReport::to_json() const {
 
 std::string ShipReport::to_text() const {
   // Without the collector's last word the sums are of what was sent, and no more.
-  std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", error.empty() ? "" : "sent ",
-                                 counted(files, "file"), counted(directories, "directory"),
-                                 counted(symlinks, "symlink"), human_bytes(bytes), human_time(seconds),
-                                 human_rate(bytes, seconds));
+  std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", error.empty() ? "" : "sent ", counted(files, "file"),
+                                 counted(directories, "directory"), counted(symlinks, "symlink"), human_bytes(bytes),
+                                 human_time(seconds), human_rate(bytes, seconds));
   if (complete()) text += ", verified";
   if (!failures.empty()) text += fmt::format("; {} failed", counted(failures.size(), "path"));
   if (!error.empty()) {
-    text += fmt::format("; incomplete: the collector answered for the first {} of {}", answered, counted(paths, "path"));
+    text +=
+        fmt::format("; incomplete: the collector answered for the first {} of {}", answered, counted(paths, "path"));
   }
   return text + "\n";
 }

@@ -11,7 +11,8 @@ namespace wherry::merge {
 bool is_whole(const ProgramOptions& options, const State& state);
 
 /// Prints the summary, writes the JSON file, and names on standard error what is missing. Returns the exit status:
-/// `status` if that is not 0, else 3 for a job that is not whole. Throws std::system_error if the file cannot be written.
+/// `status` if that is not 0, else 3 for a job that is not whole. Throws std::system_error if the file cannot be
+/// written.
 int report(const ProgramOptions& options, const State& state, int status, double seconds);
 
 }  // namespace wherry::merge
