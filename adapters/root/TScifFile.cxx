@@ -91,8 +91,7 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
         Complete();
         if (!HandOver()) return false;
       }
-      fImpl->whole.clear();
-      wherry::root::reset_attached(*this);
+      fImpl->whole.begin_next(*this);
       return true;
     });
   } catch (const std::exception& error) {
@@ -243,8 +242,7 @@ void TScifFile::Complete() {
 
 Bool_t TScifFile::HandOverAndReset() {
   if (fImpl == nullptr || !HandOver()) return kFALSE;
-  fImpl->whole.clear();
-  wherry::root::reset_attached(*this);
+  fImpl->whole.begin_next(*this);
   ResetAfterMerge(nullptr);
   fImpl->parts.restore(*this);
   return !TestBit(kWriteError);
@@ -256,13 +254,15 @@ void TScifFile::HandOverTrees() {
   if (!std::exchange(fImpl->told_of_parts, true)) {
     Info("WriteStreamerInfo", "more than the server takes at once: trees are handed over in parts, and go on empty");
   }
+  // Before they are written: how they save themselves is part of them.
+  fImpl->parts.restore(*this);
   fImpl->writing = true;
   wherry::root::Parts::write_trees(*this);
   Complete();
   fImpl->writing = false;
   if (!HandOver()) return;
+  fImpl->whole.begin_next(*this);
   ResetAfterMerge(nullptr);
-  fImpl->parts.restore(*this);
 }
 
 Bool_t TScifFile::HandOver() {

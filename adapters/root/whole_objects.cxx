@@ -42,6 +42,7 @@ void WholeObjects::note(const TDirectory& file, const TDirectory& mother, const 
   if (type->GetMerge() == nullptr) return;
   const std::string path = path_of(file, mother) + "/" + name;
   const bool begins_anew = is_attached(file, object) && (type->GetResetAfterMerge() != nullptr || has_reset(*type));
+  if (begins_anew && type->GetResetAfterMerge() == nullptr) attached_[&object] = object.GetName();
   const bool changed = begins_anew ? paths_.erase(path) > 0 : paths_.insert(path).second;
   written_ = written_ && !changed;
 }
@@ -53,15 +54,21 @@ void WholeObjects::write(TDirectory& file) {
   file.WriteObject(&paths, merge::kWholeObjects, "overwrite");
 }
 
-void reset_attached(const TDirectory& directory) {
+void WholeObjects::begin_next(const TDirectory& file) {
+  reset_in(file);
+  paths_.clear();
+  attached_.clear();
+  written_ = true;
+}
+
+void WholeObjects::reset_in(const TDirectory& directory) {
   for (TObject* object : *directory.GetList()) {
     if (const auto* const inner = dynamic_cast<TDirectory*>(object)) {
-      reset_attached(*inner);
+      reset_in(*inner);
       continue;
     }
-    TClass* const type = object->IsA();
-    if (type->GetMerge() == nullptr || type->GetResetAfterMerge() != nullptr) continue;
-    if (has_reset(*type)) object->Execute("Reset", "");
+    const auto written = attached_.find(object);
+    if (written != attached_.end() && written->second == object->GetName()) object->Execute("Reset", "");
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <Rtypes.h>
+#include <map>
 #include <set>
 #include <string>
 
@@ -20,15 +21,16 @@ class WholeObjects {
   void note(const TDirectory& file, const TDirectory& mother, const TObject& object, const char* name);
   /// Writes what the merger is told into the file, if there is anything to tell that it does not say yet.
   void write(TDirectory& file);
-  /// The next file begins.
-  void clear() { paths_.clear(); }
+  /// The next file begins: what is attached, can begin at nothing and was written into this one, does. ROOT does it for
+  /// trees.
+  void begin_next(const TDirectory& file);
 
  private:
+  void reset_in(const TDirectory& directory);
+
   std::set<std::string> paths_;
+  std::map<const TObject*, std::string> attached_;  // and their names: another may lie where one has been
   bool written_ = true;
 };
-
-/// Objects attached to this directory and those in it that can begin at nothing, do. ROOT does it for trees.
-void reset_attached(const TDirectory& directory);
 
 }  // namespace wherry::root

@@ -25,10 +25,10 @@ def entries(path, tree):
     return sorted(zip(arrays["seed"].tolist(), arrays["number"].tolist()))
 
 
-def check(output, folder, seeds, rounds):
+def check(output, folder, seeds, rounds, large=0):
     local = [folder / f"local{seed}.root" for seed in seeds]
     for seed, path in zip(seeds, local):
-        assert ROOT.whole.work(str(path), seed, rounds, False) == 0
+        assert ROOT.whole.work(str(path), seed, rounds, False, large) == 0
     hadd(folder / "hadd.root", *local)
     assert contents(output, trees=False) == contents(folder / "hadd.root", trees=False)
     for tree in ["tree", "memory"]:
@@ -46,6 +46,23 @@ def test_what_is_not_attached_to_the_file_is_in_the_sum_once(tmp_path):
     status, _ = server.end()
     assert status == 0, server.messages
     check(server.output, tmp_path, range(3), rounds)
+
+
+def test_what_is_handed_over_in_parts_is_in_the_sum_once(tmp_path):
+    server = Server(tmp_path / "out.root", "--workers", 2, "--max-file", "4MiB")
+    workers = [start_worker(server, seed, 3, "large") for seed in range(2)]
+    assert [worker.wait() for worker in workers] == [0, 0]
+    status, summary = server.end()
+    assert status == 0 and summary["files"] > 6, server.messages
+    check(server.output, tmp_path, range(2), 3, large=1000)
+    with uproot.open(server.output) as file:
+        assert file["ballast"].num_entries == 6000
+    assert settings(server.output, "ballast") == settings(tmp_path / "hadd.root", "ballast")
+
+
+def settings(path, tree):
+    file = ROOT.TFile.Open(str(path))
+    return file.Get(tree).GetAutoSave()
 
 
 @pytest.mark.parametrize("options", [["--compact"], ["--shards", 2]])

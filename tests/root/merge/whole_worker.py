@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""whole_worker.py PATH SEED ROUNDS [wait]: writes what is attached to its file, and what is not, again in each round.
+"""whole_worker.py PATH SEED ROUNDS [wait] [large]: writes what is attached to its file, and what is not, again in each round.
 
 PATH is a URL, or a local file, of which the newest cycles are what hadd adds up. wait: before the last round "waiting" is
-said, and a line waited for.
+said, and a line waited for. large: each round has 8 MB more.
 """
 
 import os
@@ -19,11 +19,13 @@ ROOT.gInterpreter.Declare(r"""
 #include <THnSparse.h>
 #include <TParameter.h>
 #include <TProfile.h>
+#include <TRandom3.h>
 #include <TTree.h>
+#include <array>
 #include <cstdio>
 
 namespace whole {
-int work(const char* path, int seed, int rounds, bool wait) {
+int work(const char* path, int seed, int rounds, bool wait, int large) {
   std::unique_ptr<TFile> file(TFile::Open(path, "RECREATE"));
   if (!file || file->IsZombie()) return 1;
   if (std::string(path).rfind("wherry:", 0) == 0 && std::string(file->ClassName()) != "TScifFile") return 2;
@@ -36,6 +38,10 @@ int work(const char* path, int seed, int rounds, bool wait) {
   int number = 0;
   tree->Branch("seed", &seed);
   tree->Branch("number", &number);
+  auto* ballast = new TTree("ballast", "attached");
+  std::array<double, 1000> noise;
+  TRandom3(1).RndmArray(1000, noise.data());
+  ballast->Branch("noise", noise.data(), "noise[1000]/D");
   TH1D loose("loose", "", 10, 0, 10);
   loose.SetDirectory(nullptr);
   TProfile profile("profile", "", 10, 0, 10);
@@ -73,6 +79,9 @@ int work(const char* path, int seed, int rounds, bool wait) {
     memory.Write();
     inner->cd();
     profile.Write();
+    // More than a small server takes at once: what was written just now is handed over with the first part.
+    attached->Write();
+    for (int i = 0; i < large; ++i) ballast->Fill();
     if (file->Write() < 0) return 3;
   }
   // What is written after the last Write() is handed over by Close().
@@ -86,4 +95,4 @@ int work(const char* path, int seed, int rounds, bool wait) {
 """)
 if __name__ == "__main__":
     assert ROOT.gSystem.Load(os.environ["WHERRY_ROOT_LIBRARY"]) >= 0
-    sys.exit(ROOT.whole.work(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "wait" in sys.argv[4:]))
+    sys.exit(ROOT.whole.work(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "wait" in sys.argv[4:], 1000 if "large" in sys.argv[4:] else 0))
