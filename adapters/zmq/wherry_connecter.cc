@@ -69,7 +69,7 @@ void wherry_connecter_t::out_event() {
 void wherry_connecter_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(wherry_name(stream.local()), _endpoint, endpoint_type_connect);
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
-  const fd_t fd = engine->anchor();
+  const fd_t fd = engine->descriptor();
   // As the base class has it, which knows two engines only.
   send_attach(_session, engine);
   terminate();
@@ -86,6 +86,8 @@ void wherry_connecter_t::give_up(int error) {
     _socket->event_closed(make_unconnected_connect_endpoint_pair(_endpoint), fd);
   }
   const bool refused = error == ECONNREFUSED;
+  // Such as too many open files: that it goes on trying would be all there is to see.
+  if (!refused) _socket->event_connect_delayed(make_unconnected_connect_endpoint_pair(_endpoint), error);
   if (refused && (options.reconnect_stop & ZMQ_RECONNECT_STOP_CONN_REFUSED)) {
     send_conn_failed(_session);
     terminate();

@@ -51,11 +51,14 @@ options_t with_large_batches(options_t options) {
   return options;
 }
 
-/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
-/// One for datagrams that has neither name nor peer is always writable and never readable.
-fd_t open_anchor() {
-  const fd_t fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
+/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort:
+/// for all engines of this process this one, which has none.
+fd_t any_socket() {
+  static const fd_t fd = [] {
+    const fd_t opened = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (opened < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
+    return opened;
+  }();
   return fd;
 }
 
@@ -105,55 +108,38 @@ std::string wherry_name(wherry::Address address) {
 wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
     : stream(std::move(connected)),
       receive_fd(stream.receive_descriptor()),
-      send_fd(stream.send_descriptor()),
-      anchor(open_anchor()) {
+      send_fd(stream.send_descriptor()) {
   if (options.sndbuf > 0) (void)stream.limit_unread(static_cast<std::size_t>(options.sndbuf));
-}
-
-wherry_link_t::wherry_link_t(wherry_link_t&& other) noexcept
-    : stream(std::move(other.stream)),
-      receive_fd(other.receive_fd),
-      send_fd(other.send_fd),
-      anchor(std::exchange(other.anchor, retired_fd)) {}
-
-wherry_link_t::~wherry_link_t() {
-  if (anchor != retired_fd) (void)::close(anchor);
 }
 
 wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news)
     : io_object_t(io_thread), engine_(engine), news_(news), watched_(add_fd(fd)) {
-  resume();
+  set_pollin(watched_);
 }
 
 wherry_watch_t::~wherry_watch_t() { rm_fd(watched_); }
 
-void wherry_watch_t::pause() {
-  if (!std::exchange(paused_, true)) reset_pollin(watched_);
-}
-
-void wherry_watch_t::resume() {
-  if (std::exchange(paused_, false)) set_pollin(watched_);
-}
-
 /// The engine, and this watch with it, may be gone when the call returns.
 void wherry_watch_t::in_event() { (engine_.*news_)(); }
 
-wherry_engine_t::wherry_engine_t(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints)
-    : zmtp_engine_t(fd, with_large_batches(options), endpoints), anchor_(fd) {
+wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)
+    : zmtp_engine_t(socket, with_large_batches(options), endpoints) {
   keep_freed_memory();
   const int rc = outgoing_.init();
   errno_assert(rc == 0);
 }
 
 wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
-    : wherry_engine_t(std::exchange(link.anchor, retired_fd), options, endpoints) {
+    : wherry_engine_t(any_socket(), options, endpoints) {
   set_stream(std::move(link));
+  _s = receive_fd_;
   // What ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show is compared with lists of addresses.
   _peer_address = "127.0.0.1";
 }
 
 wherry_engine_t::~wherry_engine_t() {
-  if (deleted_ != nullptr) *deleted_ = true;
+  for (call_t* call = innermost_; call != nullptr; call = call->outer) call->gone = true;
+  if (_s == receive_fd_) _s = retired_fd;  // the base class closes its own
   const int rc = outgoing_.close();
   errno_assert(rc == 0);
 }
@@ -164,14 +150,12 @@ void wherry_engine_t::set_stream(wherry_link_t link) {
   send_fd_ = link.send_fd;
 }
 
-void wherry_engine_t::watch_stream(io_thread_t* io_thread) {
-  input_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
-  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
-}
-
 void wherry_engine_t::go_on_over(wherry_link_t link, io_thread_t* io_thread) {
   set_stream(std::move(link));
-  watch_stream(io_thread);
+  rm_fd(_handle);
+  _handle = add_fd(receive_fd_);
+  if (!_input_stopped) set_pollin();
+  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
   on_receivable();
 }
 
@@ -189,21 +173,16 @@ bool wherry_engine_t::init_properties(properties_t& properties) {
 /// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,
 /// too: connections then become ready in the order in which they were made, as programs know it from other transports.
 void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
-  watch_stream(io_thread);
-  bool deleted = false;
-  deleted_ = &deleted;
+  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  const call_t call(*this);
   zmtp_engine_t::plug(io_thread, session);
-  if (deleted) return;
-  deleted_ = nullptr;
-  out_event();
+  if (!call.gone) out_event();
 }
 
 // Receiving ----------------------------------------------------------------------------------------------------------
 
 /// Never blocks. -1 with EAGAIN: nothing there. Any other error: no more will come.
 int wherry_engine_t::read(void* data, size_t size) {
-  // The base class reads only while its input runs. If it was stopped, it is not any more.
-  if (input_) input_->resume();
   const std::span buffer(static_cast<std::byte*>(data), std::min(size, kMostPerCall));
   const bool in_place = size > static_cast<size_t>(_options.in_batch_size);
   if (in_place) {
@@ -248,25 +227,29 @@ wherry::Result wherry_engine_t::read_aligned(std::span<std::byte> buffer) {
   return wherry::Result::moved(head.bytes + rest.bytes);
 }
 
+void wherry_engine_t::in_event() {
+  if (stream_.is_open()) {
+    on_receivable();
+  } else {
+    zmtp_engine_t::in_event();
+  }
+}
+
 /// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
-/// descriptor stays readable until a read in vain.
+/// descriptor stays readable until a read in vain. While its input is stopped an event means an error to the base class:
+/// it does not poll then, and whoever starts the input again reads.
 void wherry_engine_t::on_receivable() {
-  bool deleted = false;
-  deleted_ = &deleted;
+  const call_t call(*this);
   std::size_t moved = 0;
   do {
-    if (_input_stopped) {
-      // To the base class an event would now mean an error. Whoever starts the input again reads.
-      input_->pause();
-      break;
-    }
-    in_event();
-    if (deleted) return;
+    if (_input_stopped) return;
+    zmtp_engine_t::in_event();
+    if (call.gone) return;
     // In a handshake each step answers the last.
     if (!is_established()) out_event();
+    if (call.gone) return;
     moved += read_bytes_;
   } while (read_bytes_ != 0 && moved < kMostPerEvent);
-  deleted_ = nullptr;
 }
 
 // Sending ------------------------------------------------------------------------------------------------------------
@@ -274,9 +257,7 @@ void wherry_engine_t::on_receivable() {
 /// For the greeting; messages are encoded into the ring. 0: full. -1: no use, reading will tell why.
 int wherry_engine_t::write(const void* data, size_t size) {
   const wherry::Result result = stream_.try_send({static_cast<const std::byte*>(data), std::min(size, kMostPerCall)});
-  if (result.failed()) return -1;
-  if (result.bytes < size) poll_out(false);  // the anchor is always writable; on_sendable goes on
-  return static_cast<int>(result.bytes);
+  return result.failed() ? -1 : static_cast<int>(result.bytes);  // on_sendable goes on with the rest
 }
 
 void wherry_engine_t::on_sendable() {
@@ -289,52 +270,35 @@ void wherry_engine_t::on_sendable() {
     if (result.error == EPROTO) stream_.cancel();
     return;
   }
-  poll_out(true);
   out_event();
 }
 
-/// Called when the anchor is polled, when there is space again, and for new messages, whatever of this is the case. It
-/// leaves the anchor polled exactly if there may be more to send and there is space.
+/// Called when there is space again, for the next turn, and for new messages, whatever of this is the case. That the
+/// base class polls for output now and then means nothing: its descriptor is never writable.
 void wherry_engine_t::out_event() {
-  // The base class polls again when it starts stopped output.
-  if (left_stopped_ && !_output_stopped) {
-    left_stopped_ = false;
-    polls_out_ = true;
-  }
-  if (_encoder == nullptr || _outsize != 0) {
-    zmtp_engine_t::out_event();  // the greeting
-    return;
-  }
-  (void)send_some(kMostPerEvent);
+  if (_encoder == nullptr || _outsize != 0) zmtp_engine_t::out_event();  // the greeting
+  if (_encoder != nullptr && _outsize == 0) send_some(kMostPerEvent);
 }
 
-/// False: this object may be gone.
-bool wherry_engine_t::send_some(size_t budget) {
+/// This object may be gone when it returns.
+void wherry_engine_t::send_some(size_t budget) {
   while (budget != 0) {
     const wherry::Regions space =
         stream_.reserve(std::min({budget, kPiece, std::max<size_t>(stream_.send_capacity() / 4, 1)}));
-    if (space.empty()) {
-      poll_out(false);  // full, or the peer is gone; reserve has armed the descriptor for space
-      return true;
-    }
+    if (space.empty()) return;  // full, or the peer is gone; reserve has armed the descriptor for space
     size_t bytes = 0;
     Filled filled = encode_into(space.first, bytes);
     if (filled == Filled::all && !space.second.empty()) filled = encode_into(space.second, bytes);
-    if (filled == Filled::dead) return false;
-    if (bytes != 0 && !stream_.commit(bytes).ok()) {
-      poll_out(false);
-      return true;
-    }
+    if (filled == Filled::dead) return;
+    if (bytes != 0 && !stream_.commit(bytes).ok()) return;
     if (filled == Filled::some) {
       // Once established, whoever has new messages calls out_event in any case. In a handshake the base class asks.
-      if (!is_established()) _output_stopped = left_stopped_ = true;
-      poll_out(false);
-      return true;
+      if (!is_established()) _output_stopped = true;
+      return;
     }
     budget -= bytes;
   }
-  poll_out(true);
-  return true;
+  stream_.raise_send_descriptor();
 }
 
 /// Encodes messages until `space` is full (all) or there are no more (some).
@@ -364,19 +328,6 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
 
 bool wherry_engine_t::is_established() const {
   return _mechanism != nullptr && _mechanism->status() == mechanism_t::ready;
-}
-
-/// Each change is a system call. During the handshake the base class changes it, too, so nothing is known until the
-/// first change after that.
-void wherry_engine_t::poll_out(bool wanted) {
-  const bool known = std::exchange(knows_polls_out_, is_established());
-  if (known && polls_out_ == wanted) return;
-  polls_out_ = wanted;
-  if (wanted) {
-    set_pollout();
-  } else {
-    reset_pollout();
-  }
 }
 
 }  // namespace zmq

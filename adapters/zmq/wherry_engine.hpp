@@ -3,9 +3,9 @@
 // ZMTP over a stream of Wherry's. C++20: none of libzmq's own sources includes this.
 //
 // libzmq's engine polls one descriptor for both directions, and takes "readable" for an error while its input is
-// stopped. A stream has two descriptors, both readable when there is news. So the engine's own descriptor is an
-// *anchor*, a socket that is always writable and never readable, and two watches in the same I/O thread look at the
-// stream's.
+// stopped. A stream has two descriptors, both readable when there is news. So the engine polls the one for receiving as
+// its own, and a watch in the same I/O thread looks at the one for sending. Neither is ever writable: who has more to
+// send than one turn takes makes the second readable.
 #pragma once
 
 #include <chrono>
@@ -27,18 +27,14 @@ wherry::StreamOptions wherry_stream_options(const options_t& options);
 /// An address as programs of ZeroMQ's write it. Which fabric reaches it is a matter of configuration (WHERRY_FABRIC).
 std::string wherry_name(wherry::Address address);
 
-/// A stream and every descriptor that its engine is going to need: who has one will not fail for want of them.
-class wherry_link_t {
- public:
-  /// Of a stream over which nothing was sent yet. Throws wherry::Error (EMFILE, ENFILE).
+/// A stream and its descriptors, which its engine polls.
+struct wherry_link_t {
+  /// Of a stream over which nothing was sent yet.
   wherry_link_t(wherry::Stream connected, const options_t& options);
-  wherry_link_t(wherry_link_t&& other) noexcept;
-  ~wherry_link_t();
 
   wherry::Stream stream;
-  int receive_fd;
-  int send_fd;
-  fd_t anchor;  ///< who takes it leaves retired_fd
+  fd_t receive_fd;
+  fd_t send_fd;
 };
 
 class wherry_engine_t;
@@ -49,8 +45,7 @@ class wherry_watch_t final : public io_object_t {
   using news_t = void (wherry_engine_t::*)();
   wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news);
   ~wherry_watch_t() override;
-  void pause();
-  void resume();
+  void pause() { reset_pollin(watched_); }
 
  private:
   void in_event() override;
@@ -58,7 +53,6 @@ class wherry_watch_t final : public io_object_t {
   wherry_engine_t& engine_;
   news_t news_;
   handle_t watched_;
-  bool paused_ = true;
 };
 
 class wherry_engine_t : public zmtp_engine_t {
@@ -66,16 +60,18 @@ class wherry_engine_t : public zmtp_engine_t {
   wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints);
   ~wherry_engine_t() override;
 
-  [[nodiscard]] fd_t anchor() const { return anchor_; }
+  /// The one that is polled: what monitors and ZMQ_SRCFD tell of.
+  [[nodiscard]] fd_t descriptor() const { return _s; }
 
   void plug(io_thread_t* io_thread, session_base_t* session) override;
+  void in_event() override;
   void out_event() override;
 
  protected:
-  /// Without a stream as yet. Owns `fd`, a connected socket or an anchor.
-  wherry_engine_t(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints);
-  /// Reading and writing go on over this stream, at once; the anchor is left to the caller. This object may be gone
-  /// when the call returns.
+  /// Without a stream as yet. Owns `socket`, which is connected.
+  wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints);
+  /// Reading and writing go on over this stream, at once; the socket is polled no more. This object may be gone when the
+  /// call returns.
   void go_on_over(wherry_link_t link, io_thread_t* io_thread);
 
   int read(void* data, size_t size) override;
@@ -85,22 +81,32 @@ class wherry_engine_t : public zmtp_engine_t {
  private:
   enum class Filled { some, all, dead };
 
+  /// A call during which this object may go away. They nest.
+  struct call_t {
+    explicit call_t(wherry_engine_t& engine) : innermost(engine.innermost_), outer(innermost) { innermost = this; }
+    ~call_t() {
+      if (!gone) innermost = outer;
+    }
+    call_t(const call_t&) = delete;
+    call_t& operator=(const call_t&) = delete;
+
+    call_t*& innermost;
+    call_t* const outer;
+    bool gone = false;
+  };
+
   void let_program_catch_up(const void* batch);
   wherry::Result read_aligned(std::span<std::byte> buffer);
   void set_stream(wherry_link_t link);
-  void watch_stream(io_thread_t* io_thread);
   void on_receivable();
   void on_sendable();
-  bool send_some(size_t budget);
+  void send_some(size_t budget);
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
-  void poll_out(bool wanted);
 
   wherry::Stream stream_;
-  int receive_fd_ = retired_fd;
-  int send_fd_ = retired_fd;
-  const fd_t anchor_;
-  std::optional<wherry_watch_t> input_;
+  fd_t receive_fd_ = retired_fd;
+  fd_t send_fd_ = retired_fd;
   std::optional<wherry_watch_t> space_;
   msg_t outgoing_;                        ///< handed to the encoder until that has copied it
   const unsigned char* large_ = nullptr;  ///< where the encoder stands in a large message
@@ -112,10 +118,7 @@ class wherry_engine_t : public zmtp_engine_t {
   const void* last_batch_ = nullptr;
   std::chrono::steady_clock::time_point next_turn_;  ///< before this the program is not let catch up
   std::optional<size_t> body_left_;                  ///< of a large message that is being received, if that is known
-  bool polls_out_ = true;                            ///< the anchor is polled
-  bool knows_polls_out_ = false;                     ///< for sure
-  bool left_stopped_ = false;
-  bool* deleted_ = nullptr;  ///< told when this object goes away under a call
+  call_t* innermost_ = nullptr;                      ///< told when this object goes away
 };
 
 }  // namespace zmq

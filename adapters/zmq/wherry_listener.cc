@@ -101,7 +101,7 @@ void wherry_listener_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(_endpoint, wherry_name(stream.peer().address), endpoint_type_bind);
   // Only this may fail for want of descriptors, and it is first.
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
-  const fd_t fd = engine->anchor();
+  const fd_t fd = engine->descriptor();
 
   // As the base class has it, which knows two engines only.
   io_thread_t* io_thread = choose_io_thread(options.affinity);

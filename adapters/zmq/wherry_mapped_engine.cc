@@ -36,9 +36,7 @@ wherry_mapped_engine_t::wherry_mapped_engine_t(fd_t socket, const options_t& opt
       socket_(socket),
       binds_(endpoints.local_type == endpoint_type_bind) {}
 
-wherry_mapped_engine_t::~wherry_mapped_engine_t() {
-  if (anchor_ != retired_fd) (void)::close(anchor_);
-}
+wherry_mapped_engine_t::~wherry_mapped_engine_t() = default;
 
 void wherry_mapped_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
   io_thread_ = io_thread;
@@ -139,10 +137,7 @@ bool wherry_mapped_engine_t::speaks_zmtp_3() const {
 }
 
 void wherry_mapped_engine_t::on_joined(wherry_link_t link) {
-  // The poller looks at the anchor from now on. The socket stays open: it is what monitors and ZMQ_SRCFD tell of.
-  rm_fd(_handle);
-  anchor_ = std::exchange(link.anchor, retired_fd);
-  _handle = add_fd(anchor_);
+  // The socket stays open: it is what monitors and ZMQ_SRCFD tell of.
   stage_ = stage_t::stream;
   go_on_over(std::move(link), io_thread_);
 }

@@ -59,7 +59,6 @@ class wherry_mapped_engine_t final : public wherry_engine_t {
   /// The last byte of the peer's greeting: while it is held back, the base class waits for it, and does nothing else.
   std::optional<unsigned char> withheld_;
   wherry_offer_t peers_;
-  fd_t anchor_ = retired_fd;
 };
 
 }  // namespace zmq
