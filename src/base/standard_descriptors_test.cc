@@ -37,7 +37,7 @@ TEST(StandardDescriptorsTest, AllThreeMayBeClosed) {
   Child child([] {
     for (int number = 0; number <= STDERR_FILENO; ++number) ::close(number);
     reserve_standard_descriptors();
-    return ::eventfd(0, EFD_CLOEXEC) == STDERR_FILENO + 1;
+    return ::eventfd(0, EFD_CLOEXEC) > STDERR_FILENO;
   });
   EXPECT_EQ(child.wait(), 0);
 }

@@ -65,8 +65,8 @@ def test_workers_beyond_the_servers_descriptors_are_refused_and_the_others_go_on
         text, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors
         served = int(text)
-        # Six descriptors each, and some for the server itself.
-        assert (DESCRIPTORS - 30) // 6 <= served <= DESCRIPTORS // 6
+        # Four descriptors each, and some for the server itself.
+        assert (DESCRIPTORS - 30) // 4 <= served <= DESCRIPTORS // 4
         assert errors.count("refused this connector") == 40 - served
     with uproot.open(output) as file:
         assert sorted(file["t"]["x"].array(library="np")) == list(range(served))

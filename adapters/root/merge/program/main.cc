@@ -162,5 +162,5 @@ int main(int argc, char** argv) {
   const std::string problem = wherry::flush_standard_output();
   if (problem.empty()) return status;
   std::fprintf(stderr, "wherry-merge: write standard output: %s\n", problem.c_str());
-  return status == 0 ? 1 : status;
+  return 1;
 }
