@@ -70,7 +70,7 @@ def test_the_text_shows_every_check_and_a_conclusion():
 
 
 def test_too_few_descriptors_for_one_connection_fail():
-    report, found = checks(**with_descriptors(16))
+    report, found = checks(**with_descriptors(19))
     assert not report["ok"]
     assert found["descriptors"]["verdict"] == "FAIL"
     assert "ulimit -n" in found["descriptors"]["advice"]

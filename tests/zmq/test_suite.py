@@ -13,14 +13,12 @@ from processes import BUILD, SOURCE, environment
 FAILED = re.compile(r":\d+:(\w+):FAIL")
 
 
-# A client of test_security_zap gives up after 0.3 seconds. Where the machine lets the server judge it only after that, the
-# server says this; where it lets it accept only after that, there is nobody to judge, and the program waits for the
-# judgement until its alarm. So an alarm counts only where nothing says that the machine was that slow.
-GAVE_UP_FIRST = "Ignored event (skipping any further events): 800 (err = 32"
+# libzmq's programs give others 0.3 seconds for what is to have happened by then: test_security_zap's client for being judged,
+# test_spec_dealer's five peers for having connected. On a busy machine that may not be enough, and the program waits for
+# ever for what cannot come. So an alarm counts only if it rings twice.
 
 
 def run(program, folder):
-    # The alarm that the program sets itself is for an idle machine.
     aim = os.environ.get("ZMQ_TEST_AIM", "wherry")
     return subprocess.run(
         [program], env=environment(folder, ZMQ_TEST_AIM=aim), cwd=folder, capture_output=True, text=True, timeout=180
@@ -42,7 +40,7 @@ def test_libzmqs_own(name, failing, tmp_path):
         pytest.skip("scripts/build-zmq --tests has not been run")
     result = run(program, tmp_path)
     output = result.stdout + result.stderr
-    if result.returncode == -signal.SIGALRM and GAVE_UP_FIRST in output:
+    if result.returncode == -signal.SIGALRM:
         result = run(program, tmp_path)
         output += result.stdout + result.stderr
     assert set(FAILED.findall(output)) == failing, output
