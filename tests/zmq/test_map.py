@@ -180,6 +180,8 @@ def receive(peer, bytes):
 
 @pytest.mark.parametrize("how", ["goes on over tcp", "is gone", "is silent", "comes with the wrong token"])
 def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itself(processes, how):
+    if how == "comes with the wrong token" and not Path(PROGRAM).exists():
+        pytest.skip("this build has no program wherry, which is the stranger")
     endpoint = f"tcp://127.0.0.1:{free_port()}"
     pull = traffic(processes, "pull", endpoint, bind=1, senders=1, count=100, size=16)
     wait_for_line(pull, "ready")
