@@ -56,7 +56,8 @@ options_t with_large_batches(options_t options) {
 fd_t any_socket() {
   static const fd_t fd = [] {
     const fd_t opened = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (opened < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
+    if (opened < 0)
+      throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
     return opened;
   }();
   return fd;
@@ -106,9 +107,7 @@ std::string wherry_name(wherry::Address address) {
 }
 
 wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
-    : stream(std::move(connected)),
-      receive_fd(stream.receive_descriptor()),
-      send_fd(stream.send_descriptor()) {
+    : stream(std::move(connected)), receive_fd(stream.receive_descriptor()), send_fd(stream.send_descriptor()) {
   if (options.sndbuf > 0) (void)stream.limit_unread(static_cast<std::size_t>(options.sndbuf));
 }
 
@@ -236,8 +235,8 @@ void wherry_engine_t::in_event() {
 }
 
 /// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
-/// descriptor stays readable until a read in vain. While its input is stopped an event means an error to the base class:
-/// it does not poll then, and whoever starts the input again reads.
+/// descriptor stays readable until a read in vain. While its input is stopped an event means an error to the base
+/// class: it does not poll then, and whoever starts the input again reads.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;

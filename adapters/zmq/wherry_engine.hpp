@@ -70,8 +70,8 @@ class wherry_engine_t : public zmtp_engine_t {
  protected:
   /// Without a stream as yet. Owns `socket`, which is connected.
   wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints);
-  /// Reading and writing go on over this stream, at once; the socket is polled no more. This object may be gone when the
-  /// call returns.
+  /// Reading and writing go on over this stream, at once; the socket is polled no more. This object may be gone when
+  /// the call returns.
   void go_on_over(wherry_link_t link, io_thread_t* io_thread);
 
   int read(void* data, size_t size) override;

@@ -29,6 +29,11 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kPage = 4096;
 
+/// Where nothing is mapped.
+std::byte* nowhere() {
+  return reinterpret_cast<std::byte*>(kPage);  // NOLINT(performance-no-int-to-ptr): as bad programs make it
+}
+
 struct Case {
   const char* text;
   std::function<void()> call;
@@ -86,8 +91,8 @@ TEST(ErrorTextOfCalls, MemoryOfAConnection) {
 
 TEST(ErrorTextOfCalls, MemoryThatIsExposedOrShown) {
   Pair plain({.segment_bytes = kPage});
-  const std::span<std::byte> odd(reinterpret_cast<std::byte*>(kPage), 1);
-  const std::span<std::byte> missing(reinterpret_cast<std::byte*>(kPage), kPage);
+  const std::span<std::byte> odd(nowhere(), 1);
+  const std::span<std::byte> missing(nowhere(), kPage);
   expect_texts({{"this connection was not made for it", [&] { (void)plain.acceptor->expose(odd); }},
                 {"it starts at a multiple of the page size and is whole pages",
                  [&] { (void)fabric::Arena::instance().expose(odd); }},
@@ -133,8 +138,7 @@ TEST(ErrorTextOfCalls, Windows) {
   };
   expect_texts(
       {{"windows are whole pages, and offsets multiples of the page size", [&] { (void)ours.add(memory.first(1)); }},
-       {"all of the memory must be mapped and readable",
-        [&] { (void)ours.add({reinterpret_cast<std::byte*>(kPage), kPage}); }},
+       {"all of the memory must be mapped and readable", [&] { (void)ours.add({nowhere(), kPage}); }},
        {"a window is there, or the offset is not below 2^62; let an offset be chosen",
         [&] { (void)ours.add(memory.first(kPage), Access::read, there); }},
        {"the peer still maps the window that was there; let it unmap that, or another offset be chosen",
