@@ -137,8 +137,8 @@ void Endpoint::leave_the_parents_socket(int fd) {
 }
 
 /// A socket that was connected once cannot be connected again: another takes its place under the same descriptors.
-/// Should somebody take the port in between, or another process hold the old socket, the endpoint goes on with a port
-/// that is not its own alone.
+/// If the port is taken in between, or the old socket is open in another process too, the endpoint's port is not its
+/// own alone.
 void Endpoint::renew_socket(int fd) {
   const UniqueFd fresh = make_socket();
   ::fcntl(fresh.get(), F_SETFL, ::fcntl(fd, F_GETFL));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint's socket as those see it who wait on it: sleeping, being woken by a close in another thread, and the news
-// that the peer is gone. Several descriptors may be this socket (dup); each call uses the one that it was given, which
+// Waiting on an endpoint's socket: sleeping, being woken by a close in another thread, and the news that the peer is
+// gone. Several descriptors may be this socket (dup); each call uses the one that it was given, which
 // its program has open, and no other.
 #pragma once
 

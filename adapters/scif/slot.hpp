@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guards an endpoint. The locks outlive it, as slots are used again and never destroyed: who holds one of them
+// What guards an endpoint. The locks outlive it, as slots are used again and never destroyed. Holding one of them
 // keeps the endpoint from being taken out of the table, so a message that need not wait costs one locked instruction
 // (17 ns here, where a cache line from the other core takes 130) and not the six of a lookup, a use count and a mutex.
 #pragma once
@@ -46,8 +46,8 @@ struct Slot {
   std::vector<int> descriptors;  ///< that are known to be the endpoint's; the table's
 };
 
-/// The slot of the endpoint that a descriptor is known to be of. Null: none. As programs close descriptors behind the
-/// library's back, and others get their numbers, who has locked something of the slot asks again.
+/// The slot of the endpoint that a descriptor is known to be of. Null: none. Programs close descriptors
+/// behind the library's back, and numbers are used again: ask once more after locking something of the slot.
 Slot* slot_of(int fd);
 /// For a new endpoint.
 Slot& take_slot();

@@ -97,7 +97,7 @@ int another(const Slot& slot, int released) {
   return unknown;
 }
 
-/// Takes a descriptor from its endpoint. Returns that if it was the last: nobody finds it any more.
+/// Takes a descriptor from its endpoint. Returns that if it was the last: it can no longer be found.
 std::unique_ptr<Endpoint> release(int fd, Slot& slot) {
   if (slot_of(fd) == &slot) entry_of(fd)->store(nullptr, std::memory_order_relaxed);
   std::erase(slot.descriptors, fd);
@@ -122,7 +122,8 @@ Slot* slot_by_socket(int fd) {
   return found == registry().by_socket.end() ? nullptr : found->second;
 }
 
-/// Wakes those who use an endpoint that was released, and waits for them. To be called without the registry's lock.
+/// Wakes the calls that use an endpoint that was released, and waits for their end. To be called without the registry's
+/// lock.
 void await_users(const std::unique_ptr<Endpoint>& endpoint) {
   if (endpoint == nullptr) return;
   endpoint->wake_all();

@@ -38,12 +38,12 @@ Use find(int fd);
 /// at each call (Line::is): it may have been closed and be another endpoint's a moment later, without the library's
 /// hearing of either.
 bool has_duplicates();
-/// The endpoint whose socket it is, as the kernel says. Empty: none. Waits for those who use one that it was of before,
-/// and of which this was the last descriptor: to be called without a Use.
+/// The endpoint whose socket it is, as the kernel says. Empty: none. If it was the last descriptor of
+/// another endpoint before, waits for the calls that use that: to be called without a Use.
 Use find_by_socket(int fd);
 /// Makes it known. What the number meant before is forgotten. Returns the descriptor.
 int add(Opened opened);
-/// Closes a descriptor. With the last one of its socket the endpoint ends: those who sleep in it are woken and waited
+/// Closes a descriptor. With the last one of its socket the endpoint ends: calls that sleep in it are woken and waited
 /// for. Returns an errno value: EBADF or ENOTTY if it is of no endpoint.
 int close_descriptor(int fd);
 /// What is wrong with a descriptor that is of no endpoint: EBADF or ENOTTY.

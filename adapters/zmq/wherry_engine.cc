@@ -236,7 +236,7 @@ void wherry_engine_t::in_event() {
 
 /// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
 /// descriptor stays readable until a read in vain. While its input is stopped an event means an error to the base
-/// class: it does not poll then, and whoever starts the input again reads.
+/// class: it does not poll then, and restart_input reads.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;

@@ -4,8 +4,8 @@
 //
 // libzmq's engine polls one descriptor for both directions, and takes "readable" for an error while its input is
 // stopped. A stream has two descriptors, both readable when there is news. So the engine polls the one for receiving as
-// its own, and a watch in the same I/O thread looks at the one for sending. Neither is ever writable: who has more to
-// send than one turn takes makes the second readable.
+// its own, and a watch in the same I/O thread looks at the one for sending. Neither is ever writable: an engine
+// with more to send than one turn takes makes the second readable.
 #pragma once
 
 #include <chrono>

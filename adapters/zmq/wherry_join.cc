@@ -47,7 +47,7 @@ const wherry_offer_t& wherry_join_t::offer() {
     listener_.emplace(wherry::listen("wherry://*:*", wherry_stream_options(options_)));
     own_ = wherry_offer_t::random(*listener_->local().node, *listener_->local().port);
   } catch (const wherry::Error&) {
-    // Without a port nobody comes: the connection stays as it is.
+    // Without a port no stream can come: the connection stays as it is.
   }
   return *own_;
 }
@@ -111,7 +111,7 @@ bool wherry_join_t::advance() {
     send_at_once(link_->stream, kAnswer);
     return true;
   }
-  // Somebody else has found the port.
+  // Not the peer that was told of the port.
   unwatch();
   link_.reset();
   watch(listener_->descriptor());

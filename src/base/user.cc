@@ -9,7 +9,7 @@ namespace {
 
 constexpr uid_t kUsualOverflowUid = 65534;
 
-/// All numbers but -1, which is nobody's.
+/// All numbers but -1, which is no user.
 constexpr std::uint64_t kAllUsers = UINT32_MAX;
 
 uid_t overflow_uid() {

@@ -257,7 +257,7 @@ class Connecting {
   [[nodiscard]] virtual int descriptor() const = 0;
 };
 
-/// Thrown as ECONNREFUSED where somebody listens, but as many wait there as the system allows: worth another attempt.
+/// ECONNREFUSED because the listener's queue is full: worth another attempt.
 class QueueFull : public Error {
  public:
   using Error::Error;
@@ -270,7 +270,7 @@ class Fabric {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Throws Error: EADDRINUSE, EADDRNOTAVAIL (another node's address), EACCES, EMFILE.
   virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
-  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) when nobody listens there, or QueueFull.
+  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or QueueFull.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
   /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
   virtual std::shared_ptr<SharedMemory> share(std::size_t bytes);

@@ -185,7 +185,7 @@ TEST(PageExchange, LosesNothingThatASignalsHandlerStores) {
 
 TEST(PageExchange, OfAThreadsOwnStackWithAllThatLiesThereGoesWell) {
   for (const Refused what : {Refused::nothing, Refused::faults_of_the_kernel, Refused::all}) {
-    // A stack that nobody uses afterwards: its pages stay shared with whoever has mapped them.
+    // A stack that is not used afterwards: its pages stay shared with every process that maps them.
     constexpr std::size_t kBytes = std::size_t{1} << 20;
     void* const stack = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pthread_attr_t attributes;

@@ -49,7 +49,7 @@ uffdio_range range_of(std::span<const std::byte> pages) {
   return {.start = std::bit_cast<std::uint64_t>(pages.data()), .len = pages.size()};
 }
 
-/// Pages that nobody has touched become zero pages.
+/// Untouched pages become zero pages.
 bool bring_in(std::span<const std::byte> pages) {
   int result = 0;
   do {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes other threads wait that store into private memory while its pages are exchanged for others: by userfaultfd,
-// which protects pages against writing and lets who writes them sleep in the page fault. (A handler of SIGSEGV could do
-// the same, but ends the process if the thread has that signal blocked, as threads of libraries have.)
+// which protects pages against writing and lets a thread that writes them sleep in the page fault. (A handler of
+// SIGSEGV could do the same, but ends the process if the thread has that signal blocked, as threads of libraries have.)
 //
 //  - Where a process may handle the faults of the kernel, too, that holds for all stores: also for those of system
 //    calls (read into such memory). It may with write permission on /dev/userfaultfd (Linux 6.1), with
 //    CAP_SYS_PTRACE, or with vm.unprivileged_userfaultfd=1.
 //  - Elsewhere it holds for the stores of programs. A system call that stores meanwhile fails with EFAULT.
-//  - Where userfaultfd is refused (seccomp profiles of containers), and before Linux 5.14, nobody waits.
+//  - Where userfaultfd is refused (seccomp profiles of containers), and before Linux 5.14, no store waits.
 //
 // What a device writes into pages that the kernel has pinned for it (O_DIRECT, RDMA) passes by all protection.
 // May include: base.
@@ -39,9 +39,9 @@ class StoreGuard {
   static Words own_words() noexcept;
 
   /// From here on a store into these pages waits for release(). False: stores do not wait; the memory is neither
-  /// anonymous nor of a memory file, somebody else handles its faults, or own_words() are there. The caller stores
+  /// anonymous nor of a memory file, its faults are handled elsewhere, or own_words() are there. The caller stores
   /// nothing there either until release(), nor does a signal's handler of its thread: it would wait for itself. Costs 3
-  /// us, and 0.1 us for each page; before Linux 6.4 0.6 us more for one that nobody has touched.
+  /// us, and 0.1 us for each page; before Linux 6.4 0.6 us more for an untouched one.
   [[nodiscard]] bool hold(std::span<const std::byte> pages) const noexcept;
   /// The stores go on, into what is mapped there now.
   void release(std::span<const std::byte> pages) const noexcept;

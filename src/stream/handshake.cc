@@ -57,7 +57,7 @@ fabric::Offer offer_of(const Rings& rings) {
   return offer;
 }
 
-/// Each ring is used as far as its sender wants to: what lies behind is never touched, and is nobody's memory.
+/// Each ring is used as far as its sender wants to: what lies behind is never touched, and takes no memory.
 Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, const Rings& rings,
                    std::string_view fabric) {
   const layout::StreamGreeting peers = greeting_in(connection->peer_greeting(), connection->remote_bytes());

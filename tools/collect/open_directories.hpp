@@ -61,7 +61,7 @@ class OpenDirectories {
   /// Opens what exists; invalid with errno set if it does not. Not kept.
   [[nodiscard]] UniqueFd open_existing(std::string_view path) const;
 
-  /// Closes all that nobody uses, and removes staging directories. Nobody may be storing anything.
+  /// Closes all that are not in use, and removes staging directories. No file may be under way.
   void forget();
 
  private:

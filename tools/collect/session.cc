@@ -304,7 +304,7 @@ void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& r
   try {
     answers_.refused(id, refusal.error(), path, refusal.what());
   } catch (const Error&) {
-    // It is gone, which whoever waits for its next record will see.
+    // It is gone, which the next receive reports.
   }
 }
 

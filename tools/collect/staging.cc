@@ -49,7 +49,7 @@ void remove_if_stale(int top, const char* name) {
   if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return;
   if (status.st_uid != ::geteuid() || !is_private(status)) return;
   UniqueFd lock(::openat(directory.get(), kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // Empty, it may be so new that its lock is not there yet: who made it will see that it is gone.
+  // Empty, it may be so new that its lock is not there yet: own() tells its maker that it is gone.
   if (!lock.valid()) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
   for_each_entry(directory.get(), [&](std::string_view entry) {
@@ -81,12 +81,12 @@ bool Staging::make() {
   lock_.reset(::openat(directory_.get(), kLock, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock_.valid() && errno == ENOENT) return false;
   if (!lock_.valid()) throw Refusal(errno);
-  // Where the file system has no locks, nobody gets one, and what is left stays.
+  // Where the file system has no locks, stale directories stay.
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   return own();
 }
 
-// The directory that was made, private, and still there: not one that somebody else put in its place.
+// Whether the directory that was made is still there and private, and was not replaced by another.
 bool Staging::own() const {
   struct stat directory{};
   struct stat lock{};

@@ -17,8 +17,8 @@ std::optional<std::filesystem::path> find_root_folder();
 /// headers.
 void use_root_folder(const std::filesystem::path& folder);
 
-/// ROOT asks nobody about a file with the option pmerge, and crashes when its own server is not there (6.40). Returns
-/// the first of these words that has it for a wherry:// URL, or none.
+/// ROOT opens a file with the option pmerge without asking any plugin, and crashes when its own server is not there
+/// (6.40). Returns the first of these words that has it for a wherry:// URL, or none.
 std::optional<std::string> merged_by_root(const std::vector<std::string>& words);
 
 }  // namespace wherry::tools

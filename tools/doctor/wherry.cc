@@ -106,7 +106,7 @@ Finding check_stream() {
   try {
     // A free port, so that a check disturbs no job.
     Listener listener = listen("wherry://*:*");
-    // What one side cannot make, an attempt says at once. The listener would say later that nobody came.
+    // What one side cannot make, an attempt says at once. The listener would only time out later.
     static_cast<void>(start_connect(listener.local().to_string()));
     auto connecting = std::async(std::launch::async, connect_and_echo, listener.local().to_string());
     accept_and_echo(listener);

@@ -78,7 +78,7 @@ std::vector<std::string> features(const ElfFile& library) {
   return found;
 }
 
-/// Two of its texts, which nobody else has reason to write.
+/// Two of its texts, which no other library has.
 bool is_libzmq_inside(const ElfFile& program) {
   return program.contains("inproc://zeromq.zap.01") &&
          program.contains("The protocol is not compatible with the socket type");

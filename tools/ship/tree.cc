@@ -132,7 +132,7 @@ std::vector<std::string> Tree::ship_all_but_directories(const Level& level) {
   return folders;
 }
 
-// By way of its child, which somebody may have moved to another place meanwhile.
+// By way of its child, which may have been moved to another place meanwhile.
 bool Tree::reopen(Level& level, const Level& child) {
   level.descriptor.reset(::openat(child.descriptor.get(), "..", kOpenDirectory));
   struct stat found{};

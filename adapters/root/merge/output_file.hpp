@@ -42,7 +42,7 @@ class OutputFile final : public TFile {
 
   /// Gives a new file its name, in place of an older one.
   void publish();
-  /// Writes the name into a new file that somebody else gives it.
+  /// Writes the name into the header of a new file, which is renamed to it later.
   void write_name();
   /// Bytes of the last commit that are those of what it replaced, and of the room for what is to come.
   [[nodiscard]] Long64_t holes() const;

@@ -25,7 +25,7 @@ class Parts {
   void replace(const std::string& worker, const std::string& path, std::unique_ptr<TObject> object) {
     keep(kOf + worker, path, std::move(object));
   }
-  /// The sum of what nobody writes again, null if there is nothing.
+  /// The sum of the objects that no later file replaces; null if there is none.
   [[nodiscard]] TObject* rest(const std::string& path) const { return find(kRest, path); }
   void set_rest(const std::string& path, std::unique_ptr<TObject> object) { keep(kRest, path, std::move(object)); }
   /// False if they could not be added.

@@ -84,7 +84,7 @@ void ShmConnection::take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells) {
   for (const Bell which : kBells) {
     Sleep& sleep = sleeps_[index(which)];
     sleep.bell = std::move(bells[index(which)]);
-    // Without a companion nobody rings the bell for space.
+    // Without a companion the bell for space is never rung by the peer.
     const bool rings = sockets_[index(which)].valid();
     const int socket = sockets_[index(rings ? which : Bell::data)].get();
     if (sleep.bell != nullptr && socket >= 0) sleep.bell->listen_to(socket, rings);

@@ -38,7 +38,7 @@ std::string_view user_in(std::string_view line, std::string_view ending) {
   return user.find_first_not_of("0123456789") == std::string_view::npos ? user : std::string_view();
 }
 
-/// A user who listens, in the namespace that this list of sockets is of: `wanted`, or anybody if that is empty.
+/// The user of a listener in the namespace that this list of sockets is of: `wanted`, or any if that is empty.
 std::string listener_in(const fs::path& sockets, std::string_view ending, std::string_view wanted) {
   constexpr std::string_view kListens = " 00010000 ";  // the flag of a socket that listens
   std::ifstream lines(sockets);

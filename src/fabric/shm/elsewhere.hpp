@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a listener is that this process does not reach: what to say to who connects in vain.
+// Looks for a listener that this process cannot reach, for the advice of a connect that is refused.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace wherry::fabric::shm {
 
-/// Who listens on that port of this job as another user, or in the network namespace of another process; as advice.
-/// Empty: nobody to be seen; or asked again within a second, for it costs a look at all processes.
+/// Advice that names the listener on that port of this job of another user, or in the network namespace of another
+/// process. Empty: none is seen; or asked again within a second, for it costs a look at all processes.
 std::string listener_elsewhere(std::uint16_t node, std::uint16_t port);
 
 }  // namespace wherry::fabric::shm

@@ -70,7 +70,7 @@ void ShmListener::bind_any_port() {
   throw Error(EADDRINUSE, "listen", local_.to_string(), "every port from 1089 up is taken; stop a listener");
 }
 
-/// Connecting tells who holds the name: to its listener a connector that has gone again.
+/// A connection tells the credentials of the name's holder, who sees a connector that has gone again.
 std::string ShmListener::advice_on_taken_port() const {
   const UniqueFd probe = make_socket("listen", local_.to_string());
   const SocketName name = socket_name(*local_.node, *local_.port);
@@ -83,7 +83,7 @@ std::string ShmListener::advice_on_taken_port() const {
   return holder + " has this port; use another port, or * for a free one";
 }
 
-/// Whoever has said something is served before more are let in: so all that wait when there are too many are silent.
+/// Requests are served before more connectors are accepted: so all that are pending when there are too many are silent.
 std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
   int obstacle = 0;
@@ -118,8 +118,8 @@ int ShmListener::take_connectors() {
   return 0;
 }
 
-/// Out of descriptors: whoever waits is told at once, and may come again. Many may be of this very process, and hold
-/// what is missing to accept one of them.
+/// Out of descriptors: connectors are refused at once and may try again. Many may be of this very process, and hold the
+/// descriptors that are missing to accept one of them.
 void ShmListener::refuse_connectors() {
   for (std::size_t refused = 0; refused < kMostAtOnce && spare_.valid(); ++refused) {
     spare_.reset();

@@ -36,7 +36,7 @@ class ShmListener final : public Listener {
   Address local_;
   UniqueFd socket_;
   PendingConnectors pending_;
-  UniqueFd spare_;  ///< given up for a moment to refuse somebody when there is no other descriptor
+  UniqueFd spare_;  ///< closed for a moment to refuse a connector when there is no other descriptor
 };
 
 }  // namespace wherry::fabric::shm

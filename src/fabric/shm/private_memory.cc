@@ -13,7 +13,7 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// The place of this process's number. Null where there is none: then nobody recognises this process.
+/// The place of this process's number. Null where there is none: then no peer recognises this process.
 std::atomic<std::uint64_t>* place() {
   static std::atomic<std::uint64_t>* const place = make_word_wiped_on_fork();
   return place;

@@ -36,7 +36,7 @@ Peer credentials(int socket);
 /// True if the other end belongs to this process's effective user, and the kernel can tell that user from others.
 bool same_user(const Peer& peer);
 
-/// Throws Error(EACCES) if this process's own user cannot be told from others: nobody would be let in.
+/// Throws Error(EACCES) if this process's own user cannot be told from others: every connection would be refused.
 void check_own_user(const std::string& operation, const std::string& address);
 
 /// The address of a port on this fabric; port 0: none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who knocks at a listener without being let in: processes of other users, and connectors that say nothing.
+// Connections that a listener does not accept: of other users' processes, and without a request.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -17,7 +17,7 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// This process in a user namespace of its own, where its user is `inside`, or nobody in particular.
+/// This process in a user namespace of its own, where its user is `inside`, or has no number if that is null.
 void enter_user_namespace(const char* inside) {
   const uid_t outside = ::geteuid();
   if (::unshare(CLONE_NEWUSER) != 0) throw std::system_error(errno, std::system_category(), "unshare");
@@ -45,7 +45,7 @@ bool is_refused(const std::function<void()>& call) {
   return false;
 }
 
-/// 65534 is whoever has no number there, and has no number there itself or shares it.
+/// Every user without a number there reads as 65534.
 TEST(OverflowUid, IsNobodysInAUserNamespace) {
   if (!has_user_namespaces()) GTEST_SKIP() << "no user namespaces here";
   for (const char* inside : {static_cast<const char*>(nullptr), "65534"}) {

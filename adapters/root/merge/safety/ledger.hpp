@@ -7,7 +7,7 @@
 // commit before; or a complete one, and writing its bytes again completes the commit, however often it is done.
 //
 // An output can also be written anew, into a file of another name: a record then says that this file is the output, and
-// a process that finds it as the last one gives the file its name if nobody has.
+// a process that finds it as the last one renames the file if that was not done.
 //
 // The record also says which files of which workers the commit holds: what makes merging exactly once.
 #pragma once
