@@ -200,7 +200,7 @@ TEST(PageExchange, OfAThreadsOwnStackWithAllThatLiesThereGoesWell) {
     const auto expose_own = [](void* argument) -> void* {
       Run& asked = *static_cast<Run*>(argument);
       refuse_userfaultfd(asked.what);
-      volatile int sum = 0;
+      volatile int sum = 0;  // kept on the stack that is exchanged
       const auto exposed = Arena::instance().expose(asked.memory);
       for (int i = 0; i < 1000; ++i) sum = sum + i;
       asked.exposed = true;

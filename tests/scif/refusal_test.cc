@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is refused: programs try again on ECONNREFUSED, and give up on ENODEV.
+// The errno values of a refusal: programs try again on ECONNREFUSED, and give up on ENODEV.
+#include <atomic>
+
 #include "base/scoped_environment.hpp"
 #include "tests/scif/common.hpp"
 
@@ -28,7 +30,7 @@ TEST_F(ScifRefusal, OfANodeBeyondTheirNumberIsEnodev) {
 }
 
 TEST_F(ScifRefusal, OfACardWhoseProgramComesLaterEndsWhenItComes) {
-  const SharedValue<int> tries;
+  const SharedValue<std::atomic<int>> tries;
   Child host([&] {
     const Epd epd;
     scif_portID card{.node = 1, .port = 2000};
@@ -39,7 +41,7 @@ TEST_F(ScifRefusal, OfACardWhoseProgramComesLaterEndsWhenItComes) {
     }
     return receive_text(epd, 5) == "hello";
   });
-  while (*const_cast<volatile int*>(&*tries) < 3) ::usleep(1000);
+  while (*tries < 3) ::usleep(1000);
   Child card([] {
     ::setenv("WHERRY_NODE", "1", 1);
     const Epd listener;
