@@ -2,6 +2,7 @@
 // Connections that a listener does not accept: of other users' processes, and without a request.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -159,6 +160,10 @@ TEST(TooFewDescriptors, LetInWhomTheyAreEnoughForAndRefuseTheOthersAtOnce) {
   std::vector<std::unique_ptr<Connecting>> waiting;
   EXPECT_THROW(while (true) waiting.push_back(find("shm").connect(listener->local(), kOffer)), Error);
   EXPECT_GT(waiting.size(), 10U);
+  // What was too little to connect once more could be enough to accept.
+  std::vector<UniqueFd> rest;
+  do rest.emplace_back(::dup(listener->descriptor()));
+  while (rest.back().valid());
   for (int i = 0; i < 10; ++i) EXPECT_THROW((void)listener->try_accept(kOffer), Error) << i;
   for (const auto& connecting : waiting) {
     EXPECT_TRUE(becomes_readable(connecting->descriptor(), 0ms));
