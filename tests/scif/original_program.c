@@ -53,24 +53,32 @@ static MICACCESSAPI int failed(const char* call) {
   return 1;
 }
 
-/* Registers a buffer, exchanges a word for each side's being ready, and leaves without an error behind. */
-static int exchange(scif_epd_t epd) {
+/* Sends a word and waits for the peer's. */
+static int barrier(scif_epd_t epd) {
   int control_msg = 0;
+  fd_set readable;
+  if (scif_send(epd, &control_msg, sizeof(control_msg), SEND_BLOCK) <= 0) return failed("scif_send");
+  FD_ZERO(&readable);
+  FD_SET(scif_get_fd(epd), &readable);
+  if (select(scif_get_fd(epd) + 1, &readable, NULL, NULL, NULL) != 1) return failed("select");
+  if (scif_recv(epd, &control_msg, sizeof(control_msg), RECV_BLOCK) <= 0) return failed("scif_recv");
+  return 0;
+}
+
+/* Registers a buffer and leaves without an error behind. A side that closes before its peer has unregistered leaves it an
+ * error. */
+static int exchange(scif_epd_t epd) {
   void* buffer = NULL;
   off_t offset;
-  fd_set readable;
 
   errno = 0;
   if (posix_memalign(&buffer, PAGE_SIZE, PAGE_SIZE) != 0) return failed("posix_memalign");
   memset(buffer, 0xad, PAGE_SIZE);
   offset = scif_register(epd, buffer, PAGE_SIZE, 0x80000, SCIF_PROT_READ | SCIF_PROT_WRITE, SCIF_MAP_FIXED);
   if (offset < 0) return failed("scif_register");
-  if (scif_send(epd, &control_msg, sizeof(control_msg), SEND_BLOCK) <= 0) return failed("scif_send");
-  FD_ZERO(&readable);
-  FD_SET(scif_get_fd(epd), &readable);
-  if (select(scif_get_fd(epd) + 1, &readable, NULL, NULL, NULL) != 1) return failed("select");
-  if (scif_recv(epd, &control_msg, sizeof(control_msg), RECV_BLOCK) <= 0) return failed("scif_recv");
+  if (barrier(epd) != 0) return 1;
   if (scif_unregister(epd, offset, PAGE_SIZE) != 0) return failed("scif_unregister");
+  if (barrier(epd) != 0) return 1;
   free(buffer);
   if (scif_close(epd) != 0) return failed("scif_close");
   return errno == 0 ? 0 : failed("nothing");
