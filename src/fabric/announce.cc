@@ -57,7 +57,8 @@ bool Connection::answer(Bell bell, std::uint64_t epoch) {
   if ((epoch & 1) == 0) return false;
   door.told->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
   door.told->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  ring(bell);
+  // The next announcement finds the sleeper unseen, and rings.
+  if (!ring(bell)) door.seen = epoch - 1;
   return true;
 }
 

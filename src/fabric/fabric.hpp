@@ -175,8 +175,8 @@ class Connection {
   virtual bool silence(Bell bell) = 0;
   /// Sleeps until `bell` is rung, the peer is gone, or the deadline passed. Only on an armed bell.
   virtual Wake wait(Bell bell, Deadline deadline) = 0;
-  /// Readable while `bell` is rung or the peer is gone. Made at the first call; throws Error(EMFILE ...). Owned by the
-  /// connection.
+  /// Readable while `bell` is rung or the peer is gone. Throws Error(EMFILE ...) if it is made here, at the first call.
+  /// Owned by the connection.
   virtual int descriptor(Bell bell) = 0;
   /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
   virtual void ring_own(Bell bell) = 0;
@@ -202,8 +202,8 @@ class Connection {
   [[nodiscard]] virtual const Greeting& peer_greeting() const = 0;
 
  protected:
-  /// Rings a bell of the peer's. Never blocks.
-  virtual void ring(Bell bell) = 0;
+  /// Rings a bell of the peer's. Never blocks. False: the kernel has no memory for it, try again later.
+  virtual bool ring(Bell bell) = 0;
 
   /// What is behind a bell on a load/store fabric. All but the pointers belongs to the announcing thread.
   struct alignas(64) Door {
@@ -226,7 +226,7 @@ class Connection {
   /// For a decorator: a door through which it announces in place of the connection it wraps, and a ring through that
   /// connection.
   static Door door_of(const Connection& wrapped, Bell bell) { return wrapped.doors_[index(bell)]; }
-  static void ring_through(Connection& wrapped, Bell bell) { wrapped.ring(bell); }
+  static bool ring_through(Connection& wrapped, Bell bell) { return wrapped.ring(bell); }
 
  private:
   bool answer(Bell bell, std::uint64_t epoch);

@@ -81,7 +81,7 @@ class Sender {
   bool short_ = false;             ///< the last try_send did not take everything
   bool polled_ = false;            ///< the descriptor was asked for
   bool descriptor_armed_ = false;  ///< the peer may ring it, or has
-  bool rang_self_ = false;         ///< and this side did
+  bool rang_self_ = false;         ///< this side has rung it
   std::int64_t next_look_ns_ = 0;
   std::int64_t seen_ns_ = 0;        ///< the clock when it was last looked at
   std::uint32_t publications_ = 0;  ///< since then

@@ -17,10 +17,9 @@ int Sender::descriptor() {
   return fd;
 }
 
-/// The peer may ring it still, if it was armed.
 void Sender::raise_descriptor() {
   if (!polled_) return;
-  rang_self_ = descriptor_armed_;
+  rang_self_ = true;
   connection_.ring_own(Bell::space);
 }
 
@@ -36,8 +35,8 @@ void Sender::rearm_descriptor() {
 /// costs no system call. When this side rang it, the peer may ring it still. An attempt to send nothing silences it
 /// `always`: a ring from an earlier sleep may come late, and a program with nothing to send must not be woken for ever.
 void Sender::silence_descriptor(bool always) {
-  if (!descriptor_armed_ && !always) return;
-  if (connection_.silence(Bell::space)) descriptor_armed_ = std::exchange(rang_self_, false);
+  if (!descriptor_armed_ && !rang_self_ && !always) return;
+  if (connection_.silence(Bell::space) && !std::exchange(rang_self_, false)) descriptor_armed_ = false;
 }
 
 }  // namespace wherry::stream

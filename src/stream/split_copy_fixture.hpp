@@ -74,8 +74,9 @@ class OnePage final : public fabric::Connection {
   int writes = 0;
 
  protected:
-  void ring(fabric::Bell) override {
+  bool ring(fabric::Bell) override {
     if (when_rung) when_rung();
+    return true;
   }
 
  private:

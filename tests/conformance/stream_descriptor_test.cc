@@ -314,6 +314,42 @@ TEST_P(StreamDescriptor, TheSendDescriptorIsRaisedUntilTheNextAttempt) {
   EXPECT_TRUE(readable(descriptor)) << "raising it has not used up the peer's ring";
 }
 
+TEST_P(StreamDescriptor, ARaisedSendDescriptorIsSilencedByTheNextAttemptThatSendsAll) {
+  Streams ends = small_pair();
+  const int descriptor = ends.connector.send_descriptor();
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 3; ++i) {
+    for (int raised = 0; raised <= i; ++raised) ends.connector.raise_send_descriptor();
+    ASSERT_TRUE(readable(descriptor));
+    EXPECT_TRUE(falls_silent(descriptor, [&] {
+      EXPECT_EQ(ends.connector.try_send(pattern_.bytes(1, sent)).bytes, 1U);
+      ++sent;
+    }));
+  }
+}
+
+/// An epoll set that reports what becomes readable once, as event loops use it that take all they are told of.
+TEST_P(StreamDescriptor, EveryRingIsAnEdge) {
+  Streams ends = small_pair();
+  const int descriptor = ends.connector.send_descriptor();
+  const UniqueFd edges(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = descriptor}};
+  ASSERT_EQ(::epoll_ctl(edges.get(), EPOLL_CTL_ADD, descriptor, &event), 0);
+  const auto await_edge = [&] { return ::epoll_wait(edges.get(), &event, 1, static_cast<int>(kPatience.count())) == 1; };
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t count = send_until_full(ends.connector, pattern_, sent);
+    while (::epoll_wait(edges.get(), &event, 1, 0) == 1) continue;
+    expect_bytes(ends.acceptor, pattern_, count, sent);
+    EXPECT_TRUE(await_edge()) << "the peer's";
+    sent += count;
+    EXPECT_EQ(ends.connector.try_send(std::span<const std::byte>{}).error, 0);
+    ends.connector.raise_send_descriptor();
+    EXPECT_TRUE(await_edge()) << "this side's own";
+    EXPECT_EQ(ends.connector.try_send(std::span<const std::byte>{}).error, 0);
+  }
+}
+
 TEST_P(StreamDescriptor, ThePeersLeavingMakesTheSendDescriptorReadable) {
   for (const bool in_order : {true, false}) {
     Streams ends = small_pair();

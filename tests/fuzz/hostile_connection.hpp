@@ -130,7 +130,7 @@ class HostileConnection final : public fabric::Connection {
   }
 
  protected:
-  void ring(fabric::Bell) override {}
+  bool ring(fabric::Bell) override { return true; }
 
  private:
   /// What an honest peer would do next: a random word seldom is the right one.

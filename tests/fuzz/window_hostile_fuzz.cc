@@ -153,7 +153,7 @@ class HostileWindows final : public fabric::Connection {
   }
 
  protected:
-  void ring(fabric::Bell) override {}
+  bool ring(fabric::Bell) override { return true; }
 
  private:
   Input& input_;

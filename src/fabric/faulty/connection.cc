@@ -159,10 +159,10 @@ bool FaultyConnection::flush() {
   return inner_->flush() && released;
 }
 
-void FaultyConnection::ring(Bell bell) {
-  if (!lives()) return;
+bool FaultyConnection::ring(Bell bell) {
+  if (!lives()) return true;
   delay(wakes_[index(bell)]);
-  ring_through(*inner_, bell);
+  return ring_through(*inner_, bell);
 }
 
 void FaultyConnection::arm(Bell bell) {

@@ -49,7 +49,7 @@ class FaultyConnection final : public Connection {
   [[nodiscard]] const Greeting& peer_greeting() const override { return inner_->peer_greeting(); }
 
  protected:
-  void ring(Bell bell) override;
+  bool ring(Bell bell) override;
 
  private:
   friend class FaultyReached;

@@ -54,7 +54,7 @@ class Recorder final : public Connection {
   [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
 
  protected:
-  void ring(Bell) override {}
+  bool ring(Bell) override { return true; }
 
  private:
   std::vector<Call>& calls_;

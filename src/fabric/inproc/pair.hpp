@@ -58,7 +58,10 @@ class End : public Connection {
  protected:
   /// Memory of the arena, as this form reaches it.
   virtual std::shared_ptr<Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
-  void ring(Bell bell) override { far_.bells[index(bell)].ring(); }
+  bool ring(Bell bell) override {
+    far_.bells[index(bell)].ring();
+    return true;
+  }
   [[nodiscard]] Side& own() const { return own_; }
   [[nodiscard]] Side& far() const { return far_; }
   /// To be called once, by the destructor of each form, when nothing of this end reaches the peer's memory any more.

@@ -156,19 +156,20 @@ void ShmConnection::disarm(Bell which) {
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {
-  const OwnBell& bell = *sleeps_[index(which)].bell;
+  OwnBell& bell = *sleeps_[index(which)].bell;
   while (true) {
     if (!bell.await(deadline)) return Wake::timeout;
     if (silence(which)) return Wake::rung;
     if (peer_gone()) return Wake::gone;
+    bell.hide_own_ring();
   }
 }
 
 int ShmConnection::descriptor(Bell which) { return sleeps_[index(which)].bell->descriptor(); }
 
-void ShmConnection::ring(Bell which) {
+bool ShmConnection::ring(Bell which) {
   const int socket = sockets_[index(which)].get();
-  if (peer_has_bells_ && socket >= 0) ring_peer(socket);
+  return !peer_has_bells_ || socket < 0 || ring_peer(socket);
 }
 
 void ShmConnection::ring_own(Bell which) {

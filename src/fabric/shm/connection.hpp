@@ -78,7 +78,7 @@ class ShmConnection final : public Connection {
   [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
 
  protected:
-  void ring(Bell bell) override;
+  bool ring(Bell bell) override;
 
  private:
   /// What the thread that sleeps on a bell keeps.

@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/beyond_select.hpp"
 #include "base/not_cancelled.hpp"
@@ -15,6 +17,12 @@
 #include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric::shm {
+namespace {
+
+/// So often a ring is tried for which the kernel has no memory just now.
+constexpr int kTries = 100;
+
+}  // namespace
 
 OwnBell::OwnBell() : set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
   if (!set_.valid()) throw Error(errno, "make a bell", "", advice_on(errno, "epoll_create1"));
@@ -39,7 +47,16 @@ void OwnBell::show_own_ring(bool rung) noexcept {
 
 void OwnBell::ring() noexcept {
   const std::lock_guard lock(mutex_);
-  if (!rung_) show_own_ring(true);
+  // A packet that was taken stays on the set's list of what is ready until somebody looks; and what is on the list
+  // already gives a set around this one no edge.
+  pollfd looked{.fd = set_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&looked, 1, 0);
+  show_own_ring(true);
+}
+
+void OwnBell::hide_own_ring() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!rung_) show_own_ring(false);
 }
 
 OwnBell::Heard OwnBell::silence() noexcept {
@@ -74,13 +91,19 @@ int OwnBell::descriptor() noexcept {
   return set_.get();
 }
 
-void ring_peer(int socket) noexcept {
+bool ring_peer(int socket) noexcept {
   const NotCancelled here;
   // What the peer has not taken yet is still ringing there.
   int untaken = 0;
-  if (::ioctl(socket, SIOCOUTQ, &untaken) == 0 && untaken != 0) return;
+  if (::ioctl(socket, SIOCOUTQ, &untaken) == 0 && untaken != 0) return true;
   const std::byte anything{1};
-  while (::send(socket, &anything, sizeof anything, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) continue;
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (::send(socket, &anything, sizeof anything, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+    // To a peer that is gone, or does not take what it is sent, there is nothing to say.
+    if (errno != EINTR && errno != ENOBUFS && errno != ENOMEM) return true;
+    if (errno != EINTR) std::this_thread::yield();
+  }
+  return false;
 }
 
 }  // namespace wherry::fabric::shm

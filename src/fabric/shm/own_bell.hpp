@@ -32,6 +32,8 @@ class OwnBell {
   void ring() noexcept;
   /// Takes what was rung. By the thread that sleeps on it.
   Heard silence() noexcept;
+  /// For one that is readable and was not rung: a forked child rang its own copy, which has the set in common with this.
+  void hide_own_ring() noexcept;
   /// Sleeps until it is readable, or may be. False: the deadline passed.
   [[nodiscard]] bool await(const Deadline& deadline) const noexcept;
   /// Readable while it was rung or the peer is gone. At the first call, by the thread that sleeps on it, it takes a
@@ -49,7 +51,7 @@ class OwnBell {
   bool shown_ = false;
 };
 
-/// Rings the bell of the peer's that listens to the other end.
-void ring_peer(int socket) noexcept;
+/// Rings the bell of the peer's that listens to the other end. False: the kernel has no memory for it.
+bool ring_peer(int socket) noexcept;
 
 }  // namespace wherry::fabric::shm
