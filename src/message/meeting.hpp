@@ -33,12 +33,13 @@ class Meeting {
   template <class Join>
   void meet(const fabric::Offer& offer, Join&& join) {
     rest(false);
-    while (auto connection = accepted(offer)) {
+    for (std::unique_ptr<fabric::Connection> connection; (connection = accepted(offer)) != nullptr;) {
       try {
         join(std::move(connection));
       } catch (const Error& error) {
         if (error.code().value() != EPROTO) throw;
         log_dropped(error);
+        break;  // there may be many, and whoever calls has a deadline
       }
     }
     while (auto connection = finished()) join(std::move(connection));

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/not_cancelled.hpp"
 #include "base/refused_call.hpp"
@@ -250,9 +251,13 @@ void Poller::Impl::suspect_all(Found& found, bool after_a_tick) {
     idle_.front().receiver.heed_bell();
     activate(idle_.front());
   }
+  std::vector<pollfd> polled;
   for (const auto& [descriptor, source] : descriptors_) {
-    const bool readable = fabric::wait_until_readable(descriptor, stream::SteadyClock::now() + kTick);
-    if (readable && !found.full()) found.report(source.token, 0);
+    polled.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
+  }
+  if (!polled.empty()) (void)fabric::wait_for_events(polled, stream::SteadyClock::now() + kTick);
+  for (const pollfd& entry : polled) {
+    if (entry.revents != 0 && !found.full()) found.report(descriptors_.at(entry.fd).token, 0);
   }
 }
 

@@ -45,17 +45,18 @@ class Listener::Impl {
   }
 
   std::optional<Stream> try_accept() {
-    while (auto connection = listener_->try_accept(stream::offer_of(rings_))) {
-      try {
-        Stream stream = stream::make_stream(std::move(connection), listener_->local(), rings_, fabric_.name());
-        statistics::bump(counters_->receives);
-        return stream;
-      } catch (const Error& error) {
-        if (error.code().value() != EPROTO)
-          throw;  // A connector that speaks something else is dropped; the next may be good.
-      }
+    auto connection = listener_->try_accept(stream::offer_of(rings_));
+    if (connection == nullptr) return std::nullopt;
+    try {
+      Stream stream = stream::make_stream(std::move(connection), listener_->local(), rings_, fabric_.name());
+      statistics::bump(counters_->receives);
+      return stream;
+    } catch (const Error& error) {
+      // A connector that speaks something else is dropped. The next may be good; but they may be many, and the
+      // descriptor stays readable for them.
+      if (error.code().value() == EPROTO) return std::nullopt;
+      throw;
     }
-    return std::nullopt;
   }
 
   [[nodiscard]] const fabric::Listener& fabric_listener() const { return *listener_; }
@@ -173,7 +174,7 @@ Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {
   }));
   while (true) {
     if (auto stream = connecting.try_finish()) return std::move(*stream);
-    if (stream::has_passed(deadline) || !fabric::wait_until_readable(connecting.descriptor(), deadline)) {
+    if (!fabric::wait_until_readable(connecting.descriptor(), deadline)) {
       throw Error(ETIMEDOUT, "connect to", std::string(text),
                   "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)");
     }

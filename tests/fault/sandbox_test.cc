@@ -30,7 +30,6 @@ constexpr std::array kNarrow{
                [] { return refuse({SYS_ppoll, SYS_poll, SYS_epoll_wait, SYS_epoll_pwait, SYS_select, SYS_pselect6}); }},
     Narrowness{"UnknownPpoll", [] { return refuse({SYS_ppoll, SYS_poll}, ENOSYS); }},
     Narrowness{"NoDescriptors", no_descriptors},
-    Narrowness{"NoFlagsOfReads", [] { return refuse({SYS_preadv2, SYS_pwritev2}, EOPNOTSUPP); }},
     Narrowness{"NoTicks", [] { return refuse({SYS_ioctl}, ENOTTY); }},
 };
 
@@ -133,6 +132,20 @@ TEST_P(Sandbox, ATimeoutPassesAndADeathIsNoticed) {
         std::this_thread::sleep_for(5ms);
         stream.close();
       });
+}
+
+TEST_P(Sandbox, AListenerAccepts) {
+  if (GetParam().begin == no_descriptors) GTEST_SKIP() << "who is accepted takes descriptors";
+  Listener listener = listen(address());
+  Child child([&] {
+    std::byte byte{};
+    if (!GetParam().begin()) return false;
+    Stream stream = listener.accept(kPatience);
+    return stream.receive(std::span(&byte, 1), kPatience).ok() && byte == kByte;
+  });
+  Stream stream = connect(listener.local().to_string(), {}, kPatience);
+  EXPECT_TRUE(stream.send(std::span(&kByte, 1), kPatience).ok());
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST_P(Sandbox, ASubscriberSleepsAndWakes) {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -18,14 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A program that waits for its listener connects again and again.
-constexpr std::int64_t kRestNs = 1'000'000'000;
+/// A program that waits for its listener connects again and again, and has to do something else meanwhile.
+constexpr std::int64_t kFirstRestNs = 1'000'000'000;
+constexpr std::int64_t kLongestRestNs = 64 * kFirstRestNs;
 
 bool rested() {
   static std::atomic<std::int64_t> next{0};
+  static std::atomic<std::int64_t> rest{kFirstRestNs};
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::int64_t pause = rest.load(std::memory_order_relaxed);
   std::int64_t due = next.load(std::memory_order_relaxed);
-  return now >= due && next.compare_exchange_strong(due, now + kRestNs, std::memory_order_relaxed);
+  if (now < due || !next.compare_exchange_strong(due, now + pause, std::memory_order_relaxed)) return false;
+  rest.store(std::min(2 * pause, kLongestRestNs), std::memory_order_relaxed);
+  return true;
 }
 
 /// The user in a line of /proc/net/unix whose name ends so: "... @wherry/USER/JOB/NODE:PORT". Empty: another name.

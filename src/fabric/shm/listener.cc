@@ -83,7 +83,8 @@ std::string ShmListener::advice_on_taken_port() const {
   return holder + " has this port; use another port, or * for a free one";
 }
 
-/// Requests are served before more connectors are accepted: so all that are pending when there are too many are silent.
+/// Requests are served before more connectors are accepted: so all that are pending when there are too many are silent,
+/// or companions.
 std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
   int obstacle = 0;
@@ -112,7 +113,7 @@ int ShmListener::take_connectors() {
       drop(peer, EACCES);
       continue;
     }
-    while (pending_.size() >= most) drop(pending_.take_oldest().peer, ETIMEDOUT);
+    while (pending_.size() >= most) drop(pending_.take_least_promising().peer, ETIMEDOUT);
     pending_.add(std::move(socket), std::move(peer), patience);
   }
   return 0;
@@ -140,13 +141,12 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
     Packet packet;
     std::uint64_t companion = 0;
     const int error = receive_request(ready->socket.get(), packet, companion);
-    if (companion != 0) ready->companion = companion;
-    if (error == EAGAIN || companion != 0) continue;
+    if (error == EAGAIN || (companion != 0 && std::exchange(ready->companion, companion) == 0)) continue;
     Pending pending = pending_.take(*ready);
     // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
-    if (error != 0) {
-      drop(pending.peer, error);
+    if (error != 0 || companion != 0) {
+      drop(pending.peer, error != 0 ? error : EPROTO);
       continue;
     }
     if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -45,6 +46,9 @@ void PendingConnectors::look() {
   std::array<epoll_event, kEvents> events;
   const int count = ::epoll_wait(poller_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < count; ++i) ready_.push_back(events[static_cast<std::size_t>(i)].data.fd);
+  // Where the kernel refuses epoll_wait (a seccomp filter) each may have something to say.
+  if (count >= 0 || errno == EINTR) return;
+  for (const Pending& pending : waiting_) ready_.push_back(pending.socket.get());
 }
 
 Pending* PendingConnectors::next_ready() {
@@ -74,7 +78,13 @@ UniqueFd PendingConnectors::take_companion(std::uint64_t number, const Peer& pee
 
 std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now) {
   if (waiting_.empty() || waiting_.front().give_up > now) return std::nullopt;
-  return take_oldest();
+  return take(waiting_.front());
+}
+
+Pending PendingConnectors::take_least_promising() {
+  const auto silent =
+      std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.companion == 0; });
+  return take(silent == waiting_.end() ? waiting_.front() : *silent);
 }
 
 }  // namespace wherry::fabric::shm

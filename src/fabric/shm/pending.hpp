@@ -51,8 +51,8 @@ class PendingConnectors {
   UniqueFd take_companion(std::uint64_t number, const Peer& peer);
   /// Takes out one that has waited for too long.
   std::optional<Pending> take_late(Pending::Clock::time_point now);
-  /// Takes out the one that has waited longest. There is one.
-  Pending take_oldest() { return take(waiting_.front()); }
+  /// Takes out the one that has waited longest without having said anything, or else as a companion. There is one.
+  Pending take_least_promising();
 
  private:
   std::string listener_;
