@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/arena_view.hpp"
 
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +9,7 @@
 
 #include "fabric/huge_pages.hpp"
 #include "fabric/populate.hpp"
+#include "fabric/sealed_memory.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -42,15 +39,6 @@ std::byte* map_aligned(int memfd, std::uint64_t place, std::size_t bytes) {
   std::byte* const got = map(from + before, MAP_FIXED);
   if (got == nullptr) ::munmap(from + before, bytes);
   return got;
-}
-
-bool is_sealed_memfd(int memfd, std::uint64_t bytes) {
-  struct statfs system{};
-  struct stat status{};
-  const int seals = ::fcntl(memfd, F_GET_SEALS);
-  return seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW) &&
-         ::fstatfs(memfd, &system) == 0 && system.f_type == TMPFS_MAGIC && ::fstat(memfd, &status) == 0 &&
-         static_cast<std::uint64_t>(status.st_size) == bytes;
 }
 
 }  // namespace
@@ -130,7 +118,7 @@ std::map<FileIdentity, std::weak_ptr<ArenaView>>& views() {
 
 std::shared_ptr<ArenaView> view_arena(UniqueFd memfd, std::uint64_t bytes, int& error) {
   error = EPROTO;
-  if (bytes % kArenaChunk != 0 || bytes == 0 || !is_sealed_memfd(memfd.get(), bytes)) return nullptr;
+  if (bytes % kArenaChunk != 0 || bytes == 0 || !is_sealed_memory(memfd.get(), bytes)) return nullptr;
   error = 0;
   const FileIdentity file = identity_of(memfd.get());
   const std::lock_guard lock(views_mutex());

@@ -2,10 +2,7 @@
 #include "fabric/shm/memory.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
@@ -17,6 +14,7 @@
 
 #include "base/refused_call.hpp"
 #include "base/resize.hpp"
+#include "fabric/sealed_memory.hpp"
 #include "fabric/shm/private_memory.hpp"
 
 namespace wherry::fabric::shm {
@@ -113,13 +111,7 @@ void OwnMemory::give_back_callers_pages() {
 namespace {
 
 Mapping map_checked(int memfd, std::size_t bytes, int protection, int& error) {
-  struct stat status{};
-  const int seals = ::fcntl(memfd, F_GET_SEALS);
-  // Huge pages may run out under a mapping that exists already; pages of tmpfs cannot be taken away again.
-  struct statfs system{};
-  const bool tmpfs = ::fstatfs(memfd, &system) == 0 && system.f_type == TMPFS_MAGIC;
-  const bool sealed = seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
-  if (!tmpfs || !sealed || ::fstat(memfd, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes) {
+  if (!is_sealed_memory(memfd, bytes)) {
     error = EPROTO;
     return {};
   }
