@@ -225,7 +225,8 @@ class Stream {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A port that is listened on. One that was not listened on (default-constructed, moved from) throws Error(EBADF).
+/// A port that is listened on. After a fork it is the parent's still: the child has a copy and does not accept, for a
+/// connection is made in two halves, and each process would take one. One that was not listened on (default-constructed, moved from) throws Error(EBADF).
 class Listener {
  public:
   class Impl;
@@ -243,7 +244,8 @@ class Listener {
   Stream accept(Timeout timeout = {});
   /// Empty when nobody waits.
   std::optional<Stream> try_accept();
-  /// Readable while a connector may wait. A wake-up may prove spurious. -1 if nothing is held.
+  /// Readable while a connector may wait, also when try_accept has just returned nobody: it takes and drops strangers
+  /// a few at a time. A wake-up may prove spurious. -1 if nothing is held.
   [[nodiscard]] int descriptor() const noexcept;
   /// The address bound, with `*` resolved.
   [[nodiscard]] const Address& local() const noexcept;
