@@ -177,7 +177,7 @@ TEST_F(ErrorText, OfARefusedSystemCallNamesTheCallAndNotALimit) {
   };
   const Refused all[] = {{"memfd_create", SYS_memfd_create, connecting},
                          {"memfd_create", SYS_memfd_create, publishing},
-                         {"timerfd_create", SYS_timerfd_create, polling},
+                         {"eventfd", SYS_eventfd2, polling},
                          {"epoll_create1", SYS_epoll_create1, connecting},
                          {"epoll_create1", SYS_epoll_create1, polling},
                          {"epoll_create1", SYS_epoll_create1, listening},

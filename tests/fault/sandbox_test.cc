@@ -30,7 +30,7 @@ constexpr std::array kNarrow{
                [] { return refuse({SYS_ppoll, SYS_poll, SYS_epoll_wait, SYS_epoll_pwait, SYS_select, SYS_pselect6}); }},
     Narrowness{"UnknownPpoll", [] { return refuse({SYS_ppoll, SYS_poll}, ENOSYS); }},
     Narrowness{"NoDescriptors", no_descriptors},
-    Narrowness{"NoTicks", [] { return refuse({SYS_ioctl}, ENOTTY); }},
+    Narrowness{"NoIoctl", [] { return refuse({SYS_ioctl}, ENOTTY); }},
 };
 
 /// How much of the time that `wait` took this thread worked.

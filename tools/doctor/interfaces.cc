@@ -8,11 +8,11 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -80,13 +80,10 @@ Finding check_sockets() {
   return {Verdict::ok, "abstract Unix sockets and peer credentials work", ""};
 }
 
-// A bell is a timer that is made readable (src/fabric/event_bell.hpp).
 Finding check_waiting() {
   constexpr const char* kTicking = "who waits without it looks once a millisecond; allow it in the seccomp profile";
-  const UniqueFd bell(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!bell.valid()) return refused("timerfd_create");
-  constexpr itimerspec kSilent{.it_interval = {.tv_sec = 1, .tv_nsec = 0}, .it_value = {}};
-  if (timerfd_settime(bell.get(), 0, &kSilent, nullptr) != 0) return refused("timerfd_settime");
+  const UniqueFd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell.valid()) return refused("eventfd");
   const UniqueFd poll(epoll_create1(EPOLL_CLOEXEC));
   if (!poll.valid()) return refused("epoll_create1");
   epoll_event wanted{};
@@ -94,16 +91,12 @@ Finding check_waiting() {
   if (epoll_ctl(poll.get(), EPOLL_CTL_ADD, bell.get(), &wanted) != 0) return refused("epoll_ctl");
   std::uint32_t word = 0;
   if (syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0) < 0) return refused("futex");
-  const std::uint64_t once = 1;
-  if (ioctl(bell.get(), _IOW('T', 0, std::uint64_t), &once) != 0) {
-    return refused("TFD_IOC_SET_TICKS", Verdict::warn,
-                   "each wake-up costs a timer's interrupt: a kernel with CONFIG_CHECKPOINT_RESTORE has better");
-  }
+  if (eventfd_write(bell.get(), 1) != 0) return refused("write of an eventfd");
   pollfd polled{.fd = bell.get(), .events = POLLIN, .revents = 0};
   constexpr timespec kNow{};
   if (ppoll(&polled, 1, &kNow, nullptr) != 1) return refused("ppoll", Verdict::warn, kTicking);
   if (epoll_wait(poll.get(), &wanted, 1, 0) != 1) return refused("epoll_wait", Verdict::warn, kTicking);
-  return {Verdict::ok, "timers as bells, ppoll, epoll and futex work", ""};
+  return {Verdict::ok, "eventfd, ppoll, epoll and futex work", ""};
 }
 
 // A child reads its parent: what two processes of the same user may do, neither of which started the other.
