@@ -17,6 +17,10 @@ namespace zmq {
 namespace {
 
 constexpr int kStartTimer = 1;
+constexpr int kLimitTimer = 2;
+
+/// Where a handshake has no limit, in ms.
+constexpr int kLimit = 10'000;
 
 /// Ahead of the token: what a peer has chosen must be no request to another listener, whose port it may have named.
 constexpr std::string_view kProofMark = "zmqproof";
@@ -52,15 +56,19 @@ const wherry_offer_t& wherry_join_t::offer() {
   return *own_;
 }
 
-/// Later, from the poller: the engine calls this from within calls that must not end it.
+/// Later, from the poller: the engine calls this from within calls that must not end it. A peer may never answer, for
+/// one because its port is another's here: most of the time for the handshake is left to the socket.
 void wherry_join_t::start(const wherry_offer_t& peers) {
   peers_ = peers;
   add_timer(0, kStartTimer);
   starts_ = true;
+  add_timer(options_.handshake_ivl > 0 ? options_.handshake_ivl / 3 : kLimit, kLimitTimer);
+  limited_ = true;
 }
 
 void wherry_join_t::stop() {
   if (std::exchange(starts_, false)) cancel_timer(kStartTimer);
+  if (std::exchange(limited_, false)) cancel_timer(kLimitTimer);
   unwatch();
   link_.reset();
   connecting_.reset();
@@ -69,7 +77,12 @@ void wherry_join_t::stop() {
 
 /// The bound end waits for the poller, which tells of the oldest news first: connections become ready in the order in
 /// which they were made, as programs know it from other transports.
-void wherry_join_t::timer_event(int) {
+void wherry_join_t::timer_event(int id) {
+  if (id == kLimitTimer) {
+    limited_ = false;
+    give_up();
+    return;
+  }
   starts_ = false;
   if (binds_) {
     watch(listener_->descriptor());
@@ -83,13 +96,17 @@ void wherry_join_t::in_event() {
   try {
     if (!advance()) return;
   } catch (const wherry::Error&) {
-    stop();
-    engine_.on_not_joined();
+    give_up();
     return;
   }
   wherry_link_t link = std::move(*link_);
   stop();
   engine_.on_joined(std::move(link));
+}
+
+void wherry_join_t::give_up() {
+  stop();
+  engine_.on_not_joined();
 }
 
 /// True once the other end is known to use the stream, too.

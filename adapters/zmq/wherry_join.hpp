@@ -2,8 +2,8 @@
 //
 // How both ends of a tcp or ipc connection come to a stream of Wherry's. The end that was bound listens on a port of
 // its own for this one connection; the other end connects to it, shows the token it was offered and waits for an
-// answer of one byte. Whatever fails on the way closes the port or the stream, of which the other end hears: neither is
-// left with a stream that the other does not use.
+// answer of one byte. Whatever fails on the way, or takes longer than a third of the handshake may, closes the port or
+// the stream, of which the other end hears: neither is left with a stream that the other does not use.
 #pragma once
 
 #include <array>
@@ -38,6 +38,7 @@ class wherry_join_t final : public io_object_t {
   void in_event() override;
   void timer_event(int id) override;
   bool advance();
+  void give_up();
   std::optional<wherry::Stream> meet();
   void hold(wherry::Stream stream);
   void watch(fd_t fd);
@@ -58,7 +59,8 @@ class wherry_join_t final : public io_object_t {
   proof_t heard_{};  ///< the proof, or the first byte of it the answer
   std::size_t heard_bytes_ = 0;
   std::optional<handle_t> watched_;
-  bool starts_ = false;  ///< the timer runs
+  bool starts_ = false;   ///< the timer of the start runs
+  bool limited_ = false;  ///< the timer of the limit runs
 };
 
 }  // namespace zmq

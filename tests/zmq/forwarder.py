@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A port of the loopback interface that is forwarded to another, as ssh and containers do."""
+"""A port of the loopback interface that is forwarded to another, as ssh and containers do. `altered`, {position: byte},
+is what the one behind it says differently at the beginning of each connection."""
 
 import socket
 import threading
 
 
 class Forwarder:
-    def __init__(self, to_port):
+    def __init__(self, to_port, altered={}):
         self.to_port = to_port
+        self.altered = altered
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.sockets = []
@@ -38,14 +40,19 @@ class Forwarder:
                 return
             far = socket.create_connection(("127.0.0.1", self.to_port))
             self.sockets += [near, far]
-            for source, target in [(near, far), (far, near)]:
-                self.threads.append(threading.Thread(target=self.copy, args=(source, target)))
+            for source, target, altered in [(near, far, {}), (far, near, self.altered)]:
+                self.threads.append(threading.Thread(target=self.copy, args=(source, target, altered)))
                 self.threads[-1].start()
 
     @staticmethod
-    def copy(source, target):
+    def copy(source, target, altered):
+        passed = 0
         try:
-            while data := source.recv(65536):
+            while data := bytearray(source.recv(65536)):
+                for position, byte in altered.items():
+                    if passed <= position < passed + len(data):
+                        data[position - passed] = byte
+                passed += len(data)
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
         except OSError:

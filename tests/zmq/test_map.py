@@ -5,6 +5,7 @@ and leaves them alone where one cannot."""
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -116,6 +117,19 @@ def test_through_a_forwarded_port_the_ends_find_each_other(processes):
         all_succeed([bound, pushing])
 
 
+def test_a_join_that_meets_silence_goes_back_to_tcp(processes):
+    """Here because the port that the bound end names leads to a program that stands still."""
+    silent = processes.start(PROGRAM, "pipe", "--listen", "wherry://*:*")
+    node, port = map(int, wait_for_line(silent, "wherry pipe: listening").rsplit("/", 1)[1].split(":"))
+    silent.send_signal(signal.SIGSTOP)
+    altered = dict(enumerate(struct.pack(">HH", node, port), start=40))
+    bound = free_port()
+    with Forwarder(bound, altered) as forwarder:
+        pull = traffic(processes, "pull", f"tcp://127.0.0.1:{bound}", bind=1, count=100, handshake=3000)
+        push = traffic(processes, "push", f"tcp://127.0.0.1:{forwarder.port}", count=100, handshake=3000)
+        assert "received 100" in all_succeed([pull, push])[0]
+
+
 def traffic(processes, role, endpoint, **options):
     command = [BUILD / "bin/traffic", role, endpoint, *(f"{name}={value}" for name, value in options.items())]
     return processes.start(*command, env={"WHERRY_ZMQ_MAP": MAP})
@@ -183,7 +197,7 @@ def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itsel
     if how == "comes with the wrong token" and not Path(PROGRAM).exists():
         pytest.skip("this build has no program wherry, which is the stranger")
     endpoint = f"tcp://127.0.0.1:{free_port()}"
-    pull = traffic(processes, "pull", endpoint, bind=1, senders=1, count=100, size=16)
+    pull = traffic(processes, "pull", endpoint, bind=1, senders=1, count=100, size=16, handshake=3000)
     wait_for_line(pull, "ready")
     host, port = endpoint[6:].split(":")
     with socket.create_connection((host, int(port))) as peer:
@@ -199,6 +213,8 @@ def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itsel
             stranger.stdin.write("x" * 100)
             stranger.stdin.close()
             stranger.wait(60)
+        elif how == "is silent":
+            assert b"READY" in receive(peer, 8)
         elif how == "is gone":
             peer.close()
         push = traffic(processes, "push", endpoint, count=100, size=16)
