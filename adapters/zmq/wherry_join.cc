@@ -12,6 +12,7 @@
 #include <wherry/error.hpp>
 
 #include "wherry_mapped_engine.hpp"
+#include "wherry_place.hpp"
 
 namespace zmq {
 namespace {
@@ -45,11 +46,11 @@ wherry_join_t::~wherry_join_t() { stop(); }
 
 const wherry_offer_t& wherry_join_t::offer() {
   if (own_) return *own_;
-  own_.emplace();
+  own_.emplace().place = wherry_place();
   if (!binds_) return *own_;
   try {
     listener_.emplace(wherry::listen("wherry://*:*", wherry_stream_options(options_)));
-    own_ = wherry_offer_t::random(*listener_->local().node, *listener_->local().port);
+    own_ = wherry_offer_t::random(*listener_->local().node, *listener_->local().port, own_->place);
   } catch (const wherry::Error&) {
     // Without a port no stream can come: the connection stays as it is.
   }

@@ -83,11 +83,13 @@ int wherry_mapped_engine_t::read_greeting(unsigned char* data, size_t size) {
   return -1;
 }
 
-/// Whether both ends have offered. The one that listens must have a port, and the other none.
+/// Whether both ends have offered and can meet: where one is on another machine, the other's port here would be that of
+/// a program that has nothing to do with either. The one that listens must have a port, and the other none.
 bool wherry_mapped_engine_t::begin_to_join() {
   const auto offer = wherry_offer_t::decode(std::span(received_).last<wherry_offer_t::bytes>());
   if (!speaks_zmtp_3() || !offer) return false;
   peers_ = *offer;
+  if (peers_.place != join_->offer().place) return false;
   return binds_ ? join_->offer().port != 0 && peers_.port == 0 : peers_.port != 0;
 }
 

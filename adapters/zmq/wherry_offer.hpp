@@ -18,17 +18,18 @@ constexpr std::size_t wherry_greeting_bytes = 64;
 constexpr std::size_t wherry_filler_begin = 33;
 
 /// The filler: "wherry" and version 1 (7 bytes), node and port, most significant byte first (2 and 2), token (16),
-/// zeros (4).
+/// place (4).
 struct wherry_offer_t {
   static constexpr std::size_t bytes = wherry_greeting_bytes - wherry_filler_begin;
   using token_t = std::array<unsigned char, 16>;
 
   std::uint16_t node = 0;
   std::uint16_t port = 0;  ///< 0: of the end that connects, which listens nowhere
+  std::uint32_t place = 0;  ///< wherry_place() of this end; ends for which it differs stay on the socket
   token_t token{};         ///< random; what connects to the port shows it, so that no other connection is taken for it
 
   /// With a random token. Port 0 if the system has no random numbers to give.
-  static wherry_offer_t random(std::uint16_t node, std::uint16_t port);
+  static wherry_offer_t random(std::uint16_t node, std::uint16_t port, std::uint32_t place);
 
   [[nodiscard]] std::array<unsigned char, bytes> encode() const;
   /// Empty if that is no offer of this version.

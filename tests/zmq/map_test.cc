@@ -39,12 +39,13 @@ TEST(ZmqMap, LocalhostIsTheLoopbackInterfaceByEitherAddress) {
 }
 
 TEST(ZmqOffer, WhatIsEncodedIsDecoded) {
-  const wherry_offer_t offer = wherry_offer_t::random(7, 51234);
+  const wherry_offer_t offer = wherry_offer_t::random(7, 51234, 0x01020304);
   const auto decoded = wherry_offer_t::decode(offer.encode());
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->address(), "wherry://7:51234");
   EXPECT_EQ(decoded->token, offer.token);
-  EXPECT_NE(offer.token, wherry_offer_t::random(7, 51234).token);
+  EXPECT_EQ(decoded->place, 0x01020304U);
+  EXPECT_NE(offer.token, wherry_offer_t::random(7, 51234, 0).token);
 }
 
 TEST(ZmqOffer, AFillerOfZerosAndOneOfAnotherVersionAreNoOffers) {

@@ -117,17 +117,38 @@ def test_through_a_forwarded_port_the_ends_find_each_other(processes):
         all_succeed([bound, pushing])
 
 
-def test_a_join_that_meets_silence_goes_back_to_tcp(processes):
-    """Here because the port that the bound end names leads to a program that stands still."""
-    silent = processes.start(PROGRAM, "pipe", "--listen", "wherry://*:*")
-    node, port = map(int, wait_for_line(silent, "wherry pipe: listening").rsplit("/", 1)[1].split(":"))
-    silent.send_signal(signal.SIGSTOP)
-    altered = dict(enumerate(struct.pack(">HH", node, port), start=40))
+def unrelated_listener(processes):
+    """(a program that listens for one peer, its address, an offer as if that were the port of a bound end)"""
+    listener = processes.start(PROGRAM, "pipe", "--listen", "wherry://*:*")
+    address = wait_for_line(listener, "wherry pipe: listening").split()[-1]
+    node, port = map(int, address.rpartition("/")[2].split(":"))
+    return listener, address, dict(enumerate(struct.pack(">HH", node, port), start=40))
+
+
+def over_tcp(processes, offer):
+    """Messages between two ends both of which are mapped; the bound one's offer is altered."""
     bound = free_port()
-    with Forwarder(bound, altered) as forwarder:
+    with Forwarder(bound, offer) as forwarder:
         pull = traffic(processes, "pull", f"tcp://127.0.0.1:{bound}", bind=1, count=100, handshake=3000)
+        wait_for_line(pull, "ready")
         push = traffic(processes, "push", f"tcp://127.0.0.1:{forwarder.port}", count=100, handshake=3000)
         assert "received 100" in all_succeed([pull, push])[0]
+
+
+def test_a_join_that_meets_silence_goes_back_to_tcp(processes):
+    """Here because the port that the bound end names leads to a program that stands still."""
+    silent, _, offer = unrelated_listener(processes)
+    silent.send_signal(signal.SIGSTOP)
+    over_tcp(processes, offer)
+
+
+def test_an_end_on_another_machine_leaves_alone_who_has_its_port_on_this_one(processes):
+    """It is on another one as far as its offer says."""
+    listener, address, offer = unrelated_listener(processes)
+    over_tcp(processes, {**offer, **dict(enumerate(b"else", start=60))})
+    peer = processes.start(PROGRAM, "pipe", address, stdin=subprocess.PIPE)
+    peer.communicate("all of it")
+    assert succeed(listener) == "all of it"
 
 
 def traffic(processes, role, endpoint, **options):
@@ -177,7 +198,7 @@ def test_libzmqs_own_tests_of_tcp_see_no_difference(name, tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-OFFER = b"wherry\x01" + struct.pack(">HH", 0, 0) + bytes(16) + bytes(4)
+OFFER = b"wherry\x01" + struct.pack(">HH", 0, 0) + bytes(16)  # and the place, which a peer knows from the other end's
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(16) + b"\x00"
 READY = b"\x04\x1a\x05READY\x0bSocket-Type\x00\x00\x00\x04PUSH"
 
@@ -201,8 +222,9 @@ def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itsel
     wait_for_line(pull, "ready")
     host, port = endpoint[6:].split(":")
     with socket.create_connection((host, int(port))) as peer:
-        peer.sendall(GREETING + OFFER)
+        peer.sendall(GREETING[:12])
         answer = receive(peer, 64)
+        peer.sendall(GREETING[12:] + OFFER + answer[60:])
         assert answer[33:40] == b"wherry\x01" and answer[42:44] != b"\0\0"
         if how == "goes on over tcp":
             peer.sendall(READY)
