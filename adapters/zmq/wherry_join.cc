@@ -13,6 +13,7 @@
 
 #include "wherry_mapped_engine.hpp"
 #include "wherry_place.hpp"
+#include "wherry_room.hpp"
 
 namespace zmq {
 namespace {
@@ -149,6 +150,8 @@ void wherry_join_t::hold(wherry::Stream stream) {
   unwatch();
   connecting_.reset();
   link_.emplace(std::move(stream), options_);
+  // Many may have begun to join when there was room for all.
+  if (!wherry_has_room(link_->receive_fd)) fail(EMFILE);
   heard_bytes_ = 0;
   watch(link_->receive_fd);
   if (!binds_) send_at_once(link_->stream, proof_of(peers_));

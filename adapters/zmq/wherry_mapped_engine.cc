@@ -16,12 +16,14 @@
 #include <err.hpp>
 #include "wherry_map.hpp"
 #include "wherry_or_zmtp_engine.hpp"
+#include "wherry_room.hpp"
 
 namespace zmq {
 
 i_engine* wherry_or_zmtp_engine(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints) {
   const char* const map = std::getenv("WHERRY_ZMQ_MAP");
-  if (map != nullptr && (wherry_maps(map, endpoints.local) || wherry_maps(map, endpoints.remote))) {
+  if (map != nullptr && wherry_has_room(fd) &&
+      (wherry_maps(map, endpoints.local) || wherry_maps(map, endpoints.remote))) {
     return new (std::nothrow) wherry_mapped_engine_t(fd, options, endpoints);
   }
   return new (std::nothrow) zmtp_engine_t(fd, options, endpoints);

@@ -4,9 +4,10 @@
 // this.
 //
 // It begins as any other, with ZMTP's greeting over the socket. In the filler of the greeting each end says whether it
-// can use Wherry, and where it is. If both can, and are on one machine, both hold back what follows the greeting until they have a stream (wherry_join.hpp), and
-// it goes over that. Else it goes over the socket. What the socket is connected to is what it has always been: through
-// a tunnel, a proxy or a forwarded port both ends find each other, or see that they are not on one machine.
+// can use Wherry, and where it is. If both can, and are on one machine, both hold back what follows the greeting until
+// they have a stream (wherry_join.hpp), and it goes over that. Else it goes over the socket. What the socket is
+// connected to is what it has always been: through a tunnel, a proxy or a forwarded port both ends find each other, or
+// see that they are not on one machine.
 //
 //   greeting --both offer--> joining --on_joined--> stream
 //      |                        |

@@ -50,8 +50,8 @@ std::array<unsigned char, wherry_offer_t::bytes> wherry_offer_t::encode() const 
 
 std::optional<wherry_offer_t> wherry_offer_t::decode(std::span<const unsigned char, bytes> filler) {
   if (!std::equal(kMark.begin(), kMark.end(), filler.begin())) return std::nullopt;
-  wherry_offer_t offer{get<std::uint16_t>(&filler[kNode]), get<std::uint16_t>(&filler[kPort]),
-                       get<std::uint32_t>(&filler[kPlace]), {}};
+  wherry_offer_t offer{
+      get<std::uint16_t>(&filler[kNode]), get<std::uint16_t>(&filler[kPort]), get<std::uint32_t>(&filler[kPlace]), {}};
   std::copy_n(filler.begin() + kToken, offer.token.size(), offer.token.begin());
   return offer;
 }

@@ -24,9 +24,9 @@ struct wherry_offer_t {
   using token_t = std::array<unsigned char, 16>;
 
   std::uint16_t node = 0;
-  std::uint16_t port = 0;  ///< 0: of the end that connects, which listens nowhere
+  std::uint16_t port = 0;   ///< 0: of the end that connects, which listens nowhere
   std::uint32_t place = 0;  ///< wherry_place() of this end; ends for which it differs stay on the socket
-  token_t token{};         ///< random; what connects to the port shows it, so that no other connection is taken for it
+  token_t token{};          ///< random; what connects to the port shows it, so that no other connection is taken for it
 
   /// With a random token. Port 0 if the system has no random numbers to give.
   static wherry_offer_t random(std::uint16_t node, std::uint16_t port, std::uint32_t place);

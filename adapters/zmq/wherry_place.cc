@@ -33,7 +33,7 @@ std::uint32_t hash(std::string_view text) {
 }  // namespace
 
 std::uint32_t wherry_place() {
-  struct stat network {};
+  struct stat network{};
   if (::stat("/proc/thread-self/ns/net", &network) != 0) network.st_ino = 0;
   return hash(boot_and_job() + "/" + std::to_string(network.st_ino) + "/" + std::to_string(::geteuid()));
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """many_connections.py ROLE CONNECTIONS [ENOUGH]: `pull` receives one number over each of them, `push` opens them from one socket and
-sends, `both` has both ends, a socket for each connection. Prints what that cost. If ENOUGH of them are, `push` goes on until its monitor
-has told of an error. Runs under `wherry run`."""
+sends, `in_turn` opens each once the one before it is established, `both` has both ends, a socket for each connection. Prints what that cost. If ENOUGH of them are, `push` goes on until its monitor
+has told of an error. Runs under `wherry run`. ENDPOINT of the environment is an endpoint to use instead of wherry://."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ import sys
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-ENDPOINT = "wherry://0:2000"
+ENDPOINT = os.environ.get("ENDPOINT", "wherry://0:2000")
 
 
 def descriptors():
@@ -30,7 +30,7 @@ def watch(monitor, handshakes, fails):
 
 def pull(context, connections):
     socket = context.socket(zmq.PULL)
-    socket.bind("wherry://*:2000")
+    socket.bind(ENDPOINT)
     before = descriptors()
     print("ready", flush=True)
     received = {socket.recv() for _ in range(connections)}
@@ -52,6 +52,18 @@ def push(context, connections, enough):
     sys.stdin.read()
 
 
+def in_turn(context, connections):
+    socket = context.socket(zmq.PUSH)
+    monitor = socket.get_monitor_socket()
+    for _ in range(connections):
+        socket.connect(ENDPOINT)
+        watch(monitor, 1, fails=False)
+    for number in range(connections):
+        socket.send(b"%d" % number)
+    print("sent", connections, flush=True)
+    sys.stdin.read()
+
+
 def both(context, connections):
     """With fewer descriptors than all of them need: what fits must work."""
     receiver = context.socket(zmq.PULL)
@@ -68,5 +80,5 @@ def both(context, connections):
 context = zmq.Context()
 context.set(zmq.MAX_SOCKETS, 4000)
 context.setsockopt(zmq.LINGER, 0)
-{"pull": pull, "push": push, "both": both}[sys.argv[1]](context, *map(int, sys.argv[2:]))
+{"pull": pull, "push": push, "in_turn": in_turn, "both": both}[sys.argv[1]](context, *map(int, sys.argv[2:]))
 os._exit(0)

@@ -3,21 +3,23 @@
 
 import re
 import resource
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from processes import PROGRAM, succeed, wait_for_line
 
 SCRIPT = Path(__file__).with_name("many_connections.py")
 
 
-def start(processes, limit, *arguments):
+def start(processes, limit, *arguments, env=None):
     def limit_descriptors():
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
     return processes.start(
-        PROGRAM, "run", "--", sys.executable, SCRIPT, *arguments, stdin=subprocess.PIPE, preexec_fn=limit_descriptors
+        PROGRAM, "run", "--", sys.executable, SCRIPT, *arguments, stdin=subprocess.PIPE, preexec_fn=limit_descriptors, env=env
     )
 
 
@@ -43,3 +45,19 @@ def test_connecting_without_descriptors_tells_the_monitor_so(processes):
     push = start(processes, 16 + 4 * 45, "push", 60, 30)
     assert wait_for_line(push, "sent").endswith(" errors EMFILE\n")
     assert wait_for_line(pull, "received").startswith("received 30 ")
+
+
+@pytest.mark.parametrize("how", [("push", 90, 90), ("in_turn", 90)], ids=lambda how: how[0])
+@pytest.mark.parametrize("limits", [(256, 4096), (4096, 256)], ids=["bound", "connecting"])
+def test_mapped_connections_leave_descriptors_to_those_over_tcp(processes, limits, how):
+    """With five for each, as long as there are any, nothing would come of the fiftieth."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+    env = {"ENDPOINT": endpoint, "WHERRY_ZMQ_MAP": "tcp://"}
+    pull = start(processes, limits[0], "pull", 90, env=env)
+    wait_for_line(pull, "ready")
+    start(processes, limits[1], *how, env=env)
+    received, descriptors = re.fullmatch(r"received (\d+) descriptors (\d+)\n", wait_for_line(pull, "received")).groups()
+    assert int(received) == 90
+    if how[0] == "in_turn":
+        assert int(descriptors) > 90 + 4 * 10  # some are over Wherry

@@ -10,8 +10,8 @@
 //
 // Options are name=value: bind, count, size, sender, senders, hwm, ring, pause (microseconds at most, after a message
 // in a thousand, at random), seed, gaps (1: messages may be missing, as after a crash, but never come twice or out of
-// order), linger (ms), idle (ms to stay after the last message), curve (1: encrypted), handshake (ms that one may take).
-// What happened goes to standard output.
+// order), linger (ms), idle (ms to stay after the last message), curve (1: encrypted), handshake (ms that one may
+// take). What happened goes to standard output.
 #include <zmq.h>
 
 #include <chrono>
@@ -44,9 +44,9 @@ void check(bool good, const char* what) {
 using Options = std::map<std::string, long>;
 
 Options parse(int argc, char** argv) {
-  Options options{{"bind", 0},    {"count", 1000}, {"size", 64}, {"sender", 0}, {"senders", 1},
-                  {"hwm", 1000},  {"ring", 0},     {"pause", 0}, {"seed", 1},   {"gaps", 0},
-                  {"linger", -1}, {"idle", 0},     {"curve", 0},   {"handshake", 30'000}};
+  Options options{{"bind", 0},    {"count", 1000}, {"size", 64}, {"sender", 0},        {"senders", 1},
+                  {"hwm", 1000},  {"ring", 0},     {"pause", 0}, {"seed", 1},          {"gaps", 0},
+                  {"linger", -1}, {"idle", 0},     {"curve", 0}, {"handshake", 30'000}};
   for (int i = 3; i < argc; i++) {
     const std::string text = argv[i];
     const auto equals = text.find('=');
