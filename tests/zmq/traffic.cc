@@ -11,7 +11,7 @@
 // Options are name=value: bind, count, size, sender, senders, hwm, ring, pause (microseconds at most, after a message
 // in a thousand, at random), seed, gaps (1: messages may be missing, as after a crash, but never come twice or out of
 // order), linger (ms), idle (ms to stay after the last message), curve (1: encrypted), handshake (ms that one may
-// take). What happened goes to standard output.
+// take), wherry (1: what comes over another transport is an error). What happened goes to standard output.
 #include <zmq.h>
 
 #include <chrono>
@@ -44,9 +44,9 @@ void check(bool good, const char* what) {
 using Options = std::map<std::string, long>;
 
 Options parse(int argc, char** argv) {
-  Options options{{"bind", 0},    {"count", 1000}, {"size", 64}, {"sender", 0},        {"senders", 1},
-                  {"hwm", 1000},  {"ring", 0},     {"pause", 0}, {"seed", 1},          {"gaps", 0},
-                  {"linger", -1}, {"idle", 0},     {"curve", 0}, {"handshake", 30'000}};
+  Options options{{"bind", 0},    {"count", 1000}, {"size", 64}, {"sender", 0},         {"senders", 1},
+                  {"hwm", 1000},  {"ring", 0},     {"pause", 0}, {"seed", 1},           {"gaps", 0},
+                  {"linger", -1}, {"idle", 0},     {"curve", 0}, {"handshake", 30'000}, {"wherry", 0}};
   for (int i = 3; i < argc; i++) {
     const std::string text = argv[i];
     const auto equals = text.find('=');
@@ -105,7 +105,7 @@ class Socket {
  public:
   /// `watched`: for await_peer().
   Socket(int type, const char* endpoint, const Options& options, bool watched = false)
-      : context_(zmq_ctx_new()), socket_(zmq_socket(context_, type)) {
+      : over_wherry_(options.at("wherry") != 0), context_(zmq_ctx_new()), socket_(zmq_socket(context_, type)) {
     check(socket_ != nullptr, "zmq_socket");
     if (watched) watch();
     for (const int hwm : {ZMQ_SNDHWM, ZMQ_RCVHWM}) set(hwm, options.at("hwm"));
@@ -148,6 +148,7 @@ class Socket {
     zmq_msg_init(&message);
     while (zmq_msg_recv(&message, socket_, 0) < 0) check(zmq_errno() == EINTR, "zmq_msg_recv");
     if (zmq_msg_size(&message) != size) fail("a message of " + std::to_string(zmq_msg_size(&message)) + " bytes");
+    if (over_wherry_ && zmq_msg_gets(&message, "Peer-Pid") == nullptr) fail("a message that came not over Wherry");
     const Head head = checked_head(static_cast<const char*>(zmq_msg_data(&message)), size);
     zmq_msg_close(&message);
     return head;
@@ -182,6 +183,7 @@ class Socket {
     check(zmq_setsockopt(socket_, ZMQ_CURVE_SECRETKEY, client_secret, 41) == 0, "ZMQ_CURVE_SECRETKEY");
   }
 
+  const bool over_wherry_;  ///< must be what is received, where alone the peer's process is known
   void* context_;
   void* socket_;
   void* events_ = nullptr;
