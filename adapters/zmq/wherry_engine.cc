@@ -259,17 +259,21 @@ int wherry_engine_t::write(const void* data, size_t size) {
   return result.failed() ? -1 : static_cast<int>(result.bytes);  // on_sendable goes on with the rest
 }
 
+/// While it is raised the descriptor says no more than that there is more to send.
 void wherry_engine_t::on_sendable() {
-  // Sending nothing silences the descriptor, and fails if it speaks of the peer's end: that will not be unsaid, and is
-  // for the reader to report, after all that has arrived.
+  if (raised_ || silence_send_descriptor()) out_event();
+}
+
+/// Sending nothing silences the descriptor, and fails if it speaks of the peer's end: that will not be unsaid, and is
+/// for the reader to report, after all that has arrived. False then.
+bool wherry_engine_t::silence_send_descriptor() {
+  raised_ = false;
   const wherry::Result result = stream_.try_send(std::span<const std::byte>());
-  if (result.failed()) {
-    space_->pause();
-    // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
-    if (result.error == EPROTO) stream_.cancel();
-    return;
-  }
-  out_event();
+  if (!result.failed()) return true;
+  space_->pause();
+  // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
+  if (result.error == EPROTO) stream_.cancel();
+  return false;
 }
 
 /// Called when there is space again, for the next turn, and for new messages, whatever of this is the case. That the
@@ -279,12 +283,16 @@ void wherry_engine_t::out_event() {
   if (_encoder != nullptr && _outsize == 0) send_some(kMostPerEvent);
 }
 
-/// This object may be gone when it returns.
+/// The descriptor for sending stays raised from turn to turn, as to raise and to silence it are system calls. This
+/// object may be gone when the call returns.
 void wherry_engine_t::send_some(size_t budget) {
   while (budget != 0) {
     const wherry::Regions space =
         stream_.reserve(std::min({budget, kPiece, std::max<size_t>(stream_.send_capacity() / 4, 1)}));
-    if (space.empty()) return;  // full, or the peer is gone; reserve has armed the descriptor for space
+    if (space.empty()) {  // full, or the peer is gone; reserve has armed the descriptor for space
+      if (!raised_ || !silence_send_descriptor()) return;
+      continue;  // what it may have said of space is lost
+    }
     size_t bytes = 0;
     Filled filled = encode_into(space.first, bytes);
     if (filled == Filled::all && !space.second.empty()) filled = encode_into(space.second, bytes);
@@ -293,11 +301,12 @@ void wherry_engine_t::send_some(size_t budget) {
     if (filled == Filled::some) {
       // Once established, whoever has new messages calls out_event in any case. In a handshake the base class asks.
       if (!is_established()) _output_stopped = true;
+      if (raised_) (void)silence_send_descriptor();
       return;
     }
     budget -= bytes;
   }
-  stream_.raise_send_descriptor();
+  if (!std::exchange(raised_, true)) stream_.raise_send_descriptor();
 }
 
 /// Encodes messages until `space` is full (all) or there are no more (some).

@@ -100,6 +100,7 @@ class wherry_engine_t : public zmtp_engine_t {
   void set_stream(wherry_link_t link);
   void on_receivable();
   void on_sendable();
+  bool silence_send_descriptor();
   void send_some(size_t budget);
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
@@ -108,6 +109,7 @@ class wherry_engine_t : public zmtp_engine_t {
   fd_t receive_fd_ = retired_fd;
   fd_t send_fd_ = retired_fd;
   std::optional<wherry_watch_t> space_;
+  bool raised_ = false;                   ///< the descriptor for sending, by this side, for another turn
   msg_t outgoing_;                        ///< handed to the encoder until that has copied it
   const unsigned char* large_ = nullptr;  ///< where the encoder stands in a large message
   size_t large_left_ = 0;
