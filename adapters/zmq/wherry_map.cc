@@ -21,9 +21,21 @@ bool names_loopback(std::string_view item, std::string_view endpoint) {
   return names("tcp://127.0.0.1" + port, endpoint) || names("tcp://[::1]" + port, endpoint);
 }
 
+/// tcp://127.0.0.1:2000 for tcp://[::ffff:127.0.0.1]:2000, which is what a socket of IPv6 calls it. Empty for any
+/// other.
+std::string without_v6(std::string_view endpoint) {
+  constexpr std::string_view kMapped = "tcp://[::ffff:";
+  const std::size_t end = endpoint.find(']');
+  if (!endpoint.starts_with(kMapped) || end == std::string_view::npos) return {};
+  const std::string address(endpoint.substr(kMapped.size(), end - kMapped.size()));
+  return "tcp://" + address + std::string(endpoint.substr(end + 1));
+}
+
 }  // namespace
 
 bool wherry_maps(std::string_view map, std::string_view endpoint) {
+  const std::string as_v4 = without_v6(endpoint);
+  if (!as_v4.empty()) endpoint = as_v4;
   while (!map.empty()) {
     const std::size_t comma = std::min(map.find(','), map.size());
     if (names_loopback(map.substr(0, comma), endpoint)) return true;

@@ -38,6 +38,14 @@ TEST(ZmqMap, LocalhostIsTheLoopbackInterfaceByEitherAddress) {
   EXPECT_FALSE(wherry_maps("tcp://localhost:2000", "tcp://127.0.0.1:2001"));
 }
 
+TEST(ZmqMap, AnAddressOfIPv4IsTheSameAsASocketOfIPv6CallsIt) {
+  for (const char* item : {"tcp://127.0.0.1", "tcp://localhost", "tcp://127.0.0.1:2000", "tcp://"})
+    EXPECT_TRUE(wherry_maps(item, "tcp://[::ffff:127.0.0.1]:2000")) << item;
+  for (const char* item : {"tcp://127.0.0.2", "tcp://localhost:2001", "tcp://[::1]"})
+    EXPECT_FALSE(wherry_maps(item, "tcp://[::ffff:127.0.0.1]:2000")) << item;
+  EXPECT_FALSE(wherry_maps("tcp://127.0.0.1", "tcp://[::ffff:127.0.0.1"));
+}
+
 TEST(ZmqOffer, WhatIsEncodedIsDecoded) {
   const wherry_offer_t offer = wherry_offer_t::random(7, 51234, 0x01020304);
   const auto decoded = wherry_offer_t::decode(offer.encode());

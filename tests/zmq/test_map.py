@@ -95,10 +95,14 @@ def test_endpoints_keep_the_scheme_that_programs_check(processes):
         succeed(process)
 
 
-@pytest.mark.parametrize("bind, connect", [("tcp://*:{}", "tcp://localhost:{}"), ("tcp://127.0.0.1:{}", "tcp://127.0.0.1:{}")])
-def test_who_is_bound_to_every_interface_is_reached_over_wherry_by_loopback(processes, bind, connect):
+@pytest.mark.parametrize(
+    "bind, connect, env",
+    [("tcp://*:{}", "tcp://localhost:{}", {}), ("tcp://127.0.0.1:{}", "tcp://127.0.0.1:{}", {}), ("tcp://*:{}", "tcp://127.0.0.1:{}", {"IPV6": "1"})],
+    ids=str,
+)
+def test_who_is_bound_to_every_interface_is_reached_over_wherry_by_loopback(processes, bind, connect, env):
     port = free_port()
-    bound, _ = end(processes, "pull", "bind", bind.format(port))
+    bound, _ = end(processes, "pull", "bind", bind.format(port), env=env)
     pushing, _ = end(processes, "push", "connect", connect.format(port))
     for process in (bound, pushing):
         wait_for_line(process, "done")
