@@ -89,13 +89,19 @@ std::optional<std::size_t> large_body(std::span<const std::byte> head) {
   return size;
 }
 
+/// By WHERRY_RING. Read once: a program may change its environment later, in a thread that is none of libzmq's.
+bool ring_is_set() {
+  static const bool set = std::getenv("WHERRY_RING") != nullptr;
+  return set;
+}
+
 }  // namespace
 
 wherry::StreamOptions wherry_stream_options(const options_t& options) {
   wherry::StreamOptions wanted;
   if (options.rcvbuf > 0) {
     wanted.ring_bytes = static_cast<std::size_t>(options.rcvbuf);
-  } else if (std::getenv("WHERRY_RING") == nullptr) {
+  } else if (!ring_is_set()) {
     wanted.ring_bytes = kRing;
   }
   return wanted;

@@ -12,14 +12,15 @@
 namespace zmq {
 namespace {
 
-/// What does not change while a process runs. Parts that the system does not tell are empty.
+/// What does not change while a process runs. Parts that the system does not tell are empty. Never destroyed: threads
+/// of libzmq's may outlive main().
 const std::string& boot_and_job() {
-  static const std::string text = [] {
+  static const std::string& text = *new std::string([] {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
     const char* const job = std::getenv("WHERRY_JOB");
     return boot + "/" + (job == nullptr || *job == '\0' ? "default" : job);
-  }();
+  }());
   return text;
 }
 
