@@ -51,15 +51,11 @@ options_t with_large_batches(options_t options) {
   return options;
 }
 
-/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort:
-/// for all engines of this process this one, which has none.
+/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
+/// This one has none.
 fd_t any_socket() {
-  static const fd_t fd = [] {
-    const fd_t opened = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (opened < 0)
-      throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
-    return opened;
-  }();
+  const fd_t fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
   return fd;
 }
 
@@ -137,7 +133,8 @@ wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const en
 wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
     : wherry_engine_t(any_socket(), options, endpoints) {
   set_stream(std::move(link));
-  _s = receive_fd_;
+  const int rc = ::close(std::exchange(_s, receive_fd_));
+  errno_assert(rc == 0);
   // What ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show is compared with lists of addresses.
   _peer_address = "127.0.0.1";
 }

@@ -61,3 +61,7 @@ def test_mapped_connections_leave_descriptors_to_those_over_tcp(processes, limit
     assert int(received) == 90
     if how[0] == "in_turn":
         assert int(descriptors) > 90 + 4 * 10  # some are over Wherry
+
+
+def test_a_forked_child_that_has_closed_all_descriptors_can_connect(processes):
+    assert succeed(processes.python(Path(__file__).with_name("forked.py"))) == "heard\nheard\n"
