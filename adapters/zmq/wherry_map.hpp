@@ -9,7 +9,8 @@ namespace zmq {
 
 /// True if `endpoint` begins with one of the items of `map`, which commas separate, and the item ends where a part of
 /// the endpoint does: tcp://127.0.0.1 and tcp://127.0.0.1:2000 are items for tcp://127.0.0.1:2000, tcp://127.0.0.1:2 is
-/// none. tcp://localhost stands for both addresses of the loopback interface. tcp://[::ffff:127.0.0.1]:2000 is tcp://127.0.0.1:2000.
+/// none. tcp://localhost stands for both addresses of the loopback interface. tcp://[::ffff:127.0.0.1]:2000 is
+/// tcp://127.0.0.1:2000.
 bool wherry_maps(std::string_view map, std::string_view endpoint);
 
 }  // namespace zmq
