@@ -43,6 +43,11 @@ std::optional<Event> Events::next(Timeout timeout) {
   return event;
 }
 
+std::size_t Events::size() {
+  const std::lock_guard lock(mutex_);
+  return events_.size();
+}
+
 void Events::interrupt() {
   const std::lock_guard lock(mutex_);
   interrupted_ = true;

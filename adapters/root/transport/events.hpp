@@ -19,6 +19,8 @@ class Events {
 
   void push(Event event);
   std::optional<Event> next(Timeout timeout);
+  /// How many wait for `next`.
+  [[nodiscard]] std::size_t size();
   void interrupt();
   /// Readable while `next` would not block.
   [[nodiscard]] int descriptor();

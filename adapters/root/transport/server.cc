@@ -11,6 +11,7 @@
 #include <map>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <wherry/poller.hpp>
 
@@ -24,7 +25,9 @@ namespace {
 constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
 constexpr Poller::Token kListenerToken = 0;  // sessions count from 1
 /// How many messages of one worker are heard before the next one's turn.
-constexpr int kTurn = 16;
+constexpr std::size_t kTurn = 16;
+/// A worker says at most two things of each of its files before it has to wait for an answer.
+constexpr std::size_t kMessagesPerFile = 2;
 
 ServerOptions checked(ServerOptions options) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -57,7 +60,8 @@ std::unique_ptr<Impl> own(std::unique_ptr<Impl> impl) {
 class WindowServer::Impl {
  public:
   Impl(std::string_view address, ServerOptions options)
-      : listener_(listen(address, kStreamOptions)),
+      : files_per_worker_(options.files_per_worker),
+        listener_(listen(address, kStreamOptions)),
         desk_(std::make_shared<Desk>(checked(std::move(options)), events_)) {
     poller_.add(listener_.descriptor(), kListenerToken);
     desk_->on_news([this] { poller_.interrupt(); });
@@ -75,6 +79,7 @@ class WindowServer::Impl {
 
   const Origin origin{};
 
+  std::size_t settle();
   Events& events() { return events_; }
   Desk& desk() { return *desk_; }
   [[nodiscard]] const Address& local() const { return listener_.local(); }
@@ -82,9 +87,11 @@ class WindowServer::Impl {
  private:
   void run();
   void accept();
-  void hear(std::uint64_t number);
+  void hear(std::uint64_t number, std::size_t most);
+  void hear_all();
   void let_go(std::uint64_t number, const std::string& reason);
 
+  const std::size_t files_per_worker_;
   Events events_;
   Listener listener_;
   std::shared_ptr<Desk> desk_;
@@ -92,6 +99,7 @@ class WindowServer::Impl {
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;  // the thread's own
   std::uint64_t last_number_ = 0;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> settling_{false};
   std::thread thread_;
 };
 
@@ -103,11 +111,31 @@ void WindowServer::Impl::run() {
       if (ready[i] == kListenerToken) {
         accept();
       } else {
-        hear(ready[i]);
+        hear(ready[i], kTurn);
       }
     }
+    const bool settling = settling_;
+    if (settling) hear_all();
     while (const auto session = desk_->doomed()) let_go(session->worker->number, *session->doomed);
+    if (settling) {
+      settling_ = false;
+      settling_.notify_one();
+    }
   }
+}
+
+std::size_t WindowServer::Impl::settle() {
+  settling_ = true;
+  poller_.interrupt();
+  settling_.wait(true);
+  return events_.size();
+}
+
+void WindowServer::Impl::hear_all() {
+  accept();
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, session] : sessions_) numbers.push_back(number);
+  for (const std::uint64_t number : numbers) hear(number, kMessagesPerFile * files_per_worker_);
 }
 
 void WindowServer::Impl::accept() {
@@ -124,11 +152,11 @@ void WindowServer::Impl::accept() {
   }
 }
 
-void WindowServer::Impl::hear(std::uint64_t number) {
+void WindowServer::Impl::hear(std::uint64_t number, std::size_t most) {
   const auto found = sessions_.find(number);
   if (found == sessions_.end()) return;
   Session& session = *found->second;
-  for (int heard = 0; heard < kTurn; ++heard) {
+  for (std::size_t heard = 0; heard < most; ++heard) {
     const Received received = session.frames.try_receive();
     if (received.result.would_block()) return;
     if (received.result.ended()) return let_go(number, "it left without finishing");
@@ -156,6 +184,7 @@ WindowServer::~WindowServer() { own(std::move(impl_)).reset(); }
 
 std::optional<Event> WindowServer::next(Timeout timeout) { return impl_->events().next(timeout); }
 void WindowServer::interrupt() noexcept { impl_->events().interrupt(); }
+std::size_t WindowServer::settle() { return impl_->settle(); }
 int WindowServer::descriptor() const noexcept { return impl_->events().descriptor(); }
 const Address& WindowServer::local() const noexcept { return impl_->local(); }
 void WindowServer::drop(std::uint64_t worker, std::string_view reason) { impl_->desk().drop(worker, reason); }

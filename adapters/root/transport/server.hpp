@@ -134,6 +134,9 @@ class WindowServer {
   std::optional<Event> next(Timeout timeout = {});
   /// Makes the `next` under way, or else the one that would block next, return.
   void interrupt() noexcept;
+  /// Waits until the thread has heard what workers had said before the call. Returns how many events wait: `next` does
+  /// not block so many times.
+  std::size_t settle();
   /// Readable while `next` would not block. Belongs to the server.
   [[nodiscard]] int descriptor() const noexcept;
   /// The address bound, with `*` resolved.

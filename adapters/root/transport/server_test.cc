@@ -115,6 +115,23 @@ TEST(WindowServer, OfAForkedChildIsDestroyedWithoutAWordToTheWorker) {
   EXPECT_EQ(client.pending(), 0U);
 }
 
+TEST(WindowServer, HasHeardWhatWorkersSaidBeforeWhenItHasSettled) {
+  constexpr std::size_t kClients = 8;
+  constexpr std::size_t kFiles = 16;
+  for (int round = 0; round < 20; ++round) {
+    WindowServer server("wherry://*:*");
+    std::vector<WindowClient> clients;
+    for (std::size_t i = 0; i < kClients; ++i) clients.emplace_back(server.local().to_string());
+    for (std::size_t file = 0; file < kFiles; ++file) {
+      for (WindowClient& client : clients) post_file(client, file, 10);
+    }
+    EXPECT_EQ(server.settle(), kClients * (1 + kFiles));
+    while (auto event = server.next(milliseconds(0))) {
+      if (event->kind == Event::Kind::posted) event->file.done();
+    }
+  }
+}
+
 TEST(WindowServer, KeepsWhatWasWrittenWhileAFileGrows) {
   WindowServer server("wherry://*:*", {.slot = kSlot});
   WindowClient client(server.local().to_string());

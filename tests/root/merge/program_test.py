@@ -6,10 +6,22 @@ import os
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 import uproot
-from processes import PROGRAM, Server, check, children_of, live, preloading, start, start_worker
+from processes import (
+    PROGRAM,
+    Server,
+    check,
+    children_of,
+    go_on,
+    live,
+    preloading,
+    start,
+    start_worker,
+    wait_until_stopped,
+)
 
 
 # Is asked to stop, once, where a process has just been forked.
@@ -92,6 +104,22 @@ def test_sigterm_merges_what_was_handed_over_and_ends(tmp_path):
     assert missing["process"] == worker.pid and missing["command"].endswith("/out.root 4 3 500 wait")
     said = f"is not whole: process {worker.pid} .*/out.root 4 3 500 wait\\) had not finished"
     assert any(re.search(said, message) for message in server.messages)
+
+
+def test_sigterm_loses_nothing_of_what_the_server_has_not_heard_yet(tmp_path):
+    server = Server(tmp_path / "out.root")
+    workers = [start_worker(server.url(), seed, 2, 2000, "wait", "tell") for seed in range(3)]
+    assert [worker.stdout.readline() for worker in workers] == ["waiting\n"] * 3
+    [child] = children_of(server.process.pid)
+    os.kill(child, signal.SIGSTOP)
+    wait_until_stopped(child)
+    assert [go_on(worker).stdout.readline() for worker in workers] == ["written\n"] * 3
+    server.process.send_signal(signal.SIGTERM)
+    while "ShdPnd:\t0000000000000000" not in Path(f"/proc/{server.process.pid}/status").read_text():
+        pass  # it notes the signal for both
+    os.kill(child, signal.SIGCONT)
+    assert server.end()[1]["stopped"]
+    check(server.output, {seed: 4000 for seed in range(3)})
 
 
 def test_sigterm_before_all_workers_came_is_said(tmp_path):

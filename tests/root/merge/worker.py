@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""worker.py URL SEED FILES ENTRIES [wait]: fills a tree and a histogram in a TScifFile and writes FILES times.
+"""worker.py URL SEED FILES ENTRIES [wait] [tell]: fills a tree and a histogram in a TScifFile and writes FILES times.
 
 wait: filled, the last file is written once a line comes in; "waiting" is said before.
+tell: "written" is said when that one is handed over.
 """
 
 import os
@@ -18,7 +19,7 @@ ROOT.gInterpreter.Declare(r"""
 #include <TTree.h>
 #include <cstdio>
 
-int work(const char* url, int seed, int files, int entries, bool wait) {
+int work(const char* url, int seed, int files, int entries, bool wait, bool tell) {
   auto* file = TFile::Open(url, "RECREATE");
   if (file == nullptr || file->IsZombie()) return 1;
   if (std::string(file->ClassName()) != "TScifFile") return 2;
@@ -44,10 +45,14 @@ int work(const char* url, int seed, int files, int entries, bool wait) {
     if (file->Write() < 0) return 3;
     if (file->TestBit(TFile::kWriteError)) return 4;
   }
+  if (tell) {
+    std::puts("written");
+    std::fflush(stdout);
+  }
   file->Close();
   const bool failed = file->TestBit(TFile::kWriteError);
   delete file;
   return failed ? 5 : 0;
 }
 """)
-sys.exit(ROOT.work(sys.argv[1], *(int(word) for word in sys.argv[2:5]), "wait" in sys.argv[5:]))
+sys.exit(ROOT.work(sys.argv[1], *(int(word) for word in sys.argv[2:5]), *(word in sys.argv[5:] for word in ("wait", "tell"))))

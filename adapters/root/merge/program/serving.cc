@@ -100,6 +100,7 @@ class Serving {
       look_for_missing();
       draw();
     }
+    if (state_.stopped && !state_.failed && !ended()) take_what_was_said();
     state_.present = connected_.size() + state_.missing.size();
     state_.closing = true;
     bool good = true;
@@ -139,6 +140,13 @@ class Serving {
     const std::size_t over = state_.finished + state_.lost;
     if (options_.workers > 0) return over >= options_.workers;
     return over > 0 && connected_.empty() && missing_.size() == 0;
+  }
+
+  // A worker does not keep what it has handed over.
+  void take_what_was_said() {
+    for (std::size_t left = server_->settle(); left > 0; --left) {
+      if (auto event = server_->next(0ms)) take(*event);
+    }
   }
 
   void take(Event& event) {
