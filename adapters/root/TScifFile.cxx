@@ -38,14 +38,14 @@ bool is_to_be_read(const char* option) {
   return mode.IsNull() || mode.BeginsWith("READ", TString::kIgnoreCase);
 }
 
-/// Whether there is anything but directories in it.
+/// Whether there is anything but directories in it. One that the program has deleted may have had something.
 bool has_content(const TDirectory& directory) {
   for (TObject* object : *directory.GetListOfKeys()) {
     const auto* const key = static_cast<TKey*>(object);
     const TClass* const type = TClass::GetClass(key->GetClassName());
     if (type == nullptr || !type->InheritsFrom(TDirectory::Class())) return true;
     const auto* const inner = dynamic_cast<TDirectory*>(directory.GetList()->FindObject(key->GetName()));
-    if (inner != nullptr && has_content(*inner)) return true;
+    if (inner == nullptr || has_content(*inner)) return true;
   }
   return false;
 }
@@ -163,10 +163,12 @@ void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten
 }
 
 Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
-  if (fImpl != nullptr) fImpl->writing = true;
+  if (fImpl == nullptr) return TMemFile::Write(nullptr, option, buffer_size);
+  fImpl->writing = true;
   const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
-  if (fImpl != nullptr) fImpl->writing = false;
-  if (bytes <= 0 && !TestBit(kWriteError)) return bytes;
+  fImpl->writing = false;
+  // ROOT counts what is attached; what else was written is in the file, too.
+  if (bytes <= 0 && !has_content(*this) && !TestBit(kWriteError)) return bytes;
   return HandOverAndReset() ? bytes : -1;
 }
 

@@ -127,6 +127,54 @@ def test_close_hands_over_what_no_write_of_the_file_did(tmp_path):
         assert receiver.lines[1][3].strip() == "relative.root"
 
 
+NOTHING_ATTACHED = """
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE")
+histogram = ROOT.TH1D("histogram", "", 10, 0, 10)
+histogram.SetDirectory(ROOT.nullptr)
+for i in range(3):
+    histogram.Fill(i)
+    file.cd()
+    histogram.Write()
+    assert file.Write() >= 0 and file.GetPosted() == i + 1
+assert file.Write() == 0 and file.GetPosted() == 3, "an empty file was handed over"
+file.Close()
+assert file.Write() <= 0
+"""
+
+
+def test_write_hands_over_what_is_not_attached_to_the_file(tmp_path):
+    with Receiver(tmp_path / "got") as receiver:
+        succeed(start_python(tmp_path, NOTHING_ATTACHED, receiver.address + "/out.root"))
+        receiver.end()
+        (files,) = receiver.files().values()
+        assert [uproot.open(path)["histogram"].values().sum() for path in files] == [1, 2, 3]
+
+
+DELETED_DIRECTORY = """
+ROOT.gInterpreter.Declare("void drop(TDirectory* directory) { directory->Save(); delete directory; }")
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE")
+for i in range(2):
+    folder = file.mkdir("folder")
+    folder.cd()
+    histogram = ROOT.TH1D("histogram", "", 10, 0, 10)
+    histogram.Fill(i)
+    histogram.Write()
+    ROOT.drop(folder)
+    file.cd()
+    if i == 0:
+        assert file.UploadAndReset()
+file.Close()
+"""
+
+
+def test_what_is_in_a_directory_that_was_deleted_is_handed_over(tmp_path):
+    with Receiver(tmp_path / "got") as receiver:
+        succeed(start_python(tmp_path, DELETED_DIRECTORY, receiver.address + "/out.root"))
+        receiver.end()
+        (files,) = receiver.files().values()
+        assert [uproot.open(path)["folder/histogram"].values().tolist().index(1) for path in files] == [0, 1]
+
+
 REAL_ROOT_READS_IT = """
 for path in sys.argv[1:]:
     file = ROOT.TFile.Open(path)
