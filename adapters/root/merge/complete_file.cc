@@ -7,6 +7,7 @@
 
 #include "adapters/root/merge/file_image.hpp"
 #include "adapters/root/merge/merged_file.hpp"
+#include "adapters/root/merge/safety/directory_lock.hpp"
 #include "adapters/root/merge/tree_index.hpp"
 
 namespace wherry::merge {
@@ -52,30 +53,35 @@ bool MergedFile::has_too_many_holes() const { return file_->holes() * kMostHoles
 
 /// False if there is no copy, as on a disk without room for both: the output is as it was.
 bool MergedFile::write_anew() {
-  std::uint64_t end = 0;
-  try {
-    end = write_copy();
-  } catch (const std::exception& problem) {
-    ::unlink(Ledger::hidden(path_).c_str());
-    warnings_.push_back(std::string("the output keeps its holes: ") + problem.what());
-    return false;
-  }
-  ledger_->replace_output(end);
-  return true;
-}
-
-std::uint64_t MergedFile::write_copy() {
-  const FileImage image(path_);
-  Source source(image.bytes());
-  if (!source.error().empty()) throw std::runtime_error(source.error());
   MergedFileOptions options = options_;
   options.shapes = nullptr;
   MergedFile copy(path_, options, Copy::hidden);
+  std::string wrong;
+  try {
+    write_copy(copy);
+  } catch (const std::exception& problem) {
+    wrong = problem.what();
+  }
+  const DirectoryLock lock(path_);
+  const bool named = copy.file_ && copy.file_->has_its_name();
+  if (wrong.empty() && !named) wrong = "another output has taken the name of its copy, " + Ledger::hidden(path_);
+  if (wrong.empty()) {
+    ledger_->replace_output(static_cast<std::uint64_t>(copy.file_->end()));
+    return true;
+  }
+  if (named) ::unlink(Ledger::hidden(path_).c_str());
+  warnings_.push_back("the output keeps its holes: " + wrong);
+  return false;
+}
+
+void MergedFile::write_copy(MergedFile& copy) {
+  const FileImage image(path_);
+  Source source(image.bytes());
+  if (!source.error().empty()) throw std::runtime_error(source.error());
   copy.append(source, {});
   if (!closing_) sums_->parts().write_all(*copy.directories_);
   copy.complete();
   copy.file_->write_name();
-  return static_cast<std::uint64_t>(copy.file_->end());
 }
 
 }  // namespace wherry::merge

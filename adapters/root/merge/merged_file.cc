@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -18,6 +17,7 @@
 
 #include "adapters/root/merge/ntuple_check.hpp"
 #include "adapters/root/merge/root_errors.hpp"
+#include "adapters/root/merge/safety/directory_lock.hpp"
 #include "adapters/root/merge/shapes.hpp"
 #include "adapters/root/merge/tree_index.hpp"
 
@@ -83,10 +83,9 @@ void MergedFile::open_existing() {
 }
 
 // The older file goes before the ledger comes: a ledger is never found beside a file that it does not belong to. One
-// that has come since this was made is another process's. Two outputs may have one hidden name.
+// that has come since this was made is another process's.
 void MergedFile::open_new(int compression) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
+  const DirectoryLock lock(path_);
   if (!copy_ && Ledger::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
   const TDirectory::TContext context;
   use(std::make_unique<OutputFile>(path_, compression));

@@ -111,7 +111,7 @@ class MergedFile {
   void complete();
   [[nodiscard]] bool has_too_many_holes() const;
   bool write_anew();
-  std::uint64_t write_copy();
+  void write_copy(MergedFile& copy);
   void forget();
 
   std::string path_;

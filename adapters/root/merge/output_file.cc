@@ -4,6 +4,7 @@
 #include <TDirectoryFile.h>
 #include <TFree.h>
 #include <TList.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -66,6 +67,13 @@ void OutputFile::publish() {
   // The merger of RNTuples opens the output by it, to read what is there.
   fUrl.SetUrl(path_.c_str(), kTRUE);
   fRealName = path_;
+}
+
+bool OutputFile::has_its_name() const {
+  struct stat own{};
+  struct stat named{};
+  return ::fstat(fD, &own) == 0 && ::stat(GetName(), &named) == 0 && own.st_dev == named.st_dev &&
+         own.st_ino == named.st_ino;
 }
 
 // Closing writes nothing: what was not committed is not part of the file.

@@ -44,6 +44,8 @@ class OutputFile final : public TFile {
   void publish();
   /// Writes the name into the header of a new file, which is renamed to it later.
   void write_name();
+  /// Whether the file has its name still, and not one that another output began. Under a DirectoryLock.
+  [[nodiscard]] bool has_its_name() const;
   /// Bytes of the last commit that are those of what it replaced, and of the room for what is to come.
   [[nodiscard]] Long64_t holes() const;
   /// Where the file ends with the last commit.

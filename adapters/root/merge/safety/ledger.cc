@@ -206,9 +206,11 @@ class Open {
   int descriptor_;
 };
 
-/// Gives the file with the hidden name the output's, if there is one.
-void take_place_of(const std::string& output) {
-  if (std::rename(Ledger::hidden(output).c_str(), output.c_str()) != 0 && errno != ENOENT) fail(output);
+/// Gives the file with the hidden name the output's. False if there is none.
+bool take_place_of(const std::string& output) {
+  if (std::rename(Ledger::hidden(output).c_str(), output.c_str()) == 0) return true;
+  if (errno != ENOENT) fail(output);
+  return false;
 }
 
 void synchronize(const std::string& path, int flags) {
@@ -231,7 +233,7 @@ std::optional<Sequences> Ledger::recover(const std::string& output) {
   refuse_if_in_use(ledger.get(), output);
   const auto commit = last_commit(read_all(ledger.get(), path));
   if (!commit) return {};
-  if (commit->anew) take_place_of(output);
+  if (commit->anew) take_place_of(output);  // or it has it already
   const Open file(output, O_RDWR);
   // Killed before the new output had its name.
   if (file.get() < 0 && errno == ENOENT) return {};
@@ -269,7 +271,7 @@ void Ledger::append(const Commit& commit) {
 void Ledger::replace_output(std::uint64_t end) {
   if (durable_) synchronize(hidden(output_), O_RDWR);
   append({end, {}, {}, true});
-  take_place_of(output_);
+  if (!take_place_of(output_)) fail(hidden(output_));
   if (durable_) synchronize(std::filesystem::absolute(output_).parent_path(), O_RDONLY | O_DIRECTORY);
   append({end, {}, {}, false});
 }

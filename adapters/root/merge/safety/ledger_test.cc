@@ -105,6 +105,13 @@ TEST_F(LedgerTest, AFileThatIsBegunAfterTheOutputWasReplacedIsNotTheOutput) {
   }
 }
 
+TEST_F(LedgerTest, AnOutputCannotBeReplacedByAFileThatIsNotThere) {
+  write(output_, "old");
+  Ledger ledger(output_, {3, {}, {}}, false);
+  EXPECT_THROW(ledger.replace_output(3), std::system_error);
+  EXPECT_EQ(read(output_), "old");
+}
+
 TEST_F(LedgerTest, ADamagedRecordIsNoRecord) {
   write(output_, "0123456789");
   Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
