@@ -65,10 +65,10 @@ class TScifMerger::Impl {
     });
   }
 
-  bool close() {
+  bool close(bool whole) {
     if (!merge()) return false;
     known_ = {};
-    const bool good = guard([&] { output_->close(); });
+    const bool good = guard([&] { output_->close(whole); });
     if (good) take_warnings();
     output_.reset();
     return good;
@@ -215,7 +215,7 @@ void TScifMerger::Finish(const std::string& worker) { fImpl->finish(worker); }
 std::size_t TScifMerger::Pending() const { return fImpl->waiting.size(); }
 bool TScifMerger::Merge() { return fImpl->merge(); }
 bool TScifMerger::Join(const std::string& output, bool whole) { return fImpl->join(output, whole); }
-bool TScifMerger::Close() { return fImpl->close(); }
+bool TScifMerger::Close(bool whole) { return fImpl->close(whole); }
 bool TScifMerger::IsOpen() const { return fImpl->open(); }
 const std::string& TScifMerger::Error() const { return fImpl->error; }
 const std::string& TScifMerger::Warning() const { return fImpl->warning; }

@@ -87,10 +87,10 @@ class TScifMerger {
   /// Merges what waits, and appends another output, of which the merger is gone without Close: baskets as they are, in
   /// one batch that Has all files of it, and removes it. No worker may have files in both. False if that failed, as
   /// also where histograms do not add up: what is not in this output stays in the other, which can be joined again.
-  /// `whole`: whether every worker had finished; recorded, for the process that completes an interrupted join.
+  /// `whole`: whether every worker had finished; recorded, for the process that completes an interrupted end.
   bool Join(const std::string& output, bool whole = true);
-  /// Merges what waits, and completes the output. False if that failed.
-  bool Close();
+  /// Merges what waits, and completes the output; `whole` as for Join. False if that failed.
+  bool Close(bool whole = true);
 
   /// False after an error of the output; every call does nothing then.
   bool IsOpen() const;

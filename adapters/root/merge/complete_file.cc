@@ -8,6 +8,7 @@
 #include "adapters/root/merge/file_image.hpp"
 #include "adapters/root/merge/merged_file.hpp"
 #include "adapters/root/merge/safety/directory_lock.hpp"
+#include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/merge/tree_index.hpp"
 
 namespace wherry::merge {
@@ -17,8 +18,15 @@ namespace {
 constexpr Long64_t kMostHoles = 25;
 }  // namespace
 
-void MergedFile::close() {
+void MergedFile::note_end(bool whole) {
+  if (!sequences_.contains(kEnding)) appended_[kEnding] = whole ? kEndingWhole : kEndingIncomplete;
+}
+
+// The first commit leaves out what more files would need, and with it comes the note that there are none: what is
+// written anew behind it takes its time.
+void MergedFile::close(bool whole) {
   if (!file_) open_new(options_.compression >= 0 ? options_.compression : 1);
+  note_end(whole);
   complete();
   if (has_too_many_holes()) write_anew();
   if (options_.durable) file_->synchronize();

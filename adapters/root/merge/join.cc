@@ -38,9 +38,9 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences,
   const FileImage image(from);
   Source source(image.bytes());
   std::string problem = to.objection(source);
-  if (problem.empty() && !to.sequences().contains(kJoining)) {
+  if (problem.empty() && !to.sequences().contains(kEnding)) {
     to.begin(source);
-    to.note(kJoining, whole ? kJoiningWhole : kJoiningIncomplete);
+    to.note_end(whole);
     to.commit();
   }
   if (!problem.empty()) throw std::runtime_error(from + ": " + problem);
@@ -59,8 +59,9 @@ void remove(const std::string& output) {
 }  // namespace
 
 void join(MergedFile& to, const std::string& from, bool whole) {
-  const auto sequences = Ledger::recover(from);
+  auto sequences = Ledger::recover(from);
   if (!sequences && std::filesystem::exists(from)) throw std::runtime_error(from + ": has no ledger");
+  if (sequences) sequences->erase(kEnding);
   if (sequences && !holds(to, *sequences, from)) append(to, from, *sequences, whole);
   remove(from);
 }

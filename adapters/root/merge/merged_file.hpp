@@ -57,8 +57,9 @@ class MergedFile {
   /// The source must stay until the commit. `last`: which files of which workers it is, or all that it consists of.
   /// Throws FileRefused, too.
   void append(Source& source, const Sequences& last);
-  /// Goes into the ledger with the next commit, as a worker's last file does. The output must be open.
-  void note(const std::string& name, std::uint64_t number) { appended_[name] = number; }
+  /// Goes into the ledger with the next commit, if it is not there: the end has begun (shard_names.hpp). The output
+  /// must be open. `whole`: whether all workers had finished.
+  void note_end(bool whole);
   /// What becomes of a commit if something cannot be added up: histograms of other axes.
   enum class AddUp : std::uint8_t { some, all };
   /// Makes everything appended since the last commit part of the output. What could not be added up is a warning, or
@@ -71,7 +72,8 @@ class MergedFile {
     if (sums_) sums_->parts().finish(worker);
   }
   /// Nothing more will come: the output is an ordinary ROOT file, as small as if all of it had been written at once.
-  void close();
+  /// `whole` is noted for a process that has to go on with the end.
+  void close(bool whole);
 
  private:
   /// Of an output that is written anew: has no ledger, and keeps its hidden name.

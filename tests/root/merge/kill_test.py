@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from processes import (
+    COPYING,
     Server,
     check,
     children_of,
@@ -42,34 +43,11 @@ def test_a_death_behind_the_completion_of_an_output_costs_nothing(tmp_path, stop
     check(server.output, {1: 100})
 
 
-# Stands still, once, where the copy of an output is being written under its hidden name.
-COPYING = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void look(int fd) {
-  char link[64], name[4096];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = readlink(link, name, sizeof name);
-  if (length > 0 && name[length - 1] == '~' && access(getenv("STOP_BESIDE"), F_OK) == 0 && unlink(getenv("STOP_ONCE")) == 0)
-    raise(SIGSTOP);
-}
-ssize_t pwrite(int fd, const void* data, size_t size, off_t at) {
-  look(fd);
-  return ((ssize_t (*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(fd, data, size, at);
-}
-ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) { return pwrite(fd, data, size, at); }
-"""
-
-
 def test_outputs_whose_copies_have_one_name_do_not_become_each_others(tmp_path, tmp_path_factory):
     servers = []
     for name in ["run1", "run2"]:
-        environment = preloading(COPYING, tmp_path_factory.mktemp(name)) | {"STOP_BESIDE": str(tmp_path / name)}
-        server = Server(tmp_path / name, "--workers", 1, environment=environment)
+        environment = preloading(COPYING, tmp_path_factory.mktemp(name))
+        server = Server(tmp_path / name, "--workers", 1, environment=environment | {"STOP_BESIDE": str(tmp_path / name)})
         seed = len(servers)
         assert start_worker(server.url(), seed, 50, 20).wait() == 0
         servers.append((server, stopped_child(server)))

@@ -40,7 +40,7 @@ void write_bins(const char* path, const char* name, int bins, double end) {
 """)
 
 # Whoever comes first is of shard 0, which is the output itself.
-LISTENING_OR_ENDING = r"listening on (\S+)|joining what is left"
+LISTENING_OR_ENDING = r"listening on (\S+)|completing what is left"
 
 
 def shard(output, number):

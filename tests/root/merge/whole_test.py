@@ -11,7 +11,7 @@ import ROOT
 import uproot
 import whole_worker  # noqa: F401
 from beside_hadd import contents, hadd
-from processes import HERE, Server, children_of, go_on, start
+from processes import COPYING, HERE, Server, children_of, go_on, kill_both, preloading, start, stopped_child
 
 
 def start_worker(server, seed, rounds, *words):
@@ -77,3 +77,24 @@ def test_a_merging_process_that_dies_leaves_to_the_next_whose_parts_they_are(tmp
     status, summary = server.end()
     assert (status, summary["restarts"]) == (0, 1), server.messages
     check(server.output, tmp_path, range(2), 3)
+
+
+def test_a_worker_that_comes_back_when_the_end_has_begun_is_not_counted_twice(tmp_path, tmp_path_factory):
+    output = tmp_path / "out.root"
+    environment = preloading(COPYING, tmp_path_factory.mktemp("copying")) | {"STOP_BESIDE": str(output)}
+    server = Server(output, environment=environment)
+    worker = start_worker(server, 0, 3, "wait")
+    assert worker.stdout.readline() == "waiting\n"
+    server.process.send_signal(signal.SIGTERM)
+    stopped_child(server)
+    kill_both(server)
+    again = Server(output, address=server.address, up=r"listening on (\S+)|completing what is left")
+    go_on(worker)
+    status, summary = again.end()
+    worker.kill()
+    with uproot.open(output) as file:
+        assert file["loose"].values().sum() == 200
+        assert ".wherry;1" not in file.keys(recursive=False)
+    assert (status, summary["whole"]) == (3, False)
+    assert any("had not seen all workers finish" in message for message in again.messages)
+    assert sorted(os.listdir(tmp_path)) == ["out.root", "out.root.json"]

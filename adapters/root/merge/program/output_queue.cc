@@ -106,7 +106,7 @@ bool OutputQueue::close() {
     return true;
   }
   const auto alone = alone_if_careful(state_);
-  if (good_ && !merger_->Close()) fail();
+  if (good_ && !merger_->Close(is_whole(options_, state_))) fail();
   tell_warnings();
   return good_;
 }

@@ -86,21 +86,22 @@ class Serving {
     } else if (!is_complete(options_.output)) {
       output_for(options_.output);
     }
+    note_if_ended();
     if (options_.quiet) return;
-    message(ended() ? "all workers were done when this was interrupted: joining what is left"
-                    : "listening on " + server_->local().to_string());
+    message(state_.end_resumed ? "all workers were done when this was interrupted: completing what is left"
+                               : "listening on " + server_->local().to_string());
   }
 
   int run() {
     const StuckWatch watch(state_, std::chrono::seconds(options_.file_time),
                            [this](const std::string& line) { message(line); });
-    while (!state_.stopped && !state_.failed && !ended() && !all_done()) {
+    while (!state_.stopped && !state_.failed && !state_.end_resumed && !all_done()) {
       auto event = server_->next(100ms);
       if (event) take(*event);
       look_for_missing();
       draw();
     }
-    if (state_.stopped && !state_.failed && !ended()) take_what_was_said();
+    if (state_.stopped && !state_.failed && !state_.end_resumed) take_what_was_said();
     state_.present = connected_.size() + state_.missing.size();
     state_.closing = true;
     bool good = true;
@@ -131,9 +132,13 @@ class Serving {
     return server;
   }
 
-  // Those of a run that was interrupted when it came to its end.
-  [[nodiscard]] bool ended() const {
-    return std::any_of(outputs_.begin(), outputs_.end(), [](const auto& entry) { return entry.second->ended(); });
+  // Of a run that was interrupted when it came to its end, that is all there is left to do.
+  void note_if_ended() {
+    for (const auto& [path, output] : outputs_) {
+      if (!output->ended()) continue;
+      state_.end_resumed = true;
+      if (!output->ended_whole()) state_.end_was_incomplete = true;
+    }
   }
 
   [[nodiscard]] bool all_done() const {
@@ -180,7 +185,8 @@ class Serving {
 
   void queue(root::PostedFile& file) {
     const std::string path = path_for(file.name());
-    const std::string reason = outputs_.contains(path) ? "" : objection(path);
+    std::string reason = outputs_.contains(path) ? "" : objection(path);
+    if (reason.empty() && output_for(path).ended()) reason = path + " is complete but for its end";
     if (!reason.empty()) {
       ++state_.refused;
       message(fmt::format("a file of worker {} is refused, and the worker dropped: {}", file.worker().number, reason));

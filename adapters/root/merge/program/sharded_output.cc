@@ -42,10 +42,9 @@ ShardedOutput::ShardedOutput(const std::string& path, const ProgramOptions& opti
 void ShardedOutput::find_homes(unsigned shard) {
   const auto sequences = Ledger::recover(shard_path(path_, shard));
   if (!sequences) return;
-  if (const auto joining = sequences->find(kJoining); joining != sequences->end()) {
+  if (const auto ending = sequences->find(kEnding); ending != sequences->end()) {
     ended_ = true;
-    state_.end_resumed = true;
-    if (joining->second != kJoiningWhole) state_.end_was_incomplete = true;
+    ended_whole_ = ending->second == kEndingWhole;
   }
   for (const auto& [worker, last] : *sequences) homes_.emplace(worker, shard);
 }

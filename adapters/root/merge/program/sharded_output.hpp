@@ -25,6 +25,8 @@ class ShardedOutput {
 
   /// Whether it is one that was interrupted when its workers were done: there is only `close` left to do.
   [[nodiscard]] bool ended() const { return ended_; }
+  /// Whether all of them had finished.
+  [[nodiscard]] bool ended_whole() const { return ended_whole_; }
   void push(root::PostedFile file);
   void set_workers(std::size_t workers);
   /// Nothing more comes from this worker.
@@ -45,6 +47,7 @@ class ShardedOutput {
   State& state_;
   std::function<void(const std::string&)> message_;
   bool ended_ = false;
+  bool ended_whole_ = false;
   std::shared_ptr<Shapes> shapes_;  // null as long as there is one shard
   std::map<std::string, unsigned> homes_;
   unsigned next_home_ = 0;

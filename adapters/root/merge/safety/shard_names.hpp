@@ -9,10 +9,10 @@
 // whoever is in none of them may go anywhere. So a restart with any other number goes on, too; shards beyond it stay
 // those of their workers.
 //
-// The end begins with a note in OUT's ledger, kJoining: nobody has anything to hand over any more. Then each shard is
-// appended to OUT with one commit, which says of its workers what its ledger said, and is removed after that. Who finds
-// the note goes on with what is left, and ends. A shard that OUT knows the workers' files of is in OUT already, and
-// only to be removed; else nothing of it is.
+// The end begins with a note in OUT's ledger, kEnding: nobody has anything to hand over any more. Then each shard is
+// appended to OUT with one commit, which says of its workers what its ledger said, and is removed after that. At last
+// OUT is completed; without shards the note comes with that. Who finds the note goes on with what is left, and ends. A
+// shard that OUT knows the workers' files of is in OUT already, and only to be removed; else nothing of it is.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ namespace wherry::merge {
 constexpr unsigned kMostShards = 64;
 
 /// In an output's ledger, beside the workers.
-constexpr const char* kJoining = "\x01joining";
+constexpr const char* kEnding = "\x01joining";
 // Its number says whether all workers had finished then.
-constexpr std::uint64_t kJoiningWhole = 1;
-constexpr std::uint64_t kJoiningIncomplete = 2;
+constexpr std::uint64_t kEndingWhole = 1;
+constexpr std::uint64_t kEndingIncomplete = 2;
 
 /// 0 is the output itself.
 std::string shard_path(const std::string& output, unsigned shard);
