@@ -216,14 +216,13 @@ bool MergedFile::append_all(Source& source, const std::string& worker) {
     if (directories_->make(path, title.c_str()) == nullptr) throw std::runtime_error(path + " cannot be made");
   }
   for (SourceTree& from : source.trees) {
-    const bool whole = source.whole.contains(from.place.path());
-    complete = (whole ? append_whole_tree(source, from, worker) : append_tree(source, from, new_infos)) && complete;
+    complete = append_tree(source, from, worker, new_infos) && complete;
   }
   for (SourceObject& from : source.objects) {
     if (source.whole.contains(from.place.path())) {
       sums_->replace(worker, from);
     } else {
-      sums_->add(from);
+      sums_->add(worker, from);
     }
   }
   for (SourceKey& from : source.keys) append_key(from);
@@ -251,14 +250,11 @@ MergedFile::Tree* MergedFile::tree_for(Source& source, SourceTree& from) {
   return to;
 }
 
-bool MergedFile::append_tree(Source& source, SourceTree& from, bool streamer_infos) {
-  Tree* to = tree_for(source, from);
-  return to != nullptr && merge::append(*from.tree, *to->tree, from.way, streamer_infos);
-}
-
-// It has the entries that it had before, and perhaps more.
-bool MergedFile::append_whole_tree(Source& source, SourceTree& from, const std::string& worker) {
+// One that is not begun anew with each file has the entries that it had before, and perhaps more. So has the first file
+// of one that is begun anew from then on.
+bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string& worker, bool streamer_infos) {
   const std::string path = from.place.path();
+  const bool whole = source.whole.contains(path);
   const Long64_t before = sums_->parts().entries(worker, path);
   const Long64_t entries = from.tree->GetEntries();
   if (entries < before) {
@@ -266,10 +262,12 @@ bool MergedFile::append_whole_tree(Source& source, SourceTree& from, const std::
                              " has fewer entries than when it was written before; what of a tree that" +
                              " is not attached to its file is gone cannot be taken out of the output");
   }
-  sums_->parts().set_entries(worker, path, entries);
-  if (before == 0) return append_tree(source, from, true);
+  if (whole) sums_->parts().set_entries(worker, path, entries);
+  if (!whole && before > 0) sums_->parts().drop_entries(worker, path);
   Tree* to = tree_for(source, from);
-  return to != nullptr && append_entries(*from.tree, *to->tree, before);
+  if (to == nullptr) return false;
+  if (before > 0) return append_entries(*from.tree, *to->tree, before);
+  return merge::append(*from.tree, *to->tree, from.way, streamer_infos || whole);
 }
 
 void MergedFile::append_key(SourceKey& from) {

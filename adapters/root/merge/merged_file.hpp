@@ -102,8 +102,7 @@ class MergedFile {
   Way way_of(Source& source, TTree& from, TTree& to, std::string* reason) const;
   bool append_all(Source& source, const std::string& worker);
   Tree* tree_for(Source& source, SourceTree& from);
-  bool append_whole_tree(Source& source, SourceTree& from, const std::string& worker);
-  bool append_tree(Source& source, SourceTree& from, bool streamer_infos);
+  bool append_tree(Source& source, SourceTree& from, const std::string& worker, bool streamer_infos);
   void append_key(SourceKey& from);
   void remember(TDirectory& directory, const std::string& path);
   void merge_ntuples(const RootErrors& errors);

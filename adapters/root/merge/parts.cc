@@ -38,6 +38,13 @@ void Parts::keep(const std::string& owner, const std::string& path, std::unique_
   changed_.insert(owner);
 }
 
+void Parts::drop(const std::string& worker, const std::string& path) {
+  const auto objects = owners_.find(kOf + worker);
+  if (objects == owners_.end() || objects->second.erase(path) == 0) return;
+  changed_.insert(objects->first);
+  if (objects->second.empty()) owners_.erase(objects);
+}
+
 bool Parts::add_to_rest(const std::string& path, const std::vector<TObject*>& inputs) {
   changed_.insert(kRest);
   TObject* const there = rest(path);
@@ -79,6 +86,10 @@ Long64_t Parts::entries(const std::string& worker, const std::string& path) cons
 
 void Parts::set_entries(const std::string& worker, const std::string& path, Long64_t entries) {
   replace(worker, std::string(kEntries) + path, std::make_unique<TParameter<Long64_t>>("", entries));
+}
+
+void Parts::drop_entries(const std::string& worker, const std::string& path) {
+  drop(worker, std::string(kEntries) + path);
 }
 
 void Parts::read(OutputDirectories& directories) {

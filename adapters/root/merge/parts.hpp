@@ -22,6 +22,8 @@ class Parts {
 
   /// Whether there is one of any worker.
   [[nodiscard]] bool has(const std::string& path) const { return paths_.contains(path); }
+  /// Of a worker that begins this object anew from now on: what it hands over next has all of it.
+  void drop(const std::string& worker, const std::string& path);
   void replace(const std::string& worker, const std::string& path, std::unique_ptr<TObject> object) {
     keep(kOf + worker, path, std::move(object));
   }
@@ -38,6 +40,7 @@ class Parts {
   /// How many entries this worker has written of a tree that is not begun anew.
   [[nodiscard]] Long64_t entries(const std::string& worker, const std::string& path) const;
   void set_entries(const std::string& worker, const std::string& path, Long64_t entries);
+  void drop_entries(const std::string& worker, const std::string& path);
 
   void read(OutputDirectories& directories);
   /// Those of workers that have changed since the last call.

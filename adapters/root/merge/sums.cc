@@ -28,7 +28,8 @@ TClass* Sums::class_of(const Place& place) {
   return sum == nullptr ? nullptr : sum->type;
 }
 
-void Sums::add(SourceObject& from) {
+void Sums::add(const std::string& worker, SourceObject& from) {
+  parts_.drop(worker, from.place.path());
   Sum* to = find(from.place);
   if (to == nullptr) {
     Sum sum{std::move(from.object), from.type, directories_.find(from.place.directory), from.place.name, {}, true};

@@ -25,8 +25,9 @@ class Sums {
 
   /// Null if there is none of this name.
   TClass* class_of(const Place& place);
-  /// What is the first of its name is taken, the others have to stay until `merge`. Its directory exists.
-  void add(SourceObject& from);
+  /// What is the first of its name is taken, the others have to stay until `merge`. Its directory exists. A part of
+  /// this worker is in it.
+  void add(const std::string& worker, SourceObject& from);
   /// The part of a worker, which replaces the one before.
   void replace(const std::string& worker, SourceObject& from);
   Parts& parts() { return parts_; }

@@ -31,7 +31,7 @@ def check(output, folder, seeds, rounds, large=0):
         assert ROOT.whole.work(str(path), seed, rounds, False, large) == 0
     hadd(folder / "hadd.root", *local)
     assert contents(output, trees=False) == contents(folder / "hadd.root", trees=False)
-    for tree in ["tree", "memory"]:
+    for tree in ["tree", "memory", "later"]:
         expected = [(seed, number) for seed in seeds for number in range(rounds * 100)]
         assert entries(output, tree) == entries(folder / "hadd.root", tree) == expected
 

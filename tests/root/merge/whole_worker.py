@@ -52,14 +52,26 @@ int work(const char* path, int seed, int rounds, bool wait, int large) {
   memory.Branch("number", &number);
   const Int_t bins[] = {4, 4};
   const Double_t low[] = {0, 0}, high[] = {4, 4};
+  auto* late = new TH1D("late", "attached from the second round on", 10, 0, 10);
+  late->SetDirectory(nullptr);
+  auto* later = new TTree("later", "attached from the second round on");
+  later->SetDirectory(nullptr);
+  later->Branch("seed", &seed);
+  later->Branch("number", &number);
   THnSparseD sparse("sparse", "", 2, bins, low, high);
   TParameter<Long64_t> entries("entries", 0, '+');
   for (int round = 0; round < rounds; ++round) {
+    if (round == 1) {
+      late->SetDirectory(file.get());
+      later->SetDirectory(file.get());
+    }
     for (int i = 0; i < 100; ++i, ++number) {
       attached->Fill(i % 10);
       efficiency->Fill(i % 3 == 0, i % 10);
       loose.Fill(i % 7);
       profile.Fill(i % 5, seed);
+      late->Fill(i % 3);
+      later->Fill();
       const Double_t at[] = {double(i % 4), double(i / 4 % 4)};
       sparse.Fill(at);
       entries.SetVal(entries.GetVal() + 1);
@@ -77,6 +89,10 @@ int work(const char* path, int seed, int rounds, bool wait, int large) {
     file->WriteObject(&sparse, "sparse");
     entries.Write();
     memory.Write();
+    if (round == 0) {
+      late->Write();
+      later->Write();
+    }
     inner->cd();
     profile.Write();
     // More than a small server takes at once: what was written just now is handed over with the first part.
