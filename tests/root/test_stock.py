@@ -65,6 +65,14 @@ def test_what_a_process_has_written_it_can_read(tmp_path):
     assert uproot.open(output / "name.root")["t"].num_entries == 2
 
 
+def test_what_is_in_several_shards_cannot_be_read_in_part(tmp_path):
+    with merging(tmp_path, "--workers", "2", "--shards", "2") as (address, output, _):
+        process = start_python(tmp_path, READ_BACK, address + "//out.root")
+        text, errors = process.communicate(timeout=PATIENCE)
+        assert text.splitlines() == ["refused"] * 3, errors
+    assert uproot.open(output)["t"].num_entries == 2
+
+
 # What it does a million times is done less often.
 CLIENT = (TUTORIALS / "legacy/net/parallelMergeClient.C").read_text().replace("000000", "000")
 CLIENT = CLIENT.replace('std::string("mergedClient.root?pmerge=") + socketPath', "socketPath")

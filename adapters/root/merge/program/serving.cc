@@ -128,8 +128,19 @@ class Serving {
     root::ServerOptions server;
     server.budget = options.pool;
     server.max_file = options.max_file;
-    server.output = std::filesystem::absolute(options.output).string() + (options.by_name ? "/" : "");
+    if (!is_sharded(options)) {
+      server.output = std::filesystem::absolute(options.output).string() + (options.by_name ? "/" : "");
+    }
     return server;
+  }
+
+  // A worker that reads back would find the first shard's files only.
+  static bool is_sharded(const ProgramOptions& options) {
+    if (options.shards > 1) return true;
+    if (!options.by_name) return !shards_beside(options.output).empty();
+    const std::filesystem::directory_iterator entries(options.output);
+    return std::any_of(begin(entries), end(entries),
+                       [](const auto& entry) { return output_of_shard(entry.path().string()).has_value(); });
   }
 
   // Of a run that was interrupted when it came to its end, that is all there is left to do.
