@@ -23,9 +23,9 @@ constexpr unsigned kMostSeconds = 30;
   // It has the server's sockets: a successor could not listen, and workers would not see the death.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGINT, SIGTERM}) {
-    std::signal(signal, SIG_DFL);
-  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) std::signal(signal, SIG_DFL);
+  // They ask the server to end, whose process group it is in; the file is as good as before.
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
   ::close(STDERR_FILENO);  // what the C library says of a heap in disorder
   ::alarm(kMostSeconds);
   {

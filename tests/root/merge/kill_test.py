@@ -140,3 +140,28 @@ def test_a_crash_while_nobody_can_be_blamed_drops_nobody(tmp_path):
     status, summary = server.end()
     assert (status, summary["restarts"]) == (0, 1)
     check(server.output, {5: 300})
+
+
+# A process in which a file is tried is asked to end, as with all of its group.
+ASKING = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+unsigned alarm(unsigned seconds) {
+  if (unlink(getenv("STOP_ONCE")) == 0) raise(SIGTERM);
+  return ((unsigned (*)(unsigned))dlsym(RTLD_NEXT, "alarm"))(seconds);
+}
+"""
+
+
+def test_a_stop_while_a_file_is_tried_refuses_no_file(tmp_path, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("asking")
+    server = Server(tmp_path / "out.root", "--workers", 1, environment=preloading(ASKING, folder))
+    [child] = children_of(server.process.pid)
+    os.kill(child, signal.SIGSEGV)
+    server.wait_for("listening on")
+    assert start_worker(server.url(), 5, 3, 100).wait() == 0
+    assert server.end()[0] == 0 and not (folder / "once").exists()
+    check(server.output, {5: 300})
