@@ -31,7 +31,7 @@ std::string human_time(double seconds) {
 std::string counted(std::uint64_t count, std::string_view noun) {
   const bool one = count == 1;
   if (!one && noun.ends_with('y')) return fmt::format("{} {}ies", count, noun.substr(0, noun.size() - 1));
-  return fmt::format("{} {}{}", count, noun, one ? "" : "s");
+  return fmt::format("{} {}{}", count, noun, one ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
 }  // namespace wherry::tools

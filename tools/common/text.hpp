@@ -21,7 +21,7 @@ std::string human_rate(std::uint64_t bytes, double seconds);
 /// "12.30 s", "4.2 ms", "17 us".
 std::string human_time(double seconds);
 
-/// "1 file", "2 files".
+/// "1 file", "2 files", "2 directories", "2 batches".
 std::string counted(std::uint64_t count, std::string_view noun);
 
 }  // namespace wherry::tools

@@ -35,6 +35,7 @@ TEST(Text, NounsAreCounted) {
   EXPECT_EQ(counted(1, "directory"), "1 directory");
   EXPECT_EQ(counted(0, "directory"), "0 directories");
   EXPECT_EQ(counted(2, "file"), "2 files");
+  EXPECT_EQ(counted(2, "batch"), "2 batches");
 }
 
 TEST(Progress, TheBarIsEmptyWhenTheTotalIsUnknownAndNeverOverFull) {

@@ -90,7 +90,7 @@ def test_a_worker_that_computes_on_while_the_server_is_restarted_is_waited_for(t
     os.kill(child, signal.SIGKILL)
     server.wait_for("listening on")
     assert start_worker(server.url(), 2, 2, 50).wait() == 0
-    server.wait_for(f"1 workers have not come back yet.* {worker.pid}$")
+    server.wait_for(f"waiting for 1 worker to come back; .* {worker.pid}$")
     assert go_on(worker).wait() == 0
     status, summary = server.end()
     assert (status, summary["finished"], summary["lost_workers"]) == (0, 2, 0)
@@ -114,7 +114,7 @@ def test_a_worker_that_cannot_come_back_after_a_restart_is_not_waited_for(tmp_pa
         worker.kill()
     status, summary = server.end()
     assert (status, summary["lost_workers"]) == (3, 1)
-    assert not any("have not come back yet" in message for message in server.messages)
+    assert not any("to come back" in message for message in server.messages)
 
 
 def test_another_process_goes_on_where_a_killed_one_left_the_output(tmp_path):

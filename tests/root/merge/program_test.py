@@ -189,6 +189,31 @@ def test_in_a_directory_a_name_that_cannot_be_written_costs_its_worker_only(tmp_
     check(tmp_path / "new.root", {1: 100})
 
 
+def test_the_summary_counts_as_people_do(tmp_path):
+    command = [PROGRAM, "wherry://*:*", "-o", tmp_path / "out.root", "--workers", "1"]
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    address = re.search(r"listening on (\S+)", process.stderr.readline())[1]
+    assert start_worker(f"{address}/out.root", 1, 2, 100).wait() == 0
+    summary = process.communicate()[0]
+    assert re.fullmatch(r".*/out.root: 2 files of 1 worker, [\d.]+ kB in [\d.]+ m?s \([\d.]+ [kM]B/s\), (1 batch|2 batches)\n", summary)
+
+
+def test_a_name_of_a_worker_is_shown_and_not_obeyed(tmp_path):
+    (tmp_path / "\x1b[31mred").mkdir()
+    server = Server(tmp_path)
+    assert start_worker(f"{server.address}/\x1b[31mred", 1, 2, 50).wait() != 0
+    server.wait_for(r"\\x1b\[31mred is a directory")
+    server.end()
+    assert "\x1b" not in "".join(server.messages)
+
+
+def test_a_path_that_is_not_utf_8_has_a_summary(tmp_path):
+    server = Server(tmp_path / os.fsdecode(b"\xff.root"))
+    server.process.send_signal(signal.SIGTERM)
+    status, summary = server.end()
+    assert status == 3 and summary["output"].endswith("/\ufffd.root")
+
+
 @pytest.mark.parametrize("words", [[], ["wherry://*:*"], ["wherry://*:*", "-o", "x", "--batch", "0"], ["--nonsense"]])
 def test_a_wrong_command_line_is_status_2(words):
     assert subprocess.run([PROGRAM, *words], capture_output=True).returncode == 2

@@ -16,10 +16,14 @@
 #include <vector>
 
 #include "adapters/root/merge/program/worker_names.hpp"
+#include "tools/common/text.hpp"
 
 namespace wherry::merge {
 
 namespace {
+
+using tools::counted;
+using tools::human_bytes;
 
 constexpr int kIncomplete = 3;
 /// Lines of workers that are printed. The JSON summary has all.
@@ -86,7 +90,9 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
 }
 
 void write_json(const ProgramOptions& options, const State& state, int status, double seconds) {
-  const std::string text = summary_of(options, state, status, seconds).dump(2) + "\n";
+  // A path of other bytes than UTF-8 has a path's right to be there.
+  constexpr auto kReplaced = nlohmann::json::error_handler_t::replace;
+  const std::string text = summary_of(options, state, status, seconds).dump(2, ' ', false, kReplaced) + "\n";
   if (options.json == "-") {
     std::fputs(text.c_str(), stdout);
     return;
@@ -97,36 +103,35 @@ void write_json(const ProgramOptions& options, const State& state, int status, d
 }
 
 void print_summary(const ProgramOptions& options, const State& state, double seconds) {
-  const auto megabytes = static_cast<double>(state.bytes.load()) / 1e6;
-  fmt::print("{}: {} files of {} workers, {:.1f} MB in {:.2f} s ({:.0f} MB/s), {} batches\n", options.output,
-             state.files.load(), state.workers(), megabytes, seconds, megabytes / seconds, state.batches.load());
+  fmt::print("{}: {} of {}, {} in {} ({}), {}\n", printable(options.output), counted(state.files, "file"),
+             counted(state.workers(), "worker"), human_bytes(state.bytes), tools::human_time(seconds),
+             tools::human_rate(state.bytes, seconds), counted(state.batches, "batch"));
   if (state.joined > 0) {
-    fmt::print("{} shards joined, {:.1f} MB in {:.2f} s\n", state.joined.load(),
-               static_cast<double>(state.joined_bytes.load()) / 1e6,
-               static_cast<double>(state.joining_time.load()) * 1e-6);
+    fmt::print("{} joined, {} in {}\n", counted(state.joined, "shard"), human_bytes(state.joined_bytes),
+               tools::human_time(static_cast<double>(state.joining_time.load()) * 1e-6));
   }
-  if (state.refused > 0) fmt::print("{} files refused\n", state.refused.load());
+  if (state.refused > 0) fmt::print("{} refused\n", counted(state.refused, "file"));
   if (state.lost > 0) {
-    fmt::print("{} workers went without finishing, with {} bytes of unfinished files\n", state.lost.load(),
-               state.lost_bytes.load());
+    fmt::print("{} went without finishing, with {} of unfinished files\n", counted(state.lost, "worker"),
+               human_bytes(state.lost_bytes));
   }
 }
 
 void print_missing(const ProgramOptions& options, const State& state) {
   const auto say = [&](const std::string& what) {
-    fmt::print(stderr, "wherry-merge: {} is not whole: {}\n", options.output, what);
+    fmt::print(stderr, "wherry-merge: {} is not whole: {}\n", printable(options.output), what);
   };
   if (state.end_was_incomplete) say("the process that began to complete it had not seen all workers finish");
   if (state.workers() == 0 && !state.end_resumed) say("no worker came");
   if (state.workers() > 0 && never_came(options, state) > 0) {
-    say(fmt::format("{} of {} workers never came", never_came(options, state), options.workers));
+    say(fmt::format("{} of {} never came", never_came(options, state), counted(options.workers, "worker")));
   }
   const std::vector<Missing> all = unfinished(state);
   for (std::size_t at = 0; at < std::min(all.size(), kMostLines); ++at) {
     say(fmt::format("{} {}", describe(*all[at].worker), all[at].how));
   }
-  if (all.size() > kMostLines) say(fmt::format("and {} workers more did not finish", all.size() - kMostLines));
-  if (state.refused > 0) say(fmt::format("{} files were refused", state.refused.load()));
+  if (all.size() > kMostLines) say(fmt::format("and {} more did not finish", all.size() - kMostLines));
+  if (state.refused > 0) say(counted(state.refused, "file") + " refused");
 }
 
 }  // namespace

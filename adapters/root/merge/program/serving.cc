@@ -34,6 +34,8 @@
 #include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/transport/server.hpp"
+#include "base/printable.hpp"
+#include "tools/common/text.hpp"
 
 namespace wherry::merge {
 
@@ -42,6 +44,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using root::Event;
+using tools::counted;
+using tools::human_bytes;
 
 // How long the sockets of a process that died may outlive it.
 constexpr auto kPatience = 20s;
@@ -186,8 +190,8 @@ class Serving {
           const WorkerEntry entry = state_.connected.erase(name_of(worker.id)).value_or(entry_of(worker));
           state_.lose(entry);
           state_.lost_bytes += event.lost;
-          message(fmt::format("worker {}, {}, is gone without finishing, {} bytes of an unfinished file are lost: {}",
-                              worker.number, describe(entry), event.lost, event.reason));
+          message(fmt::format("worker {}, {}, is gone without finishing, {} of an unfinished file lost: {}",
+                              worker.number, describe(entry), human_bytes(event.lost), event.reason));
         }
         leave(worker);
         break;
@@ -236,9 +240,9 @@ class Serving {
     if (missing_.size() == 0 || Clock::now() < next_look_) return;
     next_look_ = Clock::now() + 100ms;
     const std::size_t gone = missing_.give_up();
-    if (gone > 0) message(fmt::format("{} workers will not come back after the merging process died", gone));
+    if (gone > 0) message(counted(gone, "worker") + " will not come back after the merging process died");
     if (missing_.size() == 0 || !missing_.is_late() || std::exchange(told_of_missing_, true)) return;
-    message(fmt::format("{} workers have not come back yet, and are waited for: of processes {}", missing_.size(),
+    message(fmt::format("waiting for {} to come back; by process: {}", counted(missing_.size(), "worker"),
                         fmt::join(missing_.processes(), ", ")));
   }
 
@@ -300,17 +304,17 @@ class Serving {
 
   void message(const std::string& line) {
     const std::lock_guard lock(mutex_);
-    std::fprintf(stderr, "%swherry-merge: %s\n", drawn_ ? "\r\x1b[K" : "", line.c_str());
+    std::fprintf(stderr, "%swherry-merge: %s\n", drawn_ ? "\r\x1b[K" : "", printable(line).c_str());
   }
 
   void draw() {
     if (!drawn_ || Clock::now() < next_drawing_) return;
     next_drawing_ = Clock::now() + 200ms;
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    const auto bytes = static_cast<double>(state_.bytes.load());
     const std::lock_guard lock(mutex_);
-    fmt::print(stderr, "\r\x1b[K{} workers, {} finished | {} files, {:.1f} MB, {:.0f} MB/s", connected_.size(),
-               state_.finished.load(), state_.files.load(), bytes / 1e6, bytes / 1e6 / std::max(seconds, 1e-3));
+    fmt::print(stderr, "\r\x1b[K{}, {} finished | {}, {}, {}", counted(connected_.size(), "worker"),
+               state_.finished.load(), counted(state_.files, "file"), human_bytes(state_.bytes),
+               tools::human_rate(state_.bytes, seconds));
     std::fflush(stderr);
   }
 

@@ -13,6 +13,7 @@
 
 #include "adapters/root/merge/safety/ledger.hpp"
 #include "adapters/root/merge/safety/shard_names.hpp"
+#include "tools/common/text.hpp"
 
 namespace wherry::merge {
 
@@ -96,8 +97,7 @@ bool ShardedOutput::join(unsigned shard) {
   const std::string path = shard_path(path_, shard);
   std::error_code none;
   const auto bytes = std::filesystem::file_size(path, none);
-  if (!options_.quiet)
-    message_(fmt::format("joining {}, {:.1f} MB", path, none ? 0 : static_cast<double>(bytes) / 1e6));
+  if (!options_.quiet) message_(fmt::format("joining {}, {}", path, tools::human_bytes(none ? 0 : bytes)));
   const auto begin = std::chrono::steady_clock::now();
   if (!queue(0).join(path)) return false;
   const auto time = std::chrono::steady_clock::now() - begin;

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 #include <string_view>
+
+#include "base/printable.hpp"
 
 namespace wherry::merge {
 
@@ -13,16 +16,19 @@ std::array<char, kCommand> command_of(pid_t process) {
   constexpr std::string_view kCut = "...";
   std::array<char, kCommand> command{};
   std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
-  file.read(command.data(), kCommand);
-  auto size = static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0));
-  const bool cut = size == kCommand;
-  if (cut) size = kCommand - kCut.size() - 1;
-  while (size > 0 && command[size - 1] == '\0') --size;
-  std::transform(command.begin(), command.begin() + size, command.begin(), [](char c) {
-    return c == '\0' ? ' ' : c < ' ' || c > '~' ? '?' : c;
-  });
-  std::fill(command.begin() + size, command.end(), '\0');
-  if (cut) kCut.copy(command.data() + size, kCut.size());
+  std::string words(kCommand, '\0');
+  file.read(words.data(), kCommand);
+  words.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  bool cut = words.size() == kCommand;
+  words.erase(words.find_last_not_of('\0') + 1);
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  std::string shown = printable(words);
+  for (; shown.size() + kCut.size() >= kCommand; shown = printable(words)) {
+    words.pop_back();
+    cut = true;
+  }
+  if (cut) shown += kCut;
+  shown.copy(command.data(), kCommand - 1);
   return command;
 }
 
