@@ -67,6 +67,12 @@ void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
   if (known.size() < kMost) known.emplace(record);
 }
 
+/// Of what is derived from them nothing is known here: a file in a file, for one (image_check.hpp).
+bool is_checked_directory(const TClass& type) {
+  const std::string_view name = type.GetName();
+  return name == "TDirectory" || name == "TDirectoryFile";
+}
+
 std::unique_ptr<ViewedFile> open(std::span<const std::byte> bytes) {
   const WithoutStreamerInfos without;
   return std::make_unique<ViewedFile>(bytes);
@@ -181,6 +187,10 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     return;
   }
   if (!newest && kind != Kind::kept) return;
+  if (kind == Kind::directory && !is_checked_directory(*type)) {
+    error_ = place.name + ": is a " + type->GetName() + ", which is no directory that files have";
+    return;
+  }
   const auto [known, fresh] = kinds.emplace(place.path(), kind);
   if (known->second != kind) {
     error_ = place.name + ": is several things";

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import ROOT
 import uproot
 from processes import GOOD, HERE, POSTER, Server, check, children_of, post, preloading, start, start_worker
 
@@ -33,6 +34,27 @@ def test_workers_that_send_garbage_are_dropped_and_the_others_go_on(tmp_path):
     check(server.output, {2: 6000})
     with uproot.open(server.output) as file:
         assert file["t"]["a"].array(library="np").tolist() == list(range(200)) * (len(bad) + 1)
+
+
+# What a directory of a derived class has in it ROOT reads in other ways than those that are checked.
+ROOT.gInterpreter.Declare(r"""
+void write_directory(const char* path, const char* type) {
+  TFile file(path, "RECREATE");
+  TDirectoryFile inner("inner", "", type, &file);
+  inner.cd();
+  TNamed("note", "").Write();
+  file.Write();
+}
+""")
+
+
+def test_a_directory_of_a_derived_class_is_refused(tmp_path):
+    server = Server(tmp_path / "out.root", "--workers", 2)
+    for type, status in [("TFile", 1), ("TDirectoryFile", 0)]:
+        ROOT.write_directory(str(tmp_path / type), type)
+        found, _, error = post(server, tmp_path / type)
+        assert found == status and ("inner: is a TFile" in error) == (status == 1), error
+    assert server.end()[1]["restarts"] == 0
 
 
 # A histogram in whose list is a list in which is a list: reading them all needs more stack than there is.

@@ -114,6 +114,7 @@ class Check {
     }
     if (entry.type == "TDirectory" || entry.type == "TDirectoryFile") {
       const std::uint64_t end = record.at + static_cast<std::uint64_t>(record.bytes);
+      if (record.object_bytes != end - record.at - record.key_bytes) fault(record.at, "a directory that is compressed");
       check_directory(read_directory(image_, record.at + record.key_bytes, end), depth + 1);
     }
   }

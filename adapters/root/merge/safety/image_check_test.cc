@@ -154,5 +154,22 @@ TEST(ImageCheck, ADirectoryThatContainsItselfIsFound) {
   EXPECT_THAT(image.fault(), HasSubstr("contains itself"));
 }
 
+// ROOT would unpack it, and follow other numbers than those that are looked at here.
+TEST(ImageCheck, ADirectoryIsNotCompressed) {
+  Image image("plain.root");
+  const std::size_t entry = image.first_entry();
+  const std::size_t record = image.get(entry + kSeekInKey);
+  const std::size_t directory = record + image.key_bytes(record);
+  const std::uint32_t stored = image.get(record + kObjectBytesInKey);
+  const std::uint32_t keys = image.get(directory + kKeysSeekInDirectory);
+  for (const std::size_t key : {entry, record}) image.set(key + kObjectBytesInKey, stored + 1);
+  // The header of a block is one of a directory with large numbers, too, whose key list is where it was.
+  const char header[] = {'Z', 'L', 8, static_cast<char>(stored - 9), 0, 0, static_cast<char>(stored + 1), 0, 0};
+  for (std::size_t i = 0; i < sizeof header; ++i) image.set_byte(directory + i, header[i]);
+  image.set(directory + kKeysSeekInDirectory + 8, 0);
+  image.set(directory + kKeysSeekInDirectory + 12, keys);
+  EXPECT_THAT(image.fault(), HasSubstr("compressed"));
+}
+
 }  // namespace
 }  // namespace wherry::merge
