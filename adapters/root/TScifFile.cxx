@@ -308,6 +308,8 @@ Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
     errno = EBADF;
     return -1;
   }
+  // What holds the file may be static, and complete since it was opened.
+  if (!std::exchange(fImpl->watched, true)) wherry::root::watch_for_end();
   try {
     const std::size_t end = fImpl->offset + static_cast<std::size_t>(bytes);
     std::memcpy(fImpl->memory(std::max(end, fImpl->size)) + fImpl->offset, buffer, static_cast<std::size_t>(bytes));

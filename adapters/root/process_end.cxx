@@ -33,8 +33,7 @@ bool is_python_ending() {
 }  // namespace
 
 void watch_for_end() {
-  [[maybe_unused]] static const int watched =
-      ::on_exit([](int status, void*) { exit_status = status & 0xff; }, nullptr);
+  (void)::on_exit([](int status, void*) { exit_status = status & 0xff; }, nullptr);
 }
 
 bool is_ending() { return exit_status != kRunning || is_python_ending(); }

@@ -6,7 +6,8 @@
 
 namespace wherry::root {
 
-/// Has the exit status seen by whatever is destroyed in exit() after this. To be called before `at_end`.
+/// Has the exit status seen by whatever static is complete by now, when exit() destroys it. To be called before
+/// `at_end`, a few times at most.
 void watch_for_end();
 
 /// Whether the program is over: exit() is running, or Python is clearing up.

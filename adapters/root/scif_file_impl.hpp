@@ -90,5 +90,6 @@ class TScifFile::Impl {
   Long64_t posted = 0;
   bool writing = false;  ///< all of it, and not only a tree that saves itself
   bool told_of_parts = false;
+  bool watched = false;  ///< exit() has been told, since it was opened
   bool deleted = false;  ///< by the program, without having been closed
 };

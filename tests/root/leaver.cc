@@ -55,6 +55,7 @@ const std::map<std::string, std::function<void()>> ways{
     {"gSystem->Exit(0)", [] { gSystem->Exit(0); }},
     {"exit(3)", [] { std::exit(3); }},
     {"unwound by an exception", unwind},
+    {"exit(3), static", [] { std::exit(3); }},
     {"return", [] {}},
     // These are whole.
     {"all written, return", [] { file->Write(); }},
@@ -70,6 +71,7 @@ int main(int count, char** words) {
   gEnv->SetValue("Root.Stacktrace", 0);  // by a debugger, for seconds
   file = TFile::Open(words[1], "RECREATE");
   if (file == nullptr || file->IsZombie()) return 7;
+  static const std::unique_ptr<TFile> mine(words[2] == std::string("exit(3), static") ? file : nullptr);
   tree = new TTree("t", "t");
   tree->Branch("x", &x);
   fill(100);

@@ -19,6 +19,7 @@ BAD = [
     "gSystem->Exit(3)",
     "gSystem->Exit(0)",
     "exit(3)",
+    "exit(3), static",
     "unwound by an exception",
     "return",
 ]
