@@ -280,6 +280,7 @@ Bool_t TScifFile::HandOver() {
 
 Bool_t TScifFile::Wait() {
   if (fImpl == nullptr) return !TestBit(kWriteError);
+  if (fImpl->is_inherited()) return kFALSE;  // what the server says is for the parent
   try {
     fImpl->client.wait();
     return kTRUE;

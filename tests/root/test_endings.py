@@ -82,3 +82,28 @@ def test_a_python_worker_that_fails_counts_as_lost(tmp_path, ends, status):
     for worker in workers:
         assert (f"is not whole: process {worker.pid} " in said[-1]) == (status != 0), said
     assert entries_of(output) == sorted([*range(100)] * len(ends))
+
+
+FORKED = """
+import os
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE")
+tree = ROOT.TTree("t", "t")
+x = array.array("i", [0])
+tree.Branch("x", x, "x/I")
+tree.Fill()
+assert file.Write() > 0
+child = os.fork()
+if child == 0:
+    os._exit(file.Wait())
+assert os.waitpid(child, 0)[1] == 0, "a child has waited for what its parent is told"
+assert file.Wait()
+file.Close()
+"""
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_files(tmp_path):
+    with merging(tmp_path, "--workers", "1") as (address, output, _):
+        worker = start_python(tmp_path, FORKED, address + "//out.root")
+        _, errors = worker.communicate(timeout=PATIENCE)
+        assert worker.returncode == 0, errors
+    assert entries_of(output) == [0]
