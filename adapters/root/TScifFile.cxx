@@ -92,6 +92,7 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
         if (!HandOver()) return false;
       }
       fImpl->whole.begin_next(*this);
+      fImpl->parts.restore(*this);
       return true;
     });
   } catch (const std::exception& error) {
@@ -165,6 +166,7 @@ void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten
 Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
   if (fImpl == nullptr) return TMemFile::Write(nullptr, option, buffer_size);
   fImpl->writing = true;
+  fImpl->parts.restore(*this);  // before the trees are written
   const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
   fImpl->writing = false;
   // ROOT counts what is attached; what else was written is in the file, too.

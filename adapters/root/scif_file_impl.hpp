@@ -65,7 +65,7 @@ class TScifFile::Impl {
 
   /// A file that has become large is handed over in parts, if it can be.
   void ask_for_parts(const TDirectory& file) {
-    if (size <= ask_at || parts.asked()) return;
+    if (size <= ask_at || parts.asked() || writing) return;
     parts.ask(file, size);
     ask_at = size + client.max_file() / (4 * kParts);
   }

@@ -191,3 +191,29 @@ def test_an_output_that_cannot_be_written_is_refused_before_anybody_connects(tmp
     command = [BIN / "wherry-merge", "wherry://*:*", "-o", tmp_path / "no such folder/out.root"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 2 and "no such folder: No such file or directory" in run.stderr
+
+
+FLUSHED_AT_ONCE = """
+import numpy
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE")
+tree = ROOT.TTree("t", "t")
+tree.SetAutoFlush(0)
+x = numpy.zeros(100)
+for i in range(30):
+    tree.Branch(f"x{i}", x, "x[100]/D", 1 << 20)
+random = numpy.random.default_rng(1)
+for _ in range(100):
+    x[:] = random.random(100)
+    tree.Fill()
+assert file.Write() > 0
+file.Close()
+"""
+
+
+def test_a_tree_that_is_flushed_by_write_keeps_its_habits(tmp_path):
+    with merging(tmp_path, "--workers", "1", "--max-file", "4MiB") as (address, output, _):
+        process = start_python(tmp_path, FLUSHED_AT_ONCE, address + "//out.root")
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+    with uproot.open(output) as file:
+        assert (file["t"].member("fAutoSave"), file["t"].num_entries) == (-300000000, 100)
