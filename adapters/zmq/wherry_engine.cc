@@ -45,12 +45,6 @@ constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
 /// The result of read and write is an int.
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
 
-options_t with_large_batches(options_t options) {
-  options.in_batch_size = std::max(options.in_batch_size, kBatch);
-  options.out_batch_size = std::max(options.out_batch_size, kBatch);
-  return options;
-}
-
 /// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
 /// This one has none.
 fd_t any_socket() {
@@ -124,7 +118,7 @@ wherry_watch_t::~wherry_watch_t() { rm_fd(watched_); }
 void wherry_watch_t::in_event() { (engine_.*news_)(); }
 
 wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)
-    : zmtp_engine_t(socket, with_large_batches(options), endpoints) {
+    : zmtp_engine_t(socket, options, endpoints) {
   keep_freed_memory();
   const int rc = outgoing_.init();
   errno_assert(rc == 0);
@@ -146,7 +140,11 @@ wherry_engine_t::~wherry_engine_t() {
   errno_assert(rc == 0);
 }
 
+/// Before the base class makes an encoder and a decoder. Over a socket batches stay as the program has set them: libzmq
+/// may lose what the kernel still holds when the peer closes while a slow program's batch is not done.
 void wherry_engine_t::set_stream(wherry_link_t link) {
+  _options.in_batch_size = std::max(_options.in_batch_size, kBatch);
+  _options.out_batch_size = std::max(_options.out_batch_size, kBatch);
   stream_ = std::move(link.stream);
   receive_fd_ = link.receive_fd;
   send_fd_ = link.send_fd;

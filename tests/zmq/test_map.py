@@ -83,6 +83,16 @@ def test_an_end_without_wherry_is_met_over_the_original_transport(processes, tmp
     assert deliver(processes, endpoint_over(transport, tmp_path), **{without: options.get(other, {"python": other})}) == [0, 0]
 
 
+def test_messages_from_an_end_without_wherry_hold_no_more_memory_than_ever(processes):
+    """Each that a program keeps holds the piece that it was read in, as the program has set ZMQ_IN_BATCH_SIZE."""
+    script = Path(__file__).with_name("keeps.py")
+    keeping = processes.start(PROGRAM, "run", "--zmq", MAP, "--", sys.executable, script, "pull", "tcp://127.0.0.1:*")
+    endpoint = wait_for_line(keeping, "endpoint").split()[1]
+    succeed(processes.start(sys.executable, script, "push", endpoint))
+    assert int(wait_for_line(keeping, "grown").split()[1]) < 30_000_000  # of 5 million bytes kept, and the sender's own batches
+    succeed(keeping)
+
+
 def test_endpoints_keep_the_scheme_that_programs_check(processes):
     """FairMQ's channels accept tcp:// with a port and ipc:// with a path, and tell their peers the endpoint they are bound to."""
     bound, name = end(processes, "pull", "bind", "tcp://127.0.0.1:*")
