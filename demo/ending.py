@@ -86,10 +86,10 @@ def messages():
     return open(os.memfd_create("messages"), "w+b")
 
 
-def repeat_end(file, count: int) -> None:
-    """Complains with the last lines of what other programs said."""
+def repeat_end(file, count: int, size: int = -1) -> None:
+    """Complains with the last lines of what other programs said; `size`: of its first so many bytes."""
     file.seek(0)
-    for line in file.read().decode(errors="replace").splitlines()[-count:]:
+    for line in file.read(size).decode(errors="replace").splitlines()[-count:]:
         complain(printable(line))
 
 

@@ -25,6 +25,7 @@ class Fleet:
         self._messages = messages()
         self._running: dict[int, tuple[str, subprocess.Popen]] = {}
         self._failure = ""  # The first one, which the others follow from.
+        self._told = 0  # bytes of messages until then
         self.cpu_seconds = 0.0  # of all processes that have ended, as the kernel accounts them
 
     def run(self, base: Path, size: int, shares: list[Path], destination: Path) -> float:
@@ -48,7 +49,7 @@ class Fleet:
             with uninterrupted():
                 self._kill_all()
         if self._failure:
-            repeat_end(self._messages, LINES_SHOWN)
+            repeat_end(self._messages, LINES_SHOWN, self._told)
             raise Problem(f"over {self._address} {self._failure}")
         return seconds
 
@@ -68,12 +69,16 @@ class Fleet:
         process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu_seconds += usage.ru_utime + usage.ru_stime
         if process.returncode != 0 and not self._failure:
-            self._failure = f"{name} {describe_end(process.returncode)}"
-            self._signal_all(signal.SIGTERM)
+            self._fail(f"{name} {describe_end(process.returncode)}", signal.SIGTERM)
 
     def _give_up(self, patience: float) -> None:
-        self._failure = f"a round was not done after {patience:.0f} s"
-        self._signal_all(signal.SIGKILL)
+        self._fail(f"a round was not done after {patience:.0f} s", signal.SIGKILL)
+
+    def _fail(self, failure: str, end: signal.Signals) -> None:
+        """What is said from here on follows from it, or from the signal."""
+        self._told = os.fstat(self._messages.fileno()).st_size
+        self._failure = failure
+        self._signal_all(end)
 
     def _signal_all(self, number: int) -> None:
         # Not by Popen, which would also wait for a process that has ended.

@@ -71,6 +71,18 @@ def test_a_program_that_fails_has_its_messages_shown(tmp_path, tree):
     assert re.search(r"(the collector|worker \d+) failed with status 3$", done.stderr.splitlines()[-1])
 
 
+def test_what_the_others_say_when_they_are_stopped_does_not_hide_why(tmp_path, tree):
+    ready = tmp_path / "ready"
+    talkative = imitation(tmp_path, f"""case "$*" in
+        *"--name worker 1 "*) until [ -e '{ready}' ]; do sleep 0.05; done; echo 'no such luck' >&2; exit 3 ;;
+        collect*) trap 'seq 1000 1100 >&2; exit 1' TERM; touch '{ready}' ;;
+        esac; while :; do sleep 0.05; done""")
+    done = run(tree, tmp_path / "work", program=talkative)
+    assert done.returncode == 1
+    said, why = done.stderr.splitlines()[-2:]
+    assert said == "demo: no such luck" and why.endswith("worker 1 failed with status 3"), done.stderr
+
+
 def test_a_file_that_arrives_changed_is_no_success(tmp_path, tree):
     forging = imitation(tmp_path, f'"$WHERRY" "$@" || exit; [ "$1" != collect ] || echo changed | tee "{tmp_path}"/work/*/arrived/tree/3')
     done = run(tree, tmp_path / "work", program=forging)
