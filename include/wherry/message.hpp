@@ -148,6 +148,8 @@ class Message {
 /// listen or connect, ECANCELED after `cancel`, ETIMEDOUT. A subscriber that dies, leaves or writes nonsense into
 /// shared memory is let go and its messages are reclaimed: no error, it is seen in subscribers().
 ///
+/// Fork: the publisher stays the parent's; a child must not use it, and may destroy its copy, which ends nothing.
+///
 /// Needs memory that both sides map: fabrics without (put fabrics) refuse listen and connect with ENOTSUP.
 class Publisher {
  public:
@@ -209,7 +211,12 @@ class Publisher {
 ///
 /// Errors: as for Publisher. Result::error of a take is ECONNRESET when a publisher died before it closed, after
 /// everything it had published was taken, EPROTO when it wrote nonsense into shared memory: once for each, then the
-/// others go on; ENOTCONN before the first listen or connect. `end`: nobody is joined any more and nobody can join.
+/// others go on; ENOTSUP in a forked child, see there; ENOTCONN before the first listen or connect. `end`: nobody is
+/// joined any more and nobody can join.
+///
+/// Fork: the subscriber stays the parent's; a child that destroys its copy leaves nothing. A child may take in its
+/// parent's place, which from then on takes nothing, if the parent held no message when it forked: else a take fails
+/// with ENOTSUP.
 class Subscriber {
  public:
   class Impl;

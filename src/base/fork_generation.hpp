@@ -5,8 +5,9 @@
 
 namespace wherry {
 
-/// A number that this process shares with none of its ancestors or descendants, never 0. From any thread; costs a
-/// load. The address space counts: a child of vfork, which runs in its parent's, has its parent's number.
+/// The number of this process, never 0: another than any that an ancestor had when it forked, or a descendant gets
+/// after this call. From any thread; costs a load. The address space counts: a child of vfork, which runs in its
+/// parent's, has its parent's number.
 std::uint64_t fork_generation() noexcept;
 
 /// The process in which an object was made. In a forked child's copy of the object, whatever other processes share is

@@ -16,7 +16,7 @@ namespace wherry::message {
 
 class Inlet {
  public:
-  enum class Look : std::uint8_t { nothing, message, end, lost, broken };
+  enum class Look : std::uint8_t { nothing, message, end, lost, broken, inherited };
 
   struct Taken {
     std::span<const std::byte> bytes;
@@ -27,8 +27,11 @@ class Inlet {
   /// `places` and whether the oldest may be dropped are agreed on.
   Inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
 
-  /// Takes the next message, or says why there is none.
+  /// Takes the next message, or says why there is none. `inherited`: this is a forked child, and its parent held a
+  /// message when it forked, whose return both would write to one place.
   Look take(Taken& taken) noexcept {
+    const std::uint32_t process = this_process();
+    if (process != taker_ && !take_over(process)) return Look::inherited;
     InQueue::Entry entry;
     InQueue::Look look = queue_.take(entry);
     if (look == InQueue::Look::nothing) {
@@ -44,7 +47,7 @@ class Inlet {
       return Look::broken;
     }
     ++held_;
-    taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket, this_process()};
+    taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket, process};
     return Look::message;
   }
   /// Whether take would find anything but nothing. Without a system call.
@@ -56,6 +59,8 @@ class Inlet {
     if (process == this_process()) {
       queue_.give_back(static_cast<std::uint16_t>(ticket));
       connection_->announce(fabric::Bell::space, [this] { return !(owes_ = !worth_waking()); });
+    } else {
+      parent_holds_ = true;
     }
     if (--held_ == 0 && left_) delete this;
   }
@@ -88,6 +93,11 @@ class Inlet {
     const std::uint64_t wanted = own_page().wanted.load(std::memory_order_relaxed);
     return contended_ ? wanted == 0 : queue_.returned() >= wanted;
   }
+  bool take_over(std::uint32_t process) noexcept {
+    if (held_ != 0 || parent_holds_) return false;
+    taker_ = process;
+    return true;
+  }
   void say_closed() noexcept;
   [[nodiscard]] Look last_look(std::uint64_t finished) const noexcept;
 
@@ -96,7 +106,9 @@ class Inlet {
   std::span<const std::byte> shown_;
   InQueue queue_;
   std::size_t held_ = 0;
-  bool owes_ = false;  ///< the publisher sleeps and was not rung for what came back
+  std::uint32_t taker_ = this_process();
+  bool parent_holds_ = false;  ///< a message of which this process has released its copy
+  bool owes_ = false;          ///< the publisher sleeps and was not rung for what came back
   bool contended_ = false;
   bool left_ = false;
   bool gone_ = false;

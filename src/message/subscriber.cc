@@ -107,6 +107,7 @@ Result Subscriber::Impl::next(Inlet*& from, Inlet::Taken& taken) {
       if (new_turn) begin_turn(*from);
       return Result::moved(taken.bytes.size());
     }
+    if (look == Inlet::Look::inherited) return Result::failure(ENOTSUP);
     if (look != Inlet::Look::nothing) return let_go(turn_, look);
   }
   for (const auto& inlet : inlets_) inlet->settle();

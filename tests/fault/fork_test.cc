@@ -171,6 +171,32 @@ TEST(Fork, AChildThatTakesInItsParentsPlaceGivesBackWhatItTookItself) {
   EXPECT_EQ(child.wait(), 0);
 }
 
+/// Both would write what they give back to the same place.
+TEST(Fork, AChildTakesNothingWhileItsParentHoldsAMessage) {
+  Publisher publisher({.pool_bytes = 4096});
+  publisher.listen("wherry+shm://*:*");
+  Subscriber subscriber({.queue = 2});
+  subscriber.start_connect(publisher.local().to_string());
+  while (publisher.admit() == 0 || subscriber.admit() == 0) std::this_thread::yield();
+  for (const char byte : {'a', 'b'}) ASSERT_TRUE(publish_byte(publisher, byte).ok());
+  Message held;
+  ASSERT_TRUE(subscriber.take(held, kPatience).ok());
+  for (const bool releases : {false, true}) {
+    Child child([&] {
+      if (releases) held.release();
+      Message message;
+      return subscriber.try_take(message).error == ENOTSUP && subscriber.take(message, kPatience).error == ENOTSUP;
+    });
+    EXPECT_EQ(child.wait(), 0) << releases;
+  }
+  held.release();
+  EXPECT_TRUE(publish_byte(publisher, 'c').ok()) << "what the parent gave back is back";
+  for (const char byte : {'b', 'c'}) {
+    ASSERT_TRUE(subscriber.take(held, kPatience).ok());
+    EXPECT_EQ(byte_in(held), byte);
+  }
+}
+
 /// Of a subscriber that dies its publisher must hear although a child of it goes on.
 TEST(Fork, AChildThatHasDestroyedItsCopyDoesNotHideItsParentsDeath) {
   Publisher publisher({.pool_bytes = 4096});
