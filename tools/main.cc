@@ -55,7 +55,7 @@ int run(CLI::App& command, const Action& action) {
   try {
     return ended(action(), who);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), wherry::printable(error.what()).c_str());
     return 1;
   }
 }
@@ -72,6 +72,9 @@ int main(int argc, char** argv) {
   wherry::reserve_standard_descriptors();
   CLI::App app{"Wherry moves data between a host and its many-core cards at the speed of memory.", "wherry"};
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return wherry::printable(error.what()) + "\nRun with --help for more information.\n";
+  });
   app.set_version_flag("--version", "wherry " WHERRY_VERSION, "Print the version and exit");
   std::vector<std::pair<CLI::App*, Action>> commands;
   for (const Command& command : kCommands) {

@@ -17,6 +17,7 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "commands.hpp"
 #include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
@@ -46,7 +47,7 @@ int execute(std::vector<std::string> words) {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   const int error = errno;
-  fmt::print(stderr, "wherry run: cannot run {}: {}\n", words[0], std::strerror(error));
+  fmt::print(stderr, "wherry run: cannot run {}: {}\n", printable(words[0]), std::strerror(error));
   return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
 }
 
@@ -65,7 +66,7 @@ void replace_zmq(const Values& values, bool refused, const std::string& program)
   }
   if (log::enabled(log::Level::warning)) {
     for (const std::string& line : zmq_advice(find_program(program), *library)) {
-      fmt::print(stderr, "wherry run: {}\n", line);
+      fmt::print(stderr, "wherry run: {}\n", printable(line));
     }
   }
   use_zmq_library(*library);
@@ -78,13 +79,13 @@ int run(const Values& values, const Libraries& libraries, std::vector<std::strin
       fmt::print(stderr,
                  "wherry run: {}: pmerge is for ROOT's own server; a file for wherry-merge is wherry://NODE:PORT//PATH "
                  "without it (--no-root: start the program all the same)\n",
-                 *word);
+                 printable(*word));
       return kRunFailed;
     }
     replace_zmq(values, libraries.no_zmq, words.front());
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
   } catch (const Error& error) {
-    fmt::print(stderr, "wherry run: {}\n", error.what());
+    fmt::print(stderr, "wherry run: {}\n", printable(error.what()));
     return kRunFailed;
   }
   return execute(std::move(words));

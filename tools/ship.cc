@@ -10,6 +10,7 @@
 
 #include "commands.hpp"
 #include "common/json_text.hpp"
+#include "common/text.hpp"
 #include "ship/shipper.hpp"
 
 namespace wherry::tools {
@@ -21,7 +22,7 @@ int ship(const ShipOptions& options) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // a collector that is gone is an error to report
   const ShipReport report = Shipper(options).run();
-  if (!report.error.empty()) std::fprintf(stderr, "wherry ship: %s\n", report.error.c_str());
+  if (!report.error.empty()) std::fprintf(stderr, "wherry ship: %s\n", printable(report.error).c_str());
   std::string text;
   if (options.json) {
     text = json_text(report.to_json()) + "\n";
