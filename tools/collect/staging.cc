@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr const char* kLock = "lock";
-constexpr int kAttempts = 100;  // each lost to another collector that cleaned up at the same moment
+constexpr const char* kEnded = "ended";  // the lock of a directory that is being removed
+constexpr int kAttempts = 100;           // each lost to another collector that cleaned up at the same moment
 
 std::string random_name() {
   std::uint64_t words[2] = {};
@@ -36,10 +37,15 @@ void for_each_entry(int directory, Visit visit) {
   while (const dirent* entry = ::readdir(listing.get())) visit(entry->d_name);
 }
 
-// The lock is closed first: NFS and FUSE give an open file that is removed another name in the same directory.
+// The lock gets its other name while it is held: nobody who holds it later takes the directory for its own. It is
+// closed before it is removed, as NFS and FUSE give an open file that is removed another name in the same directory.
 void remove(int top, const char* name, int directory, UniqueFd& lock) {
+  ::renameat(directory, kLock, directory, kEnded);
   lock.reset();
-  ::unlinkat(directory, kLock, 0);
+  for_each_entry(directory, [directory](std::string_view entry) {
+    if (entry != kEnded) ::unlinkat(directory, std::string(entry).c_str(), 0);
+  });
+  ::unlinkat(directory, kEnded, 0);
   ::unlinkat(top, name, AT_REMOVEDIR);
 }
 
@@ -49,12 +55,11 @@ void remove_if_stale(int top, const char* name) {
   if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return;
   if (status.st_uid != ::geteuid() || !is_private(status)) return;
   UniqueFd lock(::openat(directory.get(), kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // Empty, it may be so new that its lock is not there yet: own() tells its maker that it is gone.
-  if (!lock.valid()) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
-  for_each_entry(directory.get(), [&](std::string_view entry) {
-    if (entry != kLock) ::unlinkat(directory.get(), std::string(entry).c_str(), 0);
-  });
+  if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  // Empty, it may be so new that its lock is not there yet: its maker learns that it is gone. Or whoever removed it has
+  // died meanwhile.
+  const bool ending = lock.valid() || ::faccessat(directory.get(), kEnded, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!ending) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
   remove(top, name, directory.get(), lock);
 }
 
@@ -90,11 +95,13 @@ bool Staging::make() {
 bool Staging::own() const {
   struct stat directory{};
   struct stat lock{};
+  struct stat named{};
   if (::fstat(directory_.get(), &directory) != 0 || ::fstat(lock_.get(), &lock) != 0) throw Refusal(errno);
   if (!is_private(directory) || directory.st_uid != lock.st_uid) {
     throw Refusal(EPERM, "the staging directory is not the collector's own; who else may write in the destination?");
   }
-  return lock.st_nlink > 0;
+  // Under its name until somebody who held it before removes the directory.
+  return ::fstatat(directory_.get(), kLock, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == lock.st_ino;
 }
 
 void Staging::remove_stale(int top) {

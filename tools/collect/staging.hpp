@@ -14,14 +14,15 @@ namespace wherry::tools {
 inline constexpr std::string_view kStagingPrefix = ".wherry-partial.";
 
 /// Where files wait for their names that cannot wait without one: a directory with a random name, for this collector
-/// alone. A lock on a file in it tells other collectors, in other containers and on other hosts too, that it is in use.
+/// alone. A lock on a file in it tells other collectors that it is in use: in other containers too, and on other hosts
+/// if the file system's locks reach them (not those of FUSE without flock, nor of NFS mounted with local_lock).
 class Staging {
  public:
   /// Makes the directory in the one open as `top`, which must stay open. Throws Refusal.
   explicit Staging(int top);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
-  /// Removes it; what is still in it is left to `remove_stale`.
+  /// Removes it with what is still in it.
   ~Staging();
 
   [[nodiscard]] int get() const { return directory_.get(); }

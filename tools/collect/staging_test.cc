@@ -4,15 +4,45 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <semaphore>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/child_process.hpp"
 #include "collect/refusal.hpp"
 #include "tests/common/temporary_directory.hpp"
+
+namespace {
+
+// What else happens just before this thread locks a file, or removes one that is a lock: once.
+thread_local std::function<void()> before_lock;
+thread_local std::function<void()> before_removing_lock;
+
+void happen(std::function<void()>& what) {
+  if (const auto now = std::exchange(what, {})) now();
+}
+
+}  // namespace
+
+// In place of the C library's: moments between two system calls, of which a race would hit one in a million.
+// By its name flock would hide a struct.
+extern "C" int flock_here(int descriptor, int operation) noexcept __asm__("flock");
+extern "C" int flock_here(int descriptor, int operation) noexcept {
+  happen(before_lock);
+  return static_cast<int>(::syscall(SYS_flock, descriptor, operation));
+}
+
+extern "C" int unlinkat(int directory, const char* name, int flags) noexcept {
+  if (name == std::string_view("lock") || name == std::string_view("ended")) happen(before_removing_lock);
+  return static_cast<int>(::syscall(SYS_unlinkat, directory, name, flags));
+}
 
 namespace wherry::tools {
 namespace {
@@ -95,6 +125,39 @@ TEST_F(StagingTest, WhatIsOnlyCalledSoIsLeftAlone) {
   EXPECT_TRUE(fs::exists(outside / "precious"));
   EXPECT_TRUE(fs::exists(open_to_all / "lock"));
   EXPECT_EQ(names().size(), 4U);
+}
+
+TEST_F(StagingTest, OneThatIsNewIsNotRemovedByWhoHeldItsLockAMomentBefore) {
+  std::binary_semaphore made(0);
+  std::binary_semaphore released(0);
+  std::binary_semaphore in_use(0);
+  std::thread remover([&] {
+    made.acquire();
+    before_removing_lock = [&] {
+      released.release();
+      in_use.acquire();
+    };
+    Staging::remove_stale(top_.get());
+  });
+  before_lock = [&] {
+    made.release();
+    released.acquire();
+  };
+  const Staging staging(top_.get());
+  in_use.release();
+  remover.join();
+  ASSERT_EQ(names().size(), 1U);
+  store(staging, "file");
+  EXPECT_TRUE(fs::exists(root_.path() / names()[0] / "file"));
+}
+
+TEST_F(StagingTest, OneWhoseRemoverWasKilledIsRemovedByTheNext) {
+  const fs::path ending = root_.path() / (std::string(kStagingPrefix) + "ending");
+  fs::create_directory(ending);
+  fs::permissions(ending, fs::perms::owner_all);
+  for (const char* name : {"ended", "0"}) std::ofstream(ending / name) << "x";
+  Staging::remove_stale(top_.get());
+  EXPECT_TRUE(names().empty());
 }
 
 TEST_F(StagingTest, CollectorsThatComeAndCleanUpAtOnceAllGetOne) {
