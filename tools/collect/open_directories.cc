@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -21,6 +24,14 @@ std::string next_component(std::string_view& path) {
   std::string first(path.substr(0, slash));
   path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
   return first;
+}
+
+// One call, however deep it lies; never through a symbolic link.
+UniqueFd open_at_once(int root, const std::string& path) {
+  open_how how{};
+  how.flags = kOpenDirectory;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
 }
 
 // The kernel says "not a directory" for a symbolic link as well; who reads the refusal wants to know which.
@@ -62,12 +73,12 @@ OpenDirectories::OpenDirectories(UniqueFd root, std::size_t capacity) : capacity
 }
 
 UniqueFd OpenDirectories::open_existing(std::string_view path) const {
-  UniqueFd directory;
-  int parent = root_->get();
-  while (!path.empty()) {
-    directory = UniqueFd(::openat(parent, next_component(path).c_str(), kOpenDirectory));
-    if (!directory.valid()) break;
-    parent = directory.get();
+  UniqueFd directory = open_at_once(root_->get(), path.empty() ? "." : std::string(path));
+  if (directory.valid() || errno == ENOENT) return directory;
+  // Linux before 5.6 has no such call, and a sandbox may refuse it.
+  directory = UniqueFd(::openat(root_->get(), ".", kOpenDirectory));
+  while (directory.valid() && !path.empty()) {
+    directory = UniqueFd(::openat(directory.get(), next_component(path).c_str(), kOpenDirectory));
   }
   return directory;
 }

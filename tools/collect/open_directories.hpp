@@ -58,7 +58,7 @@ class OpenDirectories {
     return directory;
   }
 
-  /// Opens what exists; invalid with errno set if it does not. Not kept.
+  /// Opens what exists, empty: the destination itself; invalid with errno set if it does not. Not kept.
   [[nodiscard]] UniqueFd open_existing(std::string_view path) const;
 
   /// Closes all that are not in use, and removes staging directories. No file may be under way.

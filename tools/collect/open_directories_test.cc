@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <fstream>
 #include <thread>
 #include <vector>
 
+#include "base/child_process.hpp"
+#include "tests/common/seccomp.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::tools {
@@ -99,6 +102,20 @@ TEST_F(OpenDirectoriesTest, NeverGoesThroughASymbolicLinkOrAFile) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(outside.path()));
   EXPECT_FALSE(open.open_existing("link").valid());
+}
+
+TEST_F(OpenDirectoriesTest, WhatExistsIsOpenedWithOneCallOrWhereThatIsRefusedWithMany) {
+  const OpenDirectories open = make(1);
+  std::filesystem::create_directories(root_.path() / "a/b/c");
+  std::filesystem::create_directory_symlink("b", root_.path() / "a/link");
+  const auto opens_what_exists = [&open] {
+    return open.open_existing("").valid() && open.open_existing("a/b/c").valid() &&
+           !open.open_existing("a/x").valid() && errno == ENOENT && !open.open_existing("a/link/c").valid();
+  };
+  for (const auto& [call, error] : {std::pair{SYS_openat, EPERM}, {SYS_openat2, ENOSYS}, {SYS_openat2, EPERM}}) {
+    Child child([&, refused = call, answer = error] { return refuse({refused}, answer) && opens_what_exists(); });
+    EXPECT_EQ(child.wait(), 0) << call << ' ' << error;
+  }
 }
 
 TEST_F(OpenDirectoriesTest, ManyThreadsMayEnterTheSameDirectories) {
