@@ -45,6 +45,7 @@ def test_an_error_of_fsync_refuses_the_file_unless_nobody_asks(tmp_path, options
             status, summary = collector.finish()
         assert (shipped.returncode, status) == ((1, 1) if refused else (0, 0)), shipped.stderr
         assert ("the collector refused file: Input/output error" in shipped.stderr) == refused
+        assert shipped.stdout.startswith("sent 1 file") == refused
         assert summary["durable"] == (not options) and os.listdir(mount / "into") == ([] if refused else ["file"])
 
 

@@ -149,8 +149,8 @@ nlohmann::json ShipReport::to_json() const {
 }
 
 std::string ShipReport::to_text() const {
-  // Without the collector's last word the sums are of what was sent, and no more.
-  std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", error.empty() ? "" : "sent ", counted(files, "file"),
+  // Unless all was verified, the sums are of what was sent, and no more.
+  std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", complete() ? "" : "sent ", counted(files, "file"),
                                  counted(directories, "directory"), counted(symlinks, "symlink"), human_bytes(bytes),
                                  human_time(seconds), human_rate(bytes, seconds));
   if (complete()) text += ", verified";
