@@ -220,6 +220,18 @@ def test_a_shipper_waits_for_its_collector_as_long_as_it_was_told(tmp_path):
     assert wherry("ship", "--wait", 0, "--to", address, tmp_path / "file").returncode == 1
 
 
+def test_a_collector_that_is_too_busy_to_accept_is_waited_for_as_long(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with Collector(tmp_path / "into", "wherry", "--expect", 1, env={"WHERRY_CONNECT_TIMEOUT": "100"}) as collector:
+        collector.process.send_signal(signal.SIGSTOP)
+        shipper = collector.start_ship("--wait", WATCHDOG, tmp_path / "file")
+        with pytest.raises(subprocess.TimeoutExpired):
+            shipper.wait(timeout=1)
+        collector.process.send_signal(signal.SIGCONT)
+        _, errors = shipper.communicate(timeout=WATCHDOG)
+        assert (shipper.returncode, errors, collector.finish()[0]) == (0, "", 0)
+
+
 def test_nobody_listens_is_an_error_that_names_the_address(tmp_path, transport):
     address = {"tcp": "tcp://127.0.0.1:1", "wherry": "wherry://0:4711"}[transport]
     result = wherry("ship", "--wait", 0, "--to", address, tmp_path, env={"WHERRY_JOB": "nobody-here"})

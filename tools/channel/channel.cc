@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/config.hpp"
+
 namespace wherry::tools {
 namespace {
 
@@ -13,8 +15,12 @@ using namespace std::chrono_literals;
 
 bool is_tcp(const std::string& address) { return address.starts_with(kTcpScheme); }
 
-std::unique_ptr<Channel> connect_once(const std::string& address) {
-  return is_tcp(address) ? connect_tcp(address) : connect_stream(address);
+// A listener may be alive and too busy to accept.
+std::unique_ptr<Channel> connect_once(const std::string& address, std::chrono::duration<double> left) {
+  if (is_tcp(address)) return connect_tcp(address);
+  const std::chrono::milliseconds least(config::number(config::Key::connect_timeout));
+  const std::chrono::duration<double> most = 24h * 365;
+  return connect_stream(address, std::max(least, std::chrono::ceil<std::chrono::milliseconds>(std::min(left, most))));
 }
 
 }  // namespace
@@ -50,7 +56,7 @@ std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono
   const auto deadline = std::chrono::steady_clock::now() + wait;
   for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 200ms)) {
     try {
-      return connect_once(address);
+      return connect_once(address, deadline - std::chrono::steady_clock::now());
     } catch (const Error& error) {
       // Anything else than "nobody listens" will not get better by waiting.
       if (error.code().value() != ECONNREFUSED || std::chrono::steady_clock::now() + pause > deadline) throw;

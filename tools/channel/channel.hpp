@@ -83,7 +83,8 @@ class ChannelListener {
 
 /// Throws wherry::Error.
 std::unique_ptr<ChannelListener> listen_channel(const std::string& address);
-/// As long as nobody listens, tries again until `wait` has passed. Throws wherry::Error.
+/// As long as nobody listens, tries again until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT, may a
+/// Wherry stream that was begun take to be accepted. Throws wherry::Error.
 std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait);
 
 // The two transports.
@@ -91,6 +92,6 @@ inline constexpr std::string_view kTcpScheme = "tcp://";
 std::unique_ptr<ChannelListener> listen_tcp(const std::string& address);
 std::unique_ptr<Channel> connect_tcp(const std::string& address);
 std::unique_ptr<ChannelListener> listen_stream(const std::string& address);
-std::unique_ptr<Channel> connect_stream(const std::string& address);
+std::unique_ptr<Channel> connect_stream(const std::string& address, std::chrono::milliseconds timeout);
 
 }  // namespace wherry::tools

@@ -138,8 +138,8 @@ std::unique_ptr<ChannelListener> listen_stream(const std::string& address) {
   return std::make_unique<StreamListener>(address);
 }
 
-std::unique_ptr<Channel> connect_stream(const std::string& address) {
-  return std::make_unique<StreamChannel>(connect(address));
+std::unique_ptr<Channel> connect_stream(const std::string& address, std::chrono::milliseconds timeout) {
+  return std::make_unique<StreamChannel>(connect(address, timeout));
 }
 
 }  // namespace wherry::tools
