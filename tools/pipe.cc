@@ -57,7 +57,7 @@ void send_input(Channel& channel) {
 
 void write_output(Channel& channel) {
   for (;;) {
-    const std::span<const std::byte> arrived = channel.peek(Channel::Wait::yes);
+    const std::span<const std::byte> arrived = channel.peek(Channel::kForever);
     if (arrived.empty()) break;
     const ssize_t n = ::write(STDOUT_FILENO, arrived.data(), arrived.size());
     if (n < 0 && errno == EINTR) continue;
@@ -103,7 +103,7 @@ void send_all(Channel& channel) {
   // The peer's end tells that it took everything.
   bool silent = false;
   try {
-    silent = channel.peek(Channel::Wait::yes).empty();
+    silent = channel.peek(Channel::kForever).empty();
   } catch (const Error& error) {
     throw Error(error.code().value(), "send everything to", channel.peer().address, "look at what the peer says");
   }

@@ -32,7 +32,7 @@ class MemoryChannel final : public tools::Channel {
   void flush() override {}
   void finish_sending() override { finished_ = true; }
 
-  std::span<const std::byte> peek(Wait) override { return input_.first(std::min(piece_, input_.size())); }
+  std::span<const std::byte> peek(Limit) override { return input_.first(std::min(piece_, input_.size())); }
   void took(std::size_t bytes) override { input_ = input_.subspan(bytes); }
 
   void cancel() override {}

@@ -10,7 +10,7 @@ import struct
 import subprocess
 
 import pytest
-from collecting import WATCHDOG, Collector, address_of, listing
+from collecting import WATCHDOG, Collector, address_of, listing, wait_until
 from program import PROGRAM, environment
 
 DIRECTORY, SYMLINK, FILE, DATA, FILE_END, ABANDON, GOODBYE = range(1, 8)
@@ -166,6 +166,15 @@ def test_what_was_whole_when_the_connection_ended_is_kept(tmp_path):
         status, summary = collector.finish()
     assert status == 1 and (summary["shippers"][0]["status"], summary["shippers"][0]["incomplete_file"]) == ("died", "half")
     assert summary["files"] == 1 and os.listdir(tmp_path / "into") == ["whole"]
+
+
+@pytest.mark.parametrize("begun", [0, 1, 63, 64, 66])
+def test_what_has_arrived_gets_its_name_though_the_next_record_does_not_end(tmp_path, begun):
+    with Collector(tmp_path / "into", "tcp", "--expect", 1) as collector:
+        with socket.create_connection(address_of(collector.address), timeout=WATCHDOG) as connection:
+            connection.sendall(hello() + record(FILE, 1, b"whole") + record(FILE_END, 1, digest=empty_file_hash())
+                               + record(DIRECTORY, 2, b"next")[:begun])
+            wait_until(lambda: os.listdir(tmp_path / "into") == ["whole"], "the file")
 
 
 @pytest.mark.parametrize("length, stored", [(3, True), (2, False), (4, False), (UNKNOWN, False)])

@@ -38,14 +38,20 @@ void Channel::write(std::span<const std::byte> bytes) {
 std::size_t Channel::read(std::span<std::byte> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const std::span<const std::byte> arrived = peek(Wait::yes);
-    if (arrived.empty()) break;
-    const std::size_t piece = std::min(arrived.size(), bytes.size() - done);
-    std::memcpy(bytes.data() + done, arrived.data(), piece);
-    took(piece);
+    const std::size_t piece = read_some(bytes.subspan(done));
+    if (piece == 0) break;
     done += piece;
   }
   return done;
+}
+
+std::size_t Channel::read_some(std::span<std::byte> bytes) {
+  const std::span<const std::byte> arrived = peek(kForever);
+  const std::size_t piece = std::min(arrived.size(), bytes.size());
+  if (piece == 0) return 0;
+  std::memcpy(bytes.data(), arrived.data(), piece);
+  took(piece);
+  return piece;
 }
 
 std::unique_ptr<ChannelListener> listen_channel(const std::string& address) {

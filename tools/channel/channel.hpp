@@ -31,8 +31,9 @@ struct ChannelPeer {
 /// the peer is gone, ECANCELED after `cancel`.
 class Channel {
  public:
-  enum class Wait { briefly, yes };
-  static constexpr std::chrono::milliseconds kBriefly{20};
+  /// How long to wait at most; empty: for ever.
+  using Limit = std::optional<std::chrono::milliseconds>;
+  static constexpr Limit kForever{};
 
   Channel() = default;
   Channel(const Channel&) = delete;
@@ -48,9 +49,9 @@ class Channel {
   /// whether it read everything.
   virtual void finish_sending() = 0;
 
-  /// What has arrived, in place. Empty: the end, or having waited briefly, nothing. Valid until the next receiving
-  /// call. The peer may still change these bytes: copy what is checked before it is used.
-  virtual std::span<const std::byte> peek(Wait wait) = 0;
+  /// What has arrived, in place. Empty: the end, or nothing within the limit. Valid until the next receiving call. The
+  /// peer may still change these bytes: copy what is checked before it is used.
+  virtual std::span<const std::byte> peek(Limit limit) = 0;
   /// The first `bytes` of `peek` are done with.
   virtual void took(std::size_t bytes) = 0;
 
@@ -63,6 +64,8 @@ class Channel {
   void write(std::span<const std::byte> bytes);
   /// Fills `bytes`; returns how many it got, fewer only at the end.
   std::size_t read(std::span<std::byte> bytes);
+  /// The same, but returns as soon as it got any.
+  std::size_t read_some(std::span<std::byte> bytes);
 };
 
 /// A port that is listened on.

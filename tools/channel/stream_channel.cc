@@ -77,13 +77,13 @@ class StreamChannel final : public Channel {
     if (const Result result = stream_.finish_sending(); result.error != EPIPE) check(result, "send");
   }
 
-  std::span<const std::byte> peek(Wait wait) override {
+  std::span<const std::byte> peek(Limit limit) override {
     if (!arrived_.front().empty()) return arrived_.front();
     give_back();
     arrived_ = Pieces<const std::byte>(stream_.peek());
     if (arrived_.front().empty()) {
-      const Result result = stream_.wait_readable(wait == Wait::yes ? Timeout() : Timeout(kBriefly));
-      if (result.ended() || (wait == Wait::briefly && result.error == ETIMEDOUT)) return {};
+      const Result result = stream_.wait_readable(limit ? Timeout(*limit) : Timeout());
+      if (result.ended() || (limit && result.error == ETIMEDOUT)) return {};
       check(result, "receive");
       arrived_ = Pieces<const std::byte>(stream_.peek());
     }

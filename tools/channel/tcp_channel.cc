@@ -98,10 +98,10 @@ class TcpChannel final : public Channel {
     if (::shutdown(socket_.get(), SHUT_WR) != 0 && errno != ENOTCONN) fail("send");
   }
 
-  std::span<const std::byte> peek(Wait wait) override {
+  std::span<const std::byte> peek(Limit limit) override {
     if (taken_ == arrived_) {
       taken_ = arrived_ = 0;
-      if (wait == Wait::yes || becomes_readable()) arrived_ = receive();
+      if (!limit || becomes_readable(*limit)) arrived_ = receive();
     }
     return std::span(in_).subspan(taken_, arrived_ - taken_);
   }
@@ -120,9 +120,9 @@ class TcpChannel final : public Channel {
   [[nodiscard]] const ChannelPeer& peer() const override { return peer_; }
 
  private:
-  [[nodiscard]] bool becomes_readable() const {
+  [[nodiscard]] bool becomes_readable(std::chrono::milliseconds limit) const {
     pollfd polled{socket_.get(), POLLIN, 0};
-    return ::poll(&polled, 1, static_cast<int>(kBriefly.count())) > 0;
+    return ::poll(&polled, 1, static_cast<int>(limit.count())) > 0;
   }
 
   std::size_t receive() {

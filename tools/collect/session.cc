@@ -181,7 +181,7 @@ void Session::take_data(const ShipRecord& record) {
 void Session::store_data(std::uint64_t length, std::uint64_t offset) {
   while (length > 0) {
     settle_while_idle();
-    const std::span<const std::byte> arrived = channel_.peek(Channel::Wait::yes);
+    const std::span<const std::byte> arrived = channel_.peek(Channel::kForever);
     if (arrived.empty()) throw ShipperDied("the connection ended in the middle of a file");
     const auto piece = arrived.first(static_cast<std::size_t>(std::min<std::uint64_t>(arrived.size(), length)));
     if (file_->content) {
@@ -224,10 +224,11 @@ void Session::verify(const ShipRecord& record) {
 
 // What has arrived shall not wait for what may never come.
 void Session::settle_while_idle() {
-  if (!batch_.empty() && channel_.peek(Channel::Wait::briefly).empty()) settle();
+  if (!batch_.empty() && channel_.peek(idle_).empty()) settle();
 }
 
 void Session::settle() {
+  const auto begun = std::chrono::steady_clock::now();
   const auto named = [this](const Batch::Arrived& file) {
     ++report_.stored.files;
     report_.stored.bytes += file.bytes;
@@ -237,6 +238,8 @@ void Session::settle() {
     refuse(file.id, file.path, refusal);
   };
   batch_.settle(named, refused);
+  const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
+  idle_ = std::clamp(took, kLeastIdle, kMostIdle);
   tell_what_is_stored();
 }
 
@@ -256,8 +259,12 @@ void Session::goodbye(const ShipRecord& record) {
 
 // What is checked is a copy: the shipper can still write where the bytes arrived.
 void Session::read(std::span<std::byte> bytes) {
-  settle_while_idle();
-  if (channel_.read(bytes) < bytes.size()) throw ShipperDied("the connection ended before its goodbye");
+  while (!bytes.empty()) {
+    settle_while_idle();
+    const std::size_t piece = channel_.read_some(bytes);
+    if (piece == 0) throw ShipperDied("the connection ended before its goodbye");
+    bytes = bytes.subspan(piece);
+  }
 }
 
 std::string Session::read_text(std::size_t bytes, std::size_t limit, const char* what) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,11 @@ class Session {
   ShipperReport run() noexcept;
 
  private:
+  // How long nothing arrives before what has arrived is settled: as long as it took to settle the batch before. A
+  // shipper that filled its ring and slept meanwhile gets that time to run and fill it again, however slow the disk is.
+  static constexpr std::chrono::milliseconds kLeastIdle{20};
+  static constexpr std::chrono::milliseconds kMostIdle{1000};  // then files shall be seen to come
+
   // The file whose records are arriving. `content` is empty once it was refused: the rest is read and dropped.
   struct Incoming {
     std::uint64_t id;
@@ -79,6 +85,7 @@ class Session {
   std::optional<Incoming> file_;
   Batch batch_;
   std::vector<std::shared_ptr<FileSystem>> touched_;  // where names were made
+  std::chrono::milliseconds idle_ = kLeastIdle;       // so long nothing arrives before a batch is settled
   std::uint64_t last_id_ = 0;
   bool said_goodbye_ = false;
 };
