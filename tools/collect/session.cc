@@ -97,6 +97,9 @@ void Session::serve() {
     ShipRecord record;
     read(std::as_writable_bytes(std::span(&record, 1)));
     take(record);
+    if (file_) continue;
+    done_id_ = last_id_;
+    tell_what_is_stored();
   }
 }
 
@@ -127,7 +130,6 @@ void Session::take_directory(const ShipRecord& record) {
   try {
     touch(destination_.make_directory(path, record.mode, mtime)->file_system);
     ++report_.stored.directories;
-    tell_what_is_stored();
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
@@ -143,7 +145,6 @@ void Session::take_symlink(const ShipRecord& record) {
     store_symlink(place, target, mtime);
     touch(place.directory->file_system);
     ++report_.stored.symlinks;
-    tell_what_is_stored();
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
@@ -296,7 +297,7 @@ void Session::touch(const std::shared_ptr<FileSystem>& file_system) {
 }
 
 void Session::tell_what_is_stored() {
-  if (batch_.empty()) answers_.stored(file_ ? last_id_ - 1 : last_id_);
+  if (batch_.empty()) answers_.stored(done_id_);
 }
 
 // Its disk space is given back before anything else: other files may need it.
@@ -332,7 +333,7 @@ void Session::leave() noexcept {
       if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
     }
     make_names_durable();
-    answers_.summary(last_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
+    answers_.summary(done_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
   } catch (const std::exception&) {
     // Whoever would read the summary is gone; the report says how the session ended.
   }

@@ -86,7 +86,8 @@ class Session {
   Batch batch_;
   std::vector<std::shared_ptr<FileSystem>> touched_;  // where names were made
   std::chrono::milliseconds idle_ = kLeastIdle;       // so long nothing arrives before a batch is settled
-  std::uint64_t last_id_ = 0;
+  std::uint64_t last_id_ = 0;                         // begun
+  std::uint64_t done_id_ = 0;                         // stored or refused, or in the batch
   bool said_goodbye_ = false;
 };
 

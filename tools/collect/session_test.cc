@@ -158,5 +158,17 @@ TEST_F(SessionTest, AShipperThatPausesIsWaitedForAsLongAsTheFlushBeforeTook) {
   EXPECT_GE(channel.limits()[1], 60ms);
 }
 
+TEST_F(SessionTest, WhatIsOnlyNowBeingReadIsNotSaidToBeStored) {
+  Records records;
+  for (int i = 0; i < 255; ++i) records.directory("d" + std::to_string(i));
+  records.empty_file("file");
+  const std::string refused = "../outside";
+  records.directory(refused);
+  PausingChannel channel(records.bytes(), records.bytes().size() - refused.size());
+  (void)serve(channel);
+  EXPECT_EQ(channel.answers(), (std::vector<std::pair<ShipAnswer, std::uint64_t>>{
+                                   {ShipAnswer::stored, 256}, {ShipAnswer::refused, 257}, {ShipAnswer::summary, 257}}));
+}
+
 }  // namespace
 }  // namespace wherry::tools
