@@ -56,6 +56,9 @@ class Mirror(fusepy.Operations):
     def fsync(self, path, datasync, fh):
         self._end("fsync", path)
 
+    def fsyncdir(self, path, datasync, fh):
+        self._end("fsyncdir", path)
+
     def release(self, path, fh):
         os.close(fh)
 

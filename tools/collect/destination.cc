@@ -19,12 +19,22 @@ constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr std::size_t kOpenDirectories = 1024;
 constexpr std::size_t kPendingFiles = 16384;
 
-UniqueFd open_root(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+// EINVAL: a file system on which nothing of the kind can be asked for, as dd takes it.
+int flush(int directory) { return directory < 0 || (::fsync(directory) != 0 && errno != EINVAL) ? errno : 0; }
+
+UniqueFd open_root(const std::string& path, bool durable) {
+  const bool made = ::mkdir(path.c_str(), 0777) == 0;
+  if (!made && errno != EEXIST) {
     throw Error(errno, "make directory", path, "make its parent directory, or choose another --into");
   }
   UniqueFd root(::open(path.c_str(), kOpenDirectory));
   if (!root.valid()) throw Error(errno, "open directory", path, "choose another --into");
+  if (!made || !durable) return root;
+  // One that may be written in and not be read cannot be asked.
+  const UniqueFd parent(::openat(root.get(), "..", kOpenDirectory));
+  if (const int error = parent.valid() ? flush(parent.get()) : 0; error != 0) {
+    throw Error(error, "flush the directory above", path, "choose another --into, or make it beforehand");
+  }
   return root;
 }
 
@@ -41,14 +51,16 @@ Destination::Destination(std::string path, bool durable)
     : path_(std::move(path)),
       durable_(durable),
       most_pending_files_(static_cast<std::int64_t>(share_of_descriptors(kPendingFiles))),
-      open_(open_root(path_), share_of_descriptors(kOpenDirectories)) {}
+      open_(open_root(path_, durable), share_of_descriptors(kOpenDirectories)) {}
 
 std::vector<Failure> Destination::shipper_left() {
-  return directories_.leave([this](std::string_view path) {
+  const auto open = [this](std::string_view path) {
     // From here on a directory that is opened must be touched again, so none may stay open unnoticed.
     open_.forget();
     return open_.open_existing(path);
-  });
+  };
+  const auto settled = [this](int directory) { return durable_ && must_flush_each(directory) ? flush(directory) : 0; };
+  return directories_.leave(open, settled);
 }
 
 OpenDirectories::Directory Destination::make_directory(std::string_view path, std::uint32_t mode, timespec mtime) {
@@ -69,6 +81,8 @@ Place Destination::place(std::string_view path) {
   if (slash == std::string_view::npos) return {open_.root(), std::string(path)};
   return {enter(path.substr(0, slash)), std::string(path.substr(slash + 1))};
 }
+
+int Destination::flush_directory(std::string_view path) const { return flush(open_.open_existing(path).get()); }
 
 OpenDirectories::Directory Destination::enter(std::string_view path) {
   return open_.enter(path, [this](std::string_view opened, int fd) { directories_.touch(opened, fd); });

@@ -38,6 +38,8 @@ class Destination {
   OpenDirectories::Directory make_directory(std::string_view path, std::uint32_t mode, timespec mtime);
   /// Checks `path`, and opens the directory that it lies in. Throws Refusal.
   Place place(std::string_view path);
+  /// Waits until the names in `path` have reached the disk; empty: the destination itself. Returns 0 or an errno value.
+  [[nodiscard]] int flush_directory(std::string_view path) const;
 
   /// False: files get their names without having reached the disk.
   [[nodiscard]] bool durable() const { return durable_; }

@@ -13,9 +13,10 @@ namespace {
 
 constexpr mode_t kOwnerMayStore = S_IWUSR | S_IXUSR;
 
-bool apply(int descriptor, mode_t mode, timespec mtime) {
+// Returns 0 or an errno value.
+int apply(int descriptor, mode_t mode, timespec mtime) {
   const timespec times[2] = {{0, UTIME_OMIT}, mtime};
-  return ::fchmod(descriptor, mode & kPermissions) == 0 && ::futimens(descriptor, times) == 0;
+  return ::fchmod(descriptor, mode & kPermissions) == 0 && ::futimens(descriptor, times) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ void Directories::enter() {
   ++shippers_;
 }
 
-std::vector<Failure> Directories::leave(const Open& open) {
+std::vector<Failure> Directories::leave(const Open& open, const Settled& settled) {
   const std::lock_guard lock(mutex_);
   std::vector<Failure> failures;
   if (--shippers_ > 0) return failures;
@@ -33,9 +34,9 @@ std::vector<Failure> Directories::leave(const Open& open) {
     auto& [path, wanted] = *entry;
     if (wanted.settled) continue;
     const UniqueFd directory = open(path);
-    if (!directory.valid() || !apply(directory.get(), wanted.mode, wanted.mtime)) {
-      failures.push_back({path, "setting its mode and time: " + std::system_category().message(errno)});
-    }
+    int error = directory.valid() ? apply(directory.get(), wanted.mode, wanted.mtime) : errno;
+    if (error == 0) error = settled(directory.get());
+    if (error != 0) failures.push_back({path, "setting its mode and time: " + std::system_category().message(error)});
     wanted.settled = true;
   }
   return failures;

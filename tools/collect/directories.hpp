@@ -27,11 +27,13 @@ class Directories {
  public:
   /// Opens a directory below the destination by path; invalid when that fails, with errno set.
   using Open = std::function<UniqueFd(std::string_view path)>;
+  /// Is given each directory that has its mode and time now; returns 0, or why that failed.
+  using Settled = std::function<int(int descriptor)>;
 
   /// A shipper came: nothing is settled until it left.
   void enter();
   /// A shipper left. If it was the last, settles everything and returns what failed.
-  std::vector<Failure> leave(const Open& open);
+  std::vector<Failure> leave(const Open& open, const Settled& settled);
 
   /// `path` shall have this mode and time.
   void announce(std::string_view path, std::uint32_t mode, timespec mtime);

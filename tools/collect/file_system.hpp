@@ -15,6 +15,10 @@
 
 namespace wherry::tools {
 
+/// Whether `flush` may not reach all that lies behind this directory's file system (FUSE, CIFS, 9P, overlay, and what
+/// is not known), or the system lacks the calls to make it, or to tell what became of one file.
+bool must_flush_each(int directory);
+
 /// One of the file systems at and below the destination, as it is mounted there: neither a rename nor a flush goes
 /// beyond it. All calls from any thread.
 class FileSystem {
@@ -33,9 +37,9 @@ class FileSystem {
 
   /// Everything done here before the call has reached the disk when it returns, and will survive a power failure; but
   /// see `each_file_flushed`. Threads that call at once share flushes. Returns 0 or an errno value, which may be owed
-  /// to another program's files.
+  /// to another program's files; such a one is returned once.
   int flush();
-  /// Behind it lies another program (FUSE, CIFS, 9P), which hears of fsync for a file and not of `flush`.
+  /// Each file, and each directory that got a name, needs an fsync of its own: see must_flush_each.
   [[nodiscard]] bool each_file_flushed() const { return each_file_flushed_; }
 
  private:

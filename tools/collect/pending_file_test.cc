@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/child_process.hpp"
+#include "tests/common/seccomp.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::tools {
@@ -106,6 +109,29 @@ TEST_P(PendingFileTest, ItsLengthMayEndInAHole) {
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, PendingFileTest, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "unnamed" : "staged"; });
+
+// As gVisor, WSL and the filters of containers refuse them.
+class RefusedSyncTest : public testing::TestWithParam<std::pair<long, int>> {};
+
+TEST_P(RefusedSyncTest, AFileIsFlushedWithoutThisCall) {
+  const test::TemporaryDirectory root;
+  Child child([&] {
+    if (!refuse({GetParam().first}, GetParam().second)) return false;
+    Destination destination((root.path() / "into").string(), true);
+    PendingFile file(destination, destination.place("name"));
+    file.write(bytes_of("content"), 0);
+    file.complete(7, 0644, {1, 2});
+    file.check_flushed(file.file_system().flush());
+    file.give_name();
+    return file.file_system().each_file_flushed();
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(content_of(root.path() / "into/name"), "content");
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, RefusedSyncTest,
+                         testing::Values(std::pair{SYS_sync_file_range, ENOSYS}, std::pair{SYS_sync_file_range, EPERM},
+                                         std::pair{SYS_syncfs, ENOSYS}, std::pair{SYS_syncfs, EPERM}));
 
 TEST(Destination, SettlesDirectoriesWhenTheLastShipperLeft) {
   const test::TemporaryDirectory root;

@@ -35,6 +35,12 @@ timespec mtime_of(const ShipRecord& record) {
   return {record.mtime_seconds, static_cast<long>(record.mtime_nanoseconds)};
 }
 
+// The path of the directory that `path` lies in; empty: the destination itself.
+std::string_view parent_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
 }  // namespace
 
 Session::Session(Channel& channel, Destination& destination, LiveTotals& totals,
@@ -128,7 +134,7 @@ void Session::take_directory(const ShipRecord& record) {
   const std::string path = read_path(record);
   const timespec mtime = mtime_of(record);
   try {
-    touch(destination_.make_directory(path, record.mode, mtime)->file_system);
+    touch(destination_.make_directory(path, record.mode, mtime)->file_system, path);
     ++report_.stored.directories;
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
@@ -143,7 +149,7 @@ void Session::take_symlink(const ShipRecord& record) {
   try {
     const Place place = destination_.place(path);
     store_symlink(place, target, mtime);
-    touch(place.directory->file_system);
+    touch(place.directory->file_system, parent_of(path));
     ++report_.stored.symlinks;
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
@@ -160,7 +166,7 @@ void Session::begin_file(const ShipRecord& record) {
   hash_.restart();
   try {
     Place place = destination_.place(path);
-    touch(place.directory->file_system);
+    touch(place.directory->file_system, parent_of(path));
     file_->content = std::make_unique<PendingFile>(destination_, std::move(place));
   } catch (const Refusal& refusal) {
     refuse_incoming(refusal);
@@ -292,8 +298,14 @@ Session::Incoming& Session::incoming(const ShipRecord& record) {
   return *file_;
 }
 
-void Session::touch(const std::shared_ptr<FileSystem>& file_system) {
+// A name is made in `directory`, and perhaps in those above it.
+void Session::touch(const std::shared_ptr<FileSystem>& file_system, std::string_view directory) {
   if (std::find(touched_.begin(), touched_.end(), file_system) == touched_.end()) touched_.push_back(file_system);
+  if (!file_system->each_file_flushed()) return;
+  while (!named_in_.contains(directory)) {
+    named_in_.emplace(directory);
+    directory = parent_of(directory);
+  }
 }
 
 void Session::tell_what_is_stored() {
@@ -325,28 +337,42 @@ void Session::settle_what_arrived() noexcept {
   }
 }
 
-// The directories are settled, and names durable, before the shipper hears that all is well.
+// The directories are settled, and names durable, before the shipper hears that all is well. Settled, a directory may
+// be closed to this process.
 void Session::leave() noexcept {
   try {
+    flush_directories();
     for (const Failure& failure : destination_.shipper_left()) {
       refuse(last_id_, failure.path, Refusal(EIO, failure.error));
       if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
     }
-    make_names_durable();
+    flush_file_systems();
     answers_.summary(done_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
   } catch (const std::exception&) {
     // Whoever would read the summary is gone; the report says how the session ended.
   }
 }
 
-void Session::make_names_durable() {
+void Session::flush_directories() {
+  if (!destination_.durable()) return;
+  for (const std::string& directory : named_in_) {
+    if (const int error = destination_.flush_directory(directory); error != 0) return not_durable(error);
+  }
+}
+
+// An error may be owed to another program's file, and is told once. One that concerns all, such as that of a journal
+// that was given up, comes again.
+void Session::flush_file_systems() {
   if (!destination_.durable()) return;
   for (const std::shared_ptr<FileSystem>& file_system : touched_) {
-    const int error = file_system->flush();
-    if (error == 0) continue;
-    refuse(last_id_, destination_.path(), Refusal(error, "a power failure may undo this session: flushing it failed"));
-    if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
+    if (file_system->flush() == 0 || file_system->each_file_flushed()) continue;
+    if (const int error = file_system->flush(); error != 0) not_durable(error);
   }
+}
+
+void Session::not_durable(int error) {
+  refuse(last_id_, destination_.path(), Refusal(error, "a power failure may undo this session: flushing it failed"));
+  if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
 }
 
 }  // namespace wherry::tools

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "channel/channel.hpp"
@@ -67,13 +69,15 @@ class Session {
   std::string read_text(std::size_t bytes, std::size_t limit, const char* what);
   std::uint64_t next_id(const layout::ShipRecord& record);
   Incoming& incoming(const layout::ShipRecord& record);
-  void touch(const std::shared_ptr<FileSystem>& file_system);
+  void touch(const std::shared_ptr<FileSystem>& file_system, std::string_view directory);
   void tell_what_is_stored();
   void refuse_incoming(const Refusal& refusal);
   void refuse(std::uint64_t id, const std::string& path, const Refusal& refusal);
   void settle_what_arrived() noexcept;
   void leave() noexcept;
-  void make_names_durable();
+  void flush_directories();
+  void flush_file_systems();
+  void not_durable(int error);
 
   Channel& channel_;
   Destination& destination_;
@@ -85,6 +89,7 @@ class Session {
   std::optional<Incoming> file_;
   Batch batch_;
   std::vector<std::shared_ptr<FileSystem>> touched_;  // where names were made
+  std::set<std::string, std::less<>> named_in_;       // the directories, where each needs a flush of its own
   std::chrono::milliseconds idle_ = kLeastIdle;       // so long nothing arrives before a batch is settled
   std::uint64_t last_id_ = 0;                         // begun
   std::uint64_t done_id_ = 0;                         // stored or refused, or in the batch

@@ -133,6 +133,9 @@ class PausingChannel final : public Channel {
 
 class SessionTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (must_flush_each(destination_.place("x").directory->get())) GTEST_SKIP() << "no flushes are shared here";
+  }
   void TearDown() override {
     failing_flushes = 0;
     flush_takes = 0ms;
@@ -145,6 +148,20 @@ class SessionTest : public testing::Test {
   Destination destination_{(root_.path() / "into").string(), true};
   LiveTotals totals_;
 };
+
+TEST_F(SessionTest, AnErrorThatIsToldOnceIsAnotherProgramsAndOneThatComesAgainIsARefusal) {
+  Records records;
+  records.empty_file("file");
+  records.goodbye();
+  for (const auto& [failing, end] :
+       {std::pair{1, SessionEnd::complete}, {2, SessionEnd::complete}, {9, SessionEnd::refused}}) {
+    failing_flushes = failing;
+    PausingChannel channel(records.bytes(), 0);
+    const ShipperReport report = serve(channel);
+    EXPECT_EQ(report.end, end) << failing;
+    EXPECT_EQ(report.stored.files, 1U) << "the file itself is on the disk: fsync says so";
+  }
+}
 
 TEST_F(SessionTest, AShipperThatPausesIsWaitedForAsLongAsTheFlushBeforeTook) {
   Records records;
