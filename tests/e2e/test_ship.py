@@ -112,6 +112,18 @@ def test_a_tree_may_be_deeper_than_there_are_descriptors(tmp_path, transport):
     assert listing(tmp_path / "into/deep") == listing(tmp_path / "deep")
 
 
+def test_files_in_more_directories_than_there_are_descriptors(tmp_path, transport):
+    for index in range(200):
+        (tmp_path / f"tree/{index}").mkdir(parents=True)
+        (tmp_path / f"tree/{index}/file").write_text(str(index))
+    few = ["prlimit", "--nofile=24:24", "--"]
+    with Collector(tmp_path / "into", transport, "--expect", 1, command=few) as collector:
+        result = collector.ship(tmp_path / "tree")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert collector.finish()[0] == 0
+    assert listing(tmp_path / "into/tree") == listing(tmp_path / "tree")
+
+
 def test_setuid_and_setgid_are_not_taken_over(tmp_path):
     (tmp_path / "tool").write_text("")
     os.chmod(tmp_path / "tool", 0o6755)

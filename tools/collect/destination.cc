@@ -50,7 +50,8 @@ std::size_t share_of_descriptors(std::size_t most) {
 Destination::Destination(std::string path, bool durable)
     : path_(std::move(path)),
       durable_(durable),
-      most_pending_files_(static_cast<std::int64_t>(share_of_descriptors(kPendingFiles))),
+      // Each may hold the directory that it lies in, too.
+      most_pending_files_(static_cast<std::int64_t>(share_of_descriptors(2 * kPendingFiles) / 2)),
       open_(open_root(path_, durable), share_of_descriptors(kOpenDirectories)) {}
 
 std::vector<Failure> Destination::shipper_left() {

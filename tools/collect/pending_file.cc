@@ -82,10 +82,12 @@ void PendingFile::check_flushed(int flush_error) {
   if (result != 0 && errno != EINVAL) throw Refusal(errno);
 }
 
-// NFS, CIFS and FUSE may report a full disk here and nowhere else, at the close of any descriptor of the file.
+// NFS, CIFS and FUSE may report a full disk here and nowhere else, at the close of any descriptor of the file. What
+// has a name needs none any more; file systems that flush by themselves and have unnamed files report nothing.
 void PendingFile::check_close() {
-  const int copy = ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);
-  if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) throw Refusal(errno);
+  if (staging_ == nullptr && !file_system().each_file_flushed()) return;
+  const int closed = staging_ != nullptr ? file_.release() : ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);
+  if (closed < 0 || (::close(closed) != 0 && errno != EINTR)) throw Refusal(errno);
 }
 
 void PendingFile::give_name() {

@@ -129,12 +129,25 @@ void Session::take(const ShipRecord& record) {
   throw ProtocolError(fmt::format("a record of the unknown kind {}", record.kind));
 }
 
+// The descriptors that are short may be those of the batch.
+template <class Open>
+auto Session::open_or_settle(Open open) {
+  try {
+    return open();
+  } catch (const Refusal& refusal) {
+    if (batch_.empty() || (refusal.error() != EMFILE && refusal.error() != ENFILE)) throw;
+  }
+  settle();
+  return open();
+}
+
 void Session::take_directory(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
   const std::string path = read_path(record);
   const timespec mtime = mtime_of(record);
   try {
-    touch(destination_.make_directory(path, record.mode, mtime)->file_system, path);
+    const auto parent = open_or_settle([&] { return destination_.make_directory(path, record.mode, mtime); });
+    touch(parent->file_system, path);
     ++report_.stored.directories;
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
@@ -147,7 +160,7 @@ void Session::take_symlink(const ShipRecord& record) {
   const std::string target = read_text(record.target_bytes, layout::kShipMaxPath, "symlink target");
   const timespec mtime = mtime_of(record);
   try {
-    const Place place = destination_.place(path);
+    const Place place = open_or_settle([&] { return destination_.place(path); });
     store_symlink(place, target, mtime);
     touch(place.directory->file_system, parent_of(path));
     ++report_.stored.symlinks;
@@ -165,9 +178,11 @@ void Session::begin_file(const ShipRecord& record) {
   file_.emplace(Incoming{id, path, record.mode, mtime_of(record), length, length_known, 0, 0, nullptr});
   hash_.restart();
   try {
-    Place place = destination_.place(path);
-    touch(place.directory->file_system, parent_of(path));
-    file_->content = std::make_unique<PendingFile>(destination_, std::move(place));
+    file_->content = open_or_settle([&] {
+      Place place = destination_.place(path);
+      touch(place.directory->file_system, parent_of(path));
+      return std::make_unique<PendingFile>(destination_, std::move(place));
+    });
   } catch (const Refusal& refusal) {
     refuse_incoming(refusal);
   }

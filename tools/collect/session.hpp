@@ -59,6 +59,8 @@ class Session {
   void store_data(std::uint64_t length, std::uint64_t offset);
   void end_file(const layout::ShipRecord& record);
   void verify(const layout::ShipRecord& record);
+  template <class Open>
+  auto open_or_settle(Open open);
   void settle_while_idle();
   void settle();
   void abandon(const layout::ShipRecord& record);
