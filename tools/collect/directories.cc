@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "collect/permissions.hpp"
 
@@ -32,29 +33,29 @@ std::vector<Failure> Directories::leave(const Open& open, const Settled& settled
   if (--shippers_ > 0) return failures;
   for (auto entry = wanted_.rbegin(); entry != wanted_.rend(); ++entry) {
     auto& [path, wanted] = *entry;
-    if (wanted.settled) continue;
     const UniqueFd directory = open(path);
     int error = directory.valid() ? apply(directory.get(), wanted.mode, wanted.mtime) : errno;
     if (error == 0) error = settled(directory.get());
     if (error != 0) failures.push_back({path, "setting its mode and time: " + std::system_category().message(error)});
-    wanted.settled = true;
   }
+  if (settled_.size() >= kRemembered) settled_.clear();
+  settled_.merge(std::exchange(wanted_, {}));
   return failures;
 }
 
 void Directories::announce(std::string_view path, std::uint32_t mode, timespec mtime) {
   const std::lock_guard lock(mutex_);
-  wanted_.insert_or_assign(std::string(path), Wanted{mode, mtime, false});
+  settled_.erase(std::string(path));
+  wanted_.insert_or_assign(std::string(path), Wanted{mode, mtime});
 }
 
 void Directories::touch(std::string_view path, int descriptor) {
   const std::lock_guard lock(mutex_);
-  const auto found = wanted_.find(path);
-  if (found == wanted_.end()) return;
-  Wanted& wanted = found->second;
-  const mode_t mode = wanted.mode & kPermissions;
-  if (wanted.settled && (mode & kOwnerMayStore) != kOwnerMayStore) ::fchmod(descriptor, mode | S_IRWXU);
-  wanted.settled = false;
+  const auto found = settled_.find(path);
+  if (found == settled_.end()) return;
+  const mode_t mode = found->second.mode & kPermissions;
+  if ((mode & kOwnerMayStore) != kOwnerMayStore) ::fchmod(descriptor, mode | S_IRWXU);
+  wanted_.insert(settled_.extract(found));
 }
 
 }  // namespace wherry::tools

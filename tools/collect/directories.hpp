@@ -22,7 +22,8 @@ struct Failure {
 
 /// The modes and times that directories shall have in the end. They cannot be set when a directory is made: a file
 /// stored in it later changes its time, and may not be stored at all if its mode forbids writing. So they are set when
-/// no shipper is left that could store something, deepest first. All calls from any thread.
+/// no shipper is left that could store something, deepest first; the latest are remembered, and set again after a
+/// later shipper has stored something there. All calls from any thread.
 class Directories {
  public:
   /// Opens a directory below the destination by path; invalid when that fails, with errno set.
@@ -45,13 +46,18 @@ class Directories {
   struct Wanted {
     std::uint32_t mode;
     timespec mtime;
-    bool settled;
   };
+
+  // Settled directories that are remembered: one that is stored in later is settled again.
+  static constexpr std::size_t kRemembered = 1 << 16;
+
+  // Ordered by path: walked backwards, what is inside a directory comes before the directory.
+  using ByPath = std::map<std::string, Wanted, std::less<>>;
 
   std::mutex mutex_;
   int shippers_ = 0;
-  // Ordered by path: walked backwards, what is inside a directory comes before the directory.
-  std::map<std::string, Wanted, std::less<>> wanted_;
+  ByPath wanted_;   // to be settled
+  ByPath settled_;  // no path is in both
 };
 
 }  // namespace wherry::tools
