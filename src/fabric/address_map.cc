@@ -6,13 +6,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <memory>
+#include <string>
 
 #include "base/fork_generation.hpp"
 
@@ -78,9 +80,22 @@ std::optional<MappedRange> range_of(const char* line) {
                      .shared = access[3] == 's'};
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
+UniqueFd open_maps() { return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
+
+/// All that is in a file. None: it cannot be read.
+std::optional<std::string> read_all(int file) {
+  constexpr std::size_t kStep = std::size_t{16} << 10;
+  std::string text;
+  for (std::size_t bytes = 0;;) {
+    text.resize(bytes + kStep);
+    const ssize_t n = ::pread(file, &text[bytes], kStep, static_cast<off_t>(bytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    bytes += static_cast<std::size_t>(n);
+    text.resize(bytes);
+    if (n == 0) return text;
+  }
+}
 
 }  // namespace
 
@@ -89,7 +104,7 @@ FileIdentity identity_of(int descriptor) {
   return ::fstat(descriptor, &status) == 0 ? FileIdentity{status.st_dev, status.st_ino} : FileIdentity{};
 }
 
-AddressMap::AddressMap() : maps_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {
+AddressMap::AddressMap() : maps_(open_maps()), error_(maps_.valid() ? 0 : errno) {
   Query query{};
   is_quick_ = ask(maps_.get(), reinterpret_cast<std::uintptr_t>(&query), query);
 }
@@ -114,20 +129,29 @@ std::optional<MappedRange> AddressMap::at(std::uintptr_t address) const {
   Query query{};
   if (ask(maps_.get(), address, query)) return range_of(query);
   if (errno == ENOENT) return std::nullopt;
-  for (const MappedRange& range : all()) {
-    if (range.start <= address && address < range.end) return range;
-  }
-  return std::nullopt;
+  const auto ranges = all();
+  if (!ranges) return std::nullopt;
+  const auto holds = [address](const MappedRange& range) { return range.start <= address && address < range.end; };
+  const auto found = std::ranges::find_if(*ranges, holds);
+  return found == ranges->end() ? std::nullopt : std::optional(*found);
 }
 
-std::vector<MappedRange> AddressMap::all() {
-  std::vector<MappedRange> ranges;
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen("/proc/self/maps", "re"));
-  if (file == nullptr) return ranges;
-  std::array<char, 4608> line{};  // a path and what stands before it
-  while (std::fgets(line.data(), line.size(), file.get()) != nullptr) {
-    if (const auto range = range_of(line.data())) ranges.push_back(*range);
+std::optional<std::vector<MappedRange>> AddressMap::all() const {
+  const UniqueFd another = maps_.valid() ? UniqueFd() : open_maps();
+  std::optional<std::string> text;
+  {
+    const std::lock_guard lock(reading_);
+    text = read_all(maps_.valid() ? maps_.get() : another.get());
   }
+  if (!text) return std::nullopt;
+  std::vector<MappedRange> ranges;
+  for (std::size_t line = 0; line < text->size();) {
+    const std::size_t end = std::min(text->find('\n', line), text->size());
+    (*text)[end] = '\0';
+    if (const auto range = range_of(&(*text)[line])) ranges.push_back(*range);
+    line = end + 1;
+  }
+  if (ranges.empty()) return std::nullopt;
   return ranges;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -32,20 +33,26 @@ struct MappedRange {
   [[nodiscard]] std::uint64_t offset_of(std::uintptr_t address) const { return offset + (address - start); }
 };
 
+/// Of the process that makes it, also in a forked child.
 class AddressMap {
  public:
+  /// Keeps a descriptor, so that the answers are there when no other is to be had.
   AddressMap();
+  /// 0, or the errno value because of which it has no descriptor: each answer then needs one.
+  [[nodiscard]] int error() const { return error_; }
   /// One for whoever needs no own: this process's, also in a forked child.
   static const AddressMap& own();
   /// What is mapped at `address`; none: nothing is. One system call if is_quick(), else as costly as all().
   [[nodiscard]] std::optional<MappedRange> at(std::uintptr_t address) const;
   /// Linux 6.11 and later.
   [[nodiscard]] bool is_quick() const { return is_quick_; }
-  /// Everything. Empty without /proc.
-  [[nodiscard]] static std::vector<MappedRange> all();
+  /// Everything. None: the kernel does not tell.
+  [[nodiscard]] std::optional<std::vector<MappedRange>> all() const;
 
  private:
   UniqueFd maps_;
+  int error_ = 0;
+  mutable std::mutex reading_;  ///< of the text: two readers at once would get parts of lines
   bool is_quick_ = false;
 };
 

@@ -2,7 +2,6 @@
 #include "fabric/arena.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -139,16 +138,23 @@ std::atomic<Arena*>& Arena::current() {
 // Never destroyed: windows in static objects may outlive main(), and a child keeps its parent's.
 Arena& Arena::instance() {
   if (Arena* arena = current().load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
-  static std::mutex& making = *new std::mutex;
-  const std::lock_guard lock(making);
+  handle_forks();
+  const std::lock_guard lock(making());
   if (Arena* arena = current().load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
-  [[maybe_unused]] static const int forks = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   auto* const arena = new Arena;
   current().store(arena, std::memory_order_release);  // ARENA
   return *arena;
 }
 
-Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {}
+std::mutex& Arena::making() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {
+  const int error = map_.error();
+  if (error != 0) fail(error, "make memory to expose", advice_on(error, "open of /proc/self/maps"));
+}
 
 bool Arena::exposes(const Key& key, std::size_t bytes) {
   if (!view_->may_hold(key, bytes)) return false;
@@ -246,11 +252,13 @@ std::uint64_t Arena::find_place(const Part& part) {
   return std::exchange(cursor_, cursor_ + part.bytes);
 }
 
-/// Where the caller has memory of the arena, without the views of it, by place.
-std::vector<MappedRange> Arena::callers_mappings() const {
+/// Where the caller has memory of the arena, without the views of it, by place. None: the kernel does not tell.
+std::optional<std::vector<MappedRange>> Arena::callers_mappings(const AddressMap& map) const {
   std::vector<MappedRange> mappings;
   const auto views = view_->mapped();
-  for (const MappedRange& range : AddressMap::all()) {
+  const auto all = map.all();
+  if (!all) return std::nullopt;
+  for (const MappedRange& range : *all) {
     if (!is_ours(range)) continue;
     // The kernel may have joined a view and a mapping of the caller's that follow each other.
     std::uintptr_t at = range.start;
@@ -277,11 +285,12 @@ std::vector<MappedRange> Arena::callers_mappings() const {
 /// of a fork leaves its parent's alone.
 void Arena::give_up_unmapped() {
   if (fork_generation() != generation_) return;
-  std::vector<MappedRange> mapped;
+  std::optional<std::vector<MappedRange>> mapped;
   {
     const std::lock_guard lock(views_mutex());
-    mapped = callers_mappings();
+    mapped = callers_mappings(map_);
   }
+  if (!mapped) return;
   for (const auto& idle : used_.idle()) {
     std::uint64_t at = idle.start;
     const auto give_up_to = [&](std::uint64_t end) {
@@ -289,7 +298,7 @@ void Arena::give_up_unmapped() {
       punch(at, end - at);
       used_.forget(at, end);
     };
-    for (const MappedRange& range : mapped) {
+    for (const MappedRange& range : *mapped) {
       if (range.offset_of(range.end) <= at || range.offset >= idle.end) continue;
       give_up_to(range.offset);
       at = std::max(at, range.offset_of(range.end));

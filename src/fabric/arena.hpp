@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,10 +38,13 @@ class Arena {
 
   /// This process's, made at first use. Throws Error: EMFILE, ENOMEM.
   static Arena& instance();
+  /// What is to be done when the process forks. For whoever has handlers of fork that hold, while it forks, what calls
+  /// of expose() are made under: those must be registered after this.
+  static void handle_forks();
 
   /// `memory`: whole pages. Other threads may go on using it; what they store meanwhile is lost only where the kernel
   /// cannot make them wait (page_exchange.hpp). Throws Error: EINVAL; EFAULT if some of it is not mapped, cannot be
-  /// read, or lies behind the end of its file; ENOMEM. From any thread.
+  /// read, or lies behind the end of its file; ENOMEM, EMFILE. From any thread.
   std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
 
   /// Whether it exposes that now, for fabrics whose peers are in this process.
@@ -55,6 +59,7 @@ class Arena {
   Arena();
 
   static std::atomic<Arena*>& current();  ///< null until the first use, and in a forked child
+  static std::mutex& making();            ///< held while one is made
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
@@ -63,7 +68,7 @@ class Arena {
   void move(Part& part);
   std::uint64_t find_place(const Part& part);
   [[nodiscard]] bool is_ours(const MappedRange& range) const { return range.shared && range.file == view_->file(); }
-  [[nodiscard]] std::vector<MappedRange> callers_mappings() const;
+  [[nodiscard]] std::optional<std::vector<MappedRange>> callers_mappings(const AddressMap& map) const;
   void leave_this_stack() const;
   void give_up_unmapped();
   void punch(std::uint64_t place, std::uint64_t bytes);

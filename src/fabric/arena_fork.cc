@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "fabric/arena.hpp"
 #include "fabric/other_stack.hpp"
@@ -24,6 +26,13 @@ namespace {
 Arena* forking = nullptr;  ///< the one that is locked while this process forks; guarded by views_mutex()
 /// While it forks: a pipe that ends when the child has its copies, or is dead. -1: the parent does not wait.
 std::array<int, 2> copies_made{-1, -1};
+
+/// Where the process had memory of the arena when it began to fork, if the child cannot find that out. Guarded by
+/// views_mutex().
+std::optional<std::vector<MappedRange>>& mappings_before() {
+  static auto& mappings = *new std::optional<std::vector<MappedRange>>;
+  return mappings;
+}
 
 /// From lowest to highest address.
 std::pair<std::uintptr_t, std::uintptr_t> stack_of_this_thread() {
@@ -68,16 +77,25 @@ void make_private(const MappedRange& range, const StoreGuard* guard = nullptr) {
 
 }  // namespace
 
+void Arena::handle_forks() {
+  [[maybe_unused]] static const int handled = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 void Arena::before_fork() {
+  making().lock();
   Arena* const arena = current().load();
   if (arena != nullptr) arena->mutex_.lock();
   views_mutex().lock();
   forking = arena;
   copies_made = {-1, -1};
+  mappings_before().reset();
   if (arena == nullptr || arena->cursor_ == 0) return;
-  if (::pipe2(copies_made.data(), O_CLOEXEC) != 0) copies_made = {-1, -1};
+  const bool has_pipe = ::pipe2(copies_made.data(), O_CLOEXEC) == 0;
+  if (!has_pipe) copies_made = {-1, -1};
   try {
     arena->leave_this_stack();
+    // Where there are no descriptors for a pipe the child has none either to ask by.
+    if (!has_pipe) mappings_before() = arena->callers_mappings(arena->map_);
   } catch (const std::exception&) {  // the fork goes on without it; there is no way to report it
   }
 }
@@ -88,7 +106,9 @@ void Arena::leave_this_stack() const {
   if (used_.idle_bytes() == 0) return;
   const auto [stack_start, stack_end] = stack_of_this_thread();
   std::vector<MappedRange> found;
-  for (const MappedRange& range : callers_mappings()) {
+  const auto mappings = callers_mappings(map_);
+  if (!mappings) return;
+  for (const MappedRange& range : *mappings) {
     for (const auto& idle : used_.idle()) {
       const std::uint64_t first = std::max(range.offset, idle.start);
       const std::uint64_t last = std::min(range.offset_of(range.end), idle.end);
@@ -117,6 +137,7 @@ void Arena::after_fork_in_parent() {
   }
   views_mutex().unlock();
   if (arena != nullptr) arena->mutex_.unlock();
+  making().unlock();
 }
 
 /// What the parent goes on writing must not change under the child, nor the other way round: so the parent's fork
@@ -125,14 +146,17 @@ void Arena::after_fork_in_parent() {
 void Arena::after_fork_in_child() {
   Arena* const parents = forking;
   current() = nullptr;
-  if (parents != nullptr) {
-    for (const MappedRange& range : parents->callers_mappings()) make_private(range);
+  if (copies_made[0] >= 0) ::close(copies_made[0]);  // so that there is a descriptor to ask by
+  try {
+    auto mappings = std::exchange(mappings_before(), std::nullopt);
+    if (!mappings && parents != nullptr && parents->cursor_ != 0) mappings = parents->callers_mappings(AddressMap());
+    if (mappings) std::ranges::for_each(*mappings, [](const MappedRange& range) { make_private(range); });
+  } catch (const std::exception&) {  // no memory for their list
   }
-  for (const int end : copies_made) {
-    if (end >= 0) ::close(end);
-  }
+  if (copies_made[1] >= 0) ::close(copies_made[1]);
   views_mutex().unlock();
   if (parents != nullptr) parents->mutex_.unlock();
+  making().unlock();
 }
 
 }  // namespace wherry::fabric

@@ -13,6 +13,10 @@
 #include <cstring>
 #include <memory>
 
+#include <wherry/error.hpp>
+
+#include "base/refused_call.hpp"
+
 namespace wherry::fabric {
 namespace {
 
@@ -32,6 +36,7 @@ struct CloseFile {
 /// A mapping of one page cannot fall into parts.
 bool is_listed_with(const Kind& kind, std::uintptr_t start) {
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen("/proc/self/smaps", "re"));
+  if (file == nullptr && errno != ENOENT) throw Error(errno, "expose memory", "", advice_on(errno, "open"));
   std::array<char, 4608> line{};
   bool is_it = false;
   while (file != nullptr && std::fgets(line.data(), line.size(), file.get()) != nullptr) {
