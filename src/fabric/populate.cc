@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <limits>
 
 #include "fabric/address_map.hpp"
 #include "fabric/arena_view.hpp"
@@ -29,6 +30,23 @@ bool mapped_for(std::uintptr_t start, std::uintptr_t end, Access access) {
     const auto range = AddressMap::own().at(start);
     if (!range || (range->protection & wanted) == 0) return false;
     start = range->end;
+  }
+  return true;
+}
+
+/// Whether all of it lies in so many mappings at most that allow the access, of which each page can be had: those that
+/// have no file behind them, and those of arenas.
+bool cannot_vanish(std::span<const std::byte> memory, Access access, int most) {
+  const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
+  const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
+  std::uintptr_t known = start;
+  for (int asked = 0; known - start < memory.size(); ++asked) {
+    if (asked == most) return false;
+    const auto range = AddressMap::own().at(known);
+    if (!range || (range->protection & wanted) == 0) return false;
+    const bool is_private = range->file == FileIdentity{} && !range->shared;
+    if (!is_private && !(range->shared && is_known_arena(range->file))) return false;
+    known = range->end;
   }
   return true;
 }
@@ -61,19 +79,12 @@ bool can_populate() {
 }
 
 bool is_there(std::span<const std::byte> memory, Access access) {
-  if (memory.size() < large()) return populate(memory, access);
-  const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
-  const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
-  std::uintptr_t known = start;
   // The heap may be two mappings, where the process was forked. To ask for many costs more than to bring them in.
-  for (int asked = 0; asked < 3 && known - start < memory.size(); ++asked) {
-    const auto range = AddressMap::own().at(known);
-    if (!range || (range->protection & wanted) == 0) return populate(memory, access);
-    const bool is_private = range->file == FileIdentity{} && !range->shared;
-    if (!is_private && !(range->shared && is_known_arena(range->file))) return populate(memory, access);
-    known = range->end;
-  }
-  return known - start >= memory.size() || populate(memory, access);
+  constexpr int kFew = 3;
+  if (memory.size() >= large() && cannot_vanish(memory, access, kFew)) return true;
+  // Pages whose stores wait, while another thread exposes them, are not there for the kernel where it is not made to
+  // wait as well (store_guard.hpp). The caller is.
+  return populate(memory, access) || cannot_vanish(memory, access, std::numeric_limits<int>::max());
 }
 
 }  // namespace wherry::fabric

@@ -18,7 +18,8 @@ bool populate(std::span<const std::byte> memory, Access access);
 bool can_populate();
 
 /// The answer of populate(), for less where the memory is large: what has no file behind it is there if it is mapped,
-/// and so is what lies in an arena, which cannot shrink.
+/// and so is what lies in an arena, which cannot shrink. Also of memory that another thread is exposing: an access
+/// waits until that is done.
 bool is_there(std::span<const std::byte> memory, Access access);
 
 }  // namespace wherry::fabric

@@ -5,7 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "fabric/arena.hpp"
+#include "fabric/store_guard.hpp"
+#include "tests/common/refused_userfaultfd.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -45,6 +50,29 @@ TEST_P(IsThere, MemoryThatIsExposed) {
   EXPECT_FALSE(is_there(memory, Access::write));
   unmap(memory);
   EXPECT_FALSE(is_there(memory, Access::read));
+}
+
+/// As while another thread registers it, in a process that may not handle the faults of the kernel.
+TEST_P(IsThere, MemoryWhoseStoresWait) {
+  const auto memory = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  memory[0] = std::byte{1};
+  std::atomic<int> phase{0};
+  bool held = false;
+  std::thread holder([&] {
+    refuse_userfaultfd(Refused::faults_of_the_kernel);
+    const StoreGuard guard;
+    held = guard.hold(memory);
+    phase = 1;
+    while (phase != 2) std::this_thread::yield();
+    if (held) guard.release(memory);
+  });
+  while (phase != 1) std::this_thread::yield();
+  EXPECT_TRUE(is_there(memory, Access::write));
+  EXPECT_TRUE(is_there(memory, Access::read));
+  phase = 2;
+  holder.join();
+  unmap(memory);
+  if (!held) GTEST_SKIP() << "no store can be made to wait here";
 }
 
 TEST_P(IsThere, NotWhatLiesBehindTheEndOfAFile) {
