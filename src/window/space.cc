@@ -93,8 +93,9 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
 Space::~Space() { close(); }
 
 void Space::close() {
-  if (closed_.exchange(true) || origin_.inherited()) return;
+  if (closed_.exchange(true)) return;
   marks_->close();
+  if (origin_.inherited()) return;
   local_.remove_all();
   peers_.store_closed();  // WINDOW-TABLE
   connection_.flush();
