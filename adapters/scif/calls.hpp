@@ -106,4 +106,14 @@ inline window::Space::GiveUp ended(Endpoint& endpoint, scif_epd_t epd) {
 }
 inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 
+/// What a call of window::Space that reaches the peer's windows comes to, given its errno value. A peer that closes has
+/// no windows any more once its socket is closed. Of one that is killed the memory goes first, and the descriptors a
+/// little later.
+inline int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
+  constexpr int kDying = 100;  // ms
+  const bool may_be_the_end = error == ENXIO || error == EFAULT;
+  const bool ended = may_be_the_end && endpoint.line().ends_within(epd, error == EFAULT ? kDying : 0);
+  return ended ? -ECONNRESET : -waited(error);
+}
+
 }  // namespace wherry::scif

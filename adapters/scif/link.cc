@@ -30,7 +30,7 @@ Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> j
             connection->segment().data() + layout::kScifPageBytes),
       outlet(line, slot.sending, page(connection->segment().data()), page(connection->map()),
              connection->map() + layout::kScifPageBytes),
-      space(*connection, kSpacePlace) {
+      space(*connection, kSpacePlace, kSpacePlace, window::Space::EndIsTold::by_others) {
   show(fd, line.socket());
 }
 

@@ -85,12 +85,12 @@ void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_
   const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
   const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
                     is_page_range(offset, len) && (!fixed || whole_pages(reinterpret_cast<std::uintptr_t>(addr)));
-  return on_link(epd, SCIF_MMAP_FAILED, [&](Endpoint&, Link& link, void*& result) {
+  return on_link(epd, SCIF_MMAP_FAILED, [&](Endpoint& endpoint, Link& link, void*& result) {
     if (!good) return -EINVAL;
     auto* where = fixed ? static_cast<std::byte*>(addr) : nullptr;
     const auto mapped = link.space.map(where, static_cast<std::uint64_t>(offset), len, prot_flags);
     result = mapped.start;
-    return -mapped.error;
+    return result_of(endpoint, epd, mapped.error);
   });
 }
 

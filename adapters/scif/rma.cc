@@ -15,15 +15,6 @@ namespace {
 
 constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC | SCIF_RMA_ORDERED;
 
-/// The memory of a process that is killed goes first, and its descriptors a little later: memory that the kernel does
-/// not find may mean that.
-constexpr int kDying = 100;  // ms
-
-/// What a call of window::Space comes to, given its errno value.
-int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
-  return error == EFAULT && endpoint.line().ends_within(epd, kDying) ? -ECONNRESET : -waited(error);
-}
-
 /// What all RMA checks; `body` returns an errno value.
 template <class Body>
 int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept {

@@ -79,14 +79,15 @@ struct Space::LocalEnd {
 
 int unmap(void* start, std::size_t bytes) { return Mappings::instance().unmap(start, bytes); }
 
-Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place)
+Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by)
     : connection_(connection),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
       marks_(std::make_shared<Marks>(peers_)),
       local_(connection, peers_, told_),
       remote_(told_),
-      tickets_(peers_) {
+      tickets_(peers_),
+      tells_end_(by == EndIsTold::by_this) {
   told_.version = layout::kWindowVersion;
 }
 
@@ -97,7 +98,7 @@ void Space::close() {
   marks_->close();
   if (origin_.inherited()) return;
   local_.remove_all();
-  peers_.store_closed();  // WINDOW-TABLE
+  if (tells_end_) peers_.store_closed();  // WINDOW-TABLE
   connection_.flush();
 }
 

@@ -55,9 +55,13 @@ class Space {
   /// Bytes of each side's segment that it needs: zeroed, and used for nothing else.
   static constexpr std::size_t kBytes = sizeof(layout::WindowPage);
 
+  /// How the peer learns that this side has closed: from this object; or from what the caller and the peer watch, as
+  /// where a forked child may go on with the connection that its parent closes.
+  enum class EndIsTold : std::uint8_t { by_this, by_others };
+
   /// @param connection  both sides' offers said `exposes`; outlives this object
   /// @param place, peers_place  offsets in the own segment and in the peer's, multiples of the page size
-  Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place);
+  Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by = EndIsTold::by_this);
   Space(fabric::Connection& connection, std::size_t place) : Space(connection, place, place) {}
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
@@ -117,7 +121,8 @@ class Space {
   int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
              Clock::duration patience = kPatience, const GiveUp& give_up = {});
 
-  /// Unregisters everything and tells the peer, whose calls fail with ECONNRESET from then on, as this side's do.
+  /// Unregisters everything and tells the peer, whose calls fail with ECONNRESET from then on, as this side's do. Where
+  /// the end is told by others the peer finds no windows any more. A forked child's copy leaves its parent's windows.
   void close();
 
  private:
@@ -149,6 +154,7 @@ class Space {
   RemoteTable remote_;
   Tickets tickets_;
   std::atomic<bool> closed_{false};
+  const bool tells_end_;
   const Origin origin_;  ///< a forked child's copy moves data, but neither registers nor closes
 };
 
