@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "adapters/scif/socket.hpp"
+#include "fabric/arena.hpp"
 
 namespace wherry::scif {
 namespace {
@@ -40,7 +41,10 @@ void unlock_registry();
 /// Never destroyed: other threads may be in calls when the process ends. A forked child finds it unlocked.
 Registry& registry() {
   static auto* const all = new Registry;
-  [[maybe_unused]] static const int handled = ::pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+  [[maybe_unused]] static const int handled = [] {
+    fabric::Arena::handle_forks();  // first, so that its locks, which calls take under the registry's, are taken last
+    return ::pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+  }();
   return *all;
 }
 

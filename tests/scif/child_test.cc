@@ -2,7 +2,9 @@
 // Endpoints in a child whose parent goes on with them, or closes them.
 #include <atomic>
 
+#include "tests/common/time_limit.hpp"
 #include "tests/scif/pages.hpp"
+#include "tests/scif/waiting.hpp"
 
 namespace wherry::scif_test {
 namespace {
@@ -50,6 +52,35 @@ TEST_F(ScifChild, ThatClosedTheEndpointUnmapsPartsOfWhatItMapped) {
              scif_munmap(mapped, 4 * kPage) == 0;
     });
     EXPECT_EQ(child.wait(), 0);
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
+/// Three threads once waited for each other for ever: each held what the next one needed.
+TEST_F(ScifChild, IsForkedWhileOneThreadClosesAndAnotherSendsFromRegisteredMemory) {
+  Child process([] {
+    constexpr std::size_t kPages = 16;
+    const Pages memory(kPages);
+    const TimeLimit limit(std::chrono::seconds(1));
+    for (int round = 0; round < 100 && !limit.over(); ++round) {
+      Pair pair;
+      const scif_epd_t epd = pair.connector;
+      EXPECT_GT(scif_register(epd, memory, kPages * kPage, 0, kRw, 0), 0);
+      Waiting sending([&] {
+        while (scif_send(epd, memory, kPages * kPage, 0) >= 0) continue;
+        return 0;
+      });
+      Waiting closing([&] {
+        ::usleep(static_cast<useconds_t>(100 * (round % 10)));
+        pair.connector.close();
+        return 0;
+      });
+      for (int i = 0; i < 3; ++i) {
+        Child child([] { return true; });
+        EXPECT_EQ(child.wait(), 0);
+      }
+    }
     return !::testing::Test::HasFailure();
   });
   EXPECT_EQ(process.wait(), 0);
