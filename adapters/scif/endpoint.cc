@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/ports.hpp"
@@ -58,6 +59,16 @@ Link* Endpoint::link_if_answered(int fd) {
   const std::lock_guard lock(mutex_);
   if (state_ == State::connecting) try_finish(fd);
   return state_ == State::connected ? link_.get() : nullptr;
+}
+
+void Endpoint::forget_parents() {
+  users = 0;
+  new (&mutex_) std::mutex;
+  line_.sleepers().forget_parents();
+  if (Link* link = known_link(); link != nullptr) {
+    link->inlet.forget_parents();
+    link->outlet.forget_parents();
+  }
 }
 
 short Endpoint::kernel_events(short asked) {

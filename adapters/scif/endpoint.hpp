@@ -74,6 +74,9 @@ class Endpoint {
   /// Wakes every thread that sleeps in a call; later calls of them fail.
   void wake_all() { line_.sleepers().wake(); }
 
+  /// In a forked child: the calls that its parent's other threads were in do not go on here.
+  void forget_parents();
+
   // The table's (table.hpp): written under Slot::table.
   std::atomic<std::uint32_t> users{0};
 

@@ -209,6 +209,11 @@ int Inlet::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t 
   return error == ECANCELED ? ECONNRESET : error;
 }
 
+void Inlet::forget_parents() {
+  turn_.forget_parents();
+  asleep_ = 0;
+}
+
 bool Inlet::report() {
   const std::lock_guard lock(lock_);
   const bool some = consumer_.fill() != 0;

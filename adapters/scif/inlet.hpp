@@ -64,6 +64,9 @@ class Inlet {
   void fall_asleep(int fd);
   void wake_up();
 
+  /// In a forked child, as Turn has it.
+  void forget_parents();
+
  private:
   std::span<std::byte> writable_part(std::span<std::byte> buffer);
   std::size_t pull(int fd, std::span<std::byte> buffer);

@@ -4,17 +4,26 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
+#include <optional>
 
 #include "adapters/scif/socket.hpp"
+#include "base/fork_generation.hpp"
 #include "fabric/event_bell.hpp"
 
 namespace wherry::scif {
 namespace {
 
-/// Made when the thread first sleeps; a thread sleeps in one call at a time.
+/// Made when the thread first sleeps; a thread sleeps in one call at a time. That which a forked child inherited is its
+/// parent's.
 fabric::EventBell& own_bell() {
-  thread_local fabric::EventBell bell;
-  return bell;
+  struct Own {
+    Origin origin;
+    fabric::EventBell bell;
+  };
+  thread_local std::optional<Own> own;
+  if (!own || own->origin.inherited()) own.emplace();
+  return own->bell;
 }
 
 }  // namespace
@@ -36,6 +45,8 @@ void Sleepers::wake() {
   woken_.store(true, std::memory_order_release);  // SCIF-WOKEN
   for (const int bell : bells_) fabric::EventBell::ring(bell);
 }
+
+void Sleepers::forget_parents() { new (this) Sleepers; }
 
 bool Line::is(int fd) const { return inode_of(fd) == socket(); }
 

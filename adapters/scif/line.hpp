@@ -40,6 +40,9 @@ class Sleepers {
 
   void wake();
   [[nodiscard]] bool woken() const { return woken_.load(std::memory_order_acquire); }  // SCIF-WOKEN
+  /// In a forked child, which has no other thread: nothing sleeps. A lock that is held, and a list that is being
+  /// changed, are left as they were.
+  void forget_parents();
 
  private:
   std::mutex mutex_;

@@ -45,6 +45,8 @@ class Outlet {
   Moved send(int fd, std::span<const std::byte> bytes, bool block);
   /// Does the same if that takes no waiting. To be called with the lock held.
   bool send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved);
+  /// In a forked child, as Turn has it.
+  void forget_parents() { turn_.forget_parents(); }
   /// Whether a byte fits.
   bool has_space();
   /// Makes the socket say that there is no space, if there is none. To be called before somebody polls it.

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "arch/pause.hpp"
@@ -82,6 +83,9 @@ class Turn {
   };
 
   [[nodiscard]] bool taken() const { return taken_; }
+  /// In a forked child, which has no other thread: the turn is free. The condition variable is left as it was, as its
+  /// destructor would wait for the parent's threads.
+  void forget_parents() { new (this) Turn; }
 
  private:
   bool taken_ = false;

@@ -35,21 +35,31 @@ struct Registry {
   std::vector<Slot*> spare;
   std::size_t slots = 0;
 };
-void lock_registry();
-void unlock_registry();
+void before_fork();
+void after_fork_in_parent();
+void after_fork_in_child();
 
 /// Never destroyed: other threads may be in calls when the process ends. A forked child finds it unlocked.
 Registry& registry() {
   static auto* const all = new Registry;
   [[maybe_unused]] static const int handled = [] {
     fabric::Arena::handle_forks();  // first, so that its locks, which calls take under the registry's, are taken last
-    return ::pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+    return ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }();
   return *all;
 }
 
-void lock_registry() { registry().mutex.lock(); }
-void unlock_registry() { registry().mutex.unlock(); }
+void before_fork() { registry().mutex.lock(); }
+void after_fork_in_parent() { registry().mutex.unlock(); }
+
+/// The child has no other thread: no lock of a slot is held, and no endpoint in use.
+void after_fork_in_child() {
+  for (const auto& [socket, slot] : registry().by_socket) {
+    for (BriefLock* lock : {&slot->table, &slot->sending, &slot->receiving}) lock->unlock();
+    slot->endpoint->forget_parents();
+  }
+  registry().mutex.unlock();
+}
 
 std::atomic<Block*>* block_of(int fd) {
   const auto number = static_cast<std::size_t>(fd);
