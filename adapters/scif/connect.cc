@@ -53,20 +53,23 @@ int Endpoint::collect() {
 }
 
 int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
-  leave_the_parents_socket(fd);
+  take_own_socket(fd);
   if (state_ == State::unbound) {
     port_ = bind_any_port(fd, own_node());
     if (port_ == 0) return ENOSPC;
     state_ = State::bound;
   }
+  // What may fail for want of descriptors comes first: a socket is connected only once.
+  std::unique_ptr<Attempt> attempt(new Attempt{.peer = {},
+                                               .own = fabric::shm::OwnSide(offer()),
+                                               .give_up = std::chrono::steady_clock::now() + kConnectPatience,
+                                               .may_wait = may_wait});
   const fabric::shm::SocketName name = fabric::shm::socket_name(to.node, to.port);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
     return refusal(to.node);  // nobody listens, or the backlog is full
   }
-  attempt_.reset(new Attempt{.peer = fabric::shm::credentials(fd),
-                             .own = fabric::shm::OwnSide(offer()),
-                             .give_up = std::chrono::steady_clock::now() + kConnectPatience,
-                             .may_wait = may_wait});
+  attempt_ = std::move(attempt);
+  attempt_->peer = fabric::shm::credentials(fd);
   attempt_->peer.address = Address{.fabric = "shm", .node = to.node, .port = to.port};
   const auto hello = attempt_->own.hello(own_node(), port_);
   const bool sent = fabric::shm::same_user(attempt_->peer) &&
@@ -124,15 +127,20 @@ int Endpoint::try_finish(int fd) {
 /// The endpoint is bound again and may try anew.
 int Endpoint::fail_attempt(int fd, int error) {
   attempt_.reset();
-  renew_socket(fd);
   outcome_ = error;
   uncollected_ = true;
   state_ = State::bound;
+  generation_ = kUsedUp;
+  try {
+    renew_socket(fd);
+  } catch (const Error&) {  // for want of a descriptor: who uses the endpoint next needs one
+  }
   return error;
 }
 
-/// What a forked child did to the socket of an endpoint that it inherited would be done to its parent's.
-void Endpoint::leave_the_parents_socket(int fd) {
+/// For one that may be connected or bound. What a forked child did to the socket of an endpoint that it inherited would
+/// be done to its parent's.
+void Endpoint::take_own_socket(int fd) {
   if (generation_ != fork_generation()) renew_socket(fd);
 }
 

@@ -31,7 +31,7 @@ int Endpoint::bind(int fd, std::uint16_t port) {
   const std::lock_guard lock(mutex_);
   if (state_ == State::bound) return -EINVAL;
   if (state_ != State::unbound) return -EISCONN;
-  leave_the_parents_socket(fd);
+  take_own_socket(fd);
   if (port == 0) {
     port = bind_any_port(fd, own_node());
     if (port == 0) return -ENOSPC;
@@ -48,6 +48,7 @@ int Endpoint::listen(int fd, int backlog) {
   if (state_ == State::unbound || (state_ == State::connected && line_.ask_for_end(fd))) return -EINVAL;
   if (state_ != State::bound) return -EISCONN;
   if (backlog <= 0) return -EINVAL;
+  if (generation_ == kUsedUp) renew_socket(fd);
   // The kernel admits one more than it is told.
   if (::listen(fd, std::min(backlog, kLongestBacklog) - 1) != 0) return -errno;
   state_ = State::listening;

@@ -83,13 +83,15 @@ class Endpoint {
  private:
   struct Attempt;
 
+  static constexpr std::uint64_t kUsedUp = 0;  ///< no process's: the socket was connected, and another must replace it
+
   Link* link_if_answered(int fd);
   int collect();
   int start(int fd, const scif_portID& to, bool may_wait);
   int await_answer(int fd, std::unique_lock<std::mutex>& lock);
   int try_finish(int fd);
   int fail_attempt(int fd, int error);
-  void leave_the_parents_socket(int fd);
+  void take_own_socket(int fd);
   void renew_socket(int fd);
   int take_request(int fd, scif_portID& peer, Opened& accepted);
   int answer(Opened& made, scif_portID& peer, fabric::Deadline patience);
@@ -98,7 +100,7 @@ class Endpoint {
   Line line_;
   std::atomic<State> state_{State::unbound};
   std::mutex mutex_;          ///< guards what follows, not while anybody waits
-  std::uint64_t generation_;  ///< of the process that made the socket
+  std::uint64_t generation_;  ///< of the process that made the socket, or kUsedUp
   std::uint16_t port_ = 0;
   std::unique_ptr<Attempt> attempt_;
   int outcome_ = 0;  ///< of an attempt that the program has not asked for yet: an errno value
