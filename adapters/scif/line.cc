@@ -61,7 +61,7 @@ int Line::sleep(int fd, short events, fabric::Deadline deadline) {
   if (ready == 0) return ETIMEDOUT;
   if (polled[1].revents != 0) return ECANCELED;
   if ((polled[0].revents & POLLNVAL) != 0) return EBADF;
-  if ((polled[0].revents & (POLLHUP | POLLERR)) != 0) declare_gone();
+  told(fd, polled[0].revents);
   return 0;
 }
 
@@ -74,13 +74,13 @@ bool Line::ends_within(int fd, int patience) {
   pollfd polled{fd, 0, 0};
   ::poll(&polled, 1, patience);
   if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
-  told(polled.revents);
+  told(fd, polled.revents);
   return gone();
 }
 
-void Line::told(short kernel) {
+void Line::told(int fd, short kernel) {
   // The kernel closes the peer's socket after its last store.
-  if ((kernel & (POLLHUP | POLLERR)) != 0) declare_gone();
+  if ((kernel & (POLLHUP | POLLERR)) != 0 && is(fd)) declare_gone();
   asked_.store(arch::ticks(), std::memory_order_relaxed);
 }
 

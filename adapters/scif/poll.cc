@@ -94,9 +94,11 @@ bool Polling::all_alive() {
   polled_.assign(entries_.size(), {});
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
   ::poll(polled_.data(), polled_.size(), 0);
-  for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].endpoint->line().told(polled_[i].revents);
-  const auto is_open = [](const pollfd& entry) { return (entry.revents & POLLNVAL) == 0; };
-  return std::all_of(polled_.begin(), polled_.end(), is_open) &&
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
+  }
+  const auto has_not_ended = [](const pollfd& entry) { return (entry.revents & (POLLNVAL | POLLHUP | POLLERR)) == 0; };
+  return std::all_of(polled_.begin(), polled_.end(), has_not_ended) &&
          std::all_of(entries_.begin(), entries_.end(), is_alive);
 }
 
@@ -170,7 +172,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].link == nullptr) continue;
     entries_[i].link->inlet.wake_up();
-    entries_[i].endpoint->line().told(polled_[i].revents);
+    entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
   }
   return error;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors of an endpoint that the program makes itself: each is as good as the first, and the endpoint ends with
 // the last of them.
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <functional>
@@ -98,6 +99,22 @@ TEST_F(ScifDuplicate, PutOverAnotherEndpointEndsThat) {
   expect_messages(other.connector, pair.acceptor);
   pair.connector.close();
   expect_messages(other.connector, pair.acceptor);
+}
+
+TEST_F(ScifDuplicate, GoesOnWhenTheFirstNumberIsAPipeThatHasEnded) {
+  Child process([] {
+    Pair pair;
+    const Epd duplicate(::dup(pair.connector));
+    const int number = pair.connector.release();
+    std::array<int, 2> pipe{};
+    EXPECT_EQ(::pipe(pipe.data()), 0);
+    EXPECT_EQ(::dup2(pipe[0], number), number);
+    ::close(pipe[1]);
+    EXPECT_EQ(events(number, SCIF_POLLIN, -1), POLLHUP) << "the pipe's";
+    expect_messages(duplicate, pair.acceptor);
+    return !::testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
 }
 
 TEST_F(ScifDuplicate, BindsListensAcceptsAndConnects) {
