@@ -181,7 +181,7 @@ void give_back(Slot& slot) noexcept {
 void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now) {
   const std::lock_guard lock(registry().mutex);
   registry().by_socket.erase(before);
-  registry().by_socket[now] = &slot;
+  if (slot.endpoint != nullptr) registry().by_socket[now] = &slot;  // else another thread is closing it
 }
 
 Use::~Use() {

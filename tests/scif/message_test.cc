@@ -226,6 +226,28 @@ TEST_F(ScifMessage, CloseInOneThreadWakesTheOthers) {
   EXPECT_EQ(polled.revents, SCIF_POLLNVAL);
 }
 
+TEST_F(ScifMessage, ToAnEndpointThatIsClosedWhileItConnectsFailsInAnyMoment) {
+  for (int round = 0; round < 50; ++round) {
+    const Listening listening;
+    const scif_epd_t epd = scif_open();
+    std::atomic<bool> done{false};
+    Waiting connecting([&] {
+      scif_portID to = listening.port;
+      return scif_connect(epd, &to);
+    });
+    Waiting looking([&] {
+      char byte = 0;
+      while (!done) EXPECT_EQ(scif_send(epd, &byte, 1, 0), -1);
+      return 0;
+    });
+    EXPECT_NE(kernel_events(listening.epd, POLLIN, -1), 0);
+    EXPECT_EQ(scif_close(epd), 0);
+    connecting.join();
+    EXPECT_EQ(connecting.result, -1);
+    done = true;
+  }
+}
+
 TEST_F(ScifMessage, AChildThatClosesItsCopyDisturbsNothing) {
   Pair pair;
   Child child([&] { return scif_close(pair.acceptor) == 0 && scif_close(pair.connector) == 0; });
