@@ -35,6 +35,7 @@ Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> j
 }
 
 void Link::show(int fd, std::uint64_t inode) {
+  if (origin.inherited()) return;
   layout::ScifSocket& shown = page(connection->map()).socket;
   shown.descriptor.store(static_cast<std::uint64_t>(fd), std::memory_order_relaxed);
   // SCIF-SOCKET release: the number before; pairs with the acquire in borrow().

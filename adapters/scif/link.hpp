@@ -8,6 +8,7 @@
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/outlet.hpp"
 #include "adapters/scif/slot.hpp"
+#include "base/fork_generation.hpp"
 #include "fabric/fabric.hpp"
 #include "window/space.hpp"
 
@@ -21,13 +22,15 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 struct Link {
   Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined);
 
-  /// Tells the peer where this side's socket is to be found: see own_packet.hpp.
+  /// Tells the peer where this side's socket is to be found: see own_packet.hpp. It looks for it in the process that
+  /// made the connection: what a forked child's numbers are is nothing to it.
   void show(int fd, std::uint64_t inode);
 
   std::unique_ptr<fabric::Connection> connection;
   Inlet inlet;
   Outlet outlet;
   window::Space space;
+  const Origin origin;
 };
 
 }  // namespace wherry::scif

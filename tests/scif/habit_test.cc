@@ -84,6 +84,17 @@ TEST_F(ScifHabit, AnAnswerToWhoAlwaysReceivesWhatPollReportedNeedsNoPacket) {
   expect_the_truth();
 }
 
+TEST_F(ScifHabit, OfTheParentIsKeptWhenAChildHasDescriptorsOfItsOwn) {
+  Child child([this] {
+    const int own = ::fcntl(pair_.connector, F_DUPFD, 900);
+    return events(own, SCIF_POLLOUT) == SCIF_POLLOUT && scif_close(pair_.connector) == 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  meet_an_answer_without_packet(1);
+  receive(1);
+  expect_the_truth();
+}
+
 TEST_F(ScifHabit, FewerThanSixteenInARowAlwaysGetPackets) {
   for (int i = 0; i < 2000; ++i) {
     EXPECT_FALSE(ask_and_poll(1));
