@@ -2,42 +2,55 @@
 // The accepting side.
 #include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/socket.hpp"
 #include "fabric/shm/rendezvous.hpp"
+#include "fabric/wait_for_events.hpp"
 
 namespace wherry::scif {
 namespace {
 
-/// A connector sends its two packets right behind the connection, or was stopped or killed in between.
+/// A connector sends its two packets right behind the connection, or was stopped or killed in between. One call of
+/// accept waits so long for all of them together.
 constexpr std::chrono::seconds kHelloPatience{1};
+
+/// Until it is looked whether another thread closes the listener.
+constexpr std::chrono::milliseconds kStep{100};
 
 /// Connectors, most of them strangers perhaps, that one look takes from the kernel's queue.
 constexpr int kMostAtOnce = 64;
 
-/// Waits for the next packet. False: none comes.
-bool await_packet(int socket, const fabric::Deadline& deadline) {
-  while (std::chrono::steady_clock::now() < *deadline) {
+/// Waits until the next packet is there. Returns 0; EPROTO: the connector is gone; ETIMEDOUT; EINTR: a signal came, or
+/// the listener is being closed.
+int await_packet(const Sleepers& listener, int socket, std::chrono::steady_clock::time_point deadline) {
+  while (true) {
+    std::byte next{};
+    const ssize_t bytes = ::recv(socket, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (bytes > 0) return 0;
+    if (bytes == 0 || errno != EAGAIN) return EPROTO;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline) return ETIMEDOUT;
     pollfd polled{socket, POLLIN, 0};
-    const int ready = ::poll(&polled, 1, 100);
-    if (ready > 0) return (polled.revents & POLLIN) != 0;
+    if (fabric::wait_for_events(std::span(&polled, 1), std::min(deadline, now + kStep)) < 0 || listener.woken()) {
+      return EINTR;
+    }
   }
-  return false;
 }
 
-int receive_hello(int socket, fabric::shm::Packet& packet, const fabric::Deadline& deadline) {
-  if (!await_packet(socket, deadline)) return ETIMEDOUT;
+int receive_hello(const Sleepers& listener, int socket, fabric::shm::Packet& packet,
+                  std::chrono::steady_clock::time_point deadline) {
+  if (const int error = await_packet(listener, socket, deadline); error != 0) return error;
   if (const int error = fabric::shm::receive_packet(socket, packet); error != 0) return error;
   fabric::Greeting greeting;
   std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
   if (!fits(greeting, packet.hello.segment_bytes)) return EPROTO;  // somebody's who has no second packet
-  std::byte nothing{};
-  return await_packet(socket, deadline) && ::recv(socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT) == 1 ? 0 : EPROTO;
+  return await_packet(listener, socket, deadline);
 }
 
 }  // namespace
@@ -53,9 +66,10 @@ int Endpoint::accept(int fd, scif_portID& peer, bool wait, Opened& accepted) {
 }
 
 int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
+  const auto deadline = std::chrono::steady_clock::now() + kHelloPatience;
   for (int taken = 0; taken < kMostAtOnce; ++taken) {
     pollfd polled{fd, POLLIN, 0};
-    if (::poll(&polled, 1, 0) <= 0) return EAGAIN;
+    if (::poll(&polled, 1, 0) == 0) return EAGAIN;  // accept4 says so, too, but takes a tick of the kernel's
     Opened made{.endpoint = nullptr, .socket = UniqueFd(::accept4(fd, nullptr, nullptr, 0))};
     if (!made.socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -64,9 +78,9 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
     if (!fabric::shm::same_user(fabric::shm::credentials(made.socket.get()))) continue;
     tune_socket(made.socket.get());
     made.endpoint = std::make_unique<Endpoint>(made.socket.get());
-    const int error = answer(made, peer, std::chrono::steady_clock::now() + kHelloPatience);
-    // Its descriptors did not fit into this process and are lost; the connector is refused.
-    if (error == EMFILE || error == ENFILE || error == ENOMEM) return error;
+    const int error = answer(made, peer, deadline);
+    // Its descriptors did not fit into this process and are lost, or it is not waited for: the connector is refused.
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR) return error;
     if (error != 0) continue;  // it went away, or is none of ours: on to the next
     accepted = std::move(made);
     return 0;
@@ -75,11 +89,11 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
 }
 
 /// Makes the endpoint of an accepted socket connected.
-int Endpoint::answer(Opened& made, scif_portID& peer, fabric::Deadline patience) {
+int Endpoint::answer(Opened& made, scif_portID& peer, std::chrono::steady_clock::time_point deadline) {
   const int socket = made.socket.get();
   Endpoint& endpoint = *made.endpoint;
   fabric::shm::Packet packet;
-  if (const int error = receive_hello(socket, packet, patience); error != 0) return error;
+  if (const int error = receive_hello(line_.sleepers(), socket, packet, deadline); error != 0) return error;
   peer = {.node = packet.hello.node, .port = packet.hello.port};
   try {
     fabric::shm::OwnSide own(offer());

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -94,7 +95,7 @@ class Endpoint {
   void take_own_socket(int fd);
   void renew_socket(int fd);
   int take_request(int fd, scif_portID& peer, Opened& accepted);
-  int answer(Opened& made, scif_portID& peer, fabric::Deadline patience);
+  int answer(Opened& made, scif_portID& peer, std::chrono::steady_clock::time_point deadline);
 
   Slot& slot_;
   Line line_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports are Wherry's ports: streams and endpoints may come to each other's by mistake.
+// Ports are Wherry's ports: streams and endpoints may come to each other's by mistake. And connectors that say nothing.
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <wherry/wherry.hpp>
 
+#include "base/unique_fd.hpp"
 #include "tests/scif/common.hpp"
 
 namespace wherry::scif_test {
@@ -69,6 +73,49 @@ TEST_F(ScifStranger, AnEndpointIsRefusedByAStreamsListenerWhichGoesOn) {
   ASSERT_TRUE(stream.receive_all(heard).ok());
   EXPECT_EQ(std::memcmp(heard.data(), "hello", 5), 0);
   EXPECT_EQ(child.wait(), 0);
+}
+
+/// Connects and says nothing, as a program does that was stopped.
+UniqueFd silent_connector(const Listening& listening) {
+  sockaddr_un name{};
+  socklen_t length = sizeof name;
+  EXPECT_EQ(::getsockname(listening.epd, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  UniqueFd silent(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(silent.get(), reinterpret_cast<const sockaddr*>(&name), length), 0) << std::strerror(errno);
+  return silent;
+}
+
+std::int64_t time_to_accept_behind_silent_connectors() {
+  const Listening listening;
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 3; ++i) silent.push_back(silent_connector(listening));
+  const Epd epd;
+  set_nonblocking(epd, true);
+  scif_portID to = listening.port;
+  EXPECT_FAILS(EINPROGRESS, scif_connect(epd, &to));
+  scif_portID peer{};
+  scif_epd_t made = -1;
+  const std::int64_t before = monotonic_ns();
+  EXPECT_EQ(scif_accept(listening.epd, &peer, &made, 0), 0) << std::strerror(errno);
+  const Epd accepted(made);
+  EXPECT_GT(scif_connect(epd, &to), 0);
+  return monotonic_ns() - before;
+}
+
+TEST_F(ScifStranger, WhoAreSilentAreWaitedForTogetherAsLongAsOne) {
+  while (time_to_accept_behind_silent_connectors() > 2'900'000'000) continue;  // each time, were it a second for each
+}
+
+TEST_F(ScifStranger, WhoIsSilentIsNoLongerWaitedForAfterASignal) {
+  Child acceptor([&] {
+    const Listening listening;
+    const UniqueFd silent = silent_connector(listening);
+    scif_portID peer{};
+    scif_epd_t made = -1;
+    interrupt_calls();
+    return scif_accept(listening.epd, &peer, &made, 0) == -1 && errno == EINTR;
+  });
+  EXPECT_EQ(acceptor.wait(), 0);
 }
 
 }  // namespace
