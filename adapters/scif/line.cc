@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/scif/line.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include "adapters/scif/socket.hpp"
 #include "base/fork_generation.hpp"
@@ -24,6 +28,14 @@ fabric::EventBell& own_bell() {
   thread_local std::optional<Own> own;
   if (!own || own->origin.inherited()) own.emplace();
   return own->bell;
+}
+
+/// POLLHUP if the peer has ended, where the kernel refuses to poll: an end without packets before it shows in reading.
+short end_by_reading(int fd, int patience) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(patience));
+  std::byte next{};
+  const ssize_t bytes = ::recv(fd, &next, 1, MSG_DONTWAIT | MSG_PEEK);
+  return bytes == 0 || (bytes < 0 && errno == ECONNRESET) ? POLLHUP : 0;
 }
 
 }  // namespace
@@ -55,13 +67,14 @@ int Line::sleep(int fd, short events, fabric::Deadline deadline) {
   if (sleepers_.woken()) return ECANCELED;
   if (!is(fd)) return EBADF;
   std::array<pollfd, 2> polled{pollfd{fd, events, 0}, pollfd{here.descriptor(), POLLIN, 0}};
-  timespec storage{};
-  const int ready = ::ppoll(polled.data(), polled.size(), fabric::time_left(deadline, storage), nullptr);
-  if (ready < 0) return errno;
+  const int ready = fabric::wait_for_events(polled, deadline);
+  if (ready < 0) return EINTR;
   if (ready == 0) return ETIMEDOUT;
-  if (polled[1].revents != 0) return ECANCELED;
+  if (sleepers_.woken()) return ECANCELED;
   if ((polled[0].revents & POLLNVAL) != 0) return EBADF;
   told(fd, polled[0].revents);
+  // Where the kernel refuses to poll everything is claimed, the bell too, but no end.
+  if (polled[1].revents != 0) ask_for_end(fd);
   return 0;
 }
 
@@ -72,7 +85,7 @@ bool Line::look_for_end(int fd) {
 
 bool Line::ends_within(int fd, int patience) {
   pollfd polled{fd, 0, 0};
-  ::poll(&polled, 1, patience);
+  if (::poll(&polled, 1, patience) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, patience);
   if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
   told(fd, polled.revents);
   return gone();

@@ -93,7 +93,7 @@ bool Polling::all_alive() {
   if (std::none_of(entries_.begin(), entries_.end(), is_due)) return true;
   polled_.assign(entries_.size(), {});
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
-  ::poll(polled_.data(), polled_.size(), 0);
+  if (::poll(polled_.data(), polled_.size(), 0) < 0) return false;  // sleep() says why
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
   }
@@ -172,7 +172,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].link == nullptr) continue;
     entries_[i].link->inlet.wake_up();
-    entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
+    if (error == 0) entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
   }
   return error;
 }
