@@ -69,7 +69,7 @@ class Arena {
   std::uint64_t find_place(const Part& part);
   [[nodiscard]] bool is_ours(const MappedRange& range) const { return range.shared && range.file == view_->file(); }
   [[nodiscard]] std::optional<std::vector<MappedRange>> callers_mappings(const AddressMap& map) const;
-  void leave_this_stack() const;
+  bool leave_this_stack(const std::vector<MappedRange>& mappings) const;
   void give_up_unmapped();
   void punch(std::uint64_t place, std::uint64_t bytes);
 

@@ -27,8 +27,8 @@ Arena* forking = nullptr;  ///< the one that is locked while this process forks;
 /// While it forks: a pipe that ends when the child has its copies, or is dead. -1: the parent does not wait.
 std::array<int, 2> copies_made{-1, -1};
 
-/// Where the process had memory of the arena when it began to fork, if the child cannot find that out. Guarded by
-/// views_mutex().
+/// Where the process had memory of the arena when it began to fork. The child cannot ask: that takes a descriptor, and
+/// memory from a heap which it may share with its parent until it has its copies. Guarded by views_mutex().
 std::optional<std::vector<MappedRange>>& mappings_before() {
   static auto& mappings = *new std::optional<std::vector<MappedRange>>;
   return mappings;
@@ -88,27 +88,26 @@ void Arena::before_fork() {
   views_mutex().lock();
   forking = arena;
   copies_made = {-1, -1};
-  mappings_before().reset();
   if (arena == nullptr || arena->cursor_ == 0) return;
-  const bool has_pipe = ::pipe2(copies_made.data(), O_CLOEXEC) == 0;
-  if (!has_pipe) copies_made = {-1, -1};
+  if (::pipe2(copies_made.data(), O_CLOEXEC) != 0) copies_made = {-1, -1};
   try {
-    arena->leave_this_stack();
-    // Where there are no descriptors for a pipe the child has none either to ask by.
-    if (!has_pipe) mappings_before() = arena->callers_mappings(arena->map_);
+    mappings_before() = arena->callers_mappings(arena->map_);
+    if (mappings_before() && arena->leave_this_stack(*mappings_before())) {
+      mappings_before() = arena->callers_mappings(arena->map_);
+    }
   } catch (const std::exception&) {  // the fork goes on without it; there is no way to report it
+    mappings_before().reset();
   }
 }
 
 /// The frames of the thread that forks may lie now where it had memory that it exposed once. Parent and child would run
-/// on the same pages for a moment, and ruin each other's. So such pages become private before.
-void Arena::leave_this_stack() const {
-  if (used_.idle_bytes() == 0) return;
+/// on the same pages for a moment, and ruin each other's. So such pages become private before. Returns whether some
+/// did.
+bool Arena::leave_this_stack(const std::vector<MappedRange>& mappings) const {
+  if (used_.idle_bytes() == 0) return false;
   const auto [stack_start, stack_end] = stack_of_this_thread();
   std::vector<MappedRange> found;
-  const auto mappings = callers_mappings(map_);
-  if (!mappings) return;
-  for (const MappedRange& range : *mappings) {
+  for (const MappedRange& range : mappings) {
     for (const auto& idle : used_.idle()) {
       const std::uint64_t first = std::max(range.offset, idle.start);
       const std::uint64_t last = std::min(range.offset_of(range.end), idle.end);
@@ -119,10 +118,10 @@ void Arena::leave_this_stack() const {
       if (part.start < part.end) found.push_back(part);
     }
   }
-  if (found.empty()) return;
+  if (found.empty()) return false;
   // On another stack, so this thread writes nothing on the old one between the copying of a page and its exchange.
   const StoreGuard guard;
-  (void)on_other_stack([&] {
+  return on_other_stack([&] {
     for (const MappedRange& range : found) make_private(range, &guard);
   });
 }
@@ -135,6 +134,7 @@ void Arena::after_fork_in_parent() {
     while (::read(copies_made[0], &nothing, 1) < 0 && errno == EINTR) continue;
     ::close(copies_made[0]);
   }
+  mappings_before().reset();
   views_mutex().unlock();
   if (arena != nullptr) arena->mutex_.unlock();
   making().unlock();
@@ -146,14 +146,11 @@ void Arena::after_fork_in_parent() {
 void Arena::after_fork_in_child() {
   Arena* const parents = forking;
   current() = nullptr;
-  if (copies_made[0] >= 0) ::close(copies_made[0]);  // so that there is a descriptor to ask by
-  try {
-    auto mappings = std::exchange(mappings_before(), std::nullopt);
-    if (!mappings && parents != nullptr && parents->cursor_ != 0) mappings = parents->callers_mappings(AddressMap());
-    if (mappings) std::ranges::for_each(*mappings, [](const MappedRange& range) { make_private(range); });
-  } catch (const std::exception&) {  // no memory for their list
+  if (mappings_before()) std::ranges::for_each(*mappings_before(), [](const auto& range) { make_private(range); });
+  mappings_before().reset();
+  for (const int end : copies_made) {
+    if (end >= 0) ::close(end);
   }
-  if (copies_made[1] >= 0) ::close(copies_made[1]);
   views_mutex().unlock();
   if (parents != nullptr) parents->mutex_.unlock();
   making().unlock();

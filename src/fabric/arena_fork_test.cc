@@ -7,9 +7,12 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <memory>
 #include <span>
 #include <thread>
 
+#include "base/child_process.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/store_guard.hpp"
@@ -67,6 +70,28 @@ TEST(ArenaFork, OnAStackWithRegisteredPagesLosesNoStoreOfAnotherThread) {
   for (int round = 0; round < (soaking() ? 10'000 : 100) && !limit.over(); ++round) {
     ASSERT_EQ(lost_by_fork(), 0U) << "in round " << round;
   }
+}
+
+/// The child, which has no heap of its own yet, must not take memory from it.
+TEST(ArenaFork, WithAnExposedHeapLeavesThatWhole) {
+  Child process([] {
+    std::array<std::unique_ptr<char[]>, 64> blocks;
+    const auto allocate = [&](std::size_t seed) {
+      for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = std::make_unique<char[]>((i * 797 + seed) % 30'000);
+    };
+    allocate(1);
+    const auto start = (reinterpret_cast<std::uintptr_t>(blocks[0].get()) / kPage + 1) * kPage;
+    const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0)) / kPage * kPage;
+    if (start >= end || end - start > std::size_t{64} << 20) return true;  // it is elsewhere
+    const auto exposed = Arena::instance().expose({std::bit_cast<std::byte*>(start), end - start});
+    for (std::size_t round = 0; round < 200; ++round) {
+      Child child([] { return true; });
+      allocate(round * 131);
+      EXPECT_EQ(child.wait(), 0);
+    }
+    return !testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
 }
 
 }  // namespace
