@@ -230,6 +230,7 @@ void Arena::move(Part& part) {
     used_.add(place, place + done.bytes);
     used_.remove(place, place + done.bytes);
   }
+  if (done.guard_error != 0) fail(done.guard_error, "expose memory", advice_on(done.guard_error, "userfaultfd"));
   if (done.copy_error != 0) {
     fail(done.copy_error, "expose memory", "it must be readable, and the machine must have that much memory free");
   }

@@ -12,12 +12,19 @@
 
 #include "base/child_process.hpp"
 #include "fabric/arena.hpp"
+#include "fabric/store_guard.hpp"
 #include "tests/common/no_descriptors.hpp"
 
 namespace wherry::fabric {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+
+class ArenaWithoutDescriptors : public ::testing::Test {
+  void SetUp() override {
+    if (!NoDescriptors::kPossible) GTEST_SKIP() << "the sanitizer needs some";
+  }
+};
 
 std::span<std::byte> filled_pages(std::size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -37,7 +44,7 @@ int error_of_exposing(std::span<std::byte> memory) {
   return 0;
 }
 
-TEST(ArenaWithoutDescriptors, LeavesMemoryThatIsUsedOnAfterItWasExposed) {
+TEST_F(ArenaWithoutDescriptors, LeavesMemoryThatIsUsedOnAfterItWasExposed) {
   Child process([] {
     const auto memory = filled_pages(2 * Arena::kMostIdle);
     auto exposed = Arena::instance().expose(memory);
@@ -49,7 +56,7 @@ TEST(ArenaWithoutDescriptors, LeavesMemoryThatIsUsedOnAfterItWasExposed) {
   EXPECT_EQ(process.wait(), 0);
 }
 
-TEST(ArenaWithoutDescriptors, AForkedChildHasMemoryOfItsOwn) {
+TEST_F(ArenaWithoutDescriptors, AForkedChildHasMemoryOfItsOwn) {
   Child process([] {
     const auto memory = filled_pages(4 * kPage);
     const auto exposed = Arena::instance().expose(memory);
@@ -65,7 +72,7 @@ TEST(ArenaWithoutDescriptors, AForkedChildHasMemoryOfItsOwn) {
   EXPECT_EQ(process.wait(), 0);
 }
 
-TEST(ArenaWithoutDescriptors, WhatCannotBeKnownOfAPageIsAnErrorAndNotForgotten) {
+TEST_F(ArenaWithoutDescriptors, WhatCannotBeKnownOfAPageIsAnErrorAndNotForgotten) {
   Child process([] {
     const auto memory = filled_pages(3 * kPage);
     EXPECT_EQ(error_of_exposing(memory.last(kPage)), 0);
@@ -73,6 +80,22 @@ TEST(ArenaWithoutDescriptors, WhatCannotBeKnownOfAPageIsAnErrorAndNotForgotten) 
     EXPECT_EQ(::madvise(memory.data(), kPage, MADV_DONTFORK), 0);
     const NoDescriptors none;
     EXPECT_EQ(error_of_exposing(memory.first(kPage)), EMFILE);
+    EXPECT_EQ(untouched(memory), std::ssize(memory));
+    return !testing::Test::HasFailure();
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
+TEST_F(ArenaWithoutDescriptors, MemoryThatCannotBeGuardedIsNotExposed) {
+  Child process([] {
+    if (!StoreGuard().works()) return true;  // then none is
+    const auto memory = filled_pages(8 * kPage);
+    EXPECT_EQ(error_of_exposing(memory.last(4 * kPage)), 0);
+    {
+      const NoDescriptors none;
+      EXPECT_EQ(error_of_exposing(memory.first(4 * kPage)), EMFILE);
+    }
+    EXPECT_EQ(error_of_exposing(memory.first(4 * kPage)), 0);
     EXPECT_EQ(untouched(memory), std::ssize(memory));
     return !testing::Test::HasFailure();
   });

@@ -67,7 +67,7 @@ void make_private(const MappedRange& range, const StoreGuard* guard = nullptr) {
     return;
   }
   if ((range.protection & PROT_READ) == 0) ::mprotect(pages, bytes, PROT_READ);
-  const bool held = guard != nullptr && guard->hold({start, bytes});
+  const bool held = guard != nullptr && guard->hold({start, bytes}) == 0;
   std::memcpy(copy, pages, bytes);
   ::munmap(pages, bytes);
   ::mprotect(copy, bytes, range.protection);

@@ -58,7 +58,7 @@ bool holds_shared_memory() {
   void* const start = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   const std::span page(static_cast<const std::byte*>(start), kPage);
   const StoreGuard guard;
-  const bool holds = guard.hold(page);
+  const bool holds = guard.hold(page) == 0;
   if (holds) guard.release(page);
   ::munmap(start, kPage);
   return holds;

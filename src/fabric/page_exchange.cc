@@ -33,6 +33,8 @@ class Exchanger {
 
   [[nodiscard]] Exchanged all() const noexcept {
     Exchanged done;
+    if (exchange_.is_plain) done.guard_error = guard_.shortage();
+    if (done.guard_error != 0) return done;
     while (done.bytes < exchange_.memory.size() && done.copy_error == 0 && done.map_error == 0) next(done);
     return done;
   }
@@ -89,7 +91,12 @@ void Exchanger::next(Exchanged& done) const noexcept {
     part = up_to(part.from, kGuardedPages);
     part = before_own_words(part);
     wanted = touched_.in(memory(part));
-    held = guard_.hold(memory(part));
+    const int refused = guard_.hold(memory(part));
+    if (refused == ENOMEM) {
+      done.map_error = ENOMEM;
+      return;
+    }
+    held = refused == 0;
     if (held && wanted.count() != (part.to - part.from) / page_) wanted |= touched_since(part, wanted);
     if (!held) {
       part = up_to(part.from, std::min(kUnguardedPages, (part.to - part.from) / page_));

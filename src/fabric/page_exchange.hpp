@@ -35,6 +35,7 @@ struct PageExchange {
 
 struct Exchanged {
   std::size_t bytes = 0;  ///< from the start of the memory; all of it, unless one of these says why not
+  int guard_error = 0;    ///< EMFILE, ENFILE, ENOMEM: for want of that stores would not wait
   int copy_error = 0;     ///< EFAULT, ENOMEM: the memory cannot be read, there is no memory for its copy
   int map_error = 0;  ///< EINVAL: the kernel does not let it (hugetlbfs); ENOMEM, EAGAIN: too many mappings, or locked
 };

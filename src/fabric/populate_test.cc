@@ -61,7 +61,7 @@ TEST_P(IsThere, MemoryWhoseStoresWait) {
   std::thread holder([&] {
     refuse_userfaultfd(Refused::faults_of_the_kernel);
     const StoreGuard guard;
-    held = guard.hold(memory);
+    held = guard.hold(memory) == 0;
     phase = 1;
     while (phase != 2) std::this_thread::yield();
     if (held) guard.release(memory);

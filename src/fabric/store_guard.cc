@@ -71,7 +71,10 @@ bool protect(int faults, std::span<const std::byte> pages) {
 
 StoreGuard::StoreGuard() noexcept : faults_(open_for_all()), holds_kernel_(faults_.valid()) {
   if (!faults_.valid()) faults_.reset(static_cast<int>(::syscall(SYS_userfaultfd, kFlags | kUserModeOnly)));
-  if (!faults_.valid()) return;
+  if (!faults_.valid()) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) shortage_ = errno;
+    return;
+  }
   marks_ = agree(faults_.get(), kProtectsUnpopulated | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
   const bool brings_in = ::madvise(nullptr, 0, MADV_POPULATE_READ) == 0;  // Linux 5.14
   if (marks_ || (brings_in && agree(faults_.get(), UFFD_FEATURE_PAGEFAULT_FLAG_WP))) return;
@@ -94,15 +97,15 @@ StoreGuard::Words StoreGuard::own_words() noexcept {
   return {.start = std::min(error, sequences) / page * page, .end = (std::max(error, sequences) / page + 1) * page};
 }
 
-bool StoreGuard::hold(std::span<const std::byte> pages) const noexcept {
-  if (!works()) return false;
+int StoreGuard::hold(std::span<const std::byte> pages) const noexcept {
+  if (!works()) return ENOSYS;
   const auto start = std::bit_cast<std::uintptr_t>(pages.data());
-  if (const Words own = own_words(); start < own.end && own.start < start + pages.size()) return false;
+  if (const Words own = own_words(); start < own.end && own.start < start + pages.size()) return EDEADLK;
   uffdio_register wanted{.range = range_of(pages), .mode = UFFDIO_REGISTER_MODE_WP, .ioctls = 0};
-  if (::ioctl(faults_.get(), UFFDIO_REGISTER, &wanted) != 0) return false;
-  if ((marks_ || bring_in(pages)) && protect(faults_.get(), pages)) return true;
+  if (::ioctl(faults_.get(), UFFDIO_REGISTER, &wanted) != 0) return errno;
+  if ((marks_ || bring_in(pages)) && protect(faults_.get(), pages)) return 0;
   release(pages);
-  return false;
+  return EFAULT;
 }
 
 void StoreGuard::release(std::span<const std::byte> pages) const noexcept {

@@ -27,6 +27,8 @@ class StoreGuard {
   StoreGuard() noexcept;
   /// False: hold() never succeeds.
   [[nodiscard]] bool works() const noexcept { return faults_.valid(); }
+  /// EMFILE, ENFILE or ENOMEM: it would work but for that. Otherwise 0.
+  [[nodiscard]] int shortage() const noexcept { return shortage_; }
   /// Whether that is so for the stores of system calls, too.
   [[nodiscard]] bool holds_kernel() const noexcept { return holds_kernel_; }
 
@@ -38,16 +40,18 @@ class StoreGuard {
   };
   static Words own_words() noexcept;
 
-  /// From here on a store into these pages waits for release(). False: stores do not wait; the memory is neither
-  /// anonymous nor of a memory file, its faults are handled elsewhere, or own_words() are there. The caller stores
-  /// nothing there either until release(), nor does a signal's handler of its thread: it would wait for itself. Costs 3
-  /// us, and 0.1 us for each page; before Linux 6.4 0.6 us more for an untouched one.
-  [[nodiscard]] bool hold(std::span<const std::byte> pages) const noexcept;
+  /// From here on a store into these pages waits for release(). Returns 0, or an errno value, and then stores do not
+  /// wait: ENOMEM, too many mappings; EBUSY, their faults are handled by another userfaultfd; others where the memory
+  /// is neither anonymous nor of a memory file, or own_words() are there. The caller stores nothing there either until
+  /// release(), nor does a signal's handler of its thread: it would wait for itself. Costs 3 us, and 0.1 us for each
+  /// page; before Linux 6.4 0.6 us more for an untouched one.
+  [[nodiscard]] int hold(std::span<const std::byte> pages) const noexcept;
   /// The stores go on, into what is mapped there now.
   void release(std::span<const std::byte> pages) const noexcept;
 
  private:
   UniqueFd faults_;
+  int shortage_ = 0;
   bool holds_kernel_ = false;
   bool marks_ = false;  ///< pages that are not there can be protected, too (Linux 6.4)
 };

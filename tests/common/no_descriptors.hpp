@@ -4,11 +4,16 @@
 
 #include <sys/resource.h>
 
+#include "tests/common/sanitizer.hpp"
+
 namespace wherry {
 
 /// While it exists nothing can be opened in this process; what is open stays open.
 class NoDescriptors {
  public:
+  /// Checks that AddressSanitizer's build makes need some.
+  static constexpr bool kPossible = WHERRY_ADDRESS_SANITIZER == 0;
+
   NoDescriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
