@@ -226,7 +226,8 @@ class Stream {
 };
 
 /// A port that is listened on. After a fork it is the parent's still: the child has a copy and does not accept, for a
-/// connection is made in two halves, and each process would take one. One that was not listened on (default-constructed, moved from) throws Error(EBADF).
+/// connection is made in two halves, and each process would take one. One that was not listened on
+/// (default-constructed, moved from) throws Error(EBADF).
 class Listener {
  public:
   class Impl;

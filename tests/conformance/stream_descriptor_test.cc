@@ -335,7 +335,9 @@ TEST_P(StreamDescriptor, EveryRingIsAnEdge) {
   const UniqueFd edges(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = descriptor}};
   ASSERT_EQ(::epoll_ctl(edges.get(), EPOLL_CTL_ADD, descriptor, &event), 0);
-  const auto await_edge = [&] { return ::epoll_wait(edges.get(), &event, 1, static_cast<int>(kPatience.count())) == 1; };
+  const auto await_edge = [&] {
+    return ::epoll_wait(edges.get(), &event, 1, static_cast<int>(kPatience.count())) == 1;
+  };
   std::uint64_t sent = 0;
   for (int i = 0; i < 3; ++i) {
     const std::size_t count = send_until_full(ends.connector, pattern_, sent);

@@ -32,7 +32,8 @@ class OwnBell {
   void ring() noexcept;
   /// Takes what was rung. By the thread that sleeps on it.
   Heard silence() noexcept;
-  /// For one that is readable and was not rung: a forked child rang its own copy, which has the set in common with this.
+  /// For one that is readable and was not rung: a forked child rang its own copy, which has the set in common with
+  /// this.
   void hide_own_ring() noexcept;
   /// Sleeps until it is readable, or may be. False: the deadline passed.
   [[nodiscard]] bool await(const Deadline& deadline) const noexcept;
