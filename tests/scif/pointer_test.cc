@@ -40,6 +40,8 @@ TEST_F(ScifPointer, ToSendIsEfaultAndNothingIsSent) {
   EXPECT_EQ(send_text(pair_.connector, "good"), 4);
   EXPECT_EQ(receive_text(pair_.acceptor, 100, 0), "good");
   EXPECT_EQ(scif_send(pair_.connector, edge() - 1, 1, 0), 1);
+  // A longer one, from a page that was seen.
+  EXPECT_FAILS(EFAULT, scif_send(pair_.connector, edge() - 1, 2, 0));
   EXPECT_EQ(scif_send(pair_.connector, read_only_, 1, 0), 1);
 }
 
