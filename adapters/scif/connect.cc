@@ -133,7 +133,7 @@ int Endpoint::fail_attempt(int fd, int error) {
   generation_ = kUsedUp;
   try {
     renew_socket(fd);
-  } catch (const Error&) {  // for want of a descriptor: who uses the endpoint next needs one
+  } catch (const Error&) {  // for want of a descriptor: the next use of the endpoint needs one
   }
   return error;
 }

@@ -87,8 +87,8 @@ class Line {
   bool ask_for_end(int fd) { return ends_within(fd, 0); }
   /// The same, waiting for it so many milliseconds.
   bool ends_within(int fd, int patience);
-  /// For who asks about several at once: whether `moments` have passed since somebody asked, and what poll(2) said now
-  /// of `fd`, which may be something else's by now.
+  /// For a poll(2) of several lines at once: whether `moments` have passed since the last look at this one, and what it
+  /// said now of `fd`, which may be another file's number by now.
   [[nodiscard]] bool is_due(std::size_t moments) const {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
   }

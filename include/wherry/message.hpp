@@ -211,8 +211,8 @@ class Publisher {
 ///
 /// Errors: as for Publisher. Result::error of a take is ECONNRESET when a publisher died before it closed, after
 /// everything it had published was taken, EPROTO when it wrote nonsense into shared memory: once for each, then the
-/// others go on; ENOTSUP in a forked child, see there; ENOTCONN before the first listen or connect. `end`: nobody is
-/// joined any more and nobody can join.
+/// others go on; ENOTSUP in a forked child, see there; ENOTCONN before the first listen or connect. `end`: no
+/// publisher is joined any more, and none can join.
 ///
 /// Fork: the subscriber stays the parent's; a child that destroys its copy leaves nothing. A child may take in its
 /// parent's place, which from then on takes nothing, if the parent held no message when it forked: else a take fails

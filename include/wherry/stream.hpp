@@ -245,8 +245,8 @@ class Listener {
   Stream accept(Timeout timeout = {});
   /// Empty when nobody waits.
   std::optional<Stream> try_accept();
-  /// Readable while a connector may wait, also when try_accept has just returned nobody: it takes and drops strangers
-  /// a few at a time. A wake-up may prove spurious. -1 if nothing is held.
+  /// Readable while a connector may wait, also when try_accept has just returned none: it drops strangers a few at a
+  /// time. A wake-up may prove spurious. -1 if nothing is held.
   [[nodiscard]] int descriptor() const noexcept;
   /// The address bound, with `*` resolved.
   [[nodiscard]] const Address& local() const noexcept;

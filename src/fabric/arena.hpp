@@ -38,8 +38,8 @@ class Arena {
 
   /// This process's, made at first use. Throws Error: EMFILE, ENOMEM.
   static Arena& instance();
-  /// What is to be done when the process forks. For whoever has handlers of fork that hold, while it forks, what calls
-  /// of expose() are made under: those must be registered after this.
+  /// Registers what is to be done when the process forks. Handlers of fork that hold a lock under which expose() is
+  /// called must be registered after this.
   static void handle_forks();
 
   /// `memory`: whole pages. Other threads may go on using it; what they store meanwhile is lost only where the kernel

@@ -39,7 +39,7 @@ class Meeting {
       } catch (const Error& error) {
         if (error.code().value() != EPROTO) throw;
         log_dropped(error);
-        break;  // there may be many, and whoever calls has a deadline
+        break;  // there may be many, and the caller has a deadline
       }
     }
     while (auto connection = finished()) join(std::move(connection));

@@ -9,9 +9,9 @@
 // whoever is in none of them may go anywhere. So a restart with any other number goes on, too; shards beyond it stay
 // those of their workers.
 //
-// The end begins with a note in OUT's ledger, kEnding: nobody has anything to hand over any more. Then each shard is
+// The end begins with a note in OUT's ledger, kEnding: no worker will hand over any more. Then each shard is
 // appended to OUT with one commit, which says of its workers what its ledger said, and is removed after that. At last
-// OUT is completed; without shards the note comes with that. Who finds the note goes on with what is left, and ends. A
+// OUT is completed; without shards the note comes with that. A run that finds the note goes on with what is left. A
 // shard that OUT knows the workers' files of is in OUT already, and only to be removed; else nothing of it is.
 #pragma once
 
