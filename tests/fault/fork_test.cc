@@ -208,6 +208,10 @@ TEST(Fork, AChildThatHasDestroyedItsCopyDoesNotHideItsParentsDeath) {
   Child parent([&] {
     Subscriber subscriber;
     subscriber.connect(publisher.local().to_string(), kPatience);
+    // It dies only once the publisher has counted it.
+    Message welcome;
+    if (!subscriber.take(welcome, kPatience).ok()) return false;
+    welcome.release();
     std::array<int, 2> destroyed{};
     if (::pipe2(destroyed.data(), O_CLOEXEC) != 0) return false;
     if (::fork() == 0) {
@@ -224,6 +228,7 @@ TEST(Fork, AChildThatHasDestroyedItsCopyDoesNotHideItsParentsDeath) {
     ::_exit(0);  // nothing is said: it dies
   });
   EXPECT_EQ(publisher.admit(1, kPatience), 1U);
+  EXPECT_TRUE(publish_byte(publisher, 'm').ok());
   EXPECT_EQ(parent.wait(), 0);
   while (publisher.subscribers() != 0) {
     publisher.admit();
