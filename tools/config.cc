@@ -27,7 +27,7 @@ struct Setting {
   std::string value;
   std::optional<std::string> error;  // why the value is not valid
 
-  [[nodiscard]] bool changed() const { return value != option.default_value; }
+  [[nodiscard]] bool changed() const { return value != config::default_text(option); }
 };
 
 std::vector<Setting> settings() {
@@ -49,12 +49,18 @@ const char* mark(const Setting& setting) {
   return setting.changed() ? "*" : "";
 }
 
+// "2M (twice the L2 of 1M)"
+std::string default_of(const config::Option& option) {
+  const std::string reason = config::default_reason(option);
+  return config::default_text(option) + (reason.empty() ? "" : fmt::format(" ({})", reason));
+}
+
 void print_table(const std::vector<Setting>& all) {
   Table table({{""}, {"NAME"}, {"VARIABLE"}, {"VALUE"}, {"DEFAULT"}, {"UNIT"}, {"HELP"}});
   for (const Setting& setting : all) {
     const config::Option& option = setting.option;
     table.row({mark(setting), std::string(option.name), std::string(option.environment), printable(setting.value),
-               std::string(option.default_value), std::string(option.unit), std::string(option.help)});
+               default_of(option), std::string(option.unit), std::string(option.help)});
   }
   fmt::print("{}\n* differs from the default   ! is not valid\n", table.text());
 }
@@ -66,12 +72,13 @@ void print_json(const std::vector<Setting>& all) {
     nlohmann::json row{{"name", option.name},
                        {"environment", option.environment},
                        {"value", setting.value},
-                       {"default", option.default_value},
+                       {"default", config::default_text(option)},
                        {"unit", option.unit},
                        {"help", option.help},
                        {"allowed", option.allowed},
                        {"changed", setting.changed()},
                        {"valid", !setting.error.has_value()}};
+    if (const auto reason = config::default_reason(option); !reason.empty()) row["default_from"] = reason;
     if (setting.error) row["error"] = *setting.error;
     rows.push_back(std::move(row));
   }

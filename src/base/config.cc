@@ -58,11 +58,11 @@ constexpr std::array kOptions{
            "1 to 64 letters, digits, dots, underscores or hyphens", is_job_name},
     Option{Key::fabric, "fabric", "WHERRY_FABRIC", "shm", "", "the way to reach peers when an address names none",
            Kind::word, 0, 0, "lower-case letters, digits, + and -, such as shm", is_fabric_name},
-    Option{Key::ring, "ring", "WHERRY_RING", "1M", "bytes", "capacity of the ring a stream receives into", Kind::bytes,
-           4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 1M", nullptr},
-    Option{Key::peer_ring, "peer_ring", "WHERRY_PEER_RING", "1G", "bytes",
+    Option{Key::ring, "ring", "WHERRY_RING", "", "bytes", "capacity of the ring a stream receives into", Kind::bytes,
+           4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 1M", nullptr, default_ring},
+    Option{Key::peer_ring, "peer_ring", "WHERRY_PEER_RING", "", "bytes",
            "no more than this of a peer's ring is used: its pages count as memory of whoever writes them first",
-           Kind::bytes, 4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 64K", nullptr},
+           Kind::bytes, 4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 64K", nullptr, default_peer_ring},
     Option{Key::pool, "pool", "WHERRY_POOL", "256M", "bytes", "what all messages of a publisher may take together",
            Kind::bytes, 4 * kKiB, 512 * kGiB, "a number of bytes from 4K to 512G, such as 256M", nullptr},
     Option{Key::spin, "spin", "WHERRY_SPIN", "50", "us",
@@ -76,7 +76,7 @@ constexpr std::array kOptions{
            std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},
     Option{Key::split, "split", "WHERRY_SPLIT", "256K", "bytes",
            "blocking transfers of at least this many bytes are copied by both sides at once, straight between their "
-           "buffers; 0: never",
+           "buffers; unless set, where that is measured to be faster than the ring; 0: never",
            Kind::bytes, 0, std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 256K, or 0", nullptr},
     Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
            Kind::flag, 0, 0, "on or off", nullptr},
@@ -142,10 +142,23 @@ std::span<const Option> options() { return kOptions; }
 
 const Option& option(Key key) { return kOptions.at(static_cast<std::size_t>(key)); }
 
+std::string default_text(const Option& option) {
+  if (option.of_machine == nullptr) return std::string(option.default_value);
+  return bytes_text(option.of_machine(this_machine()).bytes);
+}
+
+std::string default_reason(const Option& option) {
+  return option.of_machine == nullptr ? "" : option.of_machine(this_machine()).from;
+}
+
+bool is_set(Key key) {
+  const char* value = std::getenv(std::string(option(key).environment).c_str());
+  return value != nullptr && *value != '\0';
+}
+
 std::string text(Key key) {
   const Option& row = option(key);
-  const char* set = std::getenv(std::string(row.environment).c_str());
-  return set != nullptr && *set != '\0' ? std::string(set) : std::string(row.default_value);
+  return is_set(key) ? std::getenv(std::string(row.environment).c_str()) : default_text(row);
 }
 
 std::string word(Key key) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ring_default.hpp"
+
 namespace wherry::config {
 
 /// One key per row of the table, in the table's order.
@@ -35,19 +37,28 @@ struct Option {
   Key key;
   std::string_view name;           ///< as `wherry config` prints it
   std::string_view environment;    ///< the variable that sets it
-  std::string_view default_value;  ///< as it would be written in the variable
+  std::string_view default_value;  ///< as it would be written in the variable; "": a word, or of the machine
   std::string_view unit;           ///< "bytes", "us", "ms", or "" for words and plain numbers
   std::string_view help;
   Kind kind;
-  std::uint64_t low;                     ///< the smallest number allowed, in the unit; 0 for words and flags
-  std::uint64_t high;                    ///< the largest number allowed, in the unit; 0 for words and flags
-  std::string_view allowed;              ///< what a valid value is, as a phrase that follows "use"
-  bool (*valid_word)(std::string_view);  ///< judges a word; null for the other kinds
+  std::uint64_t low;                                ///< the smallest number allowed, in the unit; 0 for words and flags
+  std::uint64_t high;                               ///< the largest number allowed, in the unit; 0 for words and flags
+  std::string_view allowed;                         ///< what a valid value is, as a phrase that follows "use"
+  bool (*valid_word)(std::string_view);             ///< judges a word; null for the other kinds
+  Derived (*of_machine)(const Machine&) = nullptr;  ///< the default, where each machine has its own
 };
+
+/// The default here, as it would be written in the variable.
+std::string default_text(const Option& option);
+/// Why the default is that on this machine; empty where it is the same on all.
+std::string default_reason(const Option& option);
 
 /// The whole table.
 std::span<const Option> options();
 const Option& option(Key key);
+
+/// Whether the environment says it.
+bool is_set(Key key);
 
 /// The value in force, as text, unchecked: the environment variable if it is set and not empty, else the default.
 std::string text(Key key);

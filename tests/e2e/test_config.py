@@ -33,6 +33,13 @@ def test_the_table_shows_the_same_rows():
         assert any(row["environment"] in line and row["help"] in line for line in lines), row["name"]
 
 
+def test_a_default_that_is_this_machines_says_why():
+    _, table = rows()
+    assert "L2" in table["ring"]["default_from"] or "memory" in table["ring"]["default_from"]
+    assert f"{table['ring']['default']} ({table['ring']['default_from']})" in wherry("config").stdout
+    assert "default_from" not in table["spin"]
+
+
 def test_a_value_that_differs_from_the_default_is_marked():
     result, table = rows(WHERRY_RING="64K")
     assert result.returncode == 0

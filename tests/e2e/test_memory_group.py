@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sender in a memory cgroup pays for the pages of the receiver's ring that it writes first: WHERRY_PEER_RING bounds that."""
+"""A sender in a memory cgroup pays for the pages of the receiver's ring that it writes first: that is bounded, by default
+by a part of what it may have, or by WHERRY_PEER_RING."""
 
 import subprocess
 import uuid
@@ -67,5 +68,9 @@ def test_a_bound_on_the_peers_ring_keeps_a_sender_within_its_memory(limited_grou
     assert send_through_a_large_ring(limited_group, WHERRY_PEER_RING="1M")
 
 
-def test_without_a_bound_it_pays_for_the_whole_ring(limited_group):
-    assert not send_through_a_large_ring(limited_group)
+def test_by_default_a_sender_stays_within_its_memory(limited_group):
+    assert send_through_a_large_ring(limited_group)
+
+
+def test_a_bound_beyond_its_memory_lets_it_pay_for_the_whole_ring(limited_group):
+    assert not send_through_a_large_ring(limited_group, WHERRY_PEER_RING="1G")

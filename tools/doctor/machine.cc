@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/cgroup.hpp"
 #include "common/text.hpp"
-#include "doctor/cgroup.hpp"
 #include "doctor/check.hpp"
 
 namespace wherry::tools::doctor {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/cgroup.hpp"
+#include "base/cgroup.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace wherry::tools::doctor {
+namespace wherry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST_F(Cgroup, LinesThatAreNoMembershipAreSkipped) {
 }
 
 }  // namespace
-}  // namespace wherry::tools::doctor
+}  // namespace wherry

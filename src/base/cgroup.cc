@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/cgroup.hpp"
+#include "base/cgroup.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace wherry::tools::doctor {
+namespace wherry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ std::optional<double> cgroup_cpu_limit(const fs::path& root) {
   return limit_of<double>(root, "cpu", cpu_version1, cpu_version2);
 }
 
-}  // namespace wherry::tools::doctor
+}  // namespace wherry

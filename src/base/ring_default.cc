@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/ring_default.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <exception>
+#include <fstream>
+
+#include "base/cgroup.hpp"
+
+namespace wherry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+
+/// A process may have many rings of its own, all busy; how large the rings of its peers are is theirs to say, and what
+/// a message takes at most.
+constexpr std::uint64_t kPartForARing = 64;
+constexpr std::uint64_t kPartForAPeersRing = 16;
+
+/// Of the first core: "1024K" or "2M" in its description of each cache. Their numbers differ between machines.
+std::size_t second_level_cache(const fs::path& root) {
+  for (int index = 0; index < 8; ++index) {
+    const fs::path cache = root / "sys/devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
+    int level = 0;
+    std::size_t size = 0;
+    char unit = 'B';
+    if (!(std::ifstream(cache / "level") >> level) || level != 2 || !(std::ifstream(cache / "size") >> size >> unit))
+      continue;
+    return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+  }
+  return 0;
+}
+
+Derived bound_by(const Machine& machine, std::uint64_t part) {
+  if (machine.memory == 0) return {kMost, "the most, as memory is unknown"};
+  const std::uint64_t bound = std::bit_floor(std::clamp(machine.memory / part, kLeast, kMost));
+  return {bound, "at most 1/" + std::to_string(part) + " of " + std::to_string(machine.memory >> 20) +
+                     "M of memory, at least 1M"};
+}
+
+}  // namespace
+
+const Machine& this_machine() {
+  static const Machine machine = [] {
+    try {
+      return machine_at("/");
+    } catch (const std::exception&) {
+      return Machine{};
+    }
+  }();
+  return machine;
+}
+
+Machine machine_at(const fs::path& root) {
+  Machine machine{.second_level_cache = second_level_cache(root)};
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  if (machine.second_level_cache == 0 && root == "/") {
+    machine.second_level_cache = static_cast<std::size_t>(std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), 0L));
+  }
+#endif
+  const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES);
+  if (pages > 0)
+    machine.memory = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (const auto limit = cgroup_memory_limit(root); limit && (machine.memory == 0 || *limit < machine.memory)) {
+    machine.memory = *limit;
+  }
+  return machine;
+}
+
+Derived default_ring(const Machine& machine) {
+  if (machine.second_level_cache == 0) return {kLeast, "the least, as the L2 is unknown"};
+  const std::uint64_t wanted = std::bit_ceil(2 * std::uint64_t{machine.second_level_cache});
+  const Derived bound = bound_by(machine, kPartForARing);
+  if (bound.bytes < wanted) return bound;
+  return {std::max(wanted, kLeast), "twice the L2 of " + bytes_text(machine.second_level_cache) + ", at least 1M"};
+}
+
+Derived default_peer_ring(const Machine& machine) { return bound_by(machine, kPartForAPeersRing); }
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array kUnits{"", "K", "M", "G"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + kUnits.at(unit);
+}
+
+}  // namespace wherry
