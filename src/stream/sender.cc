@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "arch/copy.hpp"
+#include "base/clock.hpp"
+#include "base/config.hpp"
 
 namespace wherry::stream {
 namespace {
@@ -56,6 +58,7 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
       counters_(counters),
       split_(connection, fate),
       piece_(std::min(kMaxPiece, capacity / 4)) {
+  if (!config::is_set(config::Key::split)) choice_.emplace();
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
@@ -189,7 +192,11 @@ std::optional<Result> Sender::send_at_once(std::span<const std::byte> bytes) {
 
 Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
   const auto large = [&](const iovec& buffer) { return split_.wants(buffer.iov_len); };
-  if (!deadline && std::any_of(buffers.begin(), buffers.end(), large)) return send_split(buffers);
+  if (!deadline && std::any_of(buffers.begin(), buffers.end(), large)) return send_large(buffers);
+  return send_over_ring(buffers, deadline);
+}
+
+Result Sender::send_over_ring(std::span<const iovec> buffers, fabric::Deadline deadline) {
   // What fits goes out together: a header and its payload are one publication, and wake the receiver once.
   std::size_t total = 0;
   const Result at_once = copy_and_publish(buffers, total);
@@ -223,14 +230,28 @@ Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline dead
   return Result::moved(sent);
 }
 
-Result Sender::send_split(std::span<const iovec> buffers) {
+Result Sender::send_large(std::span<const iovec> buffers) {
   std::size_t total = 0;
   for (const iovec& buffer : buffers) {
-    const Result result = split_.wants(buffer.iov_len) ? send_split(bytes_of(buffer)) : send(std::span(&buffer, 1), {});
+    const Result result = split_.wants(buffer.iov_len) ? send_faster(buffer) : send_over_ring({&buffer, 1}, {});
     total += result.bytes;
     if (result.failed()) return Result::failure(result.error, total);
   }
   return Result::moved(total);
+}
+
+/// Whichever way is the faster one here, and says what it took.
+Result Sender::send_faster(const iovec& buffer) {
+  using Way = SplitChoice::Way;
+  if (!choice_) return send_split(bytes_of(buffer));
+  const std::uint64_t began = monotonic_ns();
+  const std::uint64_t split_before = counters_.bytes_sent_split.load(std::memory_order_relaxed);
+  const bool over_ring = choice_->way(buffer.iov_len) == Way::ring;
+  const Result result = over_ring ? send_over_ring({&buffer, 1}, {}) : send_split(bytes_of(buffer));
+  const std::uint64_t split = counters_.bytes_sent_split.load(std::memory_order_relaxed) - split_before;
+  const Way way = split > buffer.iov_len / 2 ? Way::split : Way::ring;
+  choice_->went(way, buffer.iov_len, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
+  return result;
 }
 
 /// Sends piece by piece over the ring until the receiver turns out to have invited what follows, or takes up an offer.

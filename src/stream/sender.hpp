@@ -17,6 +17,7 @@
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/fate.hpp"
+#include "stream/split_choice.hpp"
 #include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
@@ -49,7 +50,9 @@ class Sender {
   /// Why nothing may be sent any more: an errno value, or 0.
   int obstacle();
   [[nodiscard]] Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
-  [[nodiscard]] Result send_split(std::span<const iovec> buffers);
+  [[nodiscard]] Result send_over_ring(std::span<const iovec> buffers, fabric::Deadline deadline);
+  [[nodiscard]] Result send_large(std::span<const iovec> buffers);
+  [[nodiscard]] Result send_faster(const iovec& buffer);
   [[nodiscard]] Result send_split(std::span<const std::byte> bytes);
   std::optional<Result> over_invitation(std::span<const std::byte> bytes);
   std::optional<Result> over_offer(std::span<const std::byte> bytes);
@@ -74,7 +77,8 @@ class Sender {
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   SplitSender split_;
-  std::size_t piece_;  ///< bytes that are published at once, at most
+  std::optional<SplitChoice> choice_;  ///< none: all that may be split is
+  std::size_t piece_;                  ///< bytes that are published at once, at most
   std::size_t reserved_ = 0;
   std::size_t wanted_ = 1;  ///< space that the descriptor is to tell of
   bool finished_ = false;
