@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "bench/harness/processor.hpp"
+
 namespace wherry::bench {
 namespace {
 
@@ -44,6 +46,7 @@ nlohmann::json environment() {
   uname(&system);
   return {{"governor", governor()},
           {"cpu", cpu_model()},
+          {"processor", to_json(this_processor())},
           {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
           {"memory_bytes",
            static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))},

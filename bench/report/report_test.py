@@ -86,6 +86,10 @@ def test_the_page_has_every_figure_and_says_what_is_missing(page):
     assert "no mpicc" in page and "the best calls of ucx" in page and "Made-up CPU" in page
 
 
+def test_the_page_says_which_processor_with_its_caches_and_who_shares_them(page):
+    assert page.count("Maker family 6 model 7: L1d 48 KiB, L2 2 MiB, L3 32 MiB of cores 0-1") == 2
+
+
 def test_plots_follow_the_colours_of_the_page(page):
     pictures = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
     assert "var(--wherry)" in pictures

@@ -46,7 +46,7 @@ TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")
 NUMBERS = ("median", "mad")
 # Two files that differ in one of these do not belong on one page.
-MACHINE = ("cpu", "cores", "kernel", "architecture", "memory_bytes")
+MACHINE = ("cpu", "processor", "cores", "kernel", "architecture", "memory_bytes")
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Results:
         first = self.runs[0]
         for run in self.runs[1:]:
             for key in MACHINE:
-                if run.environment.get(key) != first.environment.get(key):
+                if fact_of_machine(run, key) != fact_of_machine(first, key):
                     raise ReportError(f"{first.name} and {run.name} come from different machines: {key} differs")
         seen: dict[tuple, str] = {}
         for run in self.runs:
@@ -147,6 +147,12 @@ class Results:
                     )
                     raise ReportError(f"{where} {row.metric} of {row.system} in {row.bench}, {row.size} bytes")
                 seen[row.key] = run.name
+
+
+def fact_of_machine(run: Run, key: str) -> object:
+    """Of the processor its kind: caches are those of the first core that a run may use."""
+    fact = run.environment.get(key)
+    return {name: fact[name] for name in fact if name != "caches"} if isinstance(fact, dict) else fact
 
 
 def sizes_of(rows: dict[str, list[Row]]) -> list[int]:

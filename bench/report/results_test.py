@@ -100,6 +100,16 @@ def test_runs_of_two_machines_are_not_mixed(tmp_path):
         )
 
 
+def test_two_families_of_one_name_are_two_machines(tmp_path):
+    def of(family, cores, **changes):
+        facts = {"make": "AMD", "family": family, "caches": [{"name": "L2", "bytes": 1 << 20, "cores": cores}]}
+        return {"rows": [row(**changes)], "environment": {"cpu": "AMD EPYC", "processor": facts}}
+
+    assert len(read(tmp_path, of("26", "0"), of("26", "1", size=65)).rows) == 2
+    with pytest.raises(ReportError, match="different machines: processor differs"):
+        read(tmp_path, of("25", "0"), of("26", "0", size=65))
+
+
 def test_a_system_that_only_counts_hand_overs_is_in_place(tmp_path):
     rows = [
         row(system="iceoryx2", metric="msgs/s"),

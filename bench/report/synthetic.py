@@ -141,6 +141,16 @@ def environment() -> dict:
     systems = {system: {"version": "1.2.3", "settings": f"the best calls of {system}"} for system in SPEEDS}
     return {
         "cpu": "Made-up CPU",
+        "processor": {
+            "make": "Maker",
+            "family": "6",
+            "model": "7",
+            "caches": [
+                {"name": "L1d", "bytes": 48 << 10, "cores": "0"},
+                {"name": "L2", "bytes": 2 << 20, "cores": "0"},
+                {"name": "L3", "bytes": 32 << 20, "cores": "0-1"},
+            ],
+        },
         "cores": 2,
         "kernel": "6.1.0",
         "architecture": "x86_64",

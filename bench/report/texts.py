@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The words of the page."""
 
+import re
+
 import quantities
 
 BENCHES = {
@@ -97,7 +99,7 @@ METHOD = (
     "KiB, MiB: powers of two. kB, MB, GB: powers of ten.",
 )
 TRANSPORTS = ("stream", "latency", "many", "idle", "connect")
-MACHINE_KEYS = ("cpu", "cores", "memory_bytes", "kernel", "architecture", "compiler", "governor", "hypervisor")
+MACHINE_KEYS = ("cpu", "processor", "cores", "memory_bytes", "kernel", "architecture", "compiler", "governor", "hypervisor")
 # Told elsewhere on the page.
 NOT_FACTS = (*MACHINE_KEYS, "systems", "not_found", "failed")
 SHARES = ("foreign_load_max", "steal_max")
@@ -113,7 +115,7 @@ def about(bench: str) -> str:
 
 def machine(environment: dict) -> list[str]:
     """The machine in a few words."""
-    words = [str(environment[key]) for key in ("cpu",) if key in environment]
+    words = [value_text(key, environment[key]) for key in ("cpu", "processor") if key in environment]
     if "cores" in environment:
         words.append(f"{environment['cores']} cores")
     if isinstance(environment.get("memory_bytes"), (int, float)):
@@ -132,6 +134,8 @@ def run_facts(environment: dict) -> list[tuple[str, str]]:
 
 
 def value_text(key: str, value: object) -> str:
+    if key == "processor" and isinstance(value, dict):
+        return processor(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if key in SHARES:
@@ -139,3 +143,14 @@ def value_text(key: str, value: object) -> str:
     if key.endswith("bytes"):
         return quantities.byte_count(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def processor(facts: dict) -> str:
+    """Make, family and model of a core, and its caches with the cores that share them."""
+    kind = [str(facts.get("make") or "unknown make")]
+    kind += [f"{key} {facts[key]}" for key in ("family", "model") if facts.get(key)]
+    caches = []
+    for cache in facts.get("caches", []):
+        shared = f" of cores {cache['cores']}" if re.search("[-,]", cache["cores"]) else ""
+        caches.append(f"{cache['name']} {quantities.size(cache['bytes'])}{shared}")
+    return " ".join(kind) + (f": {', '.join(caches)}" if caches else "")

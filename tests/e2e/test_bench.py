@@ -37,6 +37,7 @@ def test_stream_writes_rows_of_both_modes_and_says_how_it_was_measured(tmp_path)
     environment = document["environment"]
     assert environment["systems"]["limit:in-place"]["in_place"] and environment["systems"]["tcp"]["settings"]
     assert {"cpu", "cores", "kernel", "samples", "seed", "not_found", "failed", "retaken"} <= set(environment)
+    assert environment["processor"]["make"] and "caches" in environment["processor"]
     assert "as a multiple of" in table
 
 
