@@ -12,6 +12,9 @@
 
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/environment.hpp"
+#include "bench/harness/placement_probe.hpp"
+#include "bench/harness/placement_watch.hpp"
+#include "bench/harness/processor.hpp"
 #include "bench/harness/registry.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/questions.hpp"
@@ -38,8 +41,13 @@ void say(const bench::Circumstances& circumstances) {
 
 std::vector<bench::Row> measure(const bench::Asked& question, const bench::Options& options,
                                 const std::vector<bench::System*>& systems, bench::Circumstances& circumstances) {
-  if (question.measure != nullptr) return question.measure(options, systems, circumstances);
-  bench::Campaign campaign(options, systems, question.points(options));
+  if (question.measure != nullptr) {
+    circumstances.placement.not_probed = "this question keeps nobody on a core";
+    return question.measure(options, systems, circumstances);
+  }
+  const std::vector<int> cores = bench::cores_to_probe(options).cores;
+  const bench::Prober prober = cores.empty() ? bench::Prober() : bench::probe_between({cores[0], cores[1]});
+  bench::Campaign campaign(options, systems, question.points(options), prober);
   std::vector<bench::Row> rows = campaign.run();
   circumstances = campaign.circumstances();
   return rows;
@@ -67,6 +75,7 @@ void ask(const bench::Asked& question, const BenchArguments& arguments) {
   bench::Circumstances circumstances;
   const std::vector<bench::Row> rows = measure(question, options, systems, circumstances);
   say(circumstances);
+  fmt::print("{}\n{}\n", text_of(bench::this_processor()), text_of(circumstances.placement));
   fmt::print("{}", question.tables(rows, options));
   if (rows.empty()) throw std::runtime_error("nothing could be measured");
   const nlohmann::json run = describe_run(options, registry, systems, circumstances);

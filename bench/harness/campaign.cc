@@ -2,21 +2,31 @@
 #include "bench/harness/campaign.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <exception>
 
-#include "bench/harness/rows.hpp"
+#include "base/clock.hpp"
 #include "bench/harness/sample_length.hpp"
 
 namespace wherry::bench {
 namespace {
 
-/// How often a sample is taken again because others were busy.
+/// How often a sample is taken again because others were busy, and how often because the cores were placed otherwise.
 constexpr int kRetakes = 2;
+/// After so much of a run's time the end of it waits no longer for the host to place the cores as in most of the run.
+constexpr double kShareOfWaiting = 0.2;
 
 bool takes(const System& system, const Sample& sample) {
   return system.can(sample) && (sample.idle == 0 || system.serves_idle());
+}
+
+/// Whether the processes of a sample run where the probes look: kept there, or because there is no other core.
+bool keeps_to_two_cores(const System& system, const Sample& sample) {
+  if (sample.senders == 1 && system.pinned()) return true;
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) == 2;
 }
 
 std::size_t steps(const Options& options, const std::vector<System*>& systems, const std::vector<Point>& points) {
@@ -39,36 +49,91 @@ std::string describe(const Sample& sample) {
   return text;
 }
 
-Campaign::Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points, LoadMeter meter)
+Campaign::Campaign(const Options& options, std::vector<System*> systems, std::vector<Point> points, Prober prober,
+                   LoadMeter meter)
     : options_(options),
       systems_(std::move(systems)),
       points_(std::move(points)),
       meter_(std::move(meter)),
+      placements_(std::move(prober)),
       progress_(steps(options, systems_, points_)),
-      random_(options.seed) {}
+      random_(options.seed) {
+  circumstances_.placement = cores_to_probe(options);
+}
 
 std::vector<Row> Campaign::run() {
-  std::vector<Row> rows;
-  for (const Point& point : points_) measure(point, rows);
+  const std::uint64_t start = monotonic_ns();
+  std::vector<Measured> all;
+  for (const Point& point : points_) all.push_back(measure(point));
+  const std::uint64_t now = monotonic_ns();
+  settle_all(all, now + static_cast<std::uint64_t>(kShareOfWaiting * static_cast<double>(now - start)));
   progress_.clear();
+  std::vector<Row> rows;
+  for (const Measured& measured : all) {
+    for (const Entry& entry : measured.entries) {
+      if (entry.failed) continue;
+      std::vector<Figures> samples;
+      for (const Taken& one : entry.taken) samples.push_back(one.figures);
+      append_rows(rows, measured.point->bench, *entry.system, entry.sample, samples);
+    }
+  }
   return rows;
 }
 
-void Campaign::measure(const Point& point, std::vector<Row>& rows) {
-  std::vector<Entry> entries;
+Campaign::Measured Campaign::measure(const Point& point) {
+  Measured measured{&point};
   for (System* system : systems_) {
-    if (takes(*system, point.sample)) entries.push_back({system, point.sample});
+    if (takes(*system, point.sample)) measured.entries.push_back({system, point.sample});
   }
-  for (Entry& entry : entries) calibrate(entry, point);
+  for (Entry& entry : measured.entries) calibrate(entry, point);
   std::vector<Entry*> turns;
-  for (Entry& entry : entries) turns.push_back(&entry);
+  for (Entry& entry : measured.entries) turns.push_back(&entry);
   for (int i = 0; i < options_.samples; ++i) {
     std::shuffle(turns.begin(), turns.end(), random_);
-    for (Entry* entry : turns) take(*entry, point, fmt::format("sample {} of {}", i + 1, options_.samples));
+    for (Entry* entry : turns) {
+      if (entry->failed) continue;
+      progress_.step(fmt::format("{} {}, {}: sample {} of {}", point.bench, describe(point.sample),
+                                 entry->system->name(), i + 1, options_.samples));
+      if (std::optional<Taken> taken = take(*entry, point)) entry->taken.push_back(std::move(*taken));
+    }
   }
-  for (const Entry& entry : entries) {
-    if (!entry.failed) append_rows(rows, point.bench, *entry.system, entry.sample, entry.outcomes);
+  settle(measured, 0);
+  return measured;
+}
+
+void Campaign::settle(Measured& measured, std::uint64_t until_ns) {
+  if (options_.smoke) return;
+  std::vector<std::pair<Entry*, std::size_t>> turns;
+  for (Entry& entry : measured.entries) {
+    for (std::size_t i = 0; i < entry.taken.size(); ++i) turns.emplace_back(&entry, i);
   }
+  std::shuffle(turns.begin(), turns.end(), random_);
+  for (int retake = 0; retake < kRetakes; ++retake) {
+    for (const auto& [entry, number] : turns) {
+      Taken& old = entry->taken[number];
+      if (entry->failed || old.moves == kRetakes || placements_.counts(old.around)) continue;
+      if (!placements_.await_majority(until_ns)) return;
+      progress_.extra_step(fmt::format("{} {}, {}: again, the cores were placed otherwise", measured.point->bench,
+                                       describe(measured.point->sample), entry->system->name()));
+      ++circumstances_.placement.retaken;
+      if (std::optional<Taken> again = take(*entry, *measured.point)) {
+        again->moves = old.moves + 1;
+        old = std::move(*again);
+      }
+    }
+  }
+}
+
+void Campaign::settle_all(std::vector<Measured>& all, std::uint64_t until_ns) {
+  for (Measured& measured : all) settle(measured, until_ns);
+  PlacementSummary& summary = circumstances_.placement;
+  for (const Measured& measured : all) {
+    for (const Entry& entry : measured.entries) {
+      summary.elsewhere += static_cast<std::size_t>(std::count_if(
+          entry.taken.begin(), entry.taken.end(), [&](const Taken& one) { return !placements_.counts(one.around); }));
+    }
+  }
+  summary.found = placements_.found();
 }
 
 void Campaign::calibrate(Entry& entry, const Point& point) {
@@ -87,24 +152,31 @@ void Campaign::calibrate(Entry& entry, const Point& point) {
   }
 }
 
-void Campaign::take(Entry& entry, const Point& point, const std::string& what) {
-  if (entry.failed) return;
-  progress_.step(fmt::format("{} {}, {}: {}", point.bench, describe(point.sample), entry.system->name(), what));
+std::optional<Campaign::Taken> Campaign::take(Entry& entry, const Point& point) {
   try {
-    for (int retake = 0;; ++retake) {
-      Outcome outcome;
-      const ForeignLoad load = meter_([&] { outcome = entry.system->run(entry.sample); });
-      if (load.disturbing() && retake < kRetakes && !options_.smoke) {
-        ++circumstances_.retaken;
-        continue;
-      }
-      circumstances_.worst.busy = std::max(circumstances_.worst.busy, load.busy);
-      circumstances_.worst.steal = std::max(circumstances_.worst.steal, load.steal);
-      entry.outcomes.push_back(std::move(outcome));
-      return;
-    }
+    return undisturbed(entry);
   } catch (const std::exception& error) {
     fail(entry, point, error.what());
+    return std::nullopt;
+  }
+}
+
+Campaign::Taken Campaign::undisturbed(Entry& entry) {
+  const bool probed = keeps_to_two_cores(*entry.system, entry.sample);
+  for (int retake = 0;; ++retake) {
+    Taken taken;
+    if (probed) taken.around.before = placements_.before();
+    Outcome outcome;
+    const ForeignLoad load = meter_([&] { outcome = entry.system->run(entry.sample); });
+    if (probed) taken.around.after = placements_.after();
+    if (load.disturbing() && retake < kRetakes && !options_.smoke) {
+      ++circumstances_.retaken;
+      continue;
+    }
+    circumstances_.worst.busy = std::max(circumstances_.worst.busy, load.busy);
+    circumstances_.worst.steal = std::max(circumstances_.worst.steal, load.steal);
+    taken.figures = figures_of(*entry.system, entry.sample, outcome);
+    return taken;
   }
 }
 

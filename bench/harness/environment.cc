@@ -23,6 +23,20 @@ json not_found(const Registry& registry) {
   return list;
 }
 
+json figures_of(const Placement& one) {
+  return {{"round_trip_ns", one.middle.round_trip_ns}, {"copy_GB/s", one.middle.copy_gb_s}, {"probes", one.probes}};
+}
+
+json describe(const PlacementSummary& placement) {
+  if (placement.cores.empty()) return {{"not_probed", placement.not_probed}};
+  json described = {{"cores", placement.cores}, {"retaken", placement.retaken}, {"elsewhere", placement.elsewhere}};
+  if (!placement.found.empty()) described["counted"] = figures_of(placement.found[0]);
+  described["others"] = json::array();
+  for (std::size_t i = 1; i < placement.found.size(); ++i)
+    described["others"].push_back(figures_of(placement.found[i]));
+  return described;
+}
+
 json failed(const Circumstances& circumstances) {
   json list = json::array();
   for (const Failure& one : circumstances.failures) {
@@ -43,7 +57,8 @@ json describe_run(const Options& options, const Registry& registry, std::span<Sy
               {"failed", failed(circumstances)},
               {"foreign_load_max", circumstances.worst.busy},
               {"steal_max", circumstances.worst.steal},
-              {"retaken", circumstances.retaken}};
+              {"retaken", circumstances.retaken},
+              {"placement", describe(circumstances.placement)}};
   if (options.seconds > 0) run["seconds"] = options.seconds;
   if (!options.cores.empty()) run["cores_pinned_to"] = options.cores;
   return run;

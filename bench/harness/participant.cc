@@ -163,15 +163,18 @@ class Participant {
 
 }  // namespace
 
-void pin(const Sample& sample, std::uint32_t rank) {
-  if (sample.senders > 1 || sample.cores.empty()) return;
-  const int core = sample.cores[rank % sample.cores.size()];
+void pin(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   CPU_SET(static_cast<unsigned>(core), &cores);
   if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
     throw std::system_error(errno, std::system_category(), fmt::format("cannot run on core {}", core));
   }
+}
+
+void pin(const Sample& sample, std::uint32_t rank) {
+  if (sample.senders > 1 || sample.cores.empty()) return;
+  pin(sample.cores[rank % sample.cores.size()]);
 }
 
 void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank,

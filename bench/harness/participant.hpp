@@ -10,6 +10,9 @@
 
 namespace wherry::bench {
 
+/// Keeps the calling thread on this core. Throws std::system_error.
+void pin(int core);
+
 /// Keeps this process on the core of its rank, where the sample says so. Throws std::system_error.
 void pin(const Sample& sample, std::uint32_t rank);
 

@@ -50,6 +50,11 @@ void Progress::step(std::string_view what) {
   }
 }
 
+void Progress::extra_step(std::string_view what) {
+  ++steps_;
+  step(what);
+}
+
 void Progress::skip(std::size_t steps) { skipped_ += steps; }
 
 void Progress::clear() {

@@ -17,6 +17,8 @@ class Progress {
 
   /// The next step begins.
   void step(std::string_view what);
+  /// One more step than was known of begins.
+  void extra_step(std::string_view what);
   /// Steps that will not be taken after all.
   void skip(std::size_t steps);
   /// Takes the line away, so that something else can be printed.

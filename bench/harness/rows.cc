@@ -3,49 +3,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <stdexcept>
 
 namespace wherry::bench {
 namespace {
 
-/// The rows of one system at one point.
-class Rows {
- public:
-  Rows(std::vector<Row>& rows, Row common, std::span<const Outcome> outcomes)
-      : rows_(rows), common_(std::move(common)), outcomes_(outcomes) {}
-
-  void add(const std::string& metric, const std::function<double(const Outcome&)>& figure) {
-    std::vector<double> samples;
-    for (const Outcome& outcome : outcomes_) samples.push_back(figure(outcome));
-    Row row = common_;
-    row.metric = metric;
-    summarise(row, std::move(samples));
-    rows_.push_back(std::move(row));
-  }
-
- private:
-  std::vector<Row>& rows_;
-  Row common_;
-  std::span<const Outcome> outcomes_;
-};
-
-void add_throughput(Rows& rows, const System& system, const Sample& sample) {
+void add_throughput(Figures& figures, const System& system, const Sample& sample, const Outcome& outcome) {
   const auto messages = static_cast<double>(sample.messages) * sample.senders;
   const double gigabytes = messages * static_cast<double>(sample.size) / 1e9;
   const bool bytes_moved = sample.touched || !system.in_place();
   if (bytes_moved) {
-    rows.add("GB/s", [=](const Outcome& outcome) { return gigabytes / outcome.seconds; });
-    rows.add("cpu_s_per_GB", [=](const Outcome& outcome) { return outcome.cpu_seconds / gigabytes; });
-    rows.add("switches_per_GB",
-             [=](const Outcome& outcome) { return static_cast<double>(outcome.context_switches) / gigabytes; });
+    figures.push_back({"GB/s", gigabytes / outcome.seconds});
+    figures.push_back({"cpu_s_per_GB", outcome.cpu_seconds / gigabytes});
+    figures.push_back({"switches_per_GB", static_cast<double>(outcome.context_switches) / gigabytes});
   }
-  rows.add("msgs/s", [=](const Outcome& outcome) { return messages / outcome.seconds; });
+  figures.push_back({"msgs/s", messages / outcome.seconds});
   if (sample.senders > 1 && sample.idle == 0) {
-    rows.add("memory_bytes", [](const Outcome& outcome) { return static_cast<double>(outcome.memory_bytes); });
-    rows.add("memory_bytes_per_connection",
-             [=](const Outcome& outcome) { return static_cast<double>(outcome.memory_bytes) / sample.senders; });
+    const auto memory = static_cast<double>(outcome.memory_bytes);
+    figures.push_back({"memory_bytes", memory});
+    figures.push_back({"memory_bytes_per_connection", memory / sample.senders});
   }
 }
 
@@ -55,17 +32,25 @@ double mean(const Outcome& outcome) {
   return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 
-void add_latency(Rows& rows, const Sample& sample, bool each_known) {
+void add_latency(Figures& figures, const Sample& sample, const Outcome& outcome) {
   const std::string prefix = sample.question == Question::asleep ? "asleep_ns_" : "ns_";
-  rows.add(prefix + "mean", mean);
-  if (!each_known) return;
-  const auto share = [](double part) {
-    return [=](const Outcome& outcome) { return percentile(outcome.latencies_ns, part); };
-  };
-  rows.add(prefix + "p50", share(0.5));
-  rows.add(prefix + "p99", share(0.99));
-  rows.add(prefix + "p99.9", share(0.999));
-  rows.add(prefix + "max", share(1));
+  figures.push_back({prefix + "mean", mean(outcome)});
+  if (outcome.latencies_ns.empty()) return;
+  figures.push_back({prefix + "p50", percentile(outcome.latencies_ns, 0.5)});
+  figures.push_back({prefix + "p99", percentile(outcome.latencies_ns, 0.99)});
+  figures.push_back({prefix + "p99.9", percentile(outcome.latencies_ns, 0.999)});
+  figures.push_back({prefix + "max", percentile(outcome.latencies_ns, 1)});
+}
+
+/// The values of one metric; fewer than there are samples if some do not have it.
+std::vector<double> values_of(std::span<const Figures> samples, const std::string& metric) {
+  std::vector<double> values;
+  for (const Figures& figures : samples) {
+    for (const Figure& one : figures) {
+      if (one.metric == metric) values.push_back(one.value);
+    }
+  }
+  return values;
 }
 
 }  // namespace
@@ -76,20 +61,32 @@ double percentile(std::span<const double> sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+Figures figures_of(const System& system, const Sample& sample, const Outcome& outcome) {
+  Figures figures;
+  if (sample.question == Question::stream) {
+    add_throughput(figures, system, sample, outcome);
+  } else {
+    add_latency(figures, sample, outcome);
+  }
+  return figures;
+}
+
 void append_rows(std::vector<Row>& rows, const std::string& bench, const System& system, const Sample& sample,
-                 std::span<const Outcome> outcomes) {
-  if (outcomes.empty()) return;
-  Row common{.bench = bench,
-             .system = system.name(),
-             .version = system.version(),
-             .mode = sample.touched ? "touched" : "handover",
-             .senders = sample.senders + sample.idle,
-             .size = sample.size};
-  Rows result(rows, std::move(common), outcomes);
-  if (sample.question == Question::stream) return add_throughput(result, system, sample);
-  const bool each_known = std::none_of(outcomes.begin(), outcomes.end(),
-                                       [](const Outcome& outcome) { return outcome.latencies_ns.empty(); });
-  add_latency(result, sample, each_known);
+                 std::span<const Figures> samples) {
+  if (samples.empty()) return;
+  for (const Figure& one : samples[0]) {
+    std::vector<double> values = values_of(samples, one.metric);
+    if (values.size() != samples.size()) continue;
+    Row row{.bench = bench,
+            .system = system.name(),
+            .version = system.version(),
+            .mode = sample.touched ? "touched" : "handover",
+            .senders = sample.senders + sample.idle,
+            .size = sample.size,
+            .metric = one.metric};
+    summarise(row, std::move(values));
+    rows.push_back(std::move(row));
+  }
 }
 
 }  // namespace wherry::bench

@@ -11,9 +11,19 @@
 
 namespace wherry::bench {
 
-/// Adds a row for each metric that the samples of one system at one point give.
+/// One metric of one sample.
+struct Figure {
+  std::string metric;
+  double value = 0;
+};
+using Figures = std::vector<Figure>;
+
+/// What one sample of a system comes to. Latencies are gone then: a hundred thousand for each sample would not fit.
+Figures figures_of(const System& system, const Sample& sample, const Outcome& outcome);
+
+/// Adds a row for each metric that all samples of one system at one point have.
 void append_rows(std::vector<Row>& rows, const std::string& bench, const System& system, const Sample& sample,
-                 std::span<const Outcome> outcomes);
+                 std::span<const Figures> samples);
 
 /// The value below which `share` of the sorted values lie (nearest rank). Throws std::invalid_argument if there is
 /// none.

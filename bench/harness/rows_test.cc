@@ -12,8 +12,10 @@ namespace {
 
 std::map<std::string, Row> rows_of(bool in_place, const Sample& sample, const std::vector<Outcome>& outcomes) {
   const FakeSystem system("fake", [](const Sample&) { return Outcome{}; }, in_place);
+  std::vector<Figures> figures;
+  for (const Outcome& outcome : outcomes) figures.push_back(figures_of(system, sample, outcome));
   std::vector<Row> rows;
-  append_rows(rows, "stream", system, sample, outcomes);
+  append_rows(rows, "stream", system, sample, figures);
   std::map<std::string, Row> by_metric;
   for (const Row& row : rows) by_metric[row.metric] = row;
   return by_metric;
@@ -68,6 +70,8 @@ TEST(Rows, WhereOnlyTheMeanLatencyIsKnownThereIsNothingElse) {
   EXPECT_EQ(rows.count("ns_p50"), 1U);
   rows = rows_of(false, sample, {{.mean_latency_ns = 40}, {.mean_latency_ns = 50}, {.mean_latency_ns = 90}});
   EXPECT_DOUBLE_EQ(rows.at("ns_mean").median, 50);
+  EXPECT_EQ(rows.size(), 1U);
+  rows = rows_of(false, sample, {{.latencies_ns = {10, 20}}, {.mean_latency_ns = 50}});
   EXPECT_EQ(rows.size(), 1U);
 }
 

@@ -90,6 +90,21 @@ def test_the_page_says_which_processor_with_its_caches_and_who_shares_them(page)
     assert page.count("Maker family 6 model 7: L1d 48 KiB, L2 2 MiB, L3 32 MiB of cores 0-1") == 2
 
 
+def test_the_page_says_which_placement_of_the_cores_counts(page):
+    assert "cores 0 and 1: 115 ns, 50.3 GB/s (75 %) of 100 probes; also 530 ns, 24.1 GB/s (25 %)" in page
+    assert "12 samples taken again for it; 1 samples count that were taken elsewhere" in page
+
+
+def test_where_the_cores_were_not_probed_the_page_says_why(tmp_path):
+    pytest.importorskip("matplotlib")
+    document = synthetic.results()
+    document["rows"] = [row for row in document["rows"] if row["bench"] == "connect"]
+    document["environment"]["placement"] = {"not_probed": "there are no two cores"}
+    (tmp_path / "one.json").write_text(json.dumps(document))
+    assert run(tmp_path / "one.json", "--to", tmp_path / "one.html").returncode == 0
+    assert "not probed: there are no two cores" in (tmp_path / "one.html").read_text()
+
+
 def test_plots_follow_the_colours_of_the_page(page):
     pictures = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
     assert "var(--wherry)" in pictures

@@ -159,6 +159,13 @@ def environment() -> dict:
         "seed": 1,
         "foreign_load_max": 0.031,
         "retaken": 2,
+        "placement": {
+            "cores": [0, 1],
+            "counted": {"round_trip_ns": 115.4, "copy_GB/s": 50.34, "probes": 75},
+            "others": [{"round_trip_ns": 530.2, "copy_GB/s": 24.1, "probes": 25}],
+            "retaken": 12,
+            "elsewhere": 1,
+        },
         "systems": systems,
         "not_found": {"openmpi": "no mpicc"},
     }

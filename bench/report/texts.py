@@ -94,6 +94,11 @@ METHOD = (
     "The clock runs from a common start to the last message received. CPU seconds are user and system time of all "
     "processes and threads that take part, in that time. A sample during which other processes kept more than 15 % "
     "of a core busy is taken again, at most twice.",
+    "A host moves virtual cores about: two cores of one cache become two threads of one core, or far from each other, and "
+    "figures change severalfold. Before and after each sample the two cores are therefore probed for less than a "
+    "millisecond: how long a cache line takes to and fro, and how fast one core reads what the other writes through a "
+    "small buffer. Probes that differ by less than a factor of about 1.5 are one placement. The placement of most probes "
+    "of a run counts; samples from another are taken again, at most twice, when the cores are back.",
     "In place: iceoryx2 and Wherry's zero-copy messages hand over a reference. How many of those a second says "
     "nothing about bytes, so it is given in messages only; compare bytes where the payload is written and read.",
     "KiB, MiB: powers of two. kB, MB, GB: powers of ten.",
@@ -136,6 +141,8 @@ def run_facts(environment: dict) -> list[tuple[str, str]]:
 def value_text(key: str, value: object) -> str:
     if key == "processor" and isinstance(value, dict):
         return processor(value)
+    if key == "placement" and isinstance(value, dict):
+        return placement(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if key in SHARES:
@@ -154,3 +161,27 @@ def processor(facts: dict) -> str:
         shared = f" of cores {cache['cores']}" if re.search("[-,]", cache["cores"]) else ""
         caches.append(f"{cache['name']} {quantities.size(cache['bytes'])}{shared}")
     return " ".join(kind) + (f": {', '.join(caches)}" if caches else "")
+
+
+def placement(facts: dict) -> str:
+    """Which placement of the two cores counts, and what became of samples from others."""
+    if "not_probed" in facts:
+        return f"not probed: {facts['not_probed']}"
+    if "counted" not in facts:
+        return "not known: the cores were never free to be probed"
+    seen = [facts["counted"], *facts.get("others", [])]
+    probes = sum(one["probes"] for one in seen)
+
+    def text(one: dict) -> str:
+        share = f"{100 * one['probes'] / probes:.0f} %"
+        return f"{quantities.digits(one['round_trip_ns'])} ns, {quantities.digits(one['copy_GB/s'])} GB/s ({share})"
+
+    parts = [f"cores {' and '.join(map(str, facts['cores']))}: {text(seen[0])} of {probes} probes"]
+    if seen[1:]:
+        parts.append("also " + ", ".join(map(text, seen[1:])))
+    parts += [
+        f"{facts[key]} samples {what}"
+        for key, what in (("retaken", "taken again for it"), ("elsewhere", "count that were taken elsewhere"))
+        if facts.get(key)
+    ]
+    return "; ".join(parts)

@@ -37,8 +37,19 @@ def test_stream_writes_rows_of_both_modes_and_says_how_it_was_measured(tmp_path)
     environment = document["environment"]
     assert environment["systems"]["limit:in-place"]["in_place"] and environment["systems"]["tcp"]["settings"]
     assert {"cpu", "cores", "kernel", "samples", "seed", "not_found", "failed", "retaken"} <= set(environment)
+    assert ("cores" in environment["placement"]) == (len(os.sched_getaffinity(0)) > 1)
     assert environment["processor"]["make"] and "caches" in environment["processor"]
     assert "as a multiple of" in table
+
+
+def test_with_one_core_it_says_that_placements_are_not_told_apart(tmp_path):
+    core = min(os.sched_getaffinity(0))
+    file = tmp_path / "rows.json"
+    result = subprocess.run([PROGRAM, "bench", "stream", "--systems", "limit:two-copy", "--smoke", "--json", file], env=environment(),
+                            preexec_fn=lambda: os.sched_setaffinity(0, {core}), capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    assert "placement of cores not probed: there are no two cores" in result.stdout
+    assert "no two cores" in json.loads(file.read_text())["environment"]["placement"]["not_probed"]
 
 
 def test_latency_has_percentiles_awake_and_from_sleep(tmp_path):
