@@ -52,6 +52,10 @@ void check_sums(Meeting& meeting, const Sample& sample) {
 Outcome add_up(Meeting& meeting, const Sample& sample) {
   Outcome outcome;
   outcome.seconds = static_cast<double>(meeting.report(0).ended_at - meeting.started_at()) / 1e9;
+  outcome.lap = meeting.lap();
+  if (outcome.lap > 0 && sample.question == Question::stream) {
+    outcome.first_lap_seconds = static_cast<double>(meeting.report(0).lap_ended_at - meeting.opened_at()) / 1e9;
+  }
   for (std::uint32_t rank = 0; rank < meeting.ranks(); ++rank) {
     const Report& report = meeting.report(rank);
     if (!report.complete) throw std::runtime_error(name_of(rank) + " did not report");

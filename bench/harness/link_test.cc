@@ -3,6 +3,7 @@
 // What the harness makes of a system that is driven through links, right or wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -70,6 +71,82 @@ TEST(Link, FromSleepBothDirectionsCount) {
   sample.question = Question::asleep;
   sample.messages = 3;
   EXPECT_EQ(Faulty(sound).run(sample).latencies_ns.size(), 6U);
+}
+
+/// Counts what each rank sends and receives, in memory that the processes share, and has a lap.
+class Counting final : public Link {
+ public:
+  struct Counts {
+    std::uint64_t sent[2];
+    std::uint64_t received[2];
+  };
+  static Counts* shared() {
+    void* memory = ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return new (memory) Counts{};
+  }
+
+  Counting(std::unique_ptr<Link> link, Counts& counts, std::uint32_t rank, std::uint64_t lap)
+      : link_(std::move(link)), counts_(counts), rank_(rank), lap_(lap) {}
+  std::span<std::byte> prepare() override { return link_->prepare(); }
+  void send() override {
+    ++counts_.sent[rank_];
+    link_->send();
+  }
+  std::span<const std::byte> receive() override {
+    ++counts_.received[rank_];
+    return link_->receive();
+  }
+  [[nodiscard]] std::uint64_t lap() const override { return lap_; }
+
+ private:
+  std::unique_ptr<Link> link_;
+  Counts& counts_;
+  std::uint32_t rank_;
+  std::uint64_t lap_;
+};
+
+/// Of a sample in which only the sender knows its lap.
+Outcome counted(const Sample& sample, Counting::Counts& counts, std::uint64_t lap) {
+  Faulty system([&](const Place& place, UniqueFd in, UniqueFd out) {
+    return std::make_unique<Counting>(sound(place, std::move(in), std::move(out)), counts, place.rank,
+                                      place.receives() ? 0 : lap);
+  });
+  return system.run(sample);
+}
+
+TEST(Link, BeforeTheClockStartsTheMessagesGoRoundTheWholeRing) {
+  const Sample sample = touched();
+  Counting::Counts* counts = Counting::shared();
+  const std::uint64_t lap = warm_up_messages(sample) + 1000;
+  const Outcome outcome = counted(sample, *counts, lap);
+  EXPECT_EQ(counts->sent[1], lap + sample.messages);
+  EXPECT_EQ(counts->received[0], lap + sample.messages);
+  EXPECT_EQ(outcome.lap, lap);
+  EXPECT_GT(outcome.first_lap_seconds, 0);
+  ::munmap(counts, sizeof *counts);
+}
+
+TEST(Link, AShortLapIsPartOfTheWarmUp) {
+  Counting::Counts* counts = Counting::shared();
+  counted(touched(), *counts, 3);
+  EXPECT_EQ(counts->sent[1], warm_up_messages(touched()) + touched().messages);
+  ::munmap(counts, sizeof *counts);
+}
+
+TEST(Link, ForLatencyTheMessagesGoRoundTheRingsOfBothDirections) {
+  for (const Question question : {Question::latency, Question::asleep}) {
+    Sample sample = touched();
+    sample.question = question;
+    sample.messages = 10;
+    Counting::Counts* counts = Counting::shared();
+    const std::uint64_t all = 5000 + warm_up_messages(sample) + sample.messages;
+    EXPECT_EQ(counted(sample, *counts, 5000).latencies_ns.size(), question == Question::latency ? 10U : 20U);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(counts->sent[rank], all);
+      EXPECT_EQ(counts->received[rank], all);
+    }
+    ::munmap(counts, sizeof *counts);
+  }
 }
 
 /// Changes one byte of one message on its way.

@@ -82,6 +82,12 @@ std::string Meeting::read(std::uint32_t rank) {
   }
 }
 
+std::uint64_t Meeting::lap() {
+  std::uint64_t longest = 0;
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, report(rank).lap);
+  return longest;
+}
+
 Report& Meeting::report(std::uint32_t rank) { return reports_[rank]; }
 
 std::span<double> Meeting::latencies(std::uint32_t rank) {

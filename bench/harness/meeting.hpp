@@ -31,8 +31,10 @@ class Gate {
 /// What one process tells. W: that process alone.
 struct Report {
   std::atomic<bool> complete = false;
-  std::int64_t ended_at = 0;  ///< when its part was over, ns of the monotonic clock
-  double cpu_seconds = 0;     ///< between the gate and then
+  std::uint64_t lap = 0;          ///< messages that go once round the memory it sends through
+  std::int64_t lap_ended_at = 0;  ///< when it had received them, ns of the monotonic clock
+  std::int64_t ended_at = 0;      ///< when its part was over, ns of the monotonic clock
+  double cpu_seconds = 0;         ///< between the gate and then
   std::uint64_t context_switches = 0;
   std::uint64_t sum = 0;  ///< of what it wrote or read
   std::uint64_t memory_bytes = 0;
@@ -53,12 +55,17 @@ class Meeting final : public Board {
   std::string read(std::uint32_t rank) override;
 
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
-  /// Everybody's link is open and warm.
+  /// Everybody's link is open, and its lap is known.
+  void open() { shared_->open.pass(ranks_); }
+  /// Everybody's link is warm.
   void start() { shared_->start.pass(ranks_); }
   /// Everybody has done its part.
   void stop() { shared_->stop.pass(ranks_); }
   /// Nobody needs the others' links any more.
   void leave() { shared_->leave.pass(ranks_); }
+  [[nodiscard]] std::int64_t opened_at() const { return shared_->open.opened_at(); }
+  /// The longest lap that any process has reported; to be asked for when all links are open.
+  [[nodiscard]] std::uint64_t lap();
   [[nodiscard]] std::int64_t started_at() const { return shared_->start.opened_at(); }
   [[nodiscard]] Report& report(std::uint32_t rank);
   /// When the process of this rank began to send its last message (Question::asleep).
@@ -76,6 +83,7 @@ class Meeting final : public Board {
     std::atomic<std::int64_t> ns = 0;
   };
   struct Shared {
+    Gate open;
     Gate start;
     Gate stop;
     Gate leave;

@@ -46,8 +46,16 @@ class Participant {
       : sample_(sample), meeting_(meeting), rank_(rank), link_(link) {}
 
   void warm_up(bool in_place) {
+    meeting_.report(rank_).lap = link_.lap();
+    meeting_.open();
+    const std::uint64_t lap = meeting_.lap();
+    go_round(lap);
     const std::uint64_t messages = warm_up_messages(sample_, in_place);
-    sample_.question == Question::stream ? stream(messages) : exchange(messages, {});
+    if (sample_.question != Question::stream) {
+      exchange(messages, {});
+    } else if (messages > lap) {
+      stream(messages - lap);
+    }
     // With many senders a system's own first message to connect may be among these, in place of one of ours.
     sum_ = 0;
   }
@@ -76,6 +84,20 @@ class Participant {
 
  private:
   [[nodiscard]] bool watches_kernel() const { return rank_ == 0 && sample_.senders > 1; }
+
+  /// One lap of the memory that each end sends through, as fast as messages go: to and fro a ring takes long to fill.
+  void go_round(std::uint64_t lap) {
+    if (lap == 0) return;
+    if (sample_.question == Question::stream) {
+      stream(lap);
+      meeting_.report(rank_).lap_ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
+      return;
+    }
+    for (const bool sends : {rank_ != 0, rank_ == 0}) {
+      for (std::uint64_t i = 0; i < lap; ++i) sends ? send() : receive();
+      link_.finish();
+    }
+  }
 
   void stream(std::uint64_t messages) {
     if (rank_ == 0) {

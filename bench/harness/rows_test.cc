@@ -50,6 +50,18 @@ TEST(Rows, HandingOverInPlaceIsNotCountedInBytes) {
   EXPECT_EQ(rows_of(true, sample, {lasting(1)}).at("GB/s").mode, "touched");
 }
 
+TEST(Rows, TheFirstLapIsAFigureWhereARingHoldsSeveralLargeMessages) {
+  Outcome outcome{.seconds = 1, .lap = 4, .first_lap_seconds = 0.5};
+  Sample sample{.size = 16 << 20, .messages = 500};
+  EXPECT_NEAR(rows_of(false, sample, {outcome}).at("first_lap_GB/s").median, 0.134, 0.001);
+  outcome.lap = 1;
+  EXPECT_EQ(rows_of(false, sample, {outcome}).count("first_lap_GB/s"), 0U);
+  outcome.lap = 4;
+  EXPECT_EQ(rows_of(true, sample, {outcome}).count("first_lap_GB/s"), 0U);
+  sample.size = 8 << 20;
+  EXPECT_EQ(rows_of(false, sample, {outcome}).count("first_lap_GB/s"), 0U);
+}
+
 TEST(Rows, LatenciesFromSleepHaveNamesOfTheirOwn) {
   Outcome outcome;
   for (int i = 1; i <= 1000; ++i) outcome.latencies_ns.push_back(i);

@@ -42,9 +42,9 @@ struct Sample {
   double patience_seconds = 30;
 };
 
-/// How many messages each sender sends before the clock starts, in the same processes: after them the memory that the
-/// system goes round in has been touched by both sides. (Round trips for latency.) Where the payload stays in place
-/// that takes some messages, however large they are.
+/// How many messages each sender sends before the clock starts, in the same processes, if its link does not ask for
+/// more (Link::lap). (Round trips for latency.) Where the payload stays in place it takes some messages, however large
+/// they are.
 std::uint64_t warm_up_messages(const Sample& sample, bool in_place = true);
 
 /// What one sample came to.
@@ -52,6 +52,8 @@ struct Outcome {
   double seconds = 0;      ///< from the start together to the last message received (stream)
   double cpu_seconds = 0;  ///< user and system, of all processes and threads that took part, in that time
   std::uint64_t context_switches = 0;
+  std::uint64_t lap = 0;               ///< messages of a lap, if the links have one
+  double first_lap_seconds = 0;        ///< from the links' opening to the last of these messages received (stream)
   std::vector<double> latencies_ns{};  ///< half of each round trip, sorted (latency and asleep)
   double mean_latency_ns = 0;          ///< where no more than that is known, and latencies_ns is empty
   /// Proportional set size of all processes at the end, and what the kernel held for TCP half way; 0: not measured.
@@ -74,6 +76,10 @@ class Link {
   /// Returns when everything sent needs nothing more from this side (a window of requests has completed, ...). Called
   /// after the warm-up and at the end of each sample.
   virtual void finish() {}
+  /// How many messages go once round the memory that this end sends through (a ring, a pool of buffers). So many are
+  /// sent before the clock starts, which leaves no page to be touched for the first time. 0: no such memory, or not
+  /// known.
+  [[nodiscard]] virtual std::uint64_t lap() const { return 0; }
   /// The next whole message, from any sender. Valid until the next call. Blocks, in the system's own best way.
   virtual std::span<const std::byte> receive() = 0;
 };

@@ -55,6 +55,7 @@ std::string throughput_tables(std::span<const Row> rows, const std::string& benc
                         .ratios = ratios});
   };
   std::string text = one("GB/s", "GB/s", 1, true, true);
+  text += one("GB/s of the first lap of a ring or pool", "first_lap_GB/s", 1, true, true);
   text += one("million messages/s", "msgs/s", 1e6, true, mode == "handover");
   text += one("CPU seconds per GB", "cpu_s_per_GB", 1, false, false);
   text += one("context switches per GB", "switches_per_GB", 1, false, false);

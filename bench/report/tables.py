@@ -73,6 +73,7 @@ def column_name(results: Results, bench: str, senders: int, size: int) -> str:
 
 METRIC_TITLES = {
     "GB/s": "GB a second",
+    "first_lap_GB/s": "GB a second, the first lap of a ring or pool",
     "msgs/s": "Messages a second",
     "cpu_s_per_GB": "CPU seconds per GB, all processes",
     "switches_per_GB": "Context switches per GB",

@@ -35,6 +35,8 @@ class SlotLink final : public Link {
   }
   void send() override { counts_.sent.value.store(++at_, std::memory_order_release); }
 
+  [[nodiscard]] std::uint64_t lap() const override { return slot_count_; }
+
   std::span<const std::byte> receive() override {
     // What the last call returned is valid until now.
     if (at_ != 0 && !out_) counts_.freed.value.store(at_, std::memory_order_release);

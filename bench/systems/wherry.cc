@@ -31,6 +31,7 @@ class StreamLink : public Link {
 
   std::span<std::byte> prepare() override { return out_.span(); }
   void send() override { moved(stream_.send(out_.span())); }
+  [[nodiscard]] std::uint64_t lap() const override { return (stream_.send_capacity() + size() - 1) / size(); }
   std::span<const std::byte> receive() override {
     moved(stream_.receive_all(in_.span()));
     return in_.span();
@@ -129,6 +130,7 @@ class AmongIdleLink final : public Link {
 
   std::span<std::byte> prepare() override { return busy_.prepare(); }
   void send() override { busy_.send(); }
+  [[nodiscard]] std::uint64_t lap() const override { return busy_.lap(); }
   std::span<const std::byte> receive() override { return busy_.receive(); }
 
  private:

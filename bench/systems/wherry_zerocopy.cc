@@ -36,6 +36,7 @@ class MessageLink final : public Link {
  public:
   explicit MessageLink(const Place& place)
       : size_(place.sample.size),
+        lap_(pool_bytes(place.sample) / size_),
         publisher_({.pool_bytes = pool_bytes(place.sample), .prefault = place.sample.touched}),
         subscriber_({.queue = queue_for(place.sample), .prefault = place.sample.touched}) {
     const bool answers = place.sample.question != Question::stream;
@@ -53,6 +54,7 @@ class MessageLink final : public Link {
     }
   }
 
+  [[nodiscard]] std::uint64_t lap() const override { return lap_; }
   std::span<std::byte> prepare() override {
     moved(publisher_.loan(loan_, size_));
     return loan_.bytes();
@@ -65,6 +67,7 @@ class MessageLink final : public Link {
 
  private:
   std::size_t size_;
+  std::uint64_t lap_;
   Publisher publisher_;
   Subscriber subscriber_;
   Loan loan_;
