@@ -40,13 +40,18 @@ double mean(const Outcome& outcome) {
   return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 
+/// Of fewer the 999th thousandth would be the slowest.
+constexpr std::size_t kEnoughForThousandths = 1000;
+
 void add_latency(Figures& figures, const Sample& sample, const Outcome& outcome) {
   const std::string prefix = sample.question == Question::asleep ? "asleep_ns_" : "ns_";
   figures.push_back({prefix + "mean", mean(outcome)});
   if (outcome.latencies_ns.empty()) return;
   figures.push_back({prefix + "p50", percentile(outcome.latencies_ns, 0.5)});
   figures.push_back({prefix + "p99", percentile(outcome.latencies_ns, 0.99)});
-  figures.push_back({prefix + "p99.9", percentile(outcome.latencies_ns, 0.999)});
+  if (outcome.latencies_ns.size() >= kEnoughForThousandths) {
+    figures.push_back({prefix + "p99.9", percentile(outcome.latencies_ns, 0.999)});
+  }
   figures.push_back({prefix + "max", percentile(outcome.latencies_ns, 1)});
 }
 

@@ -75,6 +75,16 @@ TEST(Rows, LatenciesFromSleepHaveNamesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(rows.at("asleep_ns_p50").median, 500);
 }
 
+TEST(Rows, TooFewRoundTripsHaveNo999thThousandth) {
+  Outcome outcome;
+  for (int i = 1; i <= 999; ++i) outcome.latencies_ns.push_back(i);
+  const Sample sample{.question = Question::latency, .size = 64, .messages = 999};
+  EXPECT_EQ(rows_of(false, sample, {outcome}).count("ns_p99.9"), 0U);
+  EXPECT_EQ(rows_of(false, sample, {outcome}).count("ns_p99"), 1U);
+  outcome.latencies_ns.push_back(5000);
+  EXPECT_DOUBLE_EQ(rows_of(false, sample, {outcome}).at("ns_p99.9").median, 999);
+}
+
 TEST(Rows, WhereOnlyTheMeanLatencyIsKnownThereIsNothingElse) {
   const Sample sample{.question = Question::latency, .size = 64, .messages = 4};
   auto rows = rows_of(false, sample, {{.latencies_ns = {10, 20, 30, 100}}});

@@ -2,6 +2,8 @@
 #include "bench/harness/sample_length.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 namespace wherry::bench {
 namespace {
@@ -16,6 +18,17 @@ std::uint64_t least(const Sample& sample) {
 std::uint64_t most(const Sample& sample, const Options& options) {
   if (sample.question != Question::stream) return kMostRoundTrips;
   return options.bytes / sample.size / sample.senders;
+}
+
+/// Seconds of one message. A few round trips during which a process was not running say nothing of the others, and
+/// would make samples too short for the tail that is asked about.
+double seconds_of_one(const Sample& sample, const Outcome& warm_up) {
+  const double mean = warm_up.seconds / static_cast<double>(sample.messages);
+  const std::vector<double>& sorted = warm_up.latencies_ns;
+  const std::size_t most = sorted.size() * 99 / 100;
+  if (sample.question != Question::latency || most == 0) return mean;
+  const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(most);
+  return std::min(mean, 2e-9 * std::accumulate(sorted.begin(), end, 0.0) / static_cast<double>(most));
 }
 
 std::uint64_t within(const Sample& sample, const Options& options, std::uint64_t messages) {
@@ -33,8 +46,8 @@ std::uint64_t first_messages(const Sample& sample, const Options& options) {
 }
 
 std::uint64_t messages_for(const Sample& sample, const Outcome& warm_up, const Options& options) {
-  double each = warm_up.seconds / static_cast<double>(sample.messages);
-  return within(sample, options, static_cast<std::uint64_t>(options.seconds / std::max(each, 1e-9)));
+  const double each = std::max(seconds_of_one(sample, warm_up), 1e-9);
+  return within(sample, options, static_cast<std::uint64_t>(options.seconds / each));
 }
 
 }  // namespace wherry::bench

@@ -160,7 +160,7 @@ std::string limit_tables(std::span<const Row> rows, const Options& options) {
   std::string text;
   for (const std::string& mode : options.modes) text += throughput_tables(rows, "limit", mode, 1);
   for (const std::string prefix : {"ns_", "asleep_ns_"}) {
-    for (const std::string share : {"p50", "p99"}) {
+    for (const std::string share : {"p50", "p99", "p99.9"}) {
       text += table(rows, {.title = fmt::format("{} in us, {}", share, prefix == "ns_" ? "both awake" : "from sleep"),
                            .bench = "limit",
                            .mode = "handover",
@@ -185,7 +185,7 @@ std::vector<Point> scif_points(const Options& options) {
 std::string scif_tables(std::span<const Row> rows, const Options& options) {
   std::string text;
   for (const std::string& mode : options.modes) text += throughput_tables(rows, "scif", mode, 1);
-  for (const std::string share : {"p50", "p99"}) {
+  for (const std::string share : {"p50", "p99", "p99.9"}) {
     text += table(rows, {.title = fmt::format("{} of half a round trip, in us", share),
                          .bench = "scif",
                          .mode = "handover",

@@ -132,15 +132,20 @@ def latency(results: Results) -> Iterator[Comparison]:
     for mode in results.modes("latency"):
         for metric, what in LATENCIES.items():
             rows = results.select("latency", metric, mode)
-            if rows:
-                size = reference_size(rows)
-                what = f"one way, {quantities.size(size)}, {what}"
-                yield from compare(results, what, "wherry", at_size(rows, size), False, mode == "handover")
+            if not rows:
+                continue
+            awake = metric.startswith("ns_")
+            for size in dict.fromkeys([reference_size(rows), *(LATENCY_SIZES if awake else ())]):
+                at = at_size(rows, size)
+                text = f"one way, {quantities.size(size)}, {what}"
+                yield from compare(results, text, "wherry", at, False, mode == "handover")
 
 
+LATENCY_SIZES = (64, 4096)
 LATENCIES = {
     "ns_p50": "both awake, median",
     "ns_p99": "both awake, 99 of 100",
+    "ns_p99.9": "both awake, 999 of 1000",
     "asleep_ns_p50": "to a sleeper, median",
 }
 

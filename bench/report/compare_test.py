@@ -157,7 +157,10 @@ def test_made_up_results_have_every_kind_of_comparison():
     for start in (
         "stream, 64 B",
         "zero-copy hand-over",
-        "one way, 64 B, both awake",
+        "one way, 64 B, both awake, median",
+        "one way, 64 B, both awake, 99 of 100",
+        "one way, 64 B, both awake, 999 of 1000",
+        "one way, 4 KiB, both awake, 999 of 1000",
         "one way, 64 B, to a sleeper",
         "60 senders",
     ):

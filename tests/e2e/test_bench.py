@@ -57,7 +57,18 @@ def test_latency_has_percentiles_awake_and_from_sleep(tmp_path):
     found = {(row["system"], row["metric"]) for row in document["rows"]}
     for system in ("wherry", "limit:futex"):
         for prefix in ("ns_", "asleep_ns_"):
-            assert {(system, prefix + share) for share in ("p50", "p99", "p99.9", "max")} <= found
+            assert {(system, prefix + share) for share in ("p50", "p99", "max")} <= found
+
+
+def test_latency_has_a_thousandth_where_there_are_round_trips_enough(tmp_path):
+    file = tmp_path / "rows.json"
+    result = bench("latency", "--systems", "wherry", "--sizes", "64,4K", "--samples", "1", "--seconds", "0.2", "--json", file)
+    assert result.returncode == 0, result.stderr
+    found = {(row["size"], row["metric"]) for row in json.loads(file.read_text())["rows"]}
+    assert {(64, "ns_p99.9"), (4096, "ns_p99.9")} <= found
+    # A hundred wake-ups have no thousandth.
+    assert (64, "asleep_ns_max") in found and (64, "asleep_ns_p99.9") not in found
+    assert "p99.9: both awake" in result.stdout and "p99.9: one way to a process that sleeps" not in result.stdout
 
 
 def test_many_tells_memory_too(tmp_path):
