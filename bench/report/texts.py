@@ -72,6 +72,10 @@ BENCHES = {
         ),
     ),
     "death": ("When a peer dies", "Until this side notices that a peer was killed."),
+    "copy_between": (
+        "Copy kernels, between two cores",
+        "One core copies into a ring, the other out of it: the ways that WHERRY_COPY names, and the one in use.",
+    ),
     "copy_hot": ("Copy kernels, in the cache", "The library's own ways to copy, within one process."),
     "copy_cold": (
         "Copy kernels, from memory",

@@ -24,6 +24,12 @@ bool is_log_level(std::string_view value) {
   return value == "error" || value == "warning" || value == "info" || value == "debug";
 }
 
+// Which of them this machine can run is arch's to say.
+bool is_copy_kernel(std::string_view value) {
+  constexpr std::array<std::string_view, 5> kNames{"auto", "memcpy", "forward", "backward", "backward-out"};
+  return std::ranges::find(kNames, value) != kNames.end();
+}
+
 // The shape only: which faults exist is the faulty fabric's to say, and it says so when it reads its plan.
 bool is_fault_plan(std::string_view value) {
   while (!value.empty()) {
@@ -74,6 +80,9 @@ constexpr std::array kOptions{
     Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
            std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},
+    Option{Key::copy, "copy", "WHERRY_COPY", "auto", "",
+           "how memory that two cores share is copied: auto is what suits the processor, memcpy the C library's",
+           Kind::word, 0, 0, "auto, memcpy, forward, backward or backward-out", is_copy_kernel},
     Option{Key::split, "split", "WHERRY_SPLIT", "256K", "bytes",
            "blocking transfers of at least this many bytes are copied by both sides at once, straight between their "
            "buffers; unless set, where that is measured to be faster than the ring; 0: never",

@@ -23,6 +23,7 @@ enum class Key : std::uint8_t {
   spin,
   connect_timeout,
   nontemporal,
+  copy,
   split,
   statistics,
   zmq,

@@ -128,6 +128,8 @@ TEST(Config, WordsAreChecked) {
   EXPECT_TRUE(accepts("WHERRY_FAULTS", Key::faults, "seed=1,short=10"));
   EXPECT_FALSE(accepts("WHERRY_FAULTS", Key::faults, "seed=1,,short"));
   EXPECT_FALSE(accepts("WHERRY_FAULTS", Key::faults, "=1"));
+  EXPECT_TRUE(accepts("WHERRY_COPY", Key::copy, "backward-out"));
+  EXPECT_FALSE(accepts("WHERRY_COPY", Key::copy, "sideways"));
   EXPECT_TRUE(accepts("WHERRY_LOG", Key::log, "debug"));
   EXPECT_FALSE(accepts("WHERRY_LOG", Key::log, "loud"));
 }

@@ -14,9 +14,8 @@ def rows(**env):
 def test_every_option_is_a_row_with_variable_value_default_unit_and_help():
     result, table = rows()
     assert result.returncode == 0
-    assert {"node", "job", "fabric", "ring", "spin", "connect_timeout", "nontemporal", "split", "statistics", "faults", "log"} <= set(
-        table
-    )
+    names = {"node", "job", "fabric", "ring", "spin", "connect_timeout", "nontemporal", "copy", "split", "statistics", "faults", "log"}
+    assert names <= set(table)
     for row in table.values():
         assert row["environment"].startswith("WHERRY_")
         assert row["value"] == row["default"]
