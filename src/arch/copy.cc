@@ -8,6 +8,7 @@
 
 #include "arch/barrier.hpp"
 #include "arch/cache_line.hpp"
+#include "arch/shared_copy.hpp"
 #include "base/config.hpp"
 
 #if defined(__x86_64__)
@@ -93,12 +94,14 @@ void copy_streaming(void* destination, const void* source, std::size_t bytes) {
   streaming_kernels().front().copy(destination, source, bytes);
 }
 
-void copy(void* destination, const void* source, std::size_t bytes) {
-  if (bytes >= streaming_threshold()) {
-    copy_streaming(destination, source, bytes);
-  } else {
-    copy_cached(destination, source, bytes);
-  }
+void copy_into(void* destination, const void* source, std::size_t bytes) {
+  if (bytes >= streaming_threshold()) return copy_streaming(destination, source, bytes);
+  copy_into_shared(destination, source, bytes);
+}
+
+void copy_out_of(void* destination, const void* source, std::size_t bytes) {
+  if (bytes >= streaming_threshold()) return copy_streaming(destination, source, bytes);
+  copy_out_of_shared(destination, source, bytes);
 }
 
 std::size_t streaming_threshold() noexcept {

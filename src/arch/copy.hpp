@@ -20,15 +20,17 @@ inline void copy_cached(void* destination, const void* source, std::size_t bytes
 /// it returns, so a release store that follows publishes these bytes like any others.
 void copy_streaming(void* destination, const void* source, std::size_t bytes);
 
-/// copy_streaming for at least streaming_threshold() bytes, else copy_cached.
-void copy(void* destination, const void* source, std::size_t bytes);
+/// Copies of any length into or out of memory that other cores use: copy_streaming for at least streaming_threshold()
+/// bytes, else copy_into_shared or copy_out_of_shared.
+void copy_into(void* destination, const void* source, std::size_t bytes);
+void copy_out_of(void* destination, const void* source, std::size_t bytes);
 
-/// From how many bytes on `copy` bypasses the caches: WHERRY_NONTEMPORAL as it was at the first use, its default if it
+/// From how many bytes on these two bypass the caches: WHERRY_NONTEMPORAL as it was at the first use, its default if it
 /// is not valid (`wherry config` says so). The default, 32 MiB, is where streaming stopped losing in every case that
 /// `bench_copy_kernels --samples 9` measures (2 cores, 2 MiB L2 each). The copy alone was faster with it from 2 MiB on
 /// (from 16 KiB on between cold buffers, by 1.4), but whoever reads the destination at once pays that back: written,
 /// copied and read, 8 MiB went at 6.9 GB/s through the caches and at 5.1 around them, 32 MiB at 4.6 and 4.9. For the
-/// same reason rings always use copy_cached.
+/// same reason rings never do.
 std::size_t streaming_threshold() noexcept;
 
 /// One way to write copy_streaming.

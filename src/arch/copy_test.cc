@@ -113,7 +113,8 @@ TEST_P(CopyKernel, AReleaseStoreAfterTheCopyPublishesIt) {
 }
 
 std::vector<StreamingKernel> all_kernels() {
-  std::vector<StreamingKernel> kernels{{"cached", copy_cached}, {"chosen", copy}, {"streaming", copy_streaming}};
+  std::vector<StreamingKernel> kernels{
+      {"cached", copy_cached}, {"into", copy_into}, {"out_of", copy_out_of}, {"streaming", copy_streaming}};
   kernels.insert(kernels.end(), streaming_kernels().begin(), streaming_kernels().end());
   return kernels;
 }
@@ -122,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(All, CopyKernel, ::testing::ValuesIn(all_kernels()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Copy, OfNothingTouchesNoPointer) {
-  copy(nullptr, nullptr, 0);
+  copy_into(nullptr, nullptr, 0);
+  copy_out_of(nullptr, nullptr, 0);
   copy_cached(nullptr, nullptr, 0);
   copy_streaming(nullptr, nullptr, 0);
 }

@@ -42,7 +42,7 @@ void ArenaReached::make_view() const {
 
 bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (std::byte* const start = map(); start != nullptr) {
-    arch::copy(start + offset, source.data(), source.size());
+    arch::copy_into(start + offset, source.data(), source.size());
     return true;
   }
   return transfer(source.size(), [&](std::size_t done) {
@@ -53,7 +53,7 @@ bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) 
 
 bool ArenaReached::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (std::byte* const start = map(); start != nullptr) {
-    arch::copy(destination.data(), start + offset, destination.size());
+    arch::copy_out_of(destination.data(), start + offset, destination.size());
     return true;
   }
   return transfer(destination.size(), [&](std::size_t done) {
@@ -81,13 +81,13 @@ std::byte* OwnReached::at(std::uint64_t offset) const { return std::bit_cast<std
 
 bool OwnReached::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (!populate({at(offset), source.size()}, Access::write)) return false;
-  arch::copy(at(offset), source.data(), source.size());
+  arch::copy_into(at(offset), source.data(), source.size());
   return true;
 }
 
 bool OwnReached::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (!populate({at(offset), destination.size()}, Access::read)) return false;
-  arch::copy(destination.data(), at(offset), destination.size());
+  arch::copy_out_of(destination.data(), at(offset), destination.size());
   return true;
 }
 

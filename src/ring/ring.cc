@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "arch/copy.hpp"
+#include "arch/shared_copy.hpp"
 
 namespace wherry::ring {
 
@@ -15,20 +15,20 @@ std::size_t Producer::copy_in(std::span<const std::byte> bytes, std::size_t unco
   if (space <= uncommitted) return 0;
   const std::size_t count = space - uncommitted;
   const Regions place = view_.at(position_ + uncommitted, count);
-  // The consumer reads the bytes next, out of a cache that both share: always the cached kernel. Non-temporal stores
+  // The consumer reads the bytes next, out of a cache that both share: always through the caches. Non-temporal stores
   // lose up to 40 % here, because the consumer then fetches from memory what was just in the cache.
-  arch::copy_cached(place.first.data(), bytes.data(), place.first.size());
+  arch::copy_into_shared(place.first.data(), bytes.data(), place.first.size());
   if (!place.second.empty()) {
-    arch::copy_cached(place.second.data(), bytes.data() + place.first.size(), place.second.size());
+    arch::copy_into_shared(place.second.data(), bytes.data() + place.first.size(), place.second.size());
   }
   return count;
 }
 
 std::size_t Consumer::copy_out(std::span<std::byte> buffer) {
   const ConstRegions waiting = peek(buffer.size());
-  arch::copy_cached(buffer.data(), waiting.first.data(), waiting.first.size());
+  arch::copy_out_of_shared(buffer.data(), waiting.first.data(), waiting.first.size());
   if (!waiting.second.empty()) {
-    arch::copy_cached(buffer.data() + waiting.first.size(), waiting.second.data(), waiting.second.size());
+    arch::copy_out_of_shared(buffer.data() + waiting.first.size(), waiting.second.data(), waiting.second.size());
   }
   consume(waiting.size());
   return waiting.size();

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "arch/copy.hpp"
+#include "arch/shared_copy.hpp"
 
 namespace wherry::stream {
 namespace {
@@ -46,7 +46,7 @@ Result FrameWriter::send_with(std::span<const iovec> pieces, const Wait& wait) {
   if (const Result room = make_room(layout::frame_bytes(message), wait); !room.ok()) return room;
   std::byte* place = room_.data() + sizeof(FrameHeader);
   for (const iovec& piece : pieces) {
-    arch::copy_cached(place, piece.iov_base, piece.iov_len);
+    arch::copy_into_shared(place, piece.iov_base, piece.iov_len);
     place += piece.iov_len;
   }
   return close_frame(message);

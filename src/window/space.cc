@@ -215,9 +215,9 @@ bool Space::copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::
   std::byte* const far = reached.map();
   if (far == nullptr) return writing ? reached.put(offset, near) : reached.get(near, offset);
   if (writing) {
-    arch::copy(far + offset, near.data(), near.size());
+    arch::copy_into(far + offset, near.data(), near.size());
   } else {
-    arch::copy(near.data(), far + offset, near.size());
+    arch::copy_out_of(near.data(), far + offset, near.size());
   }
   return true;
 }

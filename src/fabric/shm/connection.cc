@@ -94,13 +94,13 @@ void ShmConnection::take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells) {
 
 std::size_t ShmConnection::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (!in_range(offset, source.size(), remote_bytes_) || gone_.load(std::memory_order_relaxed)) return 0;
-  arch::copy(remote_ + offset, source.data(), source.size());
+  arch::copy_into(remote_ + offset, source.data(), source.size());
   return source.size();
 }
 
 bool ShmConnection::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (!in_range(offset, destination.size(), remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
-  arch::copy(destination.data(), remote_ + offset, destination.size());
+  arch::copy_out_of(destination.data(), remote_ + offset, destination.size());
   return true;
 }
 
