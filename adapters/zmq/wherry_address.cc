@@ -2,11 +2,23 @@
 #include "wherry_address.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 
+#include "wherry_memory.hpp"
+
 namespace zmq {
+namespace {
+
+/// Read once: a program may change its environment later, in a thread that is none of libzmq's.
+bool others_are_mapped() {
+  static const bool set = std::getenv("WHERRY_ZMQ_MAP") != nullptr;
+  return set;
+}
+
+}  // namespace
 
 int wherry_address_t::check(const std::string& name) {
   try {
@@ -20,9 +32,11 @@ int wherry_address_t::check(const std::string& name) {
 }
 
 void wherry_address_t::translate(std::string& protocol, std::string& path) {
-  if (protocol != "scif") return;
-  protocol = "wherry";
-  if (path.find(':') == std::string::npos) path = "*:" + path;
+  if (protocol == "scif") {
+    protocol = "wherry";
+    if (path.find(':') == std::string::npos) path = "*:" + path;
+  }
+  if (protocol == "wherry" || others_are_mapped()) wherry_message_memory().expect_user();
 }
 
 std::string wherry_address_t::bound(const std::string& path) {

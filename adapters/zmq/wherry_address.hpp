@@ -15,7 +15,8 @@ class wherry_address_t {
   static int check(const std::string& name);
 
   /// Turns the names that SCIF's extension of ZeroMQ used, scif://PORT and scif://NODE:PORT, into ours. Leaves any
-  /// other protocol alone.
+  /// other protocol alone. Messages that are made from now on lie in the memory that is meant for ours
+  /// (wherry_memory.hpp): a program may make hundreds before it has a connection.
   static void translate(std::string& protocol, std::string& path);
   /// What `bind` to `path` was remembered by: the node of this process in place of `*`. For zmq_unbind.
   static std::string bound(const std::string& path);

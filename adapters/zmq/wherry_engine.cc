@@ -42,6 +42,10 @@ constexpr int kRestAfterLongTurn = 64;
 /// How much one event moves before the other engines of the I/O thread have their turn.
 constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
 
+/// After so long without large messages the memory that is kept for them is given back.
+constexpr int kIdleMs = 1000;
+constexpr int kIdleTimer = 1;
+
 /// The result of read and write is an int.
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
 
@@ -112,10 +116,22 @@ wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t&
   set_pollin(watched_);
 }
 
-wherry_watch_t::~wherry_watch_t() { rm_fd(watched_); }
+wherry_watch_t::~wherry_watch_t() {
+  if (timed_) cancel_timer(kIdleTimer);
+  rm_fd(watched_);
+}
 
 /// The engine, and this watch with it, may be gone when the call returns.
 void wherry_watch_t::in_event() { (engine_.*news_)(); }
+
+void wherry_watch_t::await_idle_memory() {
+  if (!std::exchange(timed_, true)) add_timer(kIdleMs, kIdleTimer);
+}
+
+void wherry_watch_t::timer_event(int /*id*/) {
+  timed_ = false;
+  if (!wherry_message_memory().release_if_idle()) await_idle_memory();
+}
 
 wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)
     : zmtp_engine_t(socket, options, endpoints) {
@@ -187,7 +203,10 @@ int wherry_engine_t::read(void* data, size_t size) {
   const bool in_place = size > static_cast<size_t>(_options.in_batch_size);
   if (in_place) {
     body_left_ = size;
-    if (size >= wherry_large) incoming_pages_.before(data, stream_.receive_capacity(), size);
+    if (size >= wherry_large) {
+      incoming_pages_.before(data, stream_.receive_capacity(), size);
+      space_->await_idle_memory();
+    }
   } else if (read_bytes_ >= kPiece) {
     let_program_catch_up(data);
   }
@@ -329,6 +348,7 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
     if ((this->*_next_msg)(&outgoing_) == -1) return errno == ECONNRESET ? Filled::dead : Filled::some;
     large_ = static_cast<const unsigned char*>(outgoing_.data());
     large_left_ = outgoing_.size() < wherry_large ? 0 : outgoing_.size();
+    if (large_left_ != 0) space_->await_idle_memory();
     if (large_left_ == 0 && outgoing_.size() >= wherry_medium) outgoing_heap_.before(large_, outgoing_.size());
     _encoder->load_msg(&outgoing_);
   }

@@ -17,6 +17,8 @@
 #include <io_object.hpp>
 #include <options.hpp>
 #include <zmtp_engine.hpp>
+#include "wherry_memory.hpp"
+#include "wherry_message.hpp"
 #include "wherry_prefault.hpp"
 
 namespace zmq {
@@ -46,13 +48,17 @@ class wherry_watch_t final : public io_object_t {
   wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news);
   ~wherry_watch_t() override;
   void pause() { reset_pollin(watched_); }
+  /// Large messages pass: when there are none for a while, their memory goes back to the system.
+  void await_idle_memory();
 
  private:
   void in_event() override;
+  void timer_event(int id) override;
 
   wherry_engine_t& engine_;
   news_t news_;
   handle_t watched_;
+  bool timed_ = false;
 };
 
 class wherry_engine_t : public zmtp_engine_t {
@@ -105,6 +111,7 @@ class wherry_engine_t : public zmtp_engine_t {
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
 
+  const wherry_memory_user_t memory_user_;
   wherry::Stream stream_;
   fd_t receive_fd_ = retired_fd;
   fd_t send_fd_ = retired_fd;

@@ -10,9 +10,6 @@
 
 namespace zmq {
 
-/// What a large message is: below this a few faults are cheaper than a look.
-constexpr std::size_t wherry_large = std::size_t{128} << 10;
-
 /// Goes ahead of whoever reads or writes one buffer from front to back, a chunk at a time, so that the other side has
 /// work meanwhile.
 class wherry_prefault_t {

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wherry_memory.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace zmq {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kLeastKept = std::size_t{8} << 20;
+
+/// More than any machine has: sums of such sizes do not overflow.
+constexpr std::size_t kLargest = std::size_t{1} << 46;
+
+std::size_t up_to(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+std::byte* map_pages(std::size_t bytes) {
+  void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return place == MAP_FAILED ? nullptr : static_cast<std::byte*>(place);
+}
+
+std::size_t beyond_boundary(const std::byte* place) { return reinterpret_cast<std::uintptr_t>(place) % kHugePage; }
+
+/// Kernels from 6.7 on begin large mappings where a huge page does; with others the ends are cut off.
+std::byte* map_aligned(std::size_t bytes) {
+  std::byte* const place = map_pages(bytes);
+  if (place == nullptr || beyond_boundary(place) == 0) return place;
+  ::munmap(place, bytes);
+  std::byte* const larger = map_pages(bytes + kHugePage);
+  if (larger == nullptr) return nullptr;
+  const std::size_t before = (kHugePage - beyond_boundary(larger)) % kHugePage;
+  if (before != 0) ::munmap(larger, before);
+  ::munmap(larger + before + bytes, kHugePage - before);
+  return larger + before;
+}
+
+}  // namespace
+
+void wherry_memory_t::expect_user() {
+  const std::scoped_lock guard(mutex_);
+  expected_ = true;
+}
+
+void wherry_memory_t::add_user() {
+  const std::scoped_lock guard(mutex_);
+  ++users_;
+}
+
+void wherry_memory_t::remove_user() {
+  {
+    const std::scoped_lock guard(mutex_);
+    if (--users_ != 0) return;
+    expected_ = false;
+    largest_ = 0;
+  }
+  release();
+}
+
+wherry_memory_t::piece_t wherry_memory_t::take(std::size_t bytes) {
+  if (bytes < smallest || bytes > kLargest) return {};
+  const std::size_t slot = slot_for(bytes);
+  std::unique_lock guard(mutex_);
+  if (users_ == 0 && !expected_) return {};
+  idle_ = false;
+  region_t* region = slot <= region_bytes ? with_space(slot) : nullptr;
+  if (region == nullptr) {
+    region = empty_region(guard, std::max(slot, region_bytes));
+    if (region == nullptr) return {};
+    divide(region, slot);
+  }
+  const int number = std::countr_zero(region->warm_slots != 0 ? region->warm_slots : region->free_slots);
+  const std::uint64_t mine = std::uint64_t{1} << number;
+  if ((region->warm_slots & mine) != 0) warm_bytes_ -= slot;
+  region->warm_slots &= ~mine;
+  region->free_slots &= ~mine;
+  if (region->free_slots == 0 && slot <= region_bytes) remove(with_space(slot), region);
+  taken_bytes_ += slot;
+  return {region->begin + static_cast<std::size_t>(number) * slot, region};
+}
+
+void wherry_memory_t::give(void* data, void* place) {
+  auto* const region = static_cast<region_t*>(place);
+  const std::size_t slot = region->slot_bytes;
+  const auto number = static_cast<std::size_t>(static_cast<std::byte*>(data) - region->begin) / slot;
+  std::unique_lock guard(mutex_);
+  if (region->free_slots == 0 && slot <= region_bytes) insert(with_space(slot), region);
+  region->free_slots |= std::uint64_t{1} << number;
+  region->warm_slots |= std::uint64_t{1} << number;
+  taken_bytes_ -= slot;
+  warm_bytes_ += slot;
+  if (region->free_slots != region->all_slots) {
+    if (warm_bytes_ > taken_bytes_ + slack) cool();
+    return;
+  }
+  if (slot <= region_bytes) remove(with_space(slot), region);
+  warm_bytes_ -= static_cast<std::size_t>(std::popcount(region->warm_slots)) * slot;
+  if (keeps(region->capacity)) {
+    empty_bytes_ += region->capacity;
+    insert(empty_, region);
+    return;
+  }
+  mapped_bytes_ -= region->capacity;
+  guard.unlock();
+  unmap(region);
+}
+
+bool wherry_memory_t::release_if_idle() {
+  {
+    const std::scoped_lock guard(mutex_);
+    if (!std::exchange(idle_, true)) return false;
+    largest_ = 0;
+  }
+  release();
+  return true;
+}
+
+std::size_t wherry_memory_t::mapped_bytes() {
+  const std::scoped_lock guard(mutex_);
+  return mapped_bytes_;
+}
+
+wherry_memory_t::region_t* wherry_memory_t::map(std::size_t capacity) {
+  auto* const region = new (std::nothrow) region_t;
+  if (region == nullptr) return nullptr;
+  region->begin = map_aligned(capacity);
+  if (region->begin == nullptr) {
+    delete region;
+    return nullptr;
+  }
+  region->capacity = capacity;
+  (void)::madvise(region->begin, capacity, MADV_HUGEPAGE);
+  return region;
+}
+
+void wherry_memory_t::unmap(region_t* region) {
+  (void)::munmap(region->begin, region->capacity);
+  delete region;
+}
+
+void wherry_memory_t::insert(region_t*& list, region_t* region) {
+  region->previous = nullptr;
+  region->next = list;
+  if (list != nullptr) list->previous = region;
+  list = region;
+}
+
+void wherry_memory_t::remove(region_t*& list, region_t* region) {
+  (region->previous != nullptr ? region->previous->next : list) = region->next;
+  if (region->next != nullptr) region->next->previous = region->previous;
+}
+
+/// At most an eighth more. What is larger than a region has one for itself, of whole huge pages.
+std::size_t wherry_memory_t::slot_for(std::size_t bytes) {
+  if (bytes > region_bytes) return up_to(bytes, kHugePage);
+  return up_to(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
+}
+
+wherry_memory_t::region_t*& wherry_memory_t::with_space(std::size_t slot_bytes) {
+  const std::size_t power = std::bit_floor(slot_bytes);
+  const auto octave = static_cast<std::size_t>(std::countr_zero(power) - std::countr_zero(smallest));
+  return with_space_.at(8 * octave + (slot_bytes - power) / (power / 8));
+}
+
+wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
+  region_t* region = empty_;
+  while (region != nullptr && region->capacity != capacity) region = region->next;
+  if (region == nullptr) return nullptr;
+  remove(empty_, region);
+  empty_bytes_ -= capacity;
+  return region;
+}
+
+/// One that is kept, or a new one: the lock is open meanwhile. nullptr: no memory.
+wherry_memory_t::region_t* wherry_memory_t::empty_region(std::unique_lock<std::mutex>& guard, std::size_t capacity) {
+  region_t* region = take_empty(capacity);
+  if (region != nullptr) return region;
+  guard.unlock();
+  region = map(capacity);
+  guard.lock();
+  if (region != nullptr) mapped_bytes_ += capacity;
+  return region;
+}
+
+/// A region without messages is one of slots of this size from now on. What it has held before is warm.
+void wherry_memory_t::divide(region_t* region, std::size_t slot_bytes) {
+  const bool is_new = region->slot_bytes == 0;
+  const std::size_t slots = region->capacity / slot_bytes;
+  region->slot_bytes = slot_bytes;
+  region->all_slots = region->free_slots = (std::uint64_t{1} << slots) - 1;
+  region->warm_slots = is_new ? 0 : region->all_slots;
+  if (!is_new) warm_bytes_ += slots * slot_bytes;
+  if (slot_bytes <= region_bytes) insert(with_space(slot_bytes), region);
+}
+
+/// A few messages stay in many regions: the pages between them go back to the system.
+void wherry_memory_t::cool() {
+  for (region_t* region : with_space_) {
+    for (; region != nullptr; region = region->next) {
+      for (; region->warm_slots != 0; region->warm_slots &= region->warm_slots - 1) {
+        const auto number = static_cast<std::size_t>(std::countr_zero(region->warm_slots));
+        (void)::madvise(region->begin + number * region->slot_bytes, region->slot_bytes, MADV_DONTNEED);
+      }
+    }
+  }
+  warm_bytes_ = 0;
+}
+
+bool wherry_memory_t::keeps(std::size_t capacity) {
+  if (users_ == 0 && !expected_) return false;
+  largest_ = std::max(largest_, capacity);
+  return empty_bytes_ + capacity <= std::clamp(2 * largest_, kLeastKept, most_kept);
+}
+
+void wherry_memory_t::release() {
+  region_t* region = nullptr;
+  {
+    const std::scoped_lock guard(mutex_);
+    mapped_bytes_ -= std::exchange(empty_bytes_, 0);
+    region = std::exchange(empty_, nullptr);
+  }
+  while (region != nullptr) unmap(std::exchange(region, region->next));
+}
+
+wherry_memory_t& wherry_message_memory() {
+  static wherry_memory_t& memory = *[] {
+    (void)::pthread_atfork([] { wherry_message_memory().lock(); }, [] { wherry_message_memory().unlock(); },
+                           [] { wherry_message_memory().unlock(); });
+    return new wherry_memory_t;
+  }();
+  return memory;
+}
+
+}  // namespace zmq

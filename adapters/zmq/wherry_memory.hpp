@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory for large messages. From malloc each comes page by page, and brings a page that the library writes its own
+// notes into, so that a message that nobody has written costs the sender a fault for every 4 KiB: half of its CPU time.
+// Here messages lie side by side in regions of 4 MiB and nothing else does. The kernel maps such a region with two
+// faults: to huge pages, or to the one huge page of zeros as long as it is only read. What is freed is taken again
+// while the caches still hold it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "wherry_message.hpp"
+
+namespace zmq {
+
+/// Equal slots in regions that are mapped for them; the lowest free slot goes first. From any thread.
+///
+/// Memory: at most twice what the messages take that exist, and 16 MiB more; and of regions without a message 8 MiB, or
+/// two of the largest up to 32 MiB, until nobody has taken memory for a while, and none while there are no users.
+class wherry_memory_t {
+ public:
+  struct piece_t {
+    void* data = nullptr;
+    void* region = nullptr;
+  };
+
+  static constexpr std::size_t smallest = wherry_large;
+  static constexpr std::size_t region_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t most_kept = std::size_t{32} << 20;
+  static constexpr std::size_t slack = std::size_t{16} << 20;
+
+  wherry_memory_t() = default;
+  /// Everything has been given back.
+  ~wherry_memory_t() { release(); }
+  wherry_memory_t(const wherry_memory_t&) = delete;
+  wherry_memory_t& operator=(const wherry_memory_t&) = delete;
+
+  /// A user is to come: from now on there is memory to be had.
+  void expect_user();
+  void add_user();
+  void remove_user();
+
+  /// Empty if malloc is to do it: the piece is small, there are no users, or the system has no memory.
+  [[nodiscard]] piece_t take(std::size_t bytes);
+  /// What take() returned, also when the last user has gone.
+  void give(void* data, void* region);
+  /// Gives regions that hold no message back to the system if nothing was taken since the last call. Whether it did.
+  bool release_if_idle();
+
+  [[nodiscard]] std::size_t mapped_bytes();
+
+  /// Around a fork: the child's memory is as usable as the parent's.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  struct region_t {
+    std::byte* begin = nullptr;
+    std::size_t capacity = 0;
+    std::size_t slot_bytes = 0;
+    std::uint64_t all_slots = 0;
+    std::uint64_t free_slots = 0;
+    std::uint64_t warm_slots = 0;  ///< of the free ones, those that may have pages
+    region_t* previous = nullptr;
+    region_t* next = nullptr;
+  };
+  /// Eight sizes of slots from one power of two to the next, 128 KiB to 4 MiB.
+  static constexpr std::size_t kSizes = 41;
+
+  static region_t* map(std::size_t capacity);
+  static void unmap(region_t* region);
+  static void insert(region_t*& list, region_t* region);
+  static void remove(region_t*& list, region_t* region);
+  static std::size_t slot_for(std::size_t bytes);
+  region_t*& with_space(std::size_t slot_bytes);
+  region_t* take_empty(std::size_t capacity);
+  void divide(region_t* region, std::size_t slot_bytes);
+  region_t* empty_region(std::unique_lock<std::mutex>& guard, std::size_t capacity);
+  void cool();
+  [[nodiscard]] bool keeps(std::size_t capacity);
+  void release();
+
+  std::mutex mutex_;
+  std::array<region_t*, kSizes> with_space_{};  ///< some slots taken and some free
+  region_t* empty_ = nullptr;                   ///< no slot taken, the last that was emptied first
+  std::size_t empty_bytes_ = 0;
+  std::size_t mapped_bytes_ = 0;
+  std::size_t taken_bytes_ = 0;
+  std::size_t warm_bytes_ = 0;  ///< of warm slots in regions that hold messages
+  std::size_t largest_ = 0;  ///< region that was emptied
+  std::size_t users_ = 0;
+  bool expected_ = false;
+  bool idle_ = true;  ///< nothing was taken since release_if_idle() looked
+};
+
+/// Of this process. Never destroyed: a message may outlive main().
+wherry_memory_t& wherry_message_memory();
+
+/// Of the process's memory.
+class wherry_memory_user_t {
+ public:
+  wherry_memory_user_t() { wherry_message_memory().add_user(); }
+  ~wherry_memory_user_t() { wherry_message_memory().remove_user(); }
+  wherry_memory_user_t(const wherry_memory_user_t&) = delete;
+  wherry_memory_user_t& operator=(const wherry_memory_user_t&) = delete;
+};
+
+}  // namespace zmq
