@@ -31,10 +31,6 @@ constexpr int kBatch = 512 << 10;
 /// cache.
 constexpr std::size_t kPiece = std::size_t{128} << 10;
 
-/// Room for several batches: with less the two I/O threads wait for each other, and each waiting costs a wake-up. 64
-/// KiB messages go 10 % faster than with 2 MiB, others as fast.
-constexpr std::size_t kRing = std::size_t{4} << 20;
-
 /// The program frees a batch in a few microseconds. Anybody else who has work for the core keeps it for milliseconds.
 constexpr std::chrono::microseconds kLongTurn{200};
 constexpr int kRestAfterLongTurn = 64;
@@ -83,22 +79,10 @@ std::optional<std::size_t> large_body(std::span<const std::byte> head) {
   return size;
 }
 
-/// By WHERRY_RING. Read once: a program may change its environment later, in a thread that is none of libzmq's.
-bool ring_is_set() {
-  static const bool set = std::getenv("WHERRY_RING") != nullptr;
-  return set;
-}
-
 }  // namespace
 
 wherry::StreamOptions wherry_stream_options(const options_t& options) {
-  wherry::StreamOptions wanted;
-  if (options.rcvbuf > 0) {
-    wanted.ring_bytes = static_cast<std::size_t>(options.rcvbuf);
-  } else if (!ring_is_set()) {
-    wanted.ring_bytes = kRing;
-  }
-  return wanted;
+  return {.ring_bytes = static_cast<std::size_t>(std::max(options.rcvbuf, 0))};
 }
 
 std::string wherry_name(wherry::Address address) {
@@ -130,7 +114,7 @@ void wherry_watch_t::await_idle_memory() {
 
 void wherry_watch_t::timer_event(int /*id*/) {
   timed_ = false;
-  if (!wherry_message_memory().release_if_idle()) await_idle_memory();
+  if (!wherry_message_memory().release_unused()) await_idle_memory();
 }
 
 wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)

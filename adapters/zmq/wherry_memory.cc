@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLeastKept = std::size_t{8} << 20;
 
 /// More than any machine has: sums of such sizes do not overflow.
 constexpr std::size_t kLargest = std::size_t{1} << 46;
@@ -58,9 +57,8 @@ void wherry_memory_t::remove_user() {
     const std::scoped_lock guard(mutex_);
     if (--users_ != 0) return;
     expected_ = false;
-    largest_ = 0;
   }
-  release();
+  release(0);
 }
 
 wherry_memory_t::piece_t wherry_memory_t::take(std::size_t bytes) {
@@ -82,6 +80,7 @@ wherry_memory_t::piece_t wherry_memory_t::take(std::size_t bytes) {
   region->free_slots &= ~mine;
   if (region->free_slots == 0 && slot <= region_bytes) remove(with_space(slot), region);
   taken_bytes_ += slot;
+  most_taken_ = std::max(most_taken_, taken_bytes_);
   return {region->begin + static_cast<std::size_t>(number) * slot, region};
 }
 
@@ -101,7 +100,7 @@ void wherry_memory_t::give(void* data, void* place) {
   }
   if (slot <= region_bytes) remove(with_space(slot), region);
   warm_bytes_ -= static_cast<std::size_t>(std::popcount(region->warm_slots)) * slot;
-  if (keeps(region->capacity)) {
+  if (empty_bytes_ + region->capacity <= most_to_keep()) {
     empty_bytes_ += region->capacity;
     insert(empty_, region);
     return;
@@ -111,14 +110,17 @@ void wherry_memory_t::give(void* data, void* place) {
   unmap(region);
 }
 
-bool wherry_memory_t::release_if_idle() {
+bool wherry_memory_t::release_unused() {
+  std::size_t most = 0;
+  bool idle = false;
   {
     const std::scoped_lock guard(mutex_);
-    if (!std::exchange(idle_, true)) return false;
-    largest_ = 0;
+    most_taken_before_ = std::exchange(most_taken_, taken_bytes_);
+    idle = std::exchange(idle_, true);
+    if (!idle) most = most_to_keep();
   }
-  release();
-  return true;
+  release(most);
+  return idle;
 }
 
 std::size_t wherry_memory_t::mapped_bytes() {
@@ -168,12 +170,16 @@ wherry_memory_t::region_t*& wherry_memory_t::with_space(std::size_t slot_bytes) 
   return with_space_.at(8 * octave + (slot_bytes - power) / (power / 8));
 }
 
+/// Of those for one message one that is up to twice as large will do.
 wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
+  const auto fits = [=](std::size_t other) {
+    return capacity == region_bytes ? other == capacity : capacity <= other && other / 2 <= capacity;
+  };
   region_t* region = empty_;
-  while (region != nullptr && region->capacity != capacity) region = region->next;
+  while (region != nullptr && !fits(region->capacity)) region = region->next;
   if (region == nullptr) return nullptr;
   remove(empty_, region);
-  empty_bytes_ -= capacity;
+  empty_bytes_ -= region->capacity;
   return region;
 }
 
@@ -212,18 +218,24 @@ void wherry_memory_t::cool() {
   warm_bytes_ = 0;
 }
 
-bool wherry_memory_t::keeps(std::size_t capacity) {
-  if (users_ == 0 && !expected_) return false;
-  largest_ = std::max(largest_, capacity);
-  return empty_bytes_ + capacity <= std::clamp(2 * largest_, kLeastKept, most_kept);
+/// Messages come and go: what they took a moment ago they take again in a moment.
+std::size_t wherry_memory_t::most_to_keep() const {
+  if (users_ == 0 && !expected_) return 0;
+  const std::size_t most = std::max({most_taken_, most_taken_before_, taken_bytes_});
+  return std::clamp(most - taken_bytes_, least_kept, most_kept);
 }
 
-void wherry_memory_t::release() {
+void wherry_memory_t::release(std::size_t most) {
   region_t* region = nullptr;
   {
     const std::scoped_lock guard(mutex_);
-    mapped_bytes_ -= std::exchange(empty_bytes_, 0);
-    region = std::exchange(empty_, nullptr);
+    while (empty_ != nullptr && empty_bytes_ > most) {
+      region_t* const next = empty_;
+      remove(empty_, next);
+      empty_bytes_ -= next->capacity;
+      mapped_bytes_ -= next->capacity;
+      next->next = std::exchange(region, next);
+    }
   }
   while (region != nullptr) unmap(std::exchange(region, region->next));
 }

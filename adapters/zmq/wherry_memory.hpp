@@ -18,8 +18,9 @@ namespace zmq {
 
 /// Equal slots in regions that are mapped for them; the lowest free slot goes first. From any thread.
 ///
-/// Memory: at most twice what the messages take that exist, and 16 MiB more; and of regions without a message 8 MiB, or
-/// two of the largest up to 32 MiB, until nobody has taken memory for a while, and none while there are no users.
+/// Memory: at most twice what the messages take that exist, and 16 MiB more. Regions without a message are kept as far
+/// as messages took that memory a moment ago, and 8 MiB in any case, 256 MiB at most, until nobody has taken any for a
+/// while; and none while there are no users.
 class wherry_memory_t {
  public:
   struct piece_t {
@@ -29,12 +30,13 @@ class wherry_memory_t {
 
   static constexpr std::size_t smallest = wherry_large;
   static constexpr std::size_t region_bytes = std::size_t{4} << 20;
-  static constexpr std::size_t most_kept = std::size_t{32} << 20;
+  static constexpr std::size_t least_kept = std::size_t{8} << 20;
+  static constexpr std::size_t most_kept = std::size_t{256} << 20;
   static constexpr std::size_t slack = std::size_t{16} << 20;
 
   wherry_memory_t() = default;
   /// Everything has been given back.
-  ~wherry_memory_t() { release(); }
+  ~wherry_memory_t() { release(0); }
   wherry_memory_t(const wherry_memory_t&) = delete;
   wherry_memory_t& operator=(const wherry_memory_t&) = delete;
 
@@ -47,8 +49,9 @@ class wherry_memory_t {
   [[nodiscard]] piece_t take(std::size_t bytes);
   /// What take() returned, also when the last user has gone.
   void give(void* data, void* region);
-  /// Gives regions that hold no message back to the system if nothing was taken since the last call. Whether it did.
-  bool release_if_idle();
+  /// To be called now and then. Gives back to the system what messages have not needed since the last call but one, and
+  /// all that is kept if nothing was taken since the last. Whether it was the latter.
+  bool release_unused();
 
   [[nodiscard]] std::size_t mapped_bytes();
 
@@ -80,8 +83,8 @@ class wherry_memory_t {
   void divide(region_t* region, std::size_t slot_bytes);
   region_t* empty_region(std::unique_lock<std::mutex>& guard, std::size_t capacity);
   void cool();
-  [[nodiscard]] bool keeps(std::size_t capacity);
-  void release();
+  [[nodiscard]] std::size_t most_to_keep() const;
+  void release(std::size_t most);
 
   std::mutex mutex_;
   std::array<region_t*, kSizes> with_space_{};  ///< some slots taken and some free
@@ -90,10 +93,11 @@ class wherry_memory_t {
   std::size_t mapped_bytes_ = 0;
   std::size_t taken_bytes_ = 0;
   std::size_t warm_bytes_ = 0;  ///< of warm slots in regions that hold messages
-  std::size_t largest_ = 0;  ///< region that was emptied
+  std::size_t most_taken_ = 0;  ///< since release_unused() was called
+  std::size_t most_taken_before_ = 0;
   std::size_t users_ = 0;
   bool expected_ = false;
-  bool idle_ = true;  ///< nothing was taken since release_if_idle() looked
+  bool idle_ = true;  ///< nothing was taken since release_unused() was called
 };
 
 /// Of this process. Never destroyed: a message may outlive main().

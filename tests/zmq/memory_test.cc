@@ -118,28 +118,43 @@ TEST_F(ZmqMemory, APieceThatNobodyHasWrittenCostsNoFaultForEachPage) {
   for (const piece_t& piece : pieces) give(piece);
 }
 
+TEST_F(ZmqMemory, WhatMessagesTookAMomentAgoIsKept) {
+  std::vector<piece_t> pieces(40);
+  const auto come_and_go = [&] {
+    for (piece_t& piece : pieces) piece = memory_.take(kMegabyte);
+    for (const piece_t& piece : pieces) give(piece);
+  };
+  come_and_go();
+  EXPECT_EQ(memory_.mapped_bytes(), 40 * kMegabyte);
+  pieces.resize(20);
+  come_and_go();
+  EXPECT_FALSE(memory_.release_unused());
+  EXPECT_EQ(memory_.mapped_bytes(), 40 * kMegabyte) << "messages took it since the last look";
+  come_and_go();
+  EXPECT_FALSE(memory_.release_unused());
+  EXPECT_EQ(memory_.mapped_bytes(), 20 * kMegabyte);
+  EXPECT_TRUE(memory_.release_unused()) << "nothing was taken";
+  EXPECT_EQ(memory_.mapped_bytes(), 0U);
+}
+
 TEST_F(ZmqMemory, WhatIsKeptIsBounded) {
-  std::vector<piece_t> pieces(200);
-  for (piece_t& piece : pieces) piece = memory_.take(kMegabyte);
-  for (const piece_t& piece : pieces) give(piece);
-  EXPECT_EQ(memory_.mapped_bytes(), 8 * kMegabyte);
-  for (std::size_t megabytes : {16, 16, 64, 64}) {
-    const piece_t one = memory_.take(megabytes * kMegabyte);
-    const piece_t two = memory_.take(megabytes * kMegabyte);
-    give(one);
-    give(two);
+  for (std::size_t megabytes : {16, 128, 17, 33, 64, 300}) {
+    std::vector<piece_t> pieces(600 / megabytes);
+    for (piece_t& piece : pieces) piece = memory_.take(megabytes * kMegabyte);
+    for (const piece_t& piece : pieces) give(piece);
     EXPECT_LE(memory_.mapped_bytes(), wherry_memory_t::most_kept);
   }
 }
 
-TEST_F(ZmqMemory, NothingIsKeptWhenNothingWasTakenForAWhile) {
-  const piece_t staying = memory_.take(kMegabyte);
-  give(memory_.take(2 * kMegabyte));
-  EXPECT_FALSE(memory_.release_if_idle()) << "there was something";
-  EXPECT_EQ(memory_.mapped_bytes(), 2 * kRegion);
-  EXPECT_TRUE(memory_.release_if_idle());
-  EXPECT_EQ(memory_.mapped_bytes(), kRegion);
-  give(staying);
+TEST_F(ZmqMemory, ALargePieceTakesWhatALargerOneHasLeft) {
+  give(memory_.take(17 * kMegabyte));
+  const std::size_t before = memory_.mapped_bytes();
+  const piece_t piece = memory_.take(13 * kMegabyte);
+  EXPECT_EQ(memory_.mapped_bytes(), before);
+  give(piece);
+  const piece_t smaller = memory_.take(6 * kMegabyte);
+  EXPECT_EQ(memory_.mapped_bytes(), before + 6 * kMegabyte) << "it would take three times what it needs";
+  give(smaller);
 }
 
 TEST_F(ZmqMemory, NothingIsKeptWithoutUsers) {
@@ -196,7 +211,7 @@ TEST_F(ZmqMemory, ThreadsTakeAndGiveEachOthersPieces) {
       }
       ASSERT_EQ(*static_cast<std::uint64_t*>(other.first.data), other.second);
       give(other.first);
-      if (round % 100 == 0) (void)memory_.release_if_idle();
+      if (round % 100 == 0) (void)memory_.release_unused();
     }
   };
   std::vector<std::thread> threads;
