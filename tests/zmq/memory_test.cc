@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -218,6 +219,35 @@ TEST_F(ZmqMemory, ThreadsTakeAndGiveEachOthersPieces) {
   for (unsigned i = 1; i <= 4; ++i) threads.emplace_back(play, i);
   for (std::thread& thread : threads) thread.join();
   for (const auto& [piece, number] : common.pieces) give(piece);
+}
+
+TEST(ZmqMemoryOfAProcess, ServesAForkedChildWhateverAnotherThreadIsDoing) {
+  const wherry_memory_user_t user;
+  wherry_memory_t& memory = wherry_message_memory();
+  const auto take_and_give = [&memory] {
+    const wherry_memory_t::piece_t piece = memory.take(kMegabyte);
+    memory.give(piece.data, piece.region);
+  };
+  const wherry_memory_t::piece_t inherited = memory.take(kMegabyte);
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) take_and_give();
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(50);
+      memory.give(inherited.data, inherited.region);
+      take_and_give();
+      ::_exit(0);
+    }
+    int status = 1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  other.join();
+  memory.give(inherited.data, inherited.region);
 }
 
 }  // namespace
