@@ -18,8 +18,6 @@ namespace {
 constexpr std::uintptr_t kPage = 4096;
 constexpr std::uintptr_t kChunk = std::uintptr_t{1} << 20;
 
-constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
-
 /// With fewer missing pages in a chunk the faults are cheaper.
 constexpr std::ptrdiff_t kWorthACall = 16;
 
@@ -40,26 +38,11 @@ std::ptrdiff_t count_missing(std::uintptr_t begin, std::uintptr_t end) {
                        [](unsigned char page) { return (page & 1) == 0; });
 }
 
-/// Huge pages, where the system has them, for what of a buffer they fit into. Below two of them it is not worth a call.
-void ask_for_huge_pages(std::uintptr_t begin, std::uintptr_t end) {
-  begin = (begin + kHugePage - 1) & ~(kHugePage - 1);
-  end &= ~(kHugePage - 1);
-  if (begin + kHugePage >= end) return;
-  (void)::madvise(pointer_to(begin), end - begin, MADV_HUGEPAGE);
-}
-
 }  // namespace
 
 void wherry_prefault_t::before(const void* place, std::size_t bytes, std::size_t rest) {
   const auto first = reinterpret_cast<std::uintptr_t>(place);
   if (first >= begin_ && first + std::min(bytes, rest) <= end_) return;
-  const bool goes_on = first > buffer_begin_ && first + rest == buffer_end_;
-  if (!goes_on) {
-    buffer_begin_ = first;
-    buffer_end_ = first + rest;
-    // What is sent is the program's memory, and its business.
-    if (access_ == access_t::writes) ask_for_huge_pages(buffer_begin_, buffer_end_);
-  }
   begin_ = first & ~(kPage - 1);
   end_ = (first + std::min(rest, kChunk) + kPage - 1) & ~(kPage - 1);
   end_ = std::min(end_, begin_ + kChunk + kPage);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of a megabyte lie in memory fresh from the kernel, and each page of it costs a fault when it is first read
-// or written: a microsecond on a virtual machine, four times what copying the page takes. One call maps hundreds of
-// them; and buffers of several megabytes that are received into get huge pages, one fault instead of 512.
+// A message of a megabyte often lies in memory fresh from the kernel, and each page of it costs a fault when it is first
+// read or written: a microsecond on a virtual machine, four times what copying the page takes. One call maps hundreds of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,6 @@ class wherry_prefault_t {
   access_t access_;
   std::uintptr_t begin_ = 0;  ///< of what is known to be there
   std::uintptr_t end_ = 0;
-  std::uintptr_t buffer_begin_ = 0;  ///< of the buffer that is under way
-  std::uintptr_t buffer_end_ = 0;
 };
 
 /// What a medium message is: of these a heap holds many side by side.
