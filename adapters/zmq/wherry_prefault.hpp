@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message of a megabyte often lies in memory fresh from the kernel, and each page of it costs a fault when it is first
-// read or written: a microsecond on a virtual machine, four times what copying the page takes. One call maps hundreds of
-// them.
+// A message of a megabyte often lies in memory fresh from the kernel, and each page of it costs a fault when it is
+// first read or written: a microsecond on a virtual machine, four times what copying the page takes. One call maps
+// hundreds of them.
 #pragma once
 
 #include <cstddef>

@@ -37,10 +37,10 @@ class ZmqMemory : public testing::Test {
   wherry_memory_t memory_;
 };
 
-std::size_t pages_of(const void* data, std::size_t bytes) {
+/// How many of its pages are mapped. Pieces begin where a page does.
+std::size_t pages_of(void* data, std::size_t bytes) {
   std::vector<unsigned char> there(bytes / 4096);
-  const auto place = reinterpret_cast<std::uintptr_t>(data) / 4096 * 4096;
-  if (::mincore(reinterpret_cast<void*>(place), bytes, there.data()) != 0) return 0;  // NOLINT(performance-no-int-to-ptr)
+  if (::mincore(data, bytes, there.data()) != 0) return 0;
   return static_cast<std::size_t>(
       std::count_if(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
 }
@@ -88,7 +88,8 @@ TEST_F(ZmqMemory, PiecesOfAllSizesLieApartAndWhollyInMemory) {
       ASSERT_TRUE(begin + size <= others || others + other.size <= begin);
     }
     const auto mark = static_cast<unsigned char>(round);
-    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1}) static_cast<unsigned char*>(piece.data)[at] = mark;
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1})
+      static_cast<unsigned char*>(piece.data)[at] = mark;
     held.push_back({piece, size, mark});
     if (held.size() > 12) check_and_give(random() % held.size());
   }
@@ -139,7 +140,8 @@ TEST_F(ZmqMemory, WhatMessagesTookAMomentAgoIsKept) {
 }
 
 TEST_F(ZmqMemory, WhatIsKeptIsBounded) {
-  for (std::size_t megabytes : {16, 128, 17, 33, 64, 300}) {
+  for (const int size : {16, 128, 17, 33, 64, 300}) {
+    const auto megabytes = static_cast<std::size_t>(size);
     std::vector<piece_t> pieces(600 / megabytes);
     for (piece_t& piece : pieces) piece = memory_.take(megabytes * kMegabyte);
     for (const piece_t& piece : pieces) give(piece);
