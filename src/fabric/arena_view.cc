@@ -18,29 +18,6 @@ std::atomic<std::size_t> chunks_mapped{0};
 
 std::size_t chunks_of(std::size_t bytes) { return bytes / kArenaChunk; }
 
-/// Maps a part of the arena where its huge pages are huge pages of the view. Null: that is not possible.
-std::byte* map_aligned(int memfd, std::uint64_t place, std::size_t bytes) {
-  const auto map = [&](void* where, int fixed) -> std::byte* {
-    void* const got = ::mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, memfd,
-                             static_cast<off_t>(place));
-    return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
-  };
-  // Mostly there is room right beside the last one.
-  std::byte* const start = map(nullptr, 0);
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % kHugePage;
-  if (past == 0) return start;
-  ::munmap(start, bytes);
-  void* const room = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return nullptr;
-  auto* const from = static_cast<std::byte*>(room);
-  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(from) % kHugePage) % kHugePage;
-  if (before != 0) ::munmap(from, before);
-  ::munmap(from + before + bytes, kHugePage - before);
-  std::byte* const got = map(from + before, MAP_FIXED);
-  if (got == nullptr) ::munmap(from + before, bytes);
-  return got;
-}
-
 }  // namespace
 
 ArenaView::Chunks::~Chunks() {
@@ -75,7 +52,8 @@ std::shared_ptr<ArenaView::Chunks> ArenaView::find_or_map(const ChunkRange& want
   if (auto chunks = known.lock()) return chunks;
   std::erase_if(mapped_, [&](const auto& entry) { return entry.first != wanted && entry.second.expired(); });
   if (chunks_mapped + chunks_of(bytes) > kMostArenaChunks) return nullptr;
-  std::byte* const start = map_aligned(memfd_.get(), wanted.first * kArenaChunk, bytes);
+  std::byte* const start = map_for_huge_pages(memfd_.get(), wanted.first * kArenaChunk, bytes, PROT_READ | PROT_WRITE,
+                                              MAP_SHARED | MAP_NORESERVE);
   if (start == nullptr) return nullptr;
   chunks_mapped += chunks_of(bytes);
   auto chunks = std::make_shared<Chunks>(start, bytes);

@@ -4,8 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include "fabric/populate.hpp"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -16,7 +21,50 @@ namespace {
 
 std::atomic<bool> refused{false};
 
+/// What the faults of 512 small pages take at most. A huge page takes a tenth of it, but for a virtual machine whose
+/// host has to find the memory first, twice as much and more.
+constexpr std::chrono::nanoseconds kDear{1'000'000};
+std::atomic<bool> slow{false};  ///< one took longer
+
+/// Of this thread: to wait for others does not make a page dear.
+std::chrono::nanoseconds cpu_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+bool collapse(std::span<std::byte> memory) {
+  for (std::size_t at = 0; at < memory.size(); at += kHugePage) {
+    // The kernel makes them of small ones only. The last byte: what is in use lies before it.
+    if (!populate(memory.subspan(at + kHugePage - 1, 1), Access::write)) return false;
+  }
+  return ::madvise(memory.data(), memory.size(), MADV_COLLAPSE) == 0;
+}
+
 }  // namespace
+
+std::byte* map_for_huge_pages(int file, std::uint64_t place, std::size_t wanted, int protection, int flags) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = (wanted + page - 1) / page * page;
+  const auto map = [&](void* where, int fixed) -> std::byte* {
+    void* const got = ::mmap(where, bytes, protection, flags | fixed, file, static_cast<off_t>(place));
+    return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
+  };
+  // Mostly there is room right beside the last one.
+  std::byte* const start = map(nullptr, 0);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % kHugePage;
+  if (past == 0) return start;
+  ::munmap(start, bytes);
+  void* const room = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const from = static_cast<std::byte*>(room);
+  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(from) % kHugePage) % kHugePage;
+  if (before != 0) ::munmap(from, before);
+  ::munmap(from + before + bytes, kHugePage - before);
+  std::byte* const got = map(from + before, MAP_FIXED);
+  if (got == nullptr) ::munmap(from + before, bytes);
+  return got;
+}
 
 std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::span<std::byte> view) {
   const std::size_t before = (kHugePage - place % kHugePage) % kHugePage;
@@ -30,6 +78,23 @@ std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::spa
   if (::madvise(huge.data(), huge.size(), MADV_COLLAPSE) == 0) return huge;
   if (errno == EINVAL) refused.store(true, std::memory_order_relaxed);
   return {};
+}
+
+std::size_t collapse_into_huge_pages(std::span<std::byte> memory) {
+  if (refused.load(std::memory_order_relaxed) || slow.load(std::memory_order_relaxed) || !can_populate()) return 0;
+  std::size_t done = 0;
+  // The kernel waits for each CPU once per call, whatever that is for: so one first, then twice as many each time.
+  for (std::size_t pages = 1; done < memory.size(); pages *= 2) {
+    const auto part = memory.subspan(done, std::min(memory.size() - done, pages * kHugePage));
+    const auto start = cpu_time();
+    if (!collapse(part)) break;
+    done += part.size();
+    if ((cpu_time() - start) / (part.size() / kHugePage) > kDear) {
+      slow.store(true, std::memory_order_relaxed);
+      break;
+    }
+  }
+  return done;
 }
 
 }  // namespace wherry::fabric

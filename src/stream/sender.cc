@@ -62,6 +62,7 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
+    first_lap_ = FirstLap({remote_ + layout::kStreamPageBytes, capacity});
   } else {
     staging_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
     producer_ = ring::Producer({staging_.get(), capacity}, &own_page_.head, nullptr);
@@ -142,6 +143,7 @@ bool Sender::publish(std::size_t bytes) {
   if (rang) bump(counters_.data_wakes, 1);
   set(counters_.send_fill, producer_.fill());
   watch_for_death();
+  first_lap_.published(producer_.tail());
   return true;
 }
 
@@ -323,6 +325,7 @@ std::optional<Result> Sender::account_split(const std::optional<Result>& result)
 Regions Sender::reserve(std::size_t want) {
   const Regions regions = obstacle() != 0 ? Regions{} : producer_.reserve(want);
   reserved_ = regions.size();
+  first_lap_.reserved(producer_.tail(), reserved_, want);
   wanted_ = 1;
   if (polled_ && regions.empty() && want != 0) rearm_descriptor();
   return regions;

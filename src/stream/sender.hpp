@@ -17,6 +17,7 @@
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/fate.hpp"
+#include "stream/first_lap.hpp"
 #include "stream/split_choice.hpp"
 #include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
@@ -73,6 +74,7 @@ class Sender {
   std::byte* remote_;                     ///< the peer's segment, null on put fabrics
   std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only
   ring::Producer producer_;
+  FirstLap first_lap_;  ///< on put fabrics of none
   Fate& fate_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;

@@ -14,6 +14,7 @@
 
 #include "base/refused_call.hpp"
 #include "base/resize.hpp"
+#include "fabric/huge_pages.hpp"
 #include "fabric/sealed_memory.hpp"
 #include "fabric/shm/private_memory.hpp"
 
@@ -26,6 +27,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags,
                       int protection = PROT_READ | PROT_WRITE) {
+  if (where == nullptr && offset == 0 && bytes >= 2 * kHugePage) {
+    if (std::byte* aligned = map_for_huge_pages(fd, 0, bytes, protection, MAP_SHARED | flags)) return aligned;
+  }
   void* start = ::mmap(where, bytes, protection, MAP_SHARED | flags, fd, offset);
   return start == MAP_FAILED ? nullptr : static_cast<std::byte*>(start);
 }

@@ -10,6 +10,8 @@
 
 #include <wherry/error.hpp>
 
+#include "fabric/huge_pages.hpp"
+
 namespace wherry::fabric::shm {
 namespace {
 
@@ -33,6 +35,15 @@ TEST(OwnMemory, IsZeroedSharedAndSealedAgainstChangingItsSize) {
   ASSERT_EQ(error, 0);
   own.segment()[5] = std::byte{42};
   EXPECT_EQ(peer.start()[layout::kBellPageBytes + 5], std::byte{42});
+}
+
+TEST(OwnMemory, OfSeveralHugePagesIsMappedOnBothSidesWhereTheyAreInTheFile) {
+  const OwnMemory own(2 * kHugePage, nullptr);
+  int error = -1;
+  const Mapping peer = map_peers_memory(own.descriptor(), 2 * kHugePage, error);
+  ASSERT_EQ(error, 0);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&own.page()) % kHugePage, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(peer.start()) % kHugePage, 0U);
 }
 
 TEST(OwnMemory, SharesTheCallersPagesInPlaceAndGivesThemBackPrivate) {

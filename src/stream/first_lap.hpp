@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages of a ring in its first lap, brought in ahead of its sender. May include: fabric.
+//
+// A page of shared memory costs 2 to 3 us when it is first written to, which a sender of small messages pays every 4
+// KiB. Once it has sent 32 KiB, pages ahead of it are brought in 32 at a time, after a publication, while the receiver
+// has something to do; in rings of 4 MiB and more by huge pages, which take a tenth of the time. What is brought in
+// ahead is never more than what was sent before, or a message that is being written: an idle ring stays without pages.
+// All of it is done by the sender, because pages count as of the process that brings them in (docs/limits.md). After
+// the first lap a comparison is left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fabric/huge_pages.hpp"
+
+namespace wherry::stream {
+
+class FirstLap {
+ public:
+  /// Of no ring: never due.
+  FirstLap() = default;
+  /// @param ring  all of it that is used, where the sender writes it
+  explicit FirstLap(std::span<std::byte> ring);
+
+  /// To be called after each publication, with the sender's position.
+  void published(std::uint64_t position) {
+    if (position >= due_) [[unlikely]]
+      go_ahead(position);
+  }
+  /// To be called before `bytes` are written in place at `position`, at the wish of a program that asked for `want`.
+  void reserved(std::uint64_t position, std::size_t bytes, std::size_t want) {
+    if (bytes >= fabric::kHugePage && huge_) [[unlikely]]
+      prepare(position, bytes, want);
+  }
+
+ private:
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+
+  void go_ahead(std::uint64_t position);
+  void prepare(std::uint64_t position, std::size_t bytes, std::size_t want);
+  [[nodiscard]] std::size_t next_huge(std::size_t from) const;
+  bool bring_in_huge(std::size_t from, std::size_t bytes);
+  [[nodiscard]] bool bring_in_small(std::size_t from, std::size_t to) const;
+
+  std::span<std::byte> ring_;
+  std::uint64_t due_ = kNever;  ///< the position from which there is something to do
+  std::size_t end_ = 0;         ///< what lies before it is not to be brought in any more
+  bool huge_ = false;
+};
+
+}  // namespace wherry::stream
