@@ -70,7 +70,7 @@ TEST_P(StreamFirstLap, AStreamFindsItsPagesThereAndNeverMoreThanTwiceWhatItSent)
       pass_on(ends, kMessage, position);
       // Where it runs against the end of a huge page, that is brought in a little before.
       if (position < capacity && position % (64 << 10) == 0) {
-        ASSERT_LE(present(ring), 2 * position + (256 << 10));
+        ASSERT_LE(present(ring), 2 * position + (512 << 10));
       }
       if (HasFatalFailure()) return;
     }
