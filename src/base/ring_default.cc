@@ -77,7 +77,7 @@ Machine machine_at(const fs::path& root) {
 Derived default_ring(const Machine& machine) {
   if (machine.second_level_cache == 0) return {kLeast, "the least, as the L2 is unknown"};
   const std::uint64_t wanted = std::bit_ceil(2 * std::uint64_t{machine.second_level_cache});
-  const Derived bound = bound_by(machine, kPartForARing);
+  Derived bound = bound_by(machine, kPartForARing);
   if (bound.bytes < wanted) return bound;
   return {std::max(wanted, kLeast), "twice the L2 of " + bytes_text(machine.second_level_cache) + ", at least 1M"};
 }

@@ -26,6 +26,7 @@ TEST(RingDefault, IsTwiceTheSecondLevelCacheAndAPowerOfTwo) {
 TEST(RingDefault, IsOneMebibyteAtLeast) {
   EXPECT_EQ(default_ring({256 << 10, 24 * kGiB}).bytes, kMiB);
   EXPECT_EQ(default_ring({}).bytes, kMiB);
+  EXPECT_EQ(default_ring({}).from, "the least, as the L2 is unknown");
   EXPECT_EQ(default_ring({kMiB, 24 << 20}).bytes, kMiB);
 }
 
@@ -41,6 +42,7 @@ TEST(RingDefault, OfAPeersRingAsMuchIsUsedAsMemoryAllows) {
   EXPECT_EQ(default_peer_ring({0, 64 << 20}).bytes, 4 * kMiB);
   EXPECT_EQ(default_peer_ring({0, 24 * kGiB}).bytes, kGiB);
   EXPECT_EQ(default_peer_ring({}).bytes, kGiB);
+  EXPECT_EQ(default_peer_ring({}).from, "the most, as memory is unknown");
 }
 
 class MachineAt : public ::testing::Test {
