@@ -125,10 +125,12 @@ void Campaign::settle(Measured& measured, std::uint64_t until_ns) {
 }
 
 void Campaign::settle_all(std::vector<Measured>& all, std::uint64_t until_ns) {
+  placements_.freeze();
   for (Measured& measured : all) settle(measured, until_ns);
   PlacementSummary& summary = circumstances_.placement;
   for (const Measured& measured : all) {
     for (const Entry& entry : measured.entries) {
+      if (entry.failed) continue;
       summary.elsewhere += static_cast<std::size_t>(std::count_if(
           entry.taken.begin(), entry.taken.end(), [&](const Taken& one) { return !placements_.counts(one.around); }));
     }

@@ -179,6 +179,17 @@ TEST(Campaign, SamplesThatFailWhenTheyAreTakenAgainLeaveTheSystemOut) {
   EXPECT_THAT(campaign.circumstances().failures, ElementsAre(Field(&Failure::reason, "tired")));
 }
 
+TEST(Campaign, SamplesOfASystemThatFailedAreNotAmongThoseThatCount) {
+  Moving machine{[](int runs) { return runs > 5; }};
+  FakeSystem fails("fails", [&](const Sample& sample) {
+    if (machine.runs >= 6) throw std::runtime_error("tired");
+    return machine.system.run(sample);
+  });
+  Campaign campaign(machine.options(), {&fails}, machine.points(1), machine.prober(), undisturbed);
+  EXPECT_THAT(campaign.run(), SizeIs(0));
+  EXPECT_EQ(campaign.circumstances().placement.elsewhere, 0U);
+}
+
 TEST(Campaign, WhereThereAreNoTwoCoresNothingIsProbedAndTheReasonIsSaid) {
   Moving machine{[](int) { return false; }};
   Options one_core = machine.options();

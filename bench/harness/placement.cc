@@ -21,6 +21,8 @@ struct Spot {
   double copy = 0;
 };
 
+Spot spot_of(const Probe& probe) { return {std::log(probe.round_trip_ns), std::log(probe.copy_gb_s)}; }
+
 double distance(const Spot& one, const Spot& other) {
   return std::max(std::abs(one.round_trip - other.round_trip), std::abs(one.copy - other.copy));
 }
@@ -89,7 +91,7 @@ std::vector<std::vector<std::size_t>> members_of(std::span<const Spot> spots, st
 
 Placements classify(std::span<const Probe> probes) {
   std::vector<Spot> spots;
-  for (const Probe& probe : probes) spots.push_back({std::log(probe.round_trip_ns), std::log(probe.copy_gb_s)});
+  for (const Probe& probe : probes) spots.push_back(spot_of(probe));
   std::vector<Spot> middles = find_middles(spots);
   std::vector<std::vector<std::size_t>> members = members_of(spots, middles);
   // The first group may have taken probes that lie between it and the next: middles move away from each other.
@@ -109,6 +111,14 @@ Placements classify(std::span<const Probe> probes) {
     result.found.push_back({{std::exp(middle.round_trip), std::exp(middle.copy)}, one.size()});
   }
   return result;
+}
+
+bool is_of_largest(const Placements& placements, const Probe& probe) {
+  if (placements.found.empty()) return true;
+  std::vector<Spot> middles;
+  for (const Placement& one : placements.found) middles.push_back(spot_of(one.middle));
+  const Spot spot = spot_of(probe);
+  return distance(spot, middles.front()) < kAlike && nearest(spot, middles) == 0;
 }
 
 }  // namespace wherry::bench

@@ -32,4 +32,8 @@ struct Placements {
 
 Placements classify(std::span<const Probe> probes);
 
+/// Whether a probe that is not among those of `placements` is alike with the first of them and with no other more. True
+/// if there are none.
+bool is_of_largest(const Placements& placements, const Probe& probe);
+
 }  // namespace wherry::bench

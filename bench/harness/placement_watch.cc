@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -14,8 +13,6 @@ namespace {
 
 /// The probe after one sample is that before the next.
 constexpr std::uint64_t kFreshNs = 10'000'000;
-/// Hosts move virtual cores every few seconds.
-constexpr std::chrono::milliseconds kPause{50};
 
 std::size_t probes_of(const std::vector<Placement>& found) {
   std::size_t sum = 0;
@@ -56,12 +53,10 @@ std::string text_of(const PlacementSummary& summary) {
   return text;
 }
 
-std::size_t PlacementWatch::before() {
-  return last_ != kNone && monotonic_ns() - last_at_ < kFreshNs ? last_ : after();
-}
+std::size_t PlacementWatch::before() { return is_fresh() ? last_ : after(); }
 
 std::size_t PlacementWatch::after() {
-  const std::optional<Probe> probe = prober_ ? prober_() : std::nullopt;
+  const std::optional<Probe> probe = look();
   last_ = probe ? probes_.size() : kNone;
   last_at_ = monotonic_ns();
   if (probe) probes_.push_back(*probe);
@@ -71,20 +66,33 @@ std::size_t PlacementWatch::after() {
 bool PlacementWatch::counts(const Around& around) { return in_majority(around.before) && in_majority(around.after); }
 
 bool PlacementWatch::await_majority(std::uint64_t until_ns) {
-  while (!in_majority(before())) {
+  if (is_fresh() && in_majority(last_)) return true;
+  while (true) {
+    const std::optional<Probe> probe = look();
+    if (!probe || is_of_largest(placements(), *probe)) return true;
     if (monotonic_ns() >= until_ns) return false;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(pause_);
   }
-  return true;
+}
+
+void PlacementWatch::freeze() {
+  placements();
+  frozen_ = true;
 }
 
 std::vector<Placement> PlacementWatch::found() { return placements().found; }
 
-bool PlacementWatch::in_majority(std::size_t probe) { return probe == kNone || placements().of[probe] == 0; }
+bool PlacementWatch::in_majority(std::size_t probe) {
+  if (probe == kNone) return true;
+  const Placements& known = placements();
+  return probe < known.of.size() ? known.of[probe] == 0 : is_of_largest(known, probes_[probe]);
+}
 
 const Placements& PlacementWatch::placements() {
-  if (placements_.of.size() != probes_.size()) placements_ = classify(probes_);
+  if (!frozen_ && placements_.of.size() != probes_.size()) placements_ = classify(probes_);
   return placements_;
 }
+
+bool PlacementWatch::is_fresh() const { return last_ != kNone && monotonic_ns() - last_at_ < kFreshNs; }
 
 }  // namespace wherry::bench

@@ -2,9 +2,12 @@
 // Which placement each sample was taken in.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/options.hpp"
@@ -37,8 +40,10 @@ class PlacementWatch {
     std::size_t after = kNone;
   };
 
-  /// Without a prober it knows nothing, and every sample counts.
-  explicit PlacementWatch(Prober prober) : prober_(std::move(prober)) {}
+  /// Without a prober it knows nothing, and every sample counts. `pause` is that between two probes while it waits;
+  /// hosts move virtual cores every few seconds.
+  explicit PlacementWatch(Prober prober, std::chrono::milliseconds pause = std::chrono::milliseconds{50})
+      : prober_(std::move(prober)), pause_(pause) {}
 
   /// The last probe if it was made a moment ago, else a new one.
   std::size_t before();
@@ -49,8 +54,10 @@ class PlacementWatch {
   /// not count against a sample.
   [[nodiscard]] bool counts(const Around& around);
   /// Probes until the cores are placed as in most probes so far; false if they are not by `until_ns` of the monotonic
-  /// clock.
+  /// clock. These probes are not counted: however long it waits, the majority stays what it was.
   bool await_majority(std::uint64_t until_ns);
+  /// Later probes are compared with the placements found so far and change them no more.
+  void freeze();
 
   /// Largest first.
   [[nodiscard]] std::vector<Placement> found();
@@ -60,10 +67,14 @@ class PlacementWatch {
 
   bool in_majority(std::size_t probe);
   const Placements& placements();
+  [[nodiscard]] std::optional<Probe> look() const { return prober_ ? prober_() : std::nullopt; }
+  [[nodiscard]] bool is_fresh() const;
 
   Prober prober_;
+  std::chrono::milliseconds pause_;
   std::vector<Probe> probes_{};
   Placements placements_{};
+  bool frozen_ = false;
   std::size_t last_ = kNone;
   std::uint64_t last_at_ = 0;
 };
