@@ -12,13 +12,15 @@ namespace wherry::bench {
 
 class FakeSystem final : public System {
  public:
-  FakeSystem(std::string name, std::function<Outcome(const Sample&)> run, bool in_place = false)
-      : name_(std::move(name)), run_(std::move(run)), in_place_(in_place) {}
+  FakeSystem(std::string name, std::function<Outcome(const Sample&)> run, bool in_place = false,
+             bool prefaulted = false)
+      : name_(std::move(name)), run_(std::move(run)), in_place_(in_place), prefaulted_(prefaulted) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string version() const override { return "1.0"; }
   [[nodiscard]] bool can(const Sample& sample) const override { return sample.size != kUnable; }
   [[nodiscard]] bool in_place() const override { return in_place_; }
+  [[nodiscard]] bool prefaulted() const override { return prefaulted_; }
   Outcome run(const Sample& sample) override { return run_(sample); }
 
   /// A size at which it cannot do anything.
@@ -28,6 +30,7 @@ class FakeSystem final : public System {
   std::string name_;
   std::function<Outcome(const Sample&)> run_;
   bool in_place_;
+  bool prefaulted_;
 };
 
 }  // namespace wherry::bench

@@ -85,8 +85,9 @@ class Counting final : public Link {
     return new (memory) Counts{};
   }
 
-  Counting(std::unique_ptr<Link> link, Counts& counts, std::uint32_t rank, std::uint64_t lap)
-      : link_(std::move(link)), counts_(counts), rank_(rank), lap_(lap) {}
+  Counting(std::unique_ptr<Link> link, Counts& counts, std::uint32_t rank, std::uint64_t lap,
+           std::uint64_t learns_within)
+      : link_(std::move(link)), counts_(counts), rank_(rank), lap_(lap), learns_within_(learns_within) {}
   std::span<std::byte> prepare() override { return link_->prepare(); }
   void send() override {
     ++counts_.sent[rank_];
@@ -97,19 +98,21 @@ class Counting final : public Link {
     return link_->receive();
   }
   [[nodiscard]] std::uint64_t lap() const override { return lap_; }
+  [[nodiscard]] std::uint64_t learns_within() const override { return learns_within_; }
 
  private:
   std::unique_ptr<Link> link_;
   Counts& counts_;
   std::uint32_t rank_;
   std::uint64_t lap_;
+  std::uint64_t learns_within_;
 };
 
-/// Of a sample in which only the sender knows its lap.
-Outcome counted(const Sample& sample, Counting::Counts& counts, std::uint64_t lap) {
+/// Of a sample in which only the sender knows its lap, and how long it learns.
+Outcome counted(const Sample& sample, Counting::Counts& counts, std::uint64_t lap, std::uint64_t learns_within = 0) {
   Faulty system([&](const Place& place, UniqueFd in, UniqueFd out) {
     return std::make_unique<Counting>(sound(place, std::move(in), std::move(out)), counts, place.rank,
-                                      place.receives() ? 0 : lap);
+                                      place.receives() ? 0 : lap, place.receives() ? 0 : learns_within);
   });
   return system.run(sample);
 }
@@ -123,6 +126,15 @@ TEST(Link, BeforeTheClockStartsTheMessagesGoRoundTheWholeRing) {
   EXPECT_EQ(counts->received[0], lap + sample.messages);
   EXPECT_EQ(outcome.lap, lap);
   EXPECT_GT(outcome.first_lap_seconds, 0);
+  ::munmap(counts, sizeof *counts);
+}
+
+TEST(Link, BeforeTheClockStartsALinkHasLearnedHowToSend) {
+  Counting::Counts* counts = Counting::shared();
+  const std::uint64_t learns = warm_up_messages(touched()) + 500;
+  EXPECT_EQ(counted(touched(), *counts, 3, learns).lap, 3U);
+  EXPECT_EQ(counts->sent[1], learns + touched().messages);
+  EXPECT_EQ(counts->received[0], learns + touched().messages);
   ::munmap(counts, sizeof *counts);
 }
 

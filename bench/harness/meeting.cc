@@ -82,9 +82,9 @@ std::string Meeting::read(std::uint32_t rank) {
   }
 }
 
-std::uint64_t Meeting::lap() {
+std::uint64_t Meeting::longest(std::uint64_t Report::* messages) {
   std::uint64_t longest = 0;
-  for (std::uint32_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, report(rank).lap);
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, report(rank).*messages);
   return longest;
 }
 

@@ -32,6 +32,7 @@ class Gate {
 struct Report {
   std::atomic<bool> complete = false;
   std::uint64_t lap = 0;          ///< messages that go once round the memory it sends through
+  std::uint64_t warm_up = 0;      ///< messages before the gate, of which those of the lap are the first
   std::int64_t lap_ended_at = 0;  ///< when it had received them, ns of the monotonic clock
   std::int64_t ended_at = 0;      ///< when its part was over, ns of the monotonic clock
   double cpu_seconds = 0;         ///< between the gate and then
@@ -65,7 +66,9 @@ class Meeting final : public Board {
   void leave() { shared_->leave.pass(ranks_); }
   [[nodiscard]] std::int64_t opened_at() const { return shared_->open.opened_at(); }
   /// The longest lap that any process has reported; to be asked for when all links are open.
-  [[nodiscard]] std::uint64_t lap();
+  [[nodiscard]] std::uint64_t lap() { return longest(&Report::lap); }
+  /// The longest warm-up, in the same way.
+  [[nodiscard]] std::uint64_t warm_up() { return longest(&Report::warm_up); }
   [[nodiscard]] std::int64_t started_at() const { return shared_->start.opened_at(); }
   [[nodiscard]] Report& report(std::uint32_t rank);
   /// When the process of this rank began to send its last message (Question::asleep).
@@ -74,6 +77,8 @@ class Meeting final : public Board {
   [[nodiscard]] std::span<double> latencies(std::uint32_t rank);
 
  private:
+  [[nodiscard]] std::uint64_t longest(std::uint64_t Report::* messages);
+
   static constexpr std::size_t kBoardBytes = 4000;
   struct Note {
     std::atomic<std::uint32_t> length = 0;  // Of the text and one more: 0 says that there is none yet.

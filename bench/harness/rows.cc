@@ -19,7 +19,7 @@ void add_throughput(Figures& figures, const System& system, const Sample& sample
   if (bytes_moved) {
     figures.push_back({"GB/s", gigabytes / outcome.seconds});
     // A ring that does not hold two messages is gone round within one.
-    if (sample.size >= kLapSize && outcome.lap > 1 && sample.senders == 1) {
+    if (sample.size >= kLapSize && outcome.lap > 1 && sample.senders == 1 && !system.prefaulted()) {
       const double lap = static_cast<double>(outcome.lap) * static_cast<double>(sample.size) / 1e9;
       figures.push_back({"first_lap_GB/s", lap / outcome.first_lap_seconds});
     }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "bench/harness/fake_system.hpp"
@@ -60,6 +61,16 @@ TEST(Rows, TheFirstLapIsAFigureWhereARingHoldsSeveralLargeMessages) {
   EXPECT_EQ(rows_of(true, sample, {outcome}).count("first_lap_GB/s"), 0U);
   sample.size = 8 << 20;
   EXPECT_EQ(rows_of(false, sample, {outcome}).count("first_lap_GB/s"), 0U);
+}
+
+TEST(Rows, WhereThePagesAreThereBeforehandTheFirstLapIsNoFigure) {
+  const Outcome outcome{.seconds = 1, .lap = 4, .first_lap_seconds = 0.5};
+  const Sample sample{.size = 16 << 20, .messages = 500, .touched = true};
+  for (const bool prefaulted : {false, true}) {
+    const FakeSystem system("fake", [](const Sample&) { return Outcome{}; }, true, prefaulted);
+    const Figures figures = figures_of(system, sample, outcome);
+    EXPECT_EQ(std::ranges::count(figures, "first_lap_GB/s", &Figure::metric), prefaulted ? 0 : 1);
+  }
 }
 
 TEST(Rows, LatenciesFromSleepHaveNamesOfTheirOwn) {

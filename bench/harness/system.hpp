@@ -80,6 +80,9 @@ class Link {
   /// sent before the clock starts, which leaves no page to be touched for the first time. 0: no such memory, or not
   /// known.
   [[nodiscard]] virtual std::uint64_t lap() const { return 0; }
+  /// How many messages of a stream to a single receiver this end sends until it has learned which way of sending is the
+  /// fastest here. So many are sent before the clock starts. 0: it does not learn.
+  [[nodiscard]] virtual std::uint64_t learns_within() const { return 0; }
   /// The next whole message, from any sender. Valid until the next call. Blocks, in the system's own best way.
   virtual std::span<const std::byte> receive() = 0;
 };
@@ -145,6 +148,8 @@ class System {
   [[nodiscard]] virtual bool serves_idle() const { return false; }
   /// The payload stays where the producer put it: its hand-over figures are not comparable as GB/s.
   [[nodiscard]] virtual bool in_place() const { return false; }
+  /// The memory that its messages go through has every page before its links are open: its first lap is like any other.
+  [[nodiscard]] virtual bool prefaulted() const { return false; }
   /// False: it works with threads of its own and would suffer from being kept on the one core that the sample names.
   [[nodiscard]] virtual bool pinned() const { return true; }
   /// Called in each process after fork; null: its connections cannot be told apart, or are not measured.

@@ -65,6 +65,7 @@ class Limit : public LinkSystem {
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string settings() const override { return settings_; }
+  [[nodiscard]] bool prefaulted() const override { return true; }
 
   Outcome run(const Sample& sample) override {
     const std::size_t head = (sizeof(Control) + kPage - 1) / kPage * kPage;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wherry's streams in shared memory, with their defaults; and with the message written where it will be read from.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <deque>
@@ -25,6 +26,16 @@ void moved(const Result& result) {
   if (!result.ok()) throw std::system_error(result.error, std::system_category(), "stream");
 }
 
+/// How many messages of `size` until both a split copy and the ring have been tried (src/stream/split_choice.hpp), with
+/// some to spare for those that went another way, as the first does when the receiver is late.
+std::uint64_t tried_within(std::size_t size) {
+  constexpr std::size_t kSmallest = std::size_t{64} << 10;
+  constexpr std::size_t kHuge = std::size_t{64} << 20;  // A message of which is a trial by itself.
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  if (size < kSmallest) return 0;
+  return size >= kHuge ? 6 : std::max<std::uint64_t>(kBytes / size, 10);
+}
+
 class StreamLink : public Link {
  public:
   StreamLink(Stream stream, std::size_t size) : stream_(std::move(stream)), out_(size), in_(size) {}
@@ -32,6 +43,7 @@ class StreamLink : public Link {
   std::span<std::byte> prepare() override { return out_.span(); }
   void send() override { moved(stream_.send(out_.span())); }
   [[nodiscard]] std::uint64_t lap() const override { return (stream_.send_capacity() + size() - 1) / size(); }
+  [[nodiscard]] std::uint64_t learns_within() const override { return tried_within(size()); }
   std::span<const std::byte> receive() override {
     moved(stream_.receive_all(in_.span()));
     return in_.span();
@@ -61,6 +73,7 @@ class ReserveLink final : public StreamLink {
     return space.first;
   }
   void send() override { moved(stream().commit(size())); }
+  [[nodiscard]] std::uint64_t learns_within() const override { return 0; }  // One way only.
 };
 
 /// From this size on a whole message is received by one call that blocks, which lets both sides copy it.
@@ -131,6 +144,7 @@ class AmongIdleLink final : public Link {
   std::span<std::byte> prepare() override { return busy_.prepare(); }
   void send() override { busy_.send(); }
   [[nodiscard]] std::uint64_t lap() const override { return busy_.lap(); }
+  [[nodiscard]] std::uint64_t learns_within() const override { return busy_.learns_within(); }
   std::span<const std::byte> receive() override { return busy_.receive(); }
 
  private:

@@ -84,6 +84,7 @@ class ZeroCopySystem final : public LinkSystem {
   }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return true; }
   [[nodiscard]] bool in_place() const override { return true; }
+  [[nodiscard]] bool prefaulted() const override { return true; }
   std::unique_ptr<Link> open(const Place& place) override { return std::make_unique<MessageLink>(place); }
 };
 
