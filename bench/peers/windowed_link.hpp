@@ -54,7 +54,6 @@ class WindowedLink final : public Link {
       : window_(window_of(place.sample)),
         waiting_(waiting_of(place.sample)),
         requests_(place, window_, arguments...),
-        lap_(place.sample.question == Question::stream && place.sample.touched ? window_ + 1 : 0),
         outgoing_(place.sample.size, place.sample.touched ? window_ : 1),
         incoming_(place.sample.size, place.sample.touched ? window_ + 1 : 1) {
     if (place.receives() || place.sample.question != Question::stream) {
@@ -68,8 +67,6 @@ class WindowedLink final : public Link {
     wait([&] { return requests_.sent(slot); });
     return outgoing_.at(sends_);
   }
-
-  [[nodiscard]] std::uint64_t lap() const override { return lap_; }
 
   void send() override {
     wait([&] { return requests_.start_send(sends_ % window_, outgoing_.at(sends_)); });
@@ -114,7 +111,6 @@ class WindowedLink final : public Link {
   std::size_t window_;
   Waiting waiting_;
   Requests requests_;
-  std::uint64_t lap_;
   PrivateBuffers outgoing_;
   PrivateBuffers incoming_;
   std::uint64_t sends_ = 0;
