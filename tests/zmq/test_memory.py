@@ -13,13 +13,19 @@ MEGABYTE = 1 << 20
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 
 
+def huge_page_setting(name):
+    """Empty on a kernel without huge pages."""
+    file = HUGE_PAGES / name
+    return file.read_text().strip() if file.exists() else ""
+
+
 def own_memory(pid):
     """Bytes of memory that are this process's alone, without the rings that it shares."""
     return 1024 * int(re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M).group(1))
 
 
 @pytest.mark.skipif(
-    "[never]" in (HUGE_PAGES / "enabled").read_text() or (HUGE_PAGES / "use_zero_page").read_text() != "1\n",
+    "[never]" in huge_page_setting("enabled") or huge_page_setting("use_zero_page") != "1",
     reason="the system has no huge page of zeros",
 )
 @pytest.mark.parametrize("kilobytes", [256, 1024])
