@@ -3,8 +3,9 @@
 # Included by the patched CMakeLists.txt of libzmq: adds the transport's sources, which stay where they are, to its own.
 # scripts/build-zmq sets WHERRY_ZMQ_DIR, WHERRY_INCLUDE_DIR and WHERRY_LIBRARY.
 file(GLOB wherry_sources CONFIGURE_DEPENDS ${WHERRY_ZMQ_DIR}/wherry_*.cc)
-# libzmq itself is C++11; the last -std= counts.
-set_source_files_properties(${wherry_sources} PROPERTIES COMPILE_OPTIONS "-std=c++20;-Wall;-Wextra;-Wno-unused-parameter")
+# Of Wherry's own headers they see base/ besides the public ones. libzmq itself is C++11; the last -std= counts.
+set_source_files_properties(${wherry_sources} PROPERTIES COMPILE_OPTIONS "-std=c++20;-Wall;-Wextra;-Wno-unused-parameter"
+  INCLUDE_DIRECTORIES ${WHERRY_ZMQ_DIR}/../../src)
 target_sources(objects PRIVATE ${wherry_sources})
 target_include_directories(objects PRIVATE ${WHERRY_ZMQ_DIR} ${WHERRY_INCLUDE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/src)
 

@@ -2,24 +2,14 @@
 #include "wherry_address.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 
+#include "wherry_map.hpp"
 #include "wherry_memory.hpp"
 
 namespace zmq {
-namespace {
-
-/// Read once: a program may change its environment later, in a thread that is none of libzmq's.
-bool others_are_mapped() {
-  static const bool set = std::getenv("WHERRY_ZMQ_MAP") != nullptr;
-  return set;
-}
-
-}  // namespace
-
 int wherry_address_t::check(const std::string& name) {
   try {
     const wherry::Address address = wherry::Address::parse("wherry://" + name);
@@ -36,7 +26,9 @@ void wherry_address_t::translate(std::string& protocol, std::string& path) {
     protocol = "wherry";
     if (path.find(':') == std::string::npos) path = "*:" + path;
   }
-  if (protocol == "wherry" || others_are_mapped()) wherry_message_memory().expect_user();
+  if (protocol == "wherry" || wherry_maps(wherry_map_of_environment(), protocol + "://" + path)) {
+    wherry_message_memory().expect_user();
+  }
 }
 
 std::string wherry_address_t::bound(const std::string& path) {

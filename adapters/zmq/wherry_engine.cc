@@ -101,7 +101,10 @@ wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t&
 }
 
 wherry_watch_t::~wherry_watch_t() {
-  if (timed_) cancel_timer(kIdleTimer);
+  if (timed_) {
+    cancel_timer(kIdleTimer);
+    wherry_message_memory().end_watch();
+  }
   rm_fd(watched_);
 }
 
@@ -109,12 +112,18 @@ wherry_watch_t::~wherry_watch_t() {
 void wherry_watch_t::in_event() { (engine_.*news_)(); }
 
 void wherry_watch_t::await_idle_memory() {
-  if (!std::exchange(timed_, true)) add_timer(kIdleMs, kIdleTimer);
+  if (std::exchange(timed_, true)) return;
+  wherry_message_memory().begin_watch();
+  add_timer(kIdleMs, kIdleTimer);
 }
 
 void wherry_watch_t::timer_event(int /*id*/) {
-  timed_ = false;
-  if (!wherry_message_memory().release_unused()) await_idle_memory();
+  timed_ = !wherry_message_memory().release_unused();
+  if (timed_) {
+    add_timer(kIdleMs, kIdleTimer);
+  } else {
+    wherry_message_memory().end_watch();
+  }
 }
 
 wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)
@@ -145,6 +154,7 @@ wherry_engine_t::~wherry_engine_t() {
 void wherry_engine_t::set_stream(wherry_link_t link) {
   _options.in_batch_size = std::max(_options.in_batch_size, kBatch);
   _options.out_batch_size = std::max(_options.out_batch_size, kBatch);
+  memory_user_.emplace();
   stream_ = std::move(link.stream);
   receive_fd_ = link.receive_fd;
   send_fd_ = link.send_fd;

@@ -111,7 +111,7 @@ class wherry_engine_t : public zmtp_engine_t {
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
 
-  const wherry_memory_user_t memory_user_;
+  std::optional<wherry_memory_user_t> memory_user_;  ///< from when there is a stream
   wherry::Stream stream_;
   fd_t receive_fd_ = retired_fd;
   fd_t send_fd_ = retired_fd;

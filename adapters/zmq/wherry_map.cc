@@ -2,6 +2,7 @@
 #include "wherry_map.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace zmq {
@@ -32,6 +33,15 @@ std::string without_v6(std::string_view endpoint) {
 }
 
 }  // namespace
+
+/// Never destroyed, as those that ask may outlive main().
+std::string_view wherry_map_of_environment() {
+  static const std::string& map = *new std::string([] {
+    const char* const text = std::getenv("WHERRY_ZMQ_MAP");
+    return text == nullptr ? "" : text;
+  }());
+  return map;
+}
 
 bool wherry_maps(std::string_view map, std::string_view endpoint) {
   const std::string as_v4 = without_v6(endpoint);

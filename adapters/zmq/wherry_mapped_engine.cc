@@ -8,10 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <new>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include <err.hpp>
@@ -21,22 +20,8 @@
 
 namespace zmq {
 
-namespace {
-
-/// Read once: a program may change its environment later, in a thread that is none of libzmq's. Never destroyed, as
-/// those may outlive main().
-const std::string& map_of_environment() {
-  static const std::string& map = *new std::string([] {
-    const char* const text = std::getenv("WHERRY_ZMQ_MAP");
-    return text == nullptr ? "" : text;
-  }());
-  return map;
-}
-
-}  // namespace
-
 i_engine* wherry_or_zmtp_engine(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints) {
-  const std::string& map = map_of_environment();
+  const std::string_view map = wherry_map_of_environment();
   if (!map.empty() && wherry_has_room(fd) &&
       (wherry_maps(map, endpoints.local) || wherry_maps(map, endpoints.remote))) {
     return new (std::nothrow) wherry_mapped_engine_t(fd, options, endpoints);

@@ -9,11 +9,19 @@
 #include <new>
 #include <utility>
 
+#include "base/ring_default.hpp"
+
 namespace zmq {
 namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+/// Many connections look after the same memory.
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+
+/// Of the machine's memory, or its control group's.
+constexpr std::uint64_t kPartKept = 16;
 
 /// More than any machine has: sums of such sizes do not overflow.
 constexpr std::size_t kLargest = std::size_t{1} << 46;
@@ -42,6 +50,8 @@ std::byte* map_aligned(std::size_t bytes) {
 
 }  // namespace
 
+wherry_memory_t::wherry_memory_t(std::size_t most) : most_to_keep_(std::clamp(most, least_kept, most_kept)) {}
+
 void wherry_memory_t::expect_user() {
   const std::scoped_lock guard(mutex_);
   expected_ = true;
@@ -62,8 +72,8 @@ void wherry_memory_t::remove_user() {
 }
 
 wherry_memory_t::piece_t wherry_memory_t::take(std::size_t bytes) {
-  if (bytes < smallest || bytes > kLargest) return {};
-  const std::size_t slot = slot_for(bytes);
+  if (bytes < smallest || bytes >= kLargest) return {};
+  std::size_t slot = slot_for(bytes);
   std::unique_lock guard(mutex_);
   if (users_ == 0 && !expected_) return {};
   idle_ = false;
@@ -72,6 +82,7 @@ wherry_memory_t::piece_t wherry_memory_t::take(std::size_t bytes) {
     region = empty_region(guard, std::max(slot, region_bytes));
     if (region == nullptr) return {};
     divide(region, slot);
+    slot = region->slot_bytes;
   }
   const int number = std::countr_zero(region->warm_slots != 0 ? region->warm_slots : region->free_slots);
   const std::uint64_t mine = std::uint64_t{1} << number;
@@ -110,13 +121,30 @@ void wherry_memory_t::give(void* data, void* place) {
   unmap(region);
 }
 
-bool wherry_memory_t::release_unused() {
+void wherry_memory_t::begin_watch() {
+  const std::scoped_lock guard(mutex_);
+  ++watches_;
+}
+
+void wherry_memory_t::end_watch() {
+  std::size_t most = 0;
+  {
+    const std::scoped_lock guard(mutex_);
+    --watches_;
+    most = most_to_keep();
+  }
+  release(most);
+}
+
+bool wherry_memory_t::release_unused(std::chrono::steady_clock::time_point now) {
   std::size_t most = 0;
   bool idle = false;
   {
     const std::scoped_lock guard(mutex_);
+    if (now - last_look_ < kBetweenLooks) return found_idle_ && idle_;
+    last_look_ = now;
     most_taken_before_ = std::exchange(most_taken_, taken_bytes_);
-    idle = std::exchange(idle_, true);
+    idle = found_idle_ = std::exchange(idle_, true);
     if (!idle) most = most_to_keep();
   }
   release(most);
@@ -170,10 +198,10 @@ wherry_memory_t::region_t*& wherry_memory_t::with_space(std::size_t slot_bytes) 
   return with_space_.at(8 * octave + (slot_bytes - power) / (power / 8));
 }
 
-/// Of those for one message one that is up to twice as large will do.
+/// Of those for one message one that is up to a quarter larger will do.
 wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
   const auto fits = [=](std::size_t other) {
-    return capacity == region_bytes ? other == capacity : capacity <= other && other / 2 <= capacity;
+    return capacity == region_bytes ? other == capacity : capacity <= other && other <= capacity + capacity / 4;
   };
   region_t* region = empty_;
   while (region != nullptr && !fits(region->capacity)) region = region->next;
@@ -183,12 +211,17 @@ wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
   return region;
 }
 
-/// One that is kept, or a new one: the lock is open meanwhile. nullptr: no memory.
+/// One that is kept, or a new one: the lock is open meanwhile. nullptr: no memory, not even without those that are
+/// kept.
 wherry_memory_t::region_t* wherry_memory_t::empty_region(std::unique_lock<std::mutex>& guard, std::size_t capacity) {
   region_t* region = take_empty(capacity);
   if (region != nullptr) return region;
   guard.unlock();
   region = map(capacity);
+  if (region == nullptr) {
+    release(0);
+    region = map(capacity);
+  }
   guard.lock();
   if (region != nullptr) mapped_bytes_ += capacity;
   return region;
@@ -197,6 +230,7 @@ wherry_memory_t::region_t* wherry_memory_t::empty_region(std::unique_lock<std::m
 /// A region without messages is one of slots of this size from now on. What it has held before is warm.
 void wherry_memory_t::divide(region_t* region, std::size_t slot_bytes) {
   const bool is_new = region->slot_bytes == 0;
+  if (slot_bytes > region_bytes) slot_bytes = region->capacity;
   const std::size_t slots = region->capacity / slot_bytes;
   region->slot_bytes = slot_bytes;
   region->all_slots = region->free_slots = (std::uint64_t{1} << slots) - 1;
@@ -205,24 +239,32 @@ void wherry_memory_t::divide(region_t* region, std::size_t slot_bytes) {
   if (slot_bytes <= region_bytes) insert(with_space(slot_bytes), region);
 }
 
-/// A few messages stay in many regions: the pages between them go back to the system.
+/// A few messages stay in many regions: pages between them go back to the system, as many as are too many.
 void wherry_memory_t::cool() {
   for (region_t* region : with_space_) {
     for (; region != nullptr; region = region->next) {
       for (; region->warm_slots != 0; region->warm_slots &= region->warm_slots - 1) {
+        if (warm_bytes_ <= taken_bytes_) return;
         const auto number = static_cast<std::size_t>(std::countr_zero(region->warm_slots));
         (void)::madvise(region->begin + number * region->slot_bytes, region->slot_bytes, MADV_DONTNEED);
+        warm_bytes_ -= region->slot_bytes;
       }
     }
   }
-  warm_bytes_ = 0;
 }
 
 /// Messages come and go: what they took a moment ago they take again in a moment.
 std::size_t wherry_memory_t::most_to_keep() const {
-  if (users_ == 0 && !expected_) return 0;
+  if (users_ == 0) return expected_ ? region_bytes : 0;
+  if (watches_ == 0) return least_kept;
   const std::size_t most = std::max({most_taken_, most_taken_before_, taken_bytes_});
-  return std::clamp(most - taken_bytes_, least_kept, most_kept);
+  return std::clamp(most - taken_bytes_, least_kept, most_to_keep_);
+}
+
+/// Whoever looked after it did so in a thread of the parent.
+void wherry_memory_t::unlock_in_child() {
+  watches_ = 0;
+  unlock();
 }
 
 void wherry_memory_t::release(std::size_t most) {
@@ -243,8 +285,9 @@ void wherry_memory_t::release(std::size_t most) {
 wherry_memory_t& wherry_message_memory() {
   static wherry_memory_t& memory = *[] {
     (void)::pthread_atfork([] { wherry_message_memory().lock(); }, [] { wherry_message_memory().unlock(); },
-                           [] { wherry_message_memory().unlock(); });
-    return new wherry_memory_t;
+                           [] { wherry_message_memory().unlock_in_child(); });
+    const std::uint64_t bytes = wherry::this_machine().memory;
+    return new wherry_memory_t(bytes == 0 ? wherry_memory_t::most_kept : bytes / kPartKept);
   }();
   return memory;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -18,9 +19,12 @@ namespace zmq {
 
 /// Equal slots in regions that are mapped for them; the lowest free slot goes first. From any thread.
 ///
-/// Memory: at most twice what the messages take that exist, and 16 MiB more. Regions without a message are kept as far
-/// as messages took that memory a moment ago, and 8 MiB in any case, 256 MiB at most, until nobody has taken any for a
-/// while; and none while there are no users.
+/// Memory of those that hold messages: a slot is up to an eighth larger than its message, and beyond 4 MiB up to two
+/// thirds; as much again and 16 MiB may lie in free slots beside them, and 2 MiB for each size of slot in the huge page
+/// whose first part alone was ever taken.
+///
+/// Regions without a message are kept, 8 MiB at most, and none while there are no users (one while the first is
+/// expected). While somebody looks after them it may be what messages took a moment ago, up to most_to_keep_.
 class wherry_memory_t {
  public:
   struct piece_t {
@@ -34,7 +38,8 @@ class wherry_memory_t {
   static constexpr std::size_t most_kept = std::size_t{256} << 20;
   static constexpr std::size_t slack = std::size_t{16} << 20;
 
-  wherry_memory_t() = default;
+  /// @param most  that is kept, in bytes; at least least_kept is
+  explicit wherry_memory_t(std::size_t most = most_kept);
   /// Everything has been given back.
   ~wherry_memory_t() { release(0); }
   wherry_memory_t(const wherry_memory_t&) = delete;
@@ -49,15 +54,21 @@ class wherry_memory_t {
   [[nodiscard]] piece_t take(std::size_t bytes);
   /// What take() returned, also when the last user has gone.
   void give(void* data, void* region);
-  /// To be called now and then. Gives back to the system what messages have not needed since the last call but one, and
-  /// all that is kept if nothing was taken since the last. Whether it was the latter.
-  bool release_unused();
+
+  /// From here to end_watch() somebody calls release_unused() about once a second.
+  void begin_watch();
+  void end_watch();
+  /// Gives back to the system what messages have not needed since the last look but one, and all that is kept if
+  /// nothing was taken since the last. Whether it was the latter. Half a second passes between two looks, whoever
+  /// calls.
+  bool release_unused(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
   [[nodiscard]] std::size_t mapped_bytes();
 
   /// Around a fork: the child's memory is as usable as the parent's.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
+  void unlock_in_child();
 
  private:
   struct region_t {
@@ -93,11 +104,15 @@ class wherry_memory_t {
   std::size_t mapped_bytes_ = 0;
   std::size_t taken_bytes_ = 0;
   std::size_t warm_bytes_ = 0;  ///< of warm slots in regions that hold messages
-  std::size_t most_taken_ = 0;  ///< since release_unused() was called
+  std::size_t most_taken_ = 0;  ///< since the last look
   std::size_t most_taken_before_ = 0;
+  const std::size_t most_to_keep_;
   std::size_t users_ = 0;
+  std::size_t watches_ = 0;
   bool expected_ = false;
-  bool idle_ = true;  ///< nothing was taken since release_unused() was called
+  bool idle_ = true;        ///< nothing was taken since the last look
+  bool found_idle_ = true;  ///< by the last look
+  std::chrono::steady_clock::time_point last_look_;
 };
 
 /// Of this process. Never destroyed: a message may outlive main().
