@@ -98,7 +98,6 @@ class Counting final : public Link {
     return link_->receive();
   }
   [[nodiscard]] std::uint64_t lap() const override { return lap_; }
-  [[nodiscard]] bool has_lap() const override { return true; }
   [[nodiscard]] std::uint64_t learns_within() const override { return learns_within_; }
 
  private:

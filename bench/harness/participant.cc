@@ -52,8 +52,8 @@ class Participant {
     report.warm_up = warm_up_messages(sample_, in_place);
     // From many a receiver takes each message in the way that its sender chose: all of them would have to learn.
     if (sample_.senders == 1) report.warm_up = std::max(report.warm_up, link_.learns_within());
-    if (link_.has_lap()) meeting_.open();
-    const std::uint64_t lap = link_.has_lap() ? meeting_.lap() : 0;
+    if (link_.opens_alone()) meeting_.open();
+    const std::uint64_t lap = link_.opens_alone() ? meeting_.lap() : 0;
     go_round(lap);
     const std::uint64_t messages = meeting_.warm_up();
     if (sample_.question != Question::stream) {

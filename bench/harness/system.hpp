@@ -80,9 +80,9 @@ class Link {
   /// sent before the clock starts, which leaves no page to be touched for the first time. 0: no such memory, or not
   /// known.
   [[nodiscard]] virtual std::uint64_t lap() const { return 0; }
-  /// Whether this end or another one has a lap. The same at all ends; they then wait until all links are open, so a
-  /// link that opens only while its peer calls it has none.
-  [[nodiscard]] virtual bool has_lap() const { return lap() != 0; }
+  /// Whether a link is open without further calls of its peer. All ends wait then until all links are open, and agree
+  /// on a lap; others have none.
+  [[nodiscard]] virtual bool opens_alone() const { return true; }
   /// How many messages of a stream to a single receiver this end sends until it has learned which way of sending is the
   /// fastest here. So many are sent before the clock starts. 0: it does not learn.
   [[nodiscard]] virtual std::uint64_t learns_within() const { return 0; }

@@ -68,6 +68,9 @@ class WindowedLink final : public Link {
     return outgoing_.at(sends_);
   }
 
+  /// UCX and libfabric connect by and by, in the calls of both sides.
+  [[nodiscard]] bool opens_alone() const override { return false; }
+
   void send() override {
     wait([&] { return requests_.start_send(sends_ % window_, outgoing_.at(sends_)); });
     ++sends_;
