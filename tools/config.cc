@@ -27,7 +27,7 @@ struct Setting {
   std::string value;
   std::optional<std::string> error;  // why the value is not valid
 
-  [[nodiscard]] bool changed() const { return value != config::default_text(option); }
+  [[nodiscard]] bool changed() const { return config::is_set(option.key); }
 };
 
 std::vector<Setting> settings() {
@@ -62,7 +62,7 @@ void print_table(const std::vector<Setting>& all) {
     table.row({mark(setting), std::string(option.name), std::string(option.environment), printable(setting.value),
                default_of(option), std::string(option.unit), std::string(option.help)});
   }
-  fmt::print("{}\n* differs from the default   ! is not valid\n", table.text());
+  fmt::print("{}\n* set by the environment   ! is not valid\n", table.text());
 }
 
 void print_json(const std::vector<Setting>& all) {

@@ -58,7 +58,7 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
       counters_(counters),
       split_(connection, fate),
       piece_(std::min(kMaxPiece, capacity / 4)) {
-  if (!config::is_set(config::Key::split)) choice_.emplace();
+  if (remote_ != nullptr && !config::is_set(config::Key::split)) choice_.emplace(capacity);
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
@@ -232,27 +232,38 @@ Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline dead
   return Result::moved(sent);
 }
 
+/// Successive buffers that go over the ring go together.
 Result Sender::send_large(std::span<const iovec> buffers) {
   std::size_t total = 0;
-  for (const iovec& buffer : buffers) {
-    const Result result = split_.wants(buffer.iov_len) ? send_faster(buffer) : send_over_ring({&buffer, 1}, {});
+  while (!buffers.empty()) {
+    std::size_t count = 0;
+    while (count < buffers.size() && !is_to_be_split(buffers[count])) ++count;
+    const auto run = buffers.first(std::max<std::size_t>(count, 1));
+    const Result result = send_run(run, count == 0);
     total += result.bytes;
     if (result.failed()) return Result::failure(result.error, total);
+    buffers = buffers.subspan(run.size());
   }
   return Result::moved(total);
 }
 
-/// Whichever way is the faster one here, and says what it took.
-Result Sender::send_faster(const iovec& buffer) {
+bool Sender::is_to_be_split(const iovec& buffer) const {
+  return split_.wants(buffer.iov_len) && (!choice_ || choice_->way(buffer.iov_len) == SplitChoice::Way::split);
+}
+
+/// And says what the largest of them took.
+Result Sender::send_run(std::span<const iovec> run, bool split) {
   using Way = SplitChoice::Way;
-  if (!choice_) return send_split(bytes_of(buffer));
   const std::uint64_t began = monotonic_ns();
   const std::uint64_t split_before = counters_.bytes_sent_split.load(std::memory_order_relaxed);
-  const bool over_ring = choice_->way(buffer.iov_len) == Way::ring;
-  const Result result = over_ring ? send_over_ring({&buffer, 1}, {}) : send_split(bytes_of(buffer));
-  const std::uint64_t split = counters_.bytes_sent_split.load(std::memory_order_relaxed) - split_before;
-  const Way way = split > buffer.iov_len / 2 ? Way::split : Way::ring;
-  choice_->went(way, buffer.iov_len, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
+  const Result result = split ? send_split(bytes_of(run[0])) : send_over_ring(run, {});
+  const auto size = [](const iovec& buffer) { return buffer.iov_len; };
+  const std::size_t largest = std::ranges::max(run, {}, size).iov_len;
+  if (choice_ && split_.wants(largest)) {
+    const std::uint64_t shared = counters_.bytes_sent_split.load(std::memory_order_relaxed) - split_before;
+    const Way way = shared > largest / 2 ? Way::split : Way::ring;
+    choice_->went(way, largest, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
+  }
   return result;
 }
 

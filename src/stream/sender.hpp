@@ -53,7 +53,8 @@ class Sender {
   [[nodiscard]] Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
   [[nodiscard]] Result send_over_ring(std::span<const iovec> buffers, fabric::Deadline deadline);
   [[nodiscard]] Result send_large(std::span<const iovec> buffers);
-  [[nodiscard]] Result send_faster(const iovec& buffer);
+  [[nodiscard]] Result send_run(std::span<const iovec> run, bool split);
+  [[nodiscard]] bool is_to_be_split(const iovec& buffer) const;
   [[nodiscard]] Result send_split(std::span<const std::byte> bytes);
   std::optional<Result> over_invitation(std::span<const std::byte> bytes);
   std::optional<Result> over_offer(std::span<const std::byte> bytes);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "arch/shared_copy.hpp"
 #include "base/config.hpp"
 #include "fabric/wait_for_events.hpp"
 #include "ring/ring.hpp"
@@ -18,6 +19,8 @@ namespace {
 void check_configuration() {
   for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout, config::Key::split})
     config::check(key);
+  // Chosen here, not by the first copy: that may be in a forked child, or in a signal handler.
+  (void)arch::shared_copy();
 }
 
 /// The capacity of this side's ring is what the options ask for, else the configured one, rounded.

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 
 namespace wherry::stream {
 namespace {
@@ -13,19 +13,24 @@ using Way = SplitChoice::Way;
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 
-/// Messages that take what each way costs on some machine.
+/// ns a byte.
+struct Costs {
+  double split, copy_in, copy_out;
+};
+
+/// Both sides of a stream on some machine, and a ring that fills where the receiver is the slower one.
 class Machine {
  public:
-  Machine(double split, double ring) : cost_{split, ring} {}
+  explicit Machine(Costs costs, std::size_t ring = 2 * kMiB) : costs_(costs), ring_(ring), choice_(ring) {}
 
   /// Sends one as the choice wants, or over the ring where the receiver does not split. Returns the way wanted.
   Way send(std::size_t bytes) {
     const Way wanted = choice_.way(bytes);
     const Way went = splits_ ? wanted : Way::ring;
-    const std::int64_t began = now_;
-    now_ += static_cast<std::int64_t>(cost_[static_cast<std::size_t>(went)] * static_cast<double>(bytes));
-    choice_.went(went, bytes, began, now_);
-    now_ += pause_;
+    const double began = now_;
+    went == Way::split ? split(bytes) : copy(bytes);
+    choice_.went(went, bytes, static_cast<std::int64_t>(began), static_cast<std::int64_t>(now_));
+    drain(pause_);
     return wanted;
   }
   /// The share of those many bytes that was wanted to go this way.
@@ -34,22 +39,45 @@ class Machine {
     for (std::uint64_t sent = 0; sent < total; sent += bytes) there += send(bytes) == way ? bytes : 0;
     return static_cast<double>(there) / static_cast<double>(total);
   }
-  void become(double split, double ring) { cost_ = {split, ring}; }
+  void become(Costs costs) { costs_ = costs; }
   void never_split() { splits_ = false; }
-  void pause_between(std::int64_t ns) { pause_ = ns; }
+  void pause_between(double ns) { pause_ = ns; }
 
  private:
+  void split(std::size_t bytes) {
+    drain(fill_ * costs_.copy_out);
+    now_ += costs_.split * static_cast<double>(bytes);
+  }
+  void copy(std::size_t bytes) {
+    constexpr std::size_t kPiece = 64 * kKiB;
+    for (std::size_t sent = 0; sent < bytes; sent += kPiece) {
+      const double over = fill_ + kPiece - static_cast<double>(ring_);
+      if (over > 0) drain(over * costs_.copy_out);
+      drain(costs_.copy_in * kPiece);
+      fill_ += kPiece;
+    }
+  }
+  void drain(double ns) {
+    now_ += ns;
+    fill_ = std::max(0.0, fill_ - ns / costs_.copy_out);
+  }
+
+  Costs costs_;
+  const std::size_t ring_;
   SplitChoice choice_;
-  std::array<double, 2> cost_;
   bool splits_ = true;
-  std::int64_t now_ = 1'000'000, pause_ = 0;
+  double now_ = 1'000'000, pause_ = 0;
+  double fill_ = 0;  ///< bytes in the ring
 };
+
+constexpr Costs kRingWins{.split = 0.05, .copy_in = 0.03, .copy_out = 0.02};
+constexpr Costs kSplitWins{.split = 0.03, .copy_in = 0.04, .copy_out = 0.05};
 
 constexpr std::uint64_t kMuch = std::uint64_t{64} << 30;
 
 TEST(SplitChoice, TheFasterWayIsFoundWithinAFewMessages) {
   for (const std::size_t bytes : {256 * kKiB, kMiB, 3 * kMiB, 16 * kMiB}) {
-    Machine ring_wins(0.05, 0.03), split_wins(0.03, 0.05);
+    Machine ring_wins(kRingWins), split_wins(kSplitWins);
     const std::uint64_t learning = 8 * std::max(8 * kMiB, 2 * bytes);
     ring_wins.share(Way::ring, bytes, learning);
     split_wins.share(Way::ring, bytes, learning);
@@ -59,14 +87,14 @@ TEST(SplitChoice, TheFasterWayIsFoundWithinAFewMessages) {
 }
 
 TEST(SplitChoice, OneHugeMessageOfEachWayIsEnough) {
-  Machine machine(0.2, 0.1);
+  Machine machine({.split = 0.2, .copy_in = 0.1, .copy_out = 0.1});
   EXPECT_EQ(machine.send(128 * kMiB), Way::split);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(machine.send(128 * kMiB), Way::ring) << i;
 }
 
 TEST(SplitChoice, AtMostOneByteInAHundredGoesTheSlowerWay) {
   for (const std::size_t bytes : {256 * kKiB, kMiB, 16 * kMiB, 128 * kMiB}) {
-    Machine ring_wins(0.05, 0.03), split_wins(0.03, 0.05);
+    Machine ring_wins(kRingWins), split_wins(kSplitWins);
     ring_wins.share(Way::ring, bytes, 64 * bytes + 128 * kMiB);
     split_wins.share(Way::ring, bytes, 64 * bytes + 128 * kMiB);
     EXPECT_LT(ring_wins.share(Way::split, bytes, kMuch), 0.01) << bytes;
@@ -75,37 +103,63 @@ TEST(SplitChoice, AtMostOneByteInAHundredGoesTheSlowerWay) {
 }
 
 TEST(SplitChoice, FollowsAMachineThatChanges) {
-  Machine machine(0.05, 0.03);
+  Machine machine(kRingWins);
   machine.share(Way::ring, kMiB, kMuch);
-  machine.become(0.02, 0.03);
+  machine.become(kSplitWins);
   machine.share(Way::ring, kMiB, kMuch);
   EXPECT_GT(machine.share(Way::split, kMiB, kMuch), 0.98);
 }
 
 TEST(SplitChoice, LittleDifferenceChangesNothing) {
-  Machine machine(0.031, 0.03);
+  Machine machine({.split = 0.031, .copy_in = 0.03, .copy_out = 0.03});
   EXPECT_GT(machine.share(Way::split, kMiB, kMuch), 0.98);
 }
 
 TEST(SplitChoice, WhereTheReceiverDoesNotSplitTheSenderDoesNotMind) {
-  Machine machine(0.03, 0.05);
+  Machine machine(kSplitWins);
   machine.never_split();
   machine.share(Way::split, kMiB, kMuch);
   EXPECT_EQ(machine.send(kMiB), Way::split) << "there is nothing to compare with";
 }
 
+TEST(SplitChoice, ARingThatOnlyFillsIsNotTakenForAFastOne) {
+  for (const std::size_t ring : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB}) {
+    Machine machine({.split = 0.05, .copy_in = 0.03, .copy_out = 0.06}, ring);
+    EXPECT_GT(machine.share(Way::split, kMiB, 2 * kMuch), 0.95) << ring;
+  }
+}
+
+TEST(SplitChoice, SizesThatTakeTurnsAreBothLearned) {
+  Machine machine(kRingWins);
+  for (int i = 0; i < 2000; ++i) {
+    machine.send(300 * kKiB);
+    machine.send(4 * kMiB);
+  }
+  EXPECT_EQ(machine.send(300 * kKiB), Way::ring);
+  EXPECT_EQ(machine.send(4 * kMiB), Way::ring);
+}
+
+TEST(SplitChoice, ATrialDoesNotOutlastTheMessagesThatItIsAbout) {
+  Machine machine(kSplitWins);
+  machine.share(Way::split, 300 * kKiB, kMuch);
+  while (machine.send(300 * kKiB) != Way::ring) {
+  }
+  machine.share(Way::split, 16 * kMiB, kMuch);
+  EXPECT_GT(machine.share(Way::split, 16 * kMiB, kMuch), 0.98);
+}
+
 TEST(SplitChoice, SizesAreToldApart) {
-  Machine machine(0.05, 0.03);
+  Machine machine(kRingWins);
   machine.share(Way::ring, 16 * kMiB, kMuch);
-  machine.become(0.03, 0.05);
+  machine.become(kSplitWins);
   machine.share(Way::ring, kMiB, 128 * kMiB);
   EXPECT_EQ(machine.send(16 * kMiB), Way::ring);
   EXPECT_EQ(machine.send(kMiB), Way::split);
 }
 
 TEST(SplitChoice, AProgramThatSeldomSendsIsNotTakenForASlowWay) {
-  Machine machine(0.03, 0.05);
-  machine.pause_between(1'000'000'000);
+  Machine machine(kSplitWins);
+  machine.pause_between(1e9);
   EXPECT_GT(machine.share(Way::split, kMiB, kMuch), 0.98);
 }
 
