@@ -23,14 +23,6 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
-/// What tells the receiver to come when an offer is to follow: copied twice, so little.
-constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
-
-/// How long a large send waits for a receiver that has others to serve first: 60 of them, 2 MiB each, take 25 ms. Not
-/// so long for one that has read what came over the ring, and so was here.
-constexpr std::chrono::milliseconds kLongestHope{100};
-constexpr std::chrono::milliseconds kHope{20};
-
 /// How often a sender that never sleeps looks whether the peer still lives: a system call, so not per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
@@ -42,10 +34,6 @@ std::int64_t coarse_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
-
-std::span<const std::byte> bytes_of(const iovec& buffer) {
-  return {static_cast<const std::byte*>(buffer.iov_base), buffer.iov_len};
 }
 
 }  // namespace
@@ -232,107 +220,6 @@ Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline dead
   return Result::moved(sent);
 }
 
-/// Successive buffers that go over the ring go together.
-Result Sender::send_large(std::span<const iovec> buffers) {
-  std::size_t total = 0;
-  while (!buffers.empty()) {
-    std::size_t count = 0;
-    while (count < buffers.size() && !is_to_be_split(buffers[count])) ++count;
-    const auto run = buffers.first(std::max<std::size_t>(count, 1));
-    const Result result = send_run(run, count == 0);
-    total += result.bytes;
-    if (result.failed()) return Result::failure(result.error, total);
-    buffers = buffers.subspan(run.size());
-  }
-  return Result::moved(total);
-}
-
-bool Sender::is_to_be_split(const iovec& buffer) const {
-  return split_.wants(buffer.iov_len) && (!choice_ || choice_->way(buffer.iov_len) == SplitChoice::Way::split);
-}
-
-/// And says what the largest of them took.
-Result Sender::send_run(std::span<const iovec> run, bool split) {
-  using Way = SplitChoice::Way;
-  const std::uint64_t began = monotonic_ns();
-  const std::uint64_t split_before = counters_.bytes_sent_split.load(std::memory_order_relaxed);
-  const Result result = split ? send_split(bytes_of(run[0])) : send_over_ring(run, {});
-  const auto size = [](const iovec& buffer) { return buffer.iov_len; };
-  const std::size_t largest = std::ranges::max(run, {}, size).iov_len;
-  if (choice_ && split_.wants(largest)) {
-    const std::uint64_t shared = counters_.bytes_sent_split.load(std::memory_order_relaxed) - split_before;
-    const Way way = shared > largest / 2 ? Way::split : Way::ring;
-    choice_->went(way, largest, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
-  }
-  return result;
-}
-
-/// Sends piece by piece over the ring until the receiver turns out to have invited what follows, or takes up an offer.
-Result Sender::send_split(std::span<const std::byte> bytes) {
-  reserved_ = 0;
-  bool patient = split_.patient();
-  split_.hope(producer_.tail());
-  std::size_t sent = 0;
-  while (sent < bytes.size()) {
-    const auto rest = bytes.subspan(sent);
-    if (const int error = obstacle(); error != 0) return Result::failure(error, sent);
-    auto result = over_invitation(rest);
-    if (!result && patient && sent != 0) {
-      patient = false;
-      result = over_offer(rest);
-      if (!result) continue;
-    }
-    if (!result) {
-      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), patient ? kFirstPiece : kMaxPiece)};
-      std::size_t copied = 0;
-      result = copy_and_publish(std::span(&piece, 1), copied);
-      if (result->ok() && copied == 0) {
-        result = wait_writable(1, {});
-        result->bytes = 0;
-      }
-    }
-    sent += result->bytes;
-    if (result->failed()) return Result::failure(result->error, sent);
-  }
-  return Result::moved(sent);
-}
-
-std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) {
-  return account_split(split_.send(producer_.tail(), bytes));
-}
-
-/// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
-/// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
-/// copy of that much. When it comes it finds an offer, and begins at once. Whoever has stopped to receive so is waited
-/// for in vain, ever more seldom.
-std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
-  if (!split_.wants_rest(bytes.size())) return {};
-  const std::uint64_t tail = producer_.tail();
-  split_.offer(tail, bytes);
-  const auto start = SteadyClock::now();
-  const auto empty = [&] { return producer_.space() == producer_.capacity(); };
-  const auto ready = [&] { return split_.answered(tail) || obstacle() != 0; };
-  for (bool read = empty(); !ready(); read = empty()) {
-    const fabric::Deadline deadline = start + (read ? kHope : kLongestHope);
-    if (has_passed(deadline)) break;
-    const auto changed = [&] { return ready() || (!read && empty()); };
-    if (!spin_.look(changed, deadline)) sleep_for_space(changed, deadline);
-  }
-  return account_split(split_.conclude(tail, bytes));
-}
-
-std::optional<Result> Sender::account_split(const std::optional<Result>& result) {
-  if (!result) return {};
-  descriptor_armed_ = false;
-  if (polled_) rearm_descriptor();
-  if (result->bytes != 0) {
-    bump(counters_.bytes_sent, result->bytes);
-    bump(counters_.sends, 1);
-    bump(counters_.bytes_sent_split, result->bytes);
-  }
-  return result;
-}
-
 Regions Sender::reserve(std::size_t want) {
   const Regions regions = obstacle() != 0 ? Regions{} : producer_.reserve(want);
   reserved_ = regions.size();
@@ -362,21 +249,6 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
     if (spin_.look(ready, deadline)) continue;
     timed_out = sleep_for_space(ready, deadline) == Wake::timeout;
   }
-}
-
-/// Sleeps once on the bell for space, unless `ready()`.
-template <class Ready>
-fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
-  const Wake wake = sleep_unless(connection_, Bell::space, deadline, ready, [&] {
-    bump(counters_.send_sleeps, 1);
-    set(counters_.asleep_sending, 1);
-  });
-  set(counters_.asleep_sending, 0);
-  spin_.learn(connection_, Bell::space);
-  if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
-  descriptor_armed_ = false;
-  if (polled_) rearm_descriptor();
-  return wake;
 }
 
 Result Sender::try_writable(std::size_t bytes) {

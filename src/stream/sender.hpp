@@ -25,6 +25,10 @@
 
 namespace wherry::stream {
 
+inline std::span<const std::byte> bytes_of(const iovec& buffer) {
+  return {static_cast<const std::byte*>(buffer.iov_base), buffer.iov_len};
+}
+
 class Sender {
  public:
   /// @param capacity   of the peer's ring, checked
@@ -94,5 +98,20 @@ class Sender {
   std::uint32_t publications_ = 0;  ///< since then
   std::uint32_t clock_each_ = 1;    ///< so many publications
 };
+
+/// Sleeps once on the bell for space, unless `ready()`.
+template <class Ready>
+fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
+  const fabric::Wake wake = sleep_unless(connection_, fabric::Bell::space, deadline, ready, [&] {
+    statistics::bump(counters_.send_sleeps, 1);
+    statistics::set(counters_.asleep_sending, 1);
+  });
+  statistics::set(counters_.asleep_sending, 0);
+  spin_.learn(connection_, fabric::Bell::space);
+  if (wake == fabric::Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
+  descriptor_armed_ = false;
+  if (polled_) rearm_descriptor();
+  return wake;
+}
 
 }  // namespace wherry::stream
