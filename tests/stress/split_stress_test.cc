@@ -120,5 +120,41 @@ TEST_F(SplitStress, OffersAndInvitationsRaceForEveryMessage) {
               static_cast<double>(split) / static_cast<double>(bytes));
 }
 
+/// As users have it: the sender chooses, so that both ways, and trials of the other one, follow each other.
+TEST(SplitChoiceStress, MessagesArriveWholeWhicheverWayEachGoes) {
+  const ScopedEnvironment unset("WHERRY_SPLIT", nullptr);
+  const Pattern pattern{options().seed};
+  const StreamOptions ring{.ring_bytes = 256 << 10};
+  constexpr std::uint64_t kBytes = std::uint64_t{96} << 20;
+  const auto size_of = [](std::uint64_t sent) { return 256'000 + (sent / 7) % 900'000; };
+  Listener listener = listen("wherry+shm://*:*", ring);
+  Connecting connecting = start_connect(listener.local().to_string(), ring);
+  Stream receiver = listener.accept(kConnectPatience);
+  Stream sender = std::move(connecting.try_finish().value());
+  std::thread sending([&] {
+    std::vector<std::byte> message(2'000'000);
+    for (std::uint64_t sent = 0; sent < kBytes;) {
+      const std::size_t size = size_of(sent);
+      pattern.fill(std::span(message).first(size), sent);
+      const std::array<iovec, 2> buffers{iovec{message.data(), 16}, iovec{message.data() + 16, size - 16}};
+      ASSERT_EQ(sender.send(buffers).bytes, size);
+      sent += size;
+    }
+  });
+  std::vector<std::byte> message(2'000'000);
+  std::uint64_t received = 0;
+  while (received < kBytes) {
+    const auto place = std::span(message).first(size_of(received));
+    ASSERT_EQ(receiver.receive_all(place).bytes, place.size());
+    ASSERT_TRUE(pattern.matches(place, received)) << "after " << received;
+    received += place.size();
+  }
+  sending.join();
+  const std::uint64_t split = receiver.counters().bytes_received_split;
+  EXPECT_EQ(sender.counters().bytes_sent_split, split);
+  EXPECT_LT(split, received) << "the ring was never tried";
+  if (split == 0) GTEST_SKIP() << "nothing can be split here";
+}
+
 }  // namespace
 }  // namespace wherry::stress
