@@ -261,7 +261,7 @@ std::size_t wherry_memory_t::most_to_keep() const {
   return std::clamp(most - taken_bytes_, least_kept, most_to_keep_);
 }
 
-/// Whoever looked after it did so in a thread of the parent.
+/// The timers that released what is unused are the parent's.
 void wherry_memory_t::unlock_in_child() {
   watches_ = 0;
   unlock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory for large messages. From malloc each comes page by page, and brings a page that the library writes its own
-// notes into, so that a message that nobody has written costs the sender a fault for every 4 KiB: half of its CPU time.
+// notes into, so that a message without content costs the sender a fault for every 4 KiB: half of its CPU time.
 // Here messages lie side by side in regions of 4 MiB and nothing else does. The kernel maps such a region with two
 // faults: to huge pages, or to the one huge page of zeros as long as it is only read. What is freed is taken again
 // while the caches still hold it.
@@ -24,7 +24,7 @@ namespace zmq {
 /// whose first part alone was ever taken.
 ///
 /// Regions without a message are kept, 8 MiB at most, and none while there are no users (one while the first is
-/// expected). While somebody looks after them it may be what messages took a moment ago, up to most_to_keep_.
+/// expected). During a watch (begin_watch) it may be what messages took a moment ago, up to most_to_keep_.
 class wherry_memory_t {
  public:
   struct piece_t {
@@ -55,12 +55,12 @@ class wherry_memory_t {
   /// What take() returned, also when the last user has gone.
   void give(void* data, void* region);
 
-  /// From here to end_watch() somebody calls release_unused() about once a second.
+  /// From here to end_watch() release_unused() is called about once a second.
   void begin_watch();
   void end_watch();
   /// Gives back to the system what messages have not needed since the last look but one, and all that is kept if
-  /// nothing was taken since the last. Whether it was the latter. Half a second passes between two looks, whoever
-  /// calls.
+  /// nothing was taken since the last. Whether it was the latter. Calls within half a second of a look count as that
+  /// look.
   bool release_unused(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
   [[nodiscard]] std::size_t mapped_bytes();

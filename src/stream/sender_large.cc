@@ -92,8 +92,8 @@ std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) 
 
 /// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
 /// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
-/// copy of that much. When it comes it finds an offer, and begins at once. Whoever has stopped to receive so is waited
-/// for in vain, ever more seldom.
+/// copy of that much. When it comes it finds an offer, and begins at once. A receiver that no longer
+/// receives so is waited for in vain, ever more seldom.
 std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
   if (!split_.wants_rest(bytes.size())) return {};
   const std::uint64_t tail = producer_.tail();

@@ -86,8 +86,8 @@ class ChannelListener {
 
 /// Throws wherry::Error.
 std::unique_ptr<ChannelListener> listen_channel(const std::string& address);
-/// As long as nobody listens, tries again until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT, may a
-/// Wherry stream that was begun take to be accepted. Throws wherry::Error.
+/// An address without a listener is tried again until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT,
+/// may a Wherry stream that was begun take to be accepted. Throws wherry::Error.
 std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait);
 
 // The two transports.

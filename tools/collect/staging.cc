@@ -37,7 +37,7 @@ void for_each_entry(int directory, Visit visit) {
   while (const dirent* entry = ::readdir(listing.get())) visit(entry->d_name);
 }
 
-// The lock gets its other name while it is held: nobody who holds it later takes the directory for its own. It is
+// The lock gets its other name while it is held: a later holder does not take the directory for its own. It is
 // closed before it is removed, as NFS and FUSE give an open file that is removed another name in the same directory.
 void remove(int top, const char* name, int directory, UniqueFd& lock) {
   ::renameat(directory, kLock, directory, kEnded);
