@@ -28,12 +28,14 @@
 #include "arch/shared_copy.hpp"
 #include "base/config.hpp"
 #include "bench/between_cores.hpp"
+#include "bench/harness/placement_watch.hpp"
 #include "bench/harness/report.hpp"
 
 namespace {
 
 using wherry::arch::SharedCopy;
 using wherry::arch::StreamingKernel;
+using wherry::bench::PlacementWatch;
 using wherry::bench::Row;
 
 struct Options {
@@ -155,71 +157,52 @@ std::vector<SharedCopy> kernels_between(const Options& options) {
   return kernels;
 }
 
-// What a bare cache line takes between the two cores, in nanoseconds. The small ring is warm after 64 round trips:
-// where both threads have to share a core each round trip takes a time slice.
-double line_time() {
-  return wherry::bench::half_round_trip({"memcpy", wherry::arch::copy_cached, wherry::arch::copy_cached}, 256, 8, 0.2);
-}
+// The samples of one kernel at one point.
+struct Samples {
+  std::vector<double> figures;
+  std::vector<PlacementWatch::Around> around;
 
-// The samples of one kernel at one point: those that were taken while the two cores stood as they did for most.
-class Samples {
- public:
-  explicit Samples(double line) : line_(line) {}
-
-  template <class Take>
-  void add(Take&& take) {
-    const double before = line_time();
-    const double figure = take();
-    (is_usual(before) && is_usual(line_time()) ? usual_ : other_).push_back(figure);
+  // Those that were taken while the two cores were placed as for most probes; all, if none was.
+  [[nodiscard]] std::vector<double> usual(PlacementWatch& watch) const {
+    std::vector<double> some;
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      if (watch.counts(around[i])) some.push_back(figures[i]);
+    }
+    return some;
   }
-  [[nodiscard]] bool enough(std::size_t wanted) const {
-    return usual_.size() >= wanted || usual_.size() + other_.size() >= 3 * wanted;
-  }
-  [[nodiscard]] const std::vector<double>& figures() const { return usual_.empty() ? other_ : usual_; }
-
- private:
-  [[nodiscard]] bool is_usual(double line) const { return line < 1.5 * line_ && line > line_ / 1.5; }
-
-  double line_;
-  std::vector<double> usual_;
-  std::vector<double> other_;
 };
 
-double usual_line_time() {
-  Row row;
-  std::vector<double> times;
-  for (int i = 0; i < 15; ++i) times.push_back(line_time());
-  summarise(row, times);
-  return row.median;
-}
-
 template <class Figure>
-std::vector<Row> measure_between(const std::vector<SharedCopy>& kernels, const Options& options, Row row,
-                                 Figure&& figure) {
-  const double line = usual_line_time();
-  std::vector<Samples> samples(kernels.size(), Samples(line));
+std::vector<Row> measure_between(const std::vector<SharedCopy>& kernels, const Options& options, PlacementWatch& watch,
+                                 Row row, Figure&& figure) {
+  std::vector<Samples> samples(kernels.size());
   const auto wanted = static_cast<std::size_t>(options.samples);
-  while (std::ranges::any_of(samples, [&](const Samples& some) { return !some.enough(wanted); })) {
+  const auto enough = [&](const Samples& some) {
+    return some.usual(watch).size() >= wanted || some.figures.size() >= 3 * wanted;
+  };
+  while (!std::ranges::all_of(samples, enough)) {
     for (std::size_t k = 0; k < kernels.size(); ++k) {
-      samples[k].add([&] { return figure(kernels[k]); });
+      const std::size_t before = watch.before();
+      samples[k].figures.push_back(figure(kernels[k]));
+      samples[k].around.push_back({before, watch.after()});
     }
   }
   std::vector<Row> rows;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     row.system = kernels[k].name;
-    summarise(row, samples[k].figures());
+    const auto usual = samples[k].usual(watch);
+    summarise(row, usual.empty() ? samples[k].figures : usual);
     rows.push_back(row);
   }
-  fmt::print("{:>6.0f} ns", line);
   return rows;
 }
 
 // One table: messages through one ring.
-void run_between(const Options& options, std::size_t ring, bool latency, std::vector<Row>& all) {
+void run_between(const Options& options, PlacementWatch& watch, std::size_t ring, bool latency, std::vector<Row>& all) {
   const auto kernels = kernels_between(options);
-  fmt::print("\nbetween two cores, {} of {}: {}, median ± median absolute deviation of {}\n{:>9}{:>10}",
+  fmt::print("\nbetween two cores, {} of {}: {}, median ± median absolute deviation of {}\n{:>10}",
              latency ? "rings" : "ring", wherry::bench::size_text(ring),
-             latency ? "ns of half a round trip" : "GB/s of payload", options.samples, "line", "");
+             latency ? "ns of half a round trip" : "GB/s of payload", options.samples, "");
   for (const SharedCopy& kernel : kernels) fmt::print("  {:>14}", kernel.name);
   fmt::print("\n");
   for (const std::string& text : options.messages) {
@@ -229,7 +212,7 @@ void run_between(const Options& options, std::size_t ring, bool latency, std::ve
                   .mode = "ring of " + wherry::bench::size_text(ring),
                   .size = size,
                   .metric = latency ? "ns_p50" : "GB/s"};
-    const auto rows = measure_between(kernels, options, row, [&](const SharedCopy& kernel) {
+    const auto rows = measure_between(kernels, options, watch, row, [&](const SharedCopy& kernel) {
       return latency ? wherry::bench::half_round_trip(kernel, ring, size, options.sample_ms)
                      : wherry::bench::hand_over_rate(kernel, ring, size, options.sample_ms);
     });
@@ -239,17 +222,20 @@ void run_between(const Options& options, std::size_t ring, bool latency, std::ve
 }
 
 void run_between(const Options& options, std::vector<Row>& all) {
-  if (const auto cores = wherry::bench::two_cores(); cores[0] == cores[1]) {
+  const auto cores = wherry::bench::two_cores();
+  if (cores[0] == cores[1]) {
     fmt::print("between two cores: left out, this program may run on one only\n");
     return;
   }
+  PlacementWatch watch(wherry::bench::probe_between(cores));
   for (const bool latency : {false, true}) {
     for (const std::string& text : options.rings) {
       const auto ring = static_cast<std::size_t>(wherry::config::parse_bytes("--rings", text));
       if (ring < 4096) throw std::runtime_error("use rings of at least 4K");
-      run_between(options, ring, latency, all);
+      run_between(options, watch, ring, latency, all);
     }
   }
+  fmt::print("\n{}\n", text_of(wherry::bench::PlacementSummary{.cores = {cores[0], cores[1]}, .found = watch.found()}));
 }
 
 void run_within(const Options& options, std::vector<Row>& all) {
