@@ -2,9 +2,7 @@
 #include "bench/harness/processor.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,31 +13,11 @@
 namespace wherry::bench {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// The vendors' words, and codes of Arm's implementers.
 const std::map<std::string, std::string, std::less<>> kMakes{
     {"AuthenticAMD", "AMD"}, {"GenuineIntel", "Intel"}, {"HygonGenuine", "Hygon"}, {"0x41", "Arm"},
     {"0x48", "HiSilicon"},   {"0x61", "Apple"},         {"0xc0", "Ampere"},
 };
-
-std::string first_line(const fs::path& file) {
-  std::string line;
-  std::ifstream stream(file);
-  std::getline(stream, line);
-  return line;
-}
-
-/// "48K", "32768K", "1M" in bytes.
-std::uint64_t bytes_in(const std::string& text) {
-  std::uint64_t number = 0;
-  std::size_t at = 0;
-  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
-    number = number * 10 + static_cast<std::uint64_t>(text[at] - '0');
-  }
-  const char unit = at < text.size() ? text[at] : ' ';
-  return number << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
-}
 
 /// The first of these entries that is there.
 std::string entry(const std::map<std::string, std::string>& entries, std::initializer_list<const char*> names) {
@@ -49,13 +27,8 @@ std::string entry(const std::map<std::string, std::string>& entries, std::initia
   return {};
 }
 
-int first_core() {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-  int core = 0;
-  while (core < CPU_SETSIZE - 1 && !CPU_ISSET(static_cast<unsigned>(core), &allowed)) ++core;
-  return core;
-}
+/// "L1d", "L2", "L3"
+std::string name_of(const Cache& cache) { return fmt::format("L{}{}", cache.level, cache.unified ? "" : "d"); }
 
 }  // namespace
 
@@ -75,21 +48,6 @@ Processor processor_in(std::istream& cpuinfo) {
   return processor;
 }
 
-std::vector<Cache> caches_in(const fs::path& folder) {
-  std::vector<Cache> caches;
-  std::error_code none;
-  for (const fs::directory_entry& one : fs::directory_iterator(folder, none)) {
-    const std::string type = first_line(one.path() / "type");
-    const std::string level = first_line(one.path() / "level");
-    if (level.empty() || type == "Instruction") continue;
-    caches.push_back({.name = fmt::format("L{}{}", level, type == "Data" ? "d" : ""),
-                      .bytes = bytes_in(first_line(one.path() / "size")),
-                      .cores = first_line(one.path() / "shared_cpu_list")});
-  }
-  std::sort(caches.begin(), caches.end(), [](const Cache& one, const Cache& other) { return one.name < other.name; });
-  return caches;
-}
-
 Processor this_processor() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   Processor processor = processor_in(cpuinfo);
@@ -103,7 +61,7 @@ std::string text_of(const Processor& processor) {
   if (!processor.model.empty()) text += " model " + processor.model;
   std::string_view before = ": ";
   for (const Cache& cache : processor.caches) {
-    text += fmt::format("{}{} {}", before, cache.name, size_text(cache.bytes));
+    text += fmt::format("{}{} {}", before, name_of(cache), size_text(cache.bytes));
     if (cache.cores.find_first_of("-,") != std::string::npos) text += " of cores " + cache.cores;
     before = ", ";
   }
@@ -113,7 +71,7 @@ std::string text_of(const Processor& processor) {
 nlohmann::json to_json(const Processor& processor) {
   nlohmann::json caches = nlohmann::json::array();
   for (const Cache& cache : processor.caches) {
-    caches.push_back({{"name", cache.name}, {"bytes", cache.bytes}, {"cores", cache.cores}});
+    caches.push_back({{"name", name_of(cache)}, {"bytes", cache.bytes}, {"cores", cache.cores}});
   }
   return {{"make", processor.make},
           {"family", processor.family},

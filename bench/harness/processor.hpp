@@ -2,21 +2,14 @@
 // Which processor this is: figures of one make say little about another.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <istream>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-namespace wherry::bench {
+#include "base/caches.hpp"
 
-/// A cache of one core. Those of instructions are left out.
-struct Cache {
-  std::string name{};       ///< "L1d", "L2", "L3"
-  std::uint64_t bytes = 0;  ///< its size
-  std::string cores{};      ///< which cores share it, as the kernel lists them: "0", "0-3,8-11"
-};
+namespace wherry::bench {
 
 /// Texts as the kernel has them; empty where it does not say.
 struct Processor {
@@ -28,9 +21,6 @@ struct Processor {
 
 /// From the first entry of /proc/cpuinfo, x86's or Arm's; no caches.
 Processor processor_in(std::istream& cpuinfo);
-
-/// From the folder cache/ of a core below /sys/devices/system/cpu; in order of level. Empty if it is not there.
-std::vector<Cache> caches_in(const std::filesystem::path& folder);
 
 /// The one that this process runs on.
 Processor this_processor();

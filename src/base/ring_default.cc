@@ -7,8 +7,8 @@
 #include <array>
 #include <bit>
 #include <exception>
-#include <fstream>
 
+#include "base/caches.hpp"
 #include "base/cgroup.hpp"
 
 namespace wherry {
@@ -24,16 +24,9 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPartForARing = 64;
 constexpr std::uint64_t kPartForAPeersRing = 16;
 
-/// Of the first core: "1024K" or "2M" in its description of each cache. Their numbers differ between machines.
-std::size_t second_level_cache(const fs::path& root) {
-  for (int index = 0; index < 8; ++index) {
-    const fs::path cache = root / "sys/devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
-    int level = 0;
-    std::size_t size = 0;
-    char unit = 'B';
-    if (!(std::ifstream(cache / "level") >> level) || level != 2 || !(std::ifstream(cache / "size") >> size >> unit))
-      continue;
-    return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+std::size_t second_level_cache(const fs::path& folder) {
+  for (const Cache& cache : caches_in(folder)) {
+    if (cache.level == 2) return cache.bytes;
   }
   return 0;
 }
@@ -50,7 +43,7 @@ Derived bound_by(const Machine& machine, std::uint64_t part) {
 const Machine& this_machine() {
   static const Machine machine = [] {
     try {
-      return machine_at("/");
+      return machine_at("/", first_core());
     } catch (const std::exception&) {
       return Machine{};
     }
@@ -58,8 +51,9 @@ const Machine& this_machine() {
   return machine;
 }
 
-Machine machine_at(const fs::path& root) {
-  Machine machine{.second_level_cache = second_level_cache(root)};
+Machine machine_at(const fs::path& root, int core) {
+  const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(core)) / "cache";
+  Machine machine{.second_level_cache = second_level_cache(folder)};
 #ifdef _SC_LEVEL2_CACHE_SIZE
   if (machine.second_level_cache == 0 && root == "/") {
     machine.second_level_cache = static_cast<std::size_t>(std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), 0L));

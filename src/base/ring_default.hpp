@@ -23,7 +23,8 @@ struct Derived {
 /// As the kernel describes this machine, and the memory limit of the control group. Read once.
 const Machine& this_machine();
 /// @param root  in front of /proc and /sys; another one for tests
-Machine machine_at(const std::filesystem::path& root);
+/// @param core  whose caches count
+Machine machine_at(const std::filesystem::path& root, int core);
 
 /// A power of two of at least 1 MiB: twice the L2, but no more than a 64th of the memory. A line that the other core
 /// still holds in its L2 is dear to write; a ring of twice the L2 comes round to it after the reader has evicted it.

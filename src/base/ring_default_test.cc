@@ -51,7 +51,7 @@ class MachineAt : public ::testing::Test {
     fs::create_directories((root_.path() / file).parent_path());
     std::ofstream(root_.path() / file) << text << "\n";
   }
-  [[nodiscard]] Machine machine() const { return machine_at(root_.path()); }
+  [[nodiscard]] Machine machine() const { return machine_at(root_.path(), 0); }
 
   const test::TemporaryDirectory root_;
 };
