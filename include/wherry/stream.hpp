@@ -92,17 +92,19 @@ class Stream {
   // Blocking -------------------------------------------------------------------------------------------------------
 
   /// Blocks until all of `bytes` was accepted. On failure Result::bytes tells how many were, and later sends fail too.
-  Result send(std::span<const std::byte> bytes) noexcept { return send(bytes, Timeout()); }
+  Result send(std::span<const std::byte> bytes) noexcept;
   /// The same for several buffers, as if they were one.
   Result send(std::span<const iovec> buffers) noexcept { return send(buffers, Timeout()); }
   /// After a timeout Result::bytes bytes were accepted, and the next send must begin behind them.
   [[nodiscard]] Result send(std::span<const std::byte> bytes, Timeout timeout) noexcept;
   [[nodiscard]] Result send(std::span<const iovec> buffers, Timeout timeout) noexcept;
   /// Blocks until at least one byte is there; moves at most `buffer.size()`. End: the peer finished.
-  [[nodiscard]] Result receive(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result receive(std::span<std::byte> buffer) noexcept;
+  [[nodiscard]] Result receive(std::span<std::byte> buffer, Timeout timeout) noexcept;
   [[nodiscard]] Result receive(std::span<const iovec> buffers, Timeout timeout = {}) noexcept;
   /// Blocks until `buffer` is full. At the end, or on failure, Result::bytes tells how many bytes were moved before.
-  [[nodiscard]] Result receive_all(std::span<std::byte> buffer, Timeout timeout = {}) noexcept;
+  [[nodiscard]] Result receive_all(std::span<std::byte> buffer) noexcept;
+  [[nodiscard]] Result receive_all(std::span<std::byte> buffer, Timeout timeout) noexcept;
 
   // Non-blocking: partial transfers allowed -------------------------------------------------------------------------
 
@@ -132,11 +134,19 @@ class Stream {
     return try_send(bytes_of(data, bytes));
   }
   template <Memory T, std::integral Size>
-  [[nodiscard]] Result receive(T* buffer, Size bytes, Timeout timeout = {}) noexcept {
+  [[nodiscard]] Result receive(T* buffer, Size bytes) noexcept {
+    return receive(room_of(buffer, bytes));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result receive(T* buffer, Size bytes, Timeout timeout) noexcept {
     return receive(room_of(buffer, bytes), timeout);
   }
   template <Memory T, std::integral Size>
-  [[nodiscard]] Result receive_all(T* buffer, Size bytes, Timeout timeout = {}) noexcept {
+  [[nodiscard]] Result receive_all(T* buffer, Size bytes) noexcept {
+    return receive_all(room_of(buffer, bytes));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result receive_all(T* buffer, Size bytes, Timeout timeout) noexcept {
     return receive_all(room_of(buffer, bytes), timeout);
   }
   template <Memory T, std::integral Size>

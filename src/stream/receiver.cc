@@ -106,6 +106,13 @@ void Receiver::return_credit() {
   }
 }
 
+bool Receiver::receive_at_once(std::span<std::byte> buffer) {
+  if (buffer.empty() || buffer.size() > consumer_.known_fill() || cancelled()) return false;
+  consumer_.copy_out(buffer);
+  account(buffer.size());
+  return true;
+}
+
 Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadline) {
   if (!deadline && buffers.size() == 1 && split_.wants(buffers[0].iov_len)) {
     return receive_split({static_cast<std::byte*>(buffers[0].iov_base), buffers[0].iov_len}, Need::something);

@@ -28,6 +28,9 @@ class Receiver {
   [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
   [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
   [[nodiscard]] Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
+  /// Fills `buffer` from bytes that are known to have arrived. False: they do not suffice, or there is something else
+  /// to be said, and nothing was moved.
+  [[nodiscard]] bool receive_at_once(std::span<std::byte> buffer);
   ConstRegions peek(std::size_t want);
   [[nodiscard]] Result consume(std::size_t bytes);
   [[nodiscard]] Result wait_readable(fabric::Deadline deadline);
