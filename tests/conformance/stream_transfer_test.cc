@@ -187,6 +187,7 @@ TEST_P(StreamTransfer, AReceiveTimesOut) {
     EXPECT_EQ(ends.acceptor.wait_readable(timeout).error, ETIMEDOUT);
   }
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(5)).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
   const Result part_of_it = ends.acceptor.receive_all(buffer, 200ms);
   EXPECT_EQ(part_of_it.error, ETIMEDOUT);
   EXPECT_EQ(part_of_it.bytes, 5U);

@@ -94,13 +94,13 @@ TEST_F(ScifNarrow, WhoWaitsWithoutPollGetsWhatComesAndTheEnd) {
 TEST_F(ScifWithoutDescriptors, WhoWaitsGetsWhatComesAndTheEnd) {
   Child process([] {
     Pair pair;
+    (void)events(pair.acceptor, SCIF_POLLIN, 1);  // a thread's first sleep makes a descriptor
     Child peer([&] {
       ::close(pair.acceptor);
       ::usleep(20'000);
       return send_text(pair.connector, "x") == 1;
     });
     pair.connector.close();
-    (void)events(pair.acceptor, SCIF_POLLIN, 1);  // a thread's first sleep makes a descriptor
     const NoDescriptors none;
     EXPECT_EQ(receive_text(pair.acceptor, 1), "x") << std::strerror(errno);
     char byte = 0;
