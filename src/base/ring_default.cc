@@ -24,7 +24,14 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPartForARing = 64;
 constexpr std::uint64_t kPartForAPeersRing = 16;
 
-std::size_t second_level_cache(const fs::path& folder) {
+/// The C library knows it of x86, from the processor and at once; to ask the kernel means to read a dozen files.
+std::size_t second_level_cache(const fs::path& root, int core) {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  if (root == "/") {
+    if (const auto bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) return static_cast<std::size_t>(bytes);
+  }
+#endif
+  const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(core)) / "cache";
   for (const Cache& cache : caches_in(folder)) {
     if (cache.level == 2) return cache.bytes;
   }
@@ -52,13 +59,7 @@ const Machine& this_machine() {
 }
 
 Machine machine_at(const fs::path& root, int core) {
-  const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(core)) / "cache";
-  Machine machine{.second_level_cache = second_level_cache(folder)};
-#ifdef _SC_LEVEL2_CACHE_SIZE
-  if (machine.second_level_cache == 0 && root == "/") {
-    machine.second_level_cache = static_cast<std::size_t>(std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), 0L));
-  }
-#endif
+  Machine machine{.second_level_cache = second_level_cache(root, core)};
   const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES);
   if (pages > 0)
     machine.memory = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -73,7 +73,8 @@ Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local
   const std::size_t end = layout::kStreamPageBytes + rings.own;
   const bool windows = connection->segment().size() > end && (peers.features & layout::kStreamWindows) != 0;
   auto impl = std::make_unique<Stream::Impl>(std::move(connection), std::move(local), sends, receives, fabric);
-  if (windows) impl->windows.emplace(*impl->connection, end, layout::kStreamPageBytes + peers.capacity);
+  if (windows)
+    impl->windows = std::make_unique<window::Space>(*impl->connection, end, layout::kStreamPageBytes + peers.capacity);
   return Stream(std::move(impl));
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include <wherry/stream.hpp>
 
@@ -28,7 +27,7 @@ class Stream::Impl {
 
   const Origin origin;
   std::unique_ptr<fabric::Connection> connection;
-  std::optional<window::Space> windows;  ///< if both sides want them
+  std::unique_ptr<window::Space> windows;  ///< if both sides want them
   Address local;
   statistics::Slot counters;
   stream::Fate fate;

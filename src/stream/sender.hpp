@@ -36,8 +36,8 @@ class Sender {
   Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
 
   [[nodiscard]] Result try_send(std::span<const iovec> buffers);
-  /// One buffer that there is space for in a ring that is mapped, as most are: one copy, one publication. False: nothing
-  /// was sent, it has to go the long way.
+  /// One buffer that there is space for in a ring that is mapped, as most are: one copy, one publication. False:
+  /// nothing was sent, it has to go the long way.
   [[nodiscard]] bool send_at_once(std::span<const std::byte> bytes);
   [[nodiscard]] Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
   Regions reserve(std::size_t want);

@@ -52,7 +52,8 @@ class Leftovers : public FaultTest {
  protected:
   /// Names of this test's job that the kernel still holds.
   [[nodiscard]] static std::size_t names() {
-    return lines_with("/proc/net/unix", "wherry/" + std::to_string(::geteuid()) + "/" + std::getenv("WHERRY_JOB") + "/");
+    return lines_with("/proc/net/unix",
+                      "wherry/" + std::to_string(::geteuid()) + "/" + std::getenv("WHERRY_JOB") + "/");
   }
   [[nodiscard]] static std::size_t mappings() { return lines_with("/proc/self/maps", "wherry.segment"); }
 
