@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 
 #include "fabric/populate.hpp"
@@ -21,15 +22,17 @@ namespace {
 
 std::atomic<bool> refused{false};
 
-/// What the faults of 512 small pages take at most. A huge page takes a tenth of it, but for a virtual machine whose
-/// host has to find the memory first, twice as much and more.
+/// CPU time of a huge page, at most: what the faults of 512 small pages take. It takes a tenth of that, but for a
+/// virtual machine whose host has to find the memory first, twice as much and more.
 constexpr std::chrono::nanoseconds kDear{1'000'000};
+/// Its time by the clock, at most. Beyond the CPU time it waits: for the work of other CPUs, mostly for microseconds;
+/// for the host, for compaction or for a lock of the kernel's, where nothing bounds it.
+constexpr std::chrono::nanoseconds kLong{10'000'000};
 std::atomic<bool> slow{false};  ///< one took longer
 
-/// Of this thread: to wait for others does not make a page dear.
-std::chrono::nanoseconds cpu_time() {
+std::chrono::nanoseconds read(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  ::clock_gettime(clock, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
@@ -80,19 +83,24 @@ std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::spa
   return {};
 }
 
+bool huge_pages_are_tried() {
+  return !refused.load(std::memory_order_relaxed) && !slow.load(std::memory_order_relaxed) && can_populate();
+}
+
 std::size_t collapse_into_huge_pages(std::span<std::byte> memory) {
-  if (refused.load(std::memory_order_relaxed) || slow.load(std::memory_order_relaxed) || !can_populate()) return 0;
+  if (!huge_pages_are_tried()) return 0;
   std::size_t done = 0;
   // The kernel waits for each CPU once per call, whatever that is for: so one first, then twice as many each time.
   for (std::size_t pages = 1; done < memory.size(); pages *= 2) {
     const auto part = memory.subspan(done, std::min(memory.size() - done, pages * kHugePage));
-    const auto start = cpu_time();
-    if (!collapse(part)) break;
-    done += part.size();
-    if ((cpu_time() - start) / (part.size() / kHugePage) > kDear) {
+    const auto start = read(CLOCK_MONOTONIC);
+    const auto cpu_start = read(CLOCK_THREAD_CPUTIME_ID);
+    const bool collapsed = collapse(part);
+    const auto each = static_cast<std::int64_t>(part.size() / kHugePage);
+    if (read(CLOCK_THREAD_CPUTIME_ID) - cpu_start > each * kDear || read(CLOCK_MONOTONIC) - start > each * kLong)
       slow.store(true, std::memory_order_relaxed);
-      break;
-    }
+    if (collapsed) done += part.size();
+    if (!collapsed || slow.load(std::memory_order_relaxed)) break;
   }
   return done;
 }

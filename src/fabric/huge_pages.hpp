@@ -22,10 +22,14 @@ std::byte* map_for_huge_pages(int file, std::uint64_t place, std::size_t bytes, 
 std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::span<std::byte> view);
 
 /// Puts huge pages behind memory that others may be using, and some of whose pages may be there: they keep their
-/// content. Takes 80 us each, up to a few milliseconds where the kernel has to look for them.
+/// content. Takes 80 us each, up to a few milliseconds where the kernel has to look for them. One that took more than
+/// 1 ms of CPU time or 10 ms by the clock was the last: small ones are faster there.
 /// @param memory  whole ones
-/// Returns the bytes that have them now, from the first on. The others, all where the kernel does not let it or where
-/// huge pages turned out to be slower than small ones, are as usable as before.
+/// Returns the bytes that have them now, from the first on. The others, all where none are tried, are as usable as
+/// before.
 std::size_t collapse_into_huge_pages(std::span<std::byte> memory);
+
+/// False from some moment on: the kernel does not let it, or one took too long.
+bool huge_pages_are_tried();
 
 }  // namespace wherry::fabric
