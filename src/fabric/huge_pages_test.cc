@@ -71,19 +71,21 @@ TEST_F(HugePages, AreMappedWhereTheyCanBe) {
 }
 
 TEST_F(HugePages, KeepWhatIsThereAlreadyAndBothSidesSeeThem) {
+  if (const std::string why = why_none(); !why.empty()) GTEST_SKIP() << why;
   const Pattern pattern{3};
   pattern.fill(memory_.first(5 * kPage), 0);
   const std::size_t done = collapse_into_huge_pages(memory_.first(2 * kHugePage));
-  EXPECT_EQ(done % kHugePage, 0U);
-  EXPECT_LE(done, 2 * kHugePage);
+  // On a busy machine the first may be the last.
+  EXPECT_TRUE(done == 2 * kHugePage || (done == kHugePage && !huge_pages_are_tried())) << done;
   EXPECT_TRUE(pattern.matches(peers_.first(5 * kPage), 0));
   pattern.fill(peers_, 11);
   EXPECT_TRUE(pattern.matches(memory_, 11));
 }
 
 TEST_F(HugePages, AreNotHadOfMemoryThatIsNotThere) {
+  if (const std::string why = why_none(); !why.empty()) GTEST_SKIP() << why;
   ::munmap(memory_.data() + kHugePage, kHugePage);
-  EXPECT_LE(collapse_into_huge_pages(memory_.first(2 * kHugePage)), kHugePage);
+  EXPECT_EQ(collapse_into_huge_pages(memory_.first(2 * kHugePage)), kHugePage);
   memory_[0] = std::byte{1};
   EXPECT_EQ(peers_[0], std::byte{1});
 }
