@@ -19,9 +19,6 @@ constexpr std::size_t kStep = std::size_t{128} << 10;
 constexpr std::size_t kSmallestRing = 2 * kStep;
 constexpr std::size_t kSmallestHugeRing = 2 * fabric::kHugePage;
 
-/// Bytes of huge pages brought in at once, in 0.6 to 1.4 ms.
-constexpr std::size_t kHugeStep = std::size_t{16} << 20;
-
 }  // namespace
 
 FirstLap::FirstLap(std::span<std::byte> ring)
@@ -35,7 +32,7 @@ void FirstLap::go_ahead(std::uint64_t position) {
   const std::size_t from = std::max(end_, sent);
   const std::size_t huge = next_huge(from);
   std::size_t to = std::min(from + step, ring_.size());
-  if (huge <= to && bring_in_huge(huge, std::min(sent + 2 * kStep, kHugeStep))) {
+  if (huge <= to && bring_in_huge(huge, std::min(sent + 2 * kStep, fabric::kHugePage))) {
     to = std::max(from, huge);
   } else {
     end_ = to;

@@ -2,11 +2,11 @@
 // The pages of a ring in its first lap, brought in ahead of its sender. May include: fabric.
 //
 // A page of shared memory costs 2 to 3 us when it is first written to, which a sender of small messages pays every 4
-// KiB. Once it has sent 32 KiB, pages ahead of it are brought in 32 at a time, after a publication, while the receiver
-// has something to do; in rings of 4 MiB and more by huge pages, which take a tenth of the time. What is brought in
-// ahead is about what was sent before, 192 KiB or one step of huge pages at most, or a message that is being written:
-// an idle ring stays without pages. All of it is done by the sender, because pages count as of the process that brings
-// them in (docs/limits.md). After the first lap a comparison is left.
+// KiB. Once it has sent 32 KiB, pages ahead of it are brought in 32 at a time, after a publication, while the
+// receiver has something to do; in rings of 4 MiB and more a huge page at a time, which takes a tenth of the time. What
+// is brought in ahead is about what was sent before, 192 KiB and one huge page at most, or a message that is being
+// written: an idle ring stays without pages. All of it is done by the sender, because pages count as of the process
+// that brings them in (docs/limits.md). After the first lap a comparison is left.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fabric/huge_pages.hpp"
 #include "tests/common/seccomp.hpp"
 #include "tests/conformance/child_process.hpp"
 #include "tests/conformance/stream_pair.hpp"
@@ -76,6 +77,21 @@ TEST_P(StreamFirstLap, AStreamFindsItsPagesThereAndNeverMoreThanTwiceWhatItSent)
     }
     EXPECT_EQ(missed, 0U) << "of a ring of " << capacity;
     EXPECT_EQ(present(ring), capacity);
+  }
+}
+
+TEST_P(StreamFirstLap, NoMoreThanOneHugePageIsBroughtInAtOnceOrAheadForSmallMessages) {
+  constexpr std::size_t kRing = std::size_t{16} << 20;
+  constexpr std::size_t kSmallPages = std::size_t{192} << 10;
+  Streams ends = connect_pair({}, {.ring_bytes = kRing});
+  const auto ring = ring_of(ends.connector);
+  std::size_t before = 0;
+  for (std::uint64_t position = 0; position < kRing; position += 4 * kMessage) {
+    pass_on(ends, 4 * kMessage, position);
+    const std::size_t now = present(ring);
+    ASSERT_LE(now - before, fabric::kHugePage + kSmallPages) << "by one message, after " << position;
+    ASSERT_LE(now, position + 4 * kMessage + fabric::kHugePage + kSmallPages + 2 * page_bytes());
+    before = now;
   }
 }
 
