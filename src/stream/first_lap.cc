@@ -22,7 +22,10 @@ constexpr std::size_t kSmallestHugeRing = 2 * fabric::kHugePage;
 }  // namespace
 
 FirstLap::FirstLap(std::span<std::byte> ring)
-    : ring_(ring), due_(ring.size() >= kSmallestRing ? kBegun : kNever), huge_(ring.size() >= kSmallestHugeRing) {}
+    : ring_(ring),
+      most_(ring.size()),
+      due_(ring.size() >= kSmallestRing ? kBegun : kNever),
+      huge_(ring.size() >= kSmallestHugeRing) {}
 
 void FirstLap::go_ahead(std::uint64_t position) {
   due_ = kNever;
@@ -40,9 +43,9 @@ void FirstLap::go_ahead(std::uint64_t position) {
   if (bring_in_small(from, to) && end_ < ring_.size()) due_ = end_ - step / 2;
 }
 
-/// A program that asks for more than half of the ring takes whatever is free, and may need little of it.
+/// A program that asks for more than half of what it may use takes whatever is free, and may need little of it.
 void FirstLap::prepare(std::uint64_t position, std::size_t bytes, std::size_t want) {
-  if (position >= ring_.size() || want > ring_.size() / 2) return;
+  if (position >= ring_.size() || want > most_ / 2) return;
   const std::size_t from = next_huge(std::max(end_, static_cast<std::size_t>(position)));
   const std::size_t to = static_cast<std::size_t>(position) + bytes;
   if (from < to) bring_in_huge(from, to - from);

@@ -24,6 +24,9 @@ class FirstLap {
   /// @param ring  all of it that is used, where the sender writes it
   explicit FirstLap(std::span<std::byte> ring);
 
+  /// No more than so much of the ring is to be in use at a time, all of it in turn. Before anything is.
+  void limit(std::size_t bytes) { most_ = bytes; }
+
   /// To be called after each publication, with the sender's position.
   void published(std::uint64_t position) {
     if (position >= due_) [[unlikely]]
@@ -45,6 +48,7 @@ class FirstLap {
   [[nodiscard]] bool bring_in_small(std::size_t from, std::size_t to) const;
 
   std::span<std::byte> ring_;
+  std::size_t most_ = 0;        ///< bytes of it that are in use at a time
   std::uint64_t due_ = kNever;  ///< the position from which there is something to do
   std::size_t end_ = 0;         ///< what lies before it is not to be brought in any more
   bool huge_ = false;

@@ -278,6 +278,7 @@ Result Sender::limit_unread(std::size_t bytes) {
   if (producer_.tail() != 0) return Result::failure(EINVAL);
   producer_.limit(std::max(bytes, ring::kMinCapacity));
   piece_ = std::min(kMaxPiece, producer_.capacity() / 4);
+  first_lap_.limit(producer_.capacity());
   return Result::moved(0);
 }
 

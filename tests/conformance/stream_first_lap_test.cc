@@ -117,6 +117,15 @@ TEST_P(StreamFirstLap, AProgramThatReservesAllThereIsGetsNoPagesBeforeItUsesThem
   EXPECT_EQ(present(ring), 0U);
 }
 
+TEST_P(StreamFirstLap, AProgramThatReservesAllThatItMayLeaveUnreadGetsNoPagesBeforeItUsesThem) {
+  constexpr std::size_t kMost = std::size_t{8} << 20;
+  Streams ends = connect_pair({}, {.ring_bytes = 4 * kMost});
+  const auto ring = ring_of(ends.connector);
+  ASSERT_TRUE(ends.connector.limit_unread(kMost).ok());
+  EXPECT_EQ(ends.connector.reserve(kMost).size(), kMost);
+  EXPECT_EQ(present(ring), 0U);
+}
+
 TEST_P(StreamFirstLap, NothingIsBroughtInBehindWhatTheSenderUsesOfTheRing) {
   const ScopedEnvironment most("WHERRY_PEER_RING", "256K");
   Streams ends = connect_pair({}, {.ring_bytes = 1 << 20});
