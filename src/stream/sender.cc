@@ -131,7 +131,7 @@ bool Sender::publish(std::size_t bytes) {
   if (rang) bump(counters_.data_wakes, 1);
   set(counters_.send_fill, producer_.fill());
   watch_for_death();
-  first_lap_.published(producer_.tail());
+  first_lap_.published(producer_.tail(), bytes);
   return true;
 }
 

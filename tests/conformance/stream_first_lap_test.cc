@@ -95,6 +95,22 @@ TEST_P(StreamFirstLap, NoMoreThanOneHugePageIsBroughtInAtOnceOrAheadForSmallMess
   }
 }
 
+TEST_P(StreamFirstLap, AMessageWaitsForFewPagesUnlessItIsOneOfAThousand) {
+  constexpr std::size_t kRing = std::size_t{1} << 20;  // too small for huge pages
+  for (const std::size_t message : {std::size_t{256}, kMessage, 4 * kMessage, 8 * kMessage}) {
+    Streams ends = connect_pair({}, {.ring_bytes = kRing});
+    const auto ring = ring_of(ends.connector);
+    const std::size_t most = std::max(std::size_t{16} << 10, 5 * message) + 2 * page_bytes();
+    std::size_t before = 0;
+    for (std::uint64_t position = 0; position < kRing; position += message) {
+      pass_on(ends, message, position);
+      const std::size_t now = present(ring);
+      ASSERT_LE(now - before, most) << "by " << message << " bytes, after " << position;
+      before = now;
+    }
+  }
+}
+
 TEST_P(StreamFirstLap, AMessageThatIsWrittenInPlaceKeepsItsBytes) {
   constexpr std::size_t kRing = std::size_t{16} << 20;
   constexpr std::size_t kLarge = std::size_t{4} << 20;
