@@ -23,7 +23,8 @@ struct SharedCopy {
   CopyFunction out;   ///< reads lines that another core has written
 };
 
-/// Those that this CPU can run; the first is the C library's memcpy both ways. For tests and measurements.
+/// Those that this CPU can run; the first is the C library's memcpy both ways, and the only one but on x86. For tests
+/// and measurements.
 std::span<const SharedCopy> shared_copies();
 
 /// The one in use: WHERRY_COPY as it was at the first use. What is not valid (`wherry config` says so) or needs
