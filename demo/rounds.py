@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of the transports in turns; after each, diff compares what arrived with what was sent."""
 
+import contextlib
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,9 +50,10 @@ class Course:
 
     def _run_one(self, name: str) -> dict:
         destination = self.work / "arrived"
-        fleet = Fleet(self.program, free_address(name), self.durable)
         size = self.snapshot.bytes
-        seconds = fleet.run(self.snapshot.base, size, self.shares, destination)
+        with free_address(name) as address:
+            fleet = Fleet(self.program, address, self.durable)
+            seconds = fleet.run(self.snapshot.base, size, self.shares, destination)
         verify(self.snapshot.base, destination)
         remove(destination)
         if not self.in_memory:
@@ -58,12 +61,16 @@ class Course:
         return {"seconds": seconds, "GB/s": size / seconds / 1e9, "cpu_s": fleet.cpu_seconds}
 
 
-def free_address(transport: str) -> str:
+@contextlib.contextmanager
+def free_address(transport: str) -> Iterator[str]:
+    """Stays free for the collector, who may bind beside a socket that holds the port and does not listen."""
     if transport == "wherry":
-        return "wherry://0:2000"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        yield "wherry://0:2000"
+        return
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{holder.getsockname()[1]}"
 
 
 def verify(sent: Path, arrived: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from ports import port  # noqa: E402, F401
 
 
 @pytest.fixture(params=["tcp", "wherry"])

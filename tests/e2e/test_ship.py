@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import stat
 import subprocess
 
@@ -221,11 +220,9 @@ def test_what_is_neither_file_directory_nor_symlink_is_left_out_and_said(tmp_pat
     assert set(listing(tmp_path / "into")) == {"tree", "tree/file"}
 
 
-def test_a_shipper_waits_for_its_collector_as_long_as_it_was_told(tmp_path):
+def test_a_shipper_waits_for_its_collector_as_long_as_it_was_told(tmp_path, port):
     (tmp_path / "file").write_text("x")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    address = f"tcp://127.0.0.1:{port}"
     early = subprocess.Popen([PROGRAM, "ship", "--wait", str(WATCHDOG), "--to", address, tmp_path / "file"], env=environment())
     with subprocess.Popen([PROGRAM, "collect", "-l", address, "-d", tmp_path / "into", "--expect", "1", "-q"], env=environment()) as collector:
         assert early.wait(timeout=WATCHDOG) == 0 and collector.wait(timeout=WATCHDOG) == 0

@@ -4,7 +4,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import uuid
 
@@ -28,14 +27,9 @@ SAYS = {
 }
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def address_for(transport):
-    return "wherry://0:2000" if transport == "wherry" else f"tcp://127.0.0.1:{free_port()}"
+@pytest.fixture
+def address(transport, port):
+    return "wherry://0:2000" if transport == "wherry" else f"tcp://127.0.0.1:{port}"
 
 
 def without(*numbers):
@@ -94,11 +88,10 @@ def numbers_taken(pid):
 
 
 @pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1], [1, 2], [0, 1, 2]], ids=str)
-def test_a_collector_gives_nothing_of_its_own_the_numbers_that_were_closed(tmp_path, transport, closed):
+def test_a_collector_gives_nothing_of_its_own_the_numbers_that_were_closed(tmp_path, address, closed):
     into = tmp_path / "into"
     (tmp_path / "file").write_text("content")
     job = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
-    address = address_for(transport)
     with subprocess.Popen([PROGRAM, "collect", "-l", address, "-d", into, "--expect", "1", "--quiet"], env=job, stdout=PIPE, stderr=PIPE,
                           preexec_fn=without(*closed)) as collector, contextlib.ExitStack() as stack:
         stack.callback(collector.kill)
@@ -118,12 +111,11 @@ def test_a_list_of_files_from_a_closed_standard_input_is_an_error(tmp_path, tran
 
 
 @pytest.fixture
-def start_pipes(transport):
+def start_pipes(address):
     """Starts a receiver and a sender with these options of Popen. Both are killed at the end."""
     with contextlib.ExitStack() as stack:
         def start(receiver_options, sender_options):
             job = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
-            address = address_for(transport)
             commands = [["--listen", address], ["--wait", str(WATCHDOG), address]]
             both = [subprocess.Popen([PROGRAM, "pipe", *command], env=job, **options)
                     for command, options in zip(commands, (receiver_options, sender_options))]

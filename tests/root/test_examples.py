@@ -158,11 +158,6 @@ def test_the_document_shows_the_same_command(name):
     assert f"`{shown}`" in DOCUMENT.read_text()
 
 
-def free_port():
-    with socket.create_server(("localhost", 0)) as found:
-        return found.getsockname()[1]
-
-
 class Guest:
     """A client of ROOT's server that says nothing: without any, the server ends."""
 
@@ -179,14 +174,13 @@ class Guest:
         self.socket.sendall(struct.pack(">i", len(message)) + message)
 
 
-def test_a_pmerge_job_before_and_after(place):
+def test_a_pmerge_job_before_and_after(place, port):
     """The same two runs by ROOT's own server and by wherry-merge, as docs/root.md says: the same entries."""
     before_server, before_worker, after_server, after_worker = commands(DOCUMENT, holding="9090")
     assert "fastMergeServer.C" in before_server and "?pmerge=" in before_worker
     changed = [word.replace("out.root?pmerge=localhost:9090", "wherry://0:9090//out.root") for word in words(before_worker)]
     assert words(after_worker) == ["wherry", "run", "--", *changed], "more than one string and what starts the program"
 
-    port = free_port()
     import ROOT
 
     [original] = Path(str(ROOT.gROOT.GetTutorialDir())).rglob("fastMergeServer.C")

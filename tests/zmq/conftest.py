@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import sys
+from pathlib import Path
+
 import pytest
 from processes import LIBRARY, Processes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from ports import port  # noqa: E402, F401
 
 
 def pytest_configure():

@@ -3,7 +3,6 @@
 
 import re
 import resource
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,11 +48,9 @@ def test_connecting_without_descriptors_tells_the_monitor_so(processes):
 
 @pytest.mark.parametrize("how", [("push", 90, 90), ("in_turn", 90)], ids=lambda how: how[0])
 @pytest.mark.parametrize("limits", [(256, 4096), (4096, 256)], ids=["bound", "connecting"])
-def test_mapped_connections_leave_descriptors_to_those_over_tcp(processes, limits, how):
+def test_mapped_connections_leave_descriptors_to_those_over_tcp(processes, port, limits, how):
     """With five for each, as long as there are any, nothing would come of the fiftieth."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-    env = {"ENDPOINT": endpoint, "WHERRY_ZMQ_MAP": "tcp://"}
+    env = {"ENDPOINT": f"tcp://127.0.0.1:{port}", "WHERRY_ZMQ_MAP": "tcp://"}
     pull = start(processes, limits[0], "pull", 90, env=env)
     wait_for_line(pull, "ready")
     start(processes, limits[1], *how, env=env)

@@ -31,11 +31,6 @@ def any_endpoint(request, tmp_path):
     return endpoint_over(request.param, tmp_path)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
 def end(processes, *arguments, mapped=True, python=sys.executable, env=None, senders=1):
     """One end of a pipeline, as soon as it has said what its endpoint is; (process, endpoint)."""
     command = (PROGRAM, "run", *(("--zmq", MAP) if mapped else ()), "--", python)
@@ -110,8 +105,7 @@ def test_endpoints_keep_the_scheme_that_programs_check(processes):
     [("tcp://*:{}", "tcp://localhost:{}", {}), ("tcp://127.0.0.1:{}", "tcp://127.0.0.1:{}", {}), ("tcp://*:{}", "tcp://127.0.0.1:{}", {"IPV6": "1"})],
     ids=str,
 )
-def test_who_is_bound_to_every_interface_is_reached_over_wherry_by_loopback(processes, bind, connect, env):
-    port = free_port()
+def test_who_is_bound_to_every_interface_is_reached_over_wherry_by_loopback(processes, port, bind, connect, env):
     bound, _ = end(processes, "pull", "bind", bind.format(port), env=env)
     pushing, _ = end(processes, "push", "connect", connect.format(port))
     for process in (bound, pushing):
@@ -139,9 +133,8 @@ def unrelated_listener(processes):
     return listener, address, dict(enumerate(struct.pack(">HH", node, port), start=40))
 
 
-def over_tcp(processes, offer):
-    """Messages between two ends both of which are mapped; the bound one's offer is altered."""
-    bound = free_port()
+def over_tcp(processes, bound, offer):
+    """Messages between two ends both of which are mapped; that which is bound to this port has its offer altered."""
     with Forwarder(bound, offer) as forwarder:
         pull = traffic(processes, "pull", f"tcp://127.0.0.1:{bound}", bind=1, count=100, handshake=3000, wherry=0)
         wait_for_line(pull, "ready")
@@ -149,17 +142,17 @@ def over_tcp(processes, offer):
         assert "received 100" in all_succeed([pull, push])[0]
 
 
-def test_a_join_that_meets_silence_goes_back_to_tcp(processes):
+def test_a_join_that_meets_silence_goes_back_to_tcp(processes, port):
     """Here because the port that the bound end names leads to a program that stands still."""
     silent, _, offer = unrelated_listener(processes)
     silent.send_signal(signal.SIGSTOP)
-    over_tcp(processes, offer)
+    over_tcp(processes, port, offer)
 
 
-def test_an_end_on_another_machine_leaves_alone_who_has_its_port_on_this_one(processes):
+def test_an_end_on_another_machine_leaves_alone_who_has_its_port_on_this_one(processes, port):
     """It is on another one as far as its offer says."""
     listener, address, offer = unrelated_listener(processes)
-    over_tcp(processes, {**offer, **dict(enumerate(b"else", start=60))})
+    over_tcp(processes, port, {**offer, **dict(enumerate(b"else", start=60))})
     peer = processes.start(PROGRAM, "pipe", address, stdin=subprocess.PIPE)
     peer.communicate("all of it")
     assert succeed(listener) == "all of it"
@@ -174,9 +167,9 @@ def traffic(processes, role, endpoint, **options):
 
 
 @pytest.mark.parametrize("options", [{"size": 64}, {"size": 1 << 20}, {"size": 3000, "hwm": 1, "ring": 4096, "pause": 300}, {"size": 10000, "curve": 1}], ids=str)
-def test_mapped_messages_arrive_whole_and_in_order(processes, any_endpoint, options):
+def test_mapped_messages_arrive_whole_and_in_order(processes, any_endpoint, port, options):
     count = max(20, (200_000 if options["size"] < 1000 else 2000) // SHORT // (1 + options["size"] // 100_000))
-    endpoint = any_endpoint.replace("*", str(free_port()))
+    endpoint = any_endpoint.replace("*", str(port))
     pull = traffic(processes, "pull", endpoint, bind=1, count=count, **options)
     push = traffic(processes, "push", endpoint, count=count, **options)
     assert f"received {count}" in all_succeed([pull, push])[0]
@@ -190,8 +183,8 @@ def test_sixty_mapped_senders_and_one_receiver(processes, tmp_path):
 
 
 @pytest.mark.parametrize("victim", ["bound", "connected"])
-def test_a_killed_mapped_end_is_replaced_and_the_other_goes_on(processes, any_endpoint, victim):
-    endpoint = any_endpoint.replace("*", str(free_port()))
+def test_a_killed_mapped_end_is_replaced_and_the_other_goes_on(processes, any_endpoint, port, victim):
+    endpoint = any_endpoint.replace("*", str(port))
     count = 100_000
     pull_binds = {"bind": 1} if victim == "bound" else {}
     push_binds = {} if victim == "bound" else {"bind": 1}
@@ -233,14 +226,13 @@ def receive(peer, bytes):
 
 
 @pytest.mark.parametrize("how", ["goes on over tcp", "is gone", "is silent", "comes with the wrong token"])
-def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itself(processes, how):
+def test_a_peer_that_offers_wherry_and_then_does_something_else_costs_only_itself(processes, port, how):
     if how == "comes with the wrong token" and not Path(PROGRAM).exists():
         pytest.skip("this build has no program wherry, which is the stranger")
-    endpoint = f"tcp://127.0.0.1:{free_port()}"
+    endpoint = f"tcp://127.0.0.1:{port}"
     pull = traffic(processes, "pull", endpoint, bind=1, senders=1, count=100, size=16, handshake=3000)
     wait_for_line(pull, "ready")
-    host, port = endpoint[6:].split(":")
-    with socket.create_connection((host, int(port))) as peer:
+    with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.sendall(GREETING[:12])
         answer = receive(peer, 64)
         peer.sendall(GREETING[12:] + OFFER + answer[60:])
