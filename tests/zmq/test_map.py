@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from forwarder import Forwarder
-from processes import BUILD, DEBIAN_PYTHON, PROGRAM, SHORT, all_succeed, environment, succeed, wait_for_line
+from own_tests import own_test
+from processes import BUILD, DEBIAN_PYTHON, PROGRAM, SHORT, all_succeed, succeed, wait_for_line
 
 MAP = "tcp://127.0.0.1,ipc://"
 ENDS = Path(__file__).with_name("ends.py")
@@ -204,10 +205,7 @@ def test_a_killed_mapped_end_is_replaced_and_the_other_goes_on(processes, any_en
 )
 def test_libzmqs_own_tests_of_tcp_see_no_difference(name, tmp_path):
     """Unlike wherry://, for which functions of some of these cannot pass (suite.txt)."""
-    program = BUILD / "bin" / f"test_{name}"
-    env = environment(tmp_path, WHERRY_ZMQ_MAP="tcp://,ipc://")
-    result = subprocess.run([program], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=180)
-    assert result.returncode == 0, result.stdout + result.stderr
+    own_test(f"test_{name}", tmp_path, WHERRY_ZMQ_MAP="tcp://,ipc://")
 
 
 OFFER = b"wherry\x01" + struct.pack(">HH", 0, 0) + bytes(16)  # and the place, which a peer knows from the other end's
