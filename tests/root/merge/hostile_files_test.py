@@ -5,11 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
+import pytest
 import ROOT
 import uproot
-from processes import GOOD, HERE, POSTER, Server, check, children_of, post, preloading, start, start_worker
+from processes import GOOD, HERE, POSTER, Server, check, children_of, clean_up, post, preloading, start, start_worker
 
 
 def test_workers_that_send_garbage_are_dropped_and_the_others_go_on(tmp_path):
@@ -132,15 +135,31 @@ def test_a_trial_ends_with_the_merging_process_and_the_next_one_can_listen(tmp_p
     check(server.output, {1: 100})
 
 
-def test_a_worker_that_has_left_when_its_file_is_blamed_is_lost_once(tmp_path, tmp_path_factory):
+# Seconds that these tests last, and that a good file must never take. Where its output is in memory it waits for no disk.
+FILE_TIME = 15
+
+
+@pytest.fixture
+def no_disk(tmp_path):
+    """A folder in memory, where there is one."""
+    shared_memory = Path("/dev/shm")
+    if not os.access(shared_memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=shared_memory, prefix="wherry-test-") as folder:
+        yield Path(folder)
+        clean_up()  # before it goes
+
+
+def test_a_worker_that_has_left_when_its_file_is_blamed_is_lost_once(tmp_path_factory, no_disk):
     hanging = preloading(HANGER, tmp_path_factory.mktemp("hanging"))
-    server = Server(tmp_path / "out.root", "--workers", 2, "--file-time", 10, environment=hanging)
+    server = Server(no_disk / "out.root", "--workers", 2, "--file-time", FILE_TIME, environment=hanging)
     poster = start_trial_without_end(server, hanging)
     poster.kill()
     server.wait_for("is gone without finishing")
     server.wait_for("that was a file of worker")
     server.wait_for("listening on")
-    assert start_worker(server.url(), 1, 2, 50).wait() == 0
+    assert start_worker(server.url(), 1, 2, 50).wait() == 0, server.messages
     status, summary = server.end()
     assert (status, summary["lost_workers"], summary["refused"]) == (3, 1, 1), summary
     check(server.output, {1: 100})
@@ -169,18 +188,30 @@ def test_noise_inside_objects_costs_its_workers_only(tmp_path):
     check(server.output, {2: 9000})
 
 
-def test_a_file_that_is_never_done_costs_its_worker_only(tmp_path):
-    # What takes ROOT for ever is stood in for by what takes it longer than is allowed here.
-    with uproot.recreate(tmp_path / "slow.root", compression=None) as file:
-        file.mktree("slow", {"values": "f8"}).extend({"values": np.random.default_rng(1).random(10_000_000)})
-    lzma = 209
-    server = Server(tmp_path / "out.root", "--workers", 3, "--compression", lzma, "--file-time", 10)
+# Never comes back from writing so much of the output at once, which only a file with so large a basket asks for.
+SINK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+ssize_t pwrite(int fd, const void* data, size_t size, off_t at) {
+  if (size >= 4 << 20) for (;;) pause();
+  return ((ssize_t (*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(fd, data, size, at);
+}
+ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) { return pwrite(fd, data, size, at); }
+"""
+
+
+def test_a_file_that_is_never_done_costs_its_worker_only(tmp_path, tmp_path_factory, no_disk):
+    with uproot.recreate(tmp_path / "endless.root", compression=None) as file:
+        file.mktree("endless", {"values": "f8"}).extend({"values": np.random.default_rng(1).random(1_000_000)})
+    sinking = preloading(SINK, tmp_path_factory.mktemp("sinking"))
+    server = Server(no_disk / "out.root", "--workers", 3, "--file-time", FILE_TIME, environment=sinking)
     worker = start_worker(server.url("?reconnect=100"), 3, 200, 100)
     for _ in range(2):  # the first time nobody is blamed
-        assert post(server, tmp_path / "slow.root")[:2] == (1, 0)
+        assert post(server, tmp_path / "endless.root")[:2] == (1, 0)
         server.wait_for("--file-time")
         server.wait_for("listening on")
-    assert worker.wait() == 0
+    assert worker.wait() == 0, server.messages
     status, summary = server.end()
     assert (status, summary["restarts"], summary["refused"]) == (3, 2, 1), summary
     check(server.output, {3: 20000})
