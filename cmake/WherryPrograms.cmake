@@ -34,7 +34,8 @@ function(wherry_program)
     wherry_internal(tools_test)
     wherry_compiled_quickly(tools_test)
     target_link_libraries(tools_test PRIVATE wherry_tool_objects bench_objects wherry_gtest)
-    wherry_discover(tools_test "" "")
+    # Those of tools/collect flush, and wait for what everybody on the machine has written.
+    wherry_discover(tools_test "" 300)
   endif()
 endfunction()
 
@@ -143,7 +144,7 @@ function(wherry_add_fuzz_run name)
   # Findings of a run go to a folder of the build, never into the committed corpus.
   set(found ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
   file(MAKE_DIRECTORY ${found})
-  add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=${WHERRY_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048
+  add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=${WHERRY_FUZZ_SECONDS} -timeout=100 -rss_limit_mb=2048
     -print_final_stats=1 -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}. ${found} ${corpus})
   math(EXPR timeout "${WHERRY_FUZZ_SECONDS} + 300")
   set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${timeout})

@@ -13,7 +13,7 @@ def environment(**changes):
     return {**clean, **changes}
 
 
-def wherry(*arguments, env=None, timeout=60):
+def wherry(*arguments, env=None, timeout=200):
     """Runs to the end; the result has returncode, stdout and stderr (text)."""
     return subprocess.run(
         [PROGRAM, *map(str, arguments)], env=environment(**(env or {})), capture_output=True, text=True, timeout=timeout
