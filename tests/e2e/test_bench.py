@@ -62,13 +62,18 @@ def test_latency_has_percentiles_awake_and_from_sleep(tmp_path):
 
 def test_latency_has_a_thousandth_where_there_are_round_trips_enough(tmp_path):
     file = tmp_path / "rows.json"
-    result = bench("latency", "--systems", "wherry", "--sizes", "64,4K", "--samples", "1", "--seconds", "0.2", "--json", file)
-    assert result.returncode == 0, result.stderr
-    found = {(row["size"], row["metric"]) for row in json.loads(file.read_text())["rows"]}
-    assert {(64, "ns_p99.9"), (4096, "ns_p99.9")} <= found
-    # A hundred wake-ups have no thousandth.
-    assert (64, "asleep_ns_max") in found and (64, "asleep_ns_p99.9") not in found
-    assert "p99.9: both awake" in result.stdout and "p99.9: one way to a process that sleeps" not in result.stdout
+    enough = {(64, "ns_p99.9"), (4096, "ns_p99.9")}
+    for seconds in ("0.2", "0.8", "3"):  # on a busy machine a thousand take longer
+        result = bench("latency", "--systems", "wherry", "--sizes", "64,4K", "--samples", "1", "--seconds", seconds, "--json", file)
+        assert result.returncode == 0, result.stderr
+        found = {(row["size"], row["metric"]) for row in json.loads(file.read_text())["rows"]}
+        if seconds != "3":
+            # A few hundred wake-ups, of which each takes a millisecond at least, have no thousandth.
+            assert (64, "asleep_ns_max") in found and (64, "asleep_ns_p99.9") not in found
+            assert "p99.9: one way to a process that sleeps" not in result.stdout
+        if enough <= found:
+            break
+    assert enough <= found and "p99.9: both awake" in result.stdout
 
 
 def test_many_tells_memory_too(tmp_path):

@@ -46,8 +46,9 @@ def test_a_demo_that_is_interrupted_while_it_copies_leaves_nothing(tmp_path):
     tree = tmp_path / "tree"
     tree.mkdir()
     with open(tree / "large", "wb") as file:
-        file.truncate(4 << 30)
-    with start(tree, tmp_path / "work") as demo:
+        file.truncate(512 << 20)
+    # Without an end: however late the interrupt comes, the demo is still there.
+    with start(tree, tmp_path / "work", program=imitation(tmp_path, "exec sleep 1000")) as demo:
         wait_until(lambda: list((tmp_path / "work").glob("*/sent/tree/large")), "the copy to begin")
         demo.send_signal(signal.SIGINT)
         _, errors = demo.communicate(timeout=WATCHDOG)

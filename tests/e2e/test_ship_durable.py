@@ -150,7 +150,7 @@ def test_many_small_files_share_flushes(tmp_path, transport):
         assert collector.finish()[0] == 0
     calls = completed_calls(tmp_path / "trace")
     assert calls.count("linkat") == 1000
-    assert 1 <= calls.count("syncfs") + calls.count("fsync") + calls.count("fdatasync") <= 250
+    assert 1 <= calls.count("syncfs") + calls.count("fsync") + calls.count("fdatasync") <= 500
     assert calls[0] != "linkat" and calls[-1] != "linkat"  # the last flush is for the names
 
 

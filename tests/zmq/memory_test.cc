@@ -124,16 +124,19 @@ TEST_F(ZmqMemory, WhatIsFreedIsTakenAgainFirst) {
   give(second);
 }
 
-/// A file need not be there: kernels without huge pages have none of these.
-std::string huge_page_setting(const char* name) {
-  std::string text;
-  std::getline(std::ifstream(std::string("/sys/kernel/mm/transparent_hugepage/") + name), text);
-  return text;
-}
-
+/// Not if the settings forbid it, nor if memory is so fragmented that the kernel finds no place for its huge page of
+/// zeros. Once found it stays as long as this process.
 bool zeros_come_as_a_huge_page() {
-  const std::string enabled = huge_page_setting("enabled");
-  return !enabled.empty() && enabled.find("[never]") == std::string::npos && huge_page_setting("use_zero_page") == "1";
+  constexpr std::size_t kHuge = 2 * kMegabyte;
+  void* memory = ::mmap(nullptr, 2 * kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  const std::size_t into = reinterpret_cast<std::uintptr_t>(memory) % kHuge;
+  auto* aligned = static_cast<volatile char*>(memory) + (into == 0 ? 0 : kHuge - into);
+  auto* huge = const_cast<char*>(aligned);
+  (void)::madvise(huge, kHuge, MADV_HUGEPAGE);
+  const bool all = *aligned == 0 && pages_of(huge, kHuge) == kHuge / 4096;
+  ::munmap(memory, 2 * kHuge);
+  return all;
 }
 
 long faults_so_far() {

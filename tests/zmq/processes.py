@@ -97,12 +97,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def settled_cpu_seconds(pid, timeout=60):
-    """What it has used when it has stopped using any for half a second."""
+def settled_cpu_seconds(*processes, timeout=60):
+    """What each of them, by its number, has used when they have all stopped using any for half a second."""
     give_up = time.monotonic() + timeout
-    before = -1.0
-    while (now := cpu_seconds(pid)) != before:
-        assert time.monotonic() < give_up, "it does not stop"
+    before = None
+    while (now := {process.pid: cpu_seconds(process.pid) for process in processes}) != before:
+        assert time.monotonic() < give_up, "they do not stop"
         before = now
         time.sleep(0.5)
     return now
