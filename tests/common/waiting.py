@@ -21,5 +21,5 @@ def is_running(pid):
     try:
         with open(f"/proc/{pid}/stat") as status:
             return status.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or before it was read
         return False

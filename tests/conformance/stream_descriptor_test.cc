@@ -42,6 +42,18 @@ class NestedEpoll {
   UniqueFd outer_{::epoll_create1(EPOLL_CLOEXEC)};
 };
 
+/// falls_silent, asked in all three ways. What rings between two of them, as credit that a put fabric brings late, is
+/// seen by all from then on.
+template <class Quieten>
+bool all_fall_silent(int descriptor, const NestedEpoll& epoll, Quieten&& quieten) {
+  for (int i = 0; i < 30; ++i) {
+    if (!falls_silent(descriptor, quieten)) return false;
+    if (!epoll.readable(0ms) && !readable_by_select(descriptor, 0ms)) return true;
+    EXPECT_TRUE(becomes_readable(descriptor, 0ms) && epoll.readable(0ms) && readable_by_select(descriptor, 0ms));
+  }
+  return false;
+}
+
 class StreamDescriptor : public StreamTest {
  protected:
   static bool readable(int descriptor) { return becomes_readable(descriptor, kPatience); }
@@ -207,13 +219,10 @@ TEST_P(StreamDescriptor, PollSelectAndNestedEpollAgree) {
   const NestedEpoll receive_epoll(receives);
   const NestedEpoll send_epoll(sends);
   for (int round = 0; round < 10; ++round) {
-    ASSERT_TRUE(falls_silent(receives, receive_nothing(ends.acceptor)));
-    ASSERT_FALSE(receive_epoll.readable(0ms));
-    ASSERT_FALSE(readable_by_select(receives, 0ms));
+    ASSERT_TRUE(all_fall_silent(receives, receive_epoll, receive_nothing(ends.acceptor)));
     std::size_t sent = 0;
-    ASSERT_TRUE(falls_silent(sends, [&] { sent += send_until_full(ends.connector, pattern_, sent); }));
-    ASSERT_FALSE(send_epoll.readable(0ms));
-    ASSERT_FALSE(readable_by_select(sends, 0ms));
+    const auto fill = [&] { sent += send_until_full(ends.connector, pattern_, sent); };
+    ASSERT_TRUE(all_fall_silent(sends, send_epoll, fill));
     ASSERT_TRUE(receive_epoll.readable(kPatience));
     ASSERT_TRUE(readable_by_select(receives, kPatience));
     ASSERT_TRUE(readable(receives));
@@ -223,8 +232,7 @@ TEST_P(StreamDescriptor, PollSelectAndNestedEpollAgree) {
     ASSERT_TRUE(readable_by_select(sends, kPatience));
     ASSERT_TRUE(readable(sends));
     ASSERT_TRUE(ends.connector.wait_writable(2048, kPatience).ok());
-    ASSERT_TRUE(falls_silent(sends, send_nothing(ends.connector)));
-    ASSERT_FALSE(send_epoll.readable(0ms));
+    ASSERT_TRUE(all_fall_silent(sends, send_epoll, send_nothing(ends.connector)));
   }
 }
 

@@ -14,27 +14,30 @@ MIB = 1 << 20
 
 
 def own_groups():
-    """Directories in which a memory cgroup may be made: of the first version, and of the second."""
+    """Directories in which a memory cgroup may be made, of the first version and of the second, with the files that bound its
+    memory and its swap; the first version counts both together in the latter."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
-            yield Path("/sys/fs/cgroup/memory") / path.lstrip("/"), "memory.limit_in_bytes"
+            yield Path("/sys/fs/cgroup/memory") / path.lstrip("/"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
         if number == "0":
-            yield Path("/sys/fs/cgroup") / path.lstrip("/"), "memory.max"
+            yield Path("/sys/fs/cgroup") / path.lstrip("/"), "memory.max", "memory.swap.max"
 
 
 @pytest.fixture
 def limited_group():
-    """Makes a memory cgroup with a limit; gives the file that takes the numbers of its processes."""
+    """Makes a memory cgroup with a limit, and no swap beyond it; gives the file that takes the numbers of its processes."""
     made = []
 
     def make(limit):
-        for parent, limit_file in own_groups():
+        for parent, limit_file, swap_file in own_groups():
             group = parent / f"wherry-{uuid.uuid4().hex[:12]}"
             try:
                 group.mkdir()
                 made.append(group)
                 (group / limit_file).write_text(str(limit))
+                if (group / swap_file).exists():  # not without accounting of swap
+                    (group / swap_file).write_text("0" if swap_file == "memory.swap.max" else str(limit))
                 return group / "cgroup.procs"
             except OSError:
                 continue

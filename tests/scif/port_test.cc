@@ -123,8 +123,9 @@ TEST_F(ScifBind, APortIsFreeWhenItsLastHolderIsKilled) {
   EXPECT_EQ(scif_bind(epd, static_cast<std::uint16_t>(*port)), *port);
 }
 
-/// Takes ports as somebody else might: binds bare sockets to the names in a process that a few hundred fit in.
-bool take_ports(sockaddr_un name, socklen_t length, int first, int last) {
+/// Takes ports as somebody else might: binds bare sockets to the names in a process that a few hundred fit in. Returns
+/// 0, or an errno value.
+int take_ports(sockaddr_un name, socklen_t length, int first, int last) {
   const std::string text(name.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
   const std::string common = text.substr(0, text.rfind(':') + 1);
   for (int port = first; port < last; ++port) {
@@ -132,10 +133,10 @@ bool take_ports(sockaddr_un name, socklen_t length, int first, int last) {
     std::memcpy(name.sun_path + 1, whole.data(), whole.size());
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + whole.size());
     const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    if (socket < 0) return false;
-    if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), length) != 0 && errno != EADDRINUSE) return false;
+    if (socket < 0) return errno;
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), length) != 0 && errno != EADDRINUSE) return errno;
   }
-  return true;
+  return 0;
 }
 
 TEST_F(ScifBind, WithoutAFreePortAnAutomaticOneIsEnospc) {
@@ -148,15 +149,22 @@ TEST_F(ScifBind, WithoutAFreePortAnAutomaticOneIsEnospc) {
   constexpr int kEnd = 65536;
   constexpr int kEach = 900;
   const SharedValue<std::atomic<int>> ready;
+  const SharedValue<std::atomic<int>> failure;
   std::vector<Child> holders;
   for (int first = kFirst; first < kEnd; first += kEach) {
     holders.emplace_back([&, first] {
-      if (!take_ports(name, length, first, std::min(first + kEach, kEnd))) return false;
+      if (const int error = take_ports(name, length, first, std::min(first + kEach, kEnd)); error != 0)
+        *failure = error;
       ++*ready;
       while (true) ::pause();
+      return true;
     });
   }
   while (*ready != static_cast<int>(holders.size())) ::usleep(1000);
+  if (*failure == ENFILE || *failure == EMFILE || *failure == ENOBUFS || *failure == ENOMEM) {
+    GTEST_SKIP() << "not every port can be taken here: " << std::strerror(*failure);
+  }
+  ASSERT_EQ(*failure, 0);
   Epd second;
   EXPECT_FAILS(ENOSPC, scif_bind(second, 0));
   scif_portID nobody{.node = 0, .port = 1088};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry-merge and its workers as processes, for the tests that start, stop and kill them."""
 
+import contextlib
 import json
 import os
 import random
@@ -29,7 +30,7 @@ started = []  # processes that a test which fails leaves behind
 def children_of(pid):
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
@@ -65,7 +66,8 @@ def clean_up():
         if process.poll() is None:
             # A supervisor that is killed lets its child go on to the end, which may be far.
             for child in children_of(process.pid):
-                os.kill(child, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             process.kill()
         process.wait()
     started.clear()

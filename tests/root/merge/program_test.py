@@ -195,7 +195,7 @@ def test_the_summary_counts_as_people_do(tmp_path):
     address = re.search(r"listening on (\S+)", process.stderr.readline())[1]
     assert start_worker(f"{address}/out.root", 1, 2, 100).wait() == 0
     summary = process.communicate()[0]
-    assert re.fullmatch(r".*/out.root: 2 files of 1 worker, [\d.]+ kB in [\d.]+ m?s \([\d.]+ [kM]B/s\), (1 batch|2 batches)\n", summary)
+    assert re.fullmatch(r".*/out.root: 2 files of 1 worker, [\d.]+ kB in [\d.]+ m?s \([\d.]+ [kM]?B/s\), (1 batch|2 batches)\n", summary)
 
 
 def test_a_name_of_a_worker_is_shown_and_not_obeyed(tmp_path):
