@@ -3,7 +3,7 @@
 
 import time
 
-WATCHDOG = 120  # seconds; nothing here takes long, but a lost wake-up takes for ever
+WATCHDOG = 300  # seconds; nothing here takes long, but for a sync beside others that write, and a lost wake-up takes for ever
 
 
 def wait_until(condition, what):

@@ -10,7 +10,7 @@ from pathlib import Path
 import program
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
-WATCHDOG = 200  # seconds
+WATCHDOG = 300  # seconds; the demo waits for the disk, and so for what others have written
 
 
 def command(tree, work, *options, program=program.PROGRAM):
