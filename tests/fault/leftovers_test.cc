@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is left after processes died: nothing, in the survivor and in the system.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -25,12 +27,15 @@ std::size_t entries(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder, none), fs::directory_iterator()));
 }
 
-/// Wherry's names in /dev/shm. Others' come and go there, those of what `wherry bench` compares with too.
+/// Wherry's names in /dev/shm. Others' come and go there: of tests, of cards' caches, and of what `wherry bench`
+/// compares with.
 std::size_t shared_names() {
+  constexpr std::array kOthers{"wherry-bench-", "wherry-test-", "wherry-files-"};
   std::size_t count = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("wherry") && !name.starts_with("wherry-bench-")) ++count;
+    const auto begins_so = [&](const char* other) { return name.starts_with(other); };
+    if (name.starts_with("wherry") && std::ranges::none_of(kOthers, begins_so)) ++count;
   }
   return count;
 }
