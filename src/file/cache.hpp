@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache of file blocks that all processes of a card share: clean copies of what the kernel has, served without a
+// system call. The sources src/file/cache*.cc include headers only of src/arch and src/layout, use neither exceptions
+// nor the heap nor thread-local variables, and can be compiled into a library that has nothing else of Wherry.
+//
+// Unless a call says otherwise, it is noexcept, may be made from any thread and from a signal handler, never blocks,
+// never waits for another process, allocates nothing and makes no system call. With a cache that is not attached every
+// call does nothing: reads miss, fills are refused, changes and marks cost nothing.
+//
+// How a read is served, of a regular file (a descriptor `fd` for which pread is allowed):
+//   1. Once, and again whenever 100 ms have passed since, or `validate` said `gone`:
+//          const std::uint64_t now = Stamp::now();  ::fstat(fd, &status);
+//          if (file is not of this cache, or says gone) file = cache.open(Key(status));
+//          state = cache.validate(file, Stamp(status, now));
+//      Only with `usable` the cache may be asked until the next time.
+//   2. cache.read(file, offset, buffer): true: done. A read that reaches the end of the file is never served.
+//   3. A miss: for each block wanted `cache.fill(file, block, admission)`; with a Fill: pread(fd, fill.memory(),
+//      fill.offset()), copy the wanted part out of fill.memory(), then fill.publish(bytes), whose answer matters to
+//      later calls only. Without a Fill, and where pread gave less than what is wanted or failed (EFAULT: no room left
+//      in /dev/shm), the kernel's own call.
+// How a change is made (write, truncate, fallocate, the target of copy_file_range ...):
+//      Change change(cache, Key(status), offset, length);  // or without offset and length: any part of the file
+//      the kernel's call;
+// The change ends with the object; what it changed is not in the cache then, and no fill puts older bytes there.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "layout/file_cache.hpp"
+
+namespace wherry::file {
+
+/// What tells files apart. From fstat.
+struct Key {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  Key() = default;
+  Key(std::uint64_t device_number, std::uint64_t inode_number) : device(device_number), inode(inode_number) {}
+  explicit Key(const struct ::stat& status) : device(status.st_dev), inode(status.st_ino) {}
+  bool operator==(const Key&) const = default;
+};
+
+/// What changes whenever a program that the cache does not see changes the file. A stamp that is too young, measured by
+/// the file system's clock, proves nothing: a second change may leave the same one.
+class Stamp {
+ public:
+  /// Nanoseconds of the clock that stamps files, coarse. To be read *before* fstat. No system call (vDSO).
+  static std::uint64_t now() noexcept;
+  Stamp(const struct ::stat& status, std::uint64_t now_before) noexcept;
+
+  [[nodiscard]] bool settled() const { return settled_; }
+  /// Of size, mtime and ctime; never 0.
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_;
+  bool settled_;
+};
+
+/// A file's place in the table of files. Copied freely; a place that was given to another file meanwhile is noticed by
+/// every call. Valid in the children of a fork.
+struct File {
+  std::uint32_t slot = UINT32_MAX;
+  std::uint64_t born = 0;
+  [[nodiscard]] bool none() const { return slot == UINT32_MAX; }
+};
+
+enum class Validity : std::uint8_t {
+  usable,     ///< what the cache has is not older than the stamp
+  unsettled,  ///< the file was changed a moment ago: the kernel serves it; ask again after kSettledAfter
+  gone,       ///< the File's place is another file's: open again
+};
+
+inline constexpr std::uint64_t kSettledAfter = 20'000'000;  // ns: twice the longest tick of kernels in use
+
+/// When a block that is not in the cache may be put there.
+enum class Admission : std::uint8_t {
+  first_touch,   ///< at once: small reads in order, or all of them if the user wants it
+  second_touch,  ///< if it was refused for this reason some time ago
+};
+/// For a read of `length` bytes that missed; `in_order`: it begins where the descriptor's last one ended. Reads of
+/// kLargeRead and more pass at second touch only.
+Admission admission(std::size_t length, bool in_order) noexcept;
+inline constexpr std::size_t kLargeRead = std::size_t{64} << 10;
+
+struct Counts {
+  std::uint64_t hits = 0;        ///< reads served
+  std::uint64_t hit_bytes = 0;   ///< bytes of them
+  std::uint64_t misses = 0;      ///< reads not served
+  std::uint64_t fills = 0;       ///< blocks published
+  std::uint64_t lost_fills = 0;  ///< blocks not published, because of a change meanwhile
+  std::uint64_t changes = 0;     ///< changes begun
+  std::uint64_t drops = 0;       ///< blocks dropped one by one
+  std::uint64_t drop_alls = 0;   ///< files of which everything was dropped
+};
+
+/// Why a cache could not be attached.
+struct Refusal {
+  int error = 0;            ///< an errno value; 0: it was attached
+  const char* reason = "";  ///< what is wrong, static text
+  const char* advice = "";  ///< what to do about it, static text
+  explicit operator bool() const { return error != 0; }
+};
+
+class Cache;
+
+/// A block being filled by this process: nobody else reads or writes its memory until it ends. Ends with the object, in
+/// the process and by any thread of it, not in a forked child: there `forget`.
+class Fill {
+ public:
+  Fill() = default;
+  Fill(Fill&& other) noexcept;
+  Fill& operator=(Fill&& other) noexcept;
+  ~Fill();
+
+  explicit operator bool() const { return cache_ != nullptr; }
+  /// A whole block, layout::kFileBlock bytes.
+  [[nodiscard]] std::span<std::byte> memory() const;
+  /// Where in the file the block begins.
+  [[nodiscard]] std::uint64_t offset() const;
+  /// The first `bytes` of the block are what pread of this file returned after the Fill was made. False: the file was
+  /// changed meanwhile; what pread gave is right for the call that wanted it, and for no later one. 0: as if abandoned.
+  /// Ends the Fill: its memory may be another's block from then on.
+  bool publish(std::size_t bytes) noexcept;
+  /// Ends without telling anybody: for a forked child, whose parent holds the block.
+  void forget() { cache_ = nullptr; }
+
+ private:
+  friend class Cache;
+  Cache* cache_ = nullptr;
+  std::uint64_t block_ = 0;
+  std::uint32_t set_ = 0;
+  std::uint32_t way_ = 0;
+  std::uint64_t state_ = 0;
+};
+
+/// A change of a file under way: from the construction on the range is not in the cache, and nothing of it gets there.
+/// If the process dies before it ends, the card ends it; until then the range stays out of the cache.
+class Change {
+ public:
+  Change(Cache& cache, const Key& key, std::uint64_t offset, std::uint64_t length) noexcept;
+  /// Any part of the file: appends, truncations, offsets that are not known.
+  Change(Cache& cache, const Key& key) noexcept;
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change();
+
+ private:
+  Cache& cache_;
+  std::uint32_t record_;
+};
+
+/// A writer that the cache cannot see (a shared writable mapping, stdio, io_uring, a program without the preload):
+/// while a file is marked nothing of it is in the cache. A plain value; `Cache::unmark` ends it, or the process's
+/// death.
+struct Mark {
+  std::uint32_t entry = UINT32_MAX;  ///< UINT32_MAX: the cache is not attached
+};
+
+class Cache {
+ public:
+  constexpr Cache() = default;
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+  ~Cache() = default;  // what is mapped stays: other threads may be reading
+
+  /// Maps the segment of this card (user, WHERRY_JOB, WHERRY_NODE) and registers the process. Makes a few system calls
+  /// (about a dozen), keeps no descriptor. Refused if there is no segment (ENOENT: no card was started), if it is
+  /// another user's, of another version or damaged, if its tables are full. May be repeated after a refusal. Not from a
+  /// signal handler; by one thread at a time.
+  Refusal attach() noexcept;
+  /// The same with a segment by its path. For tests.
+  Refusal attach(const char* path) noexcept;
+  [[nodiscard]] bool attached() const { return base_ != nullptr; }
+
+  /// Says that this process is a client no more: its records and marks end. By one thread, while no other uses the
+  /// cache. What it mapped stays mapped. A process that just ends need not call it. After exec the new program attaches
+  /// again and takes over its own registration.
+  void detach() noexcept;
+
+  /// In the child of a fork, before any other call: the child becomes a client of its own. Files stay valid. Fills,
+  /// changes and marks are the parent's: Fills are to be forgotten, Changes must not end in the child (exec, _exit, or
+  /// never), what is still marked (mappings are inherited) has to be marked again. A few system calls. If the tables
+  /// are full the cache is not attached afterwards.
+  Refusal after_fork() noexcept;
+
+  /// The file's place, made if there is none. None if no place can be had, or the file is marked: the kernel serves it.
+  [[nodiscard]] File open(const Key& key) noexcept;
+  /// Compares, and drops the whole file if the stamp is another one. See at the head of this file.
+  Validity validate(const File& file, const Stamp& stamp) noexcept;
+
+  /// Copies all of `to` from the cache, or says false: then `to` may be overwritten in part.
+  bool read(const File& file, std::uint64_t offset, std::span<std::byte> to) noexcept;
+
+  /// Reserves block number `block` (offset / layout::kFileBlock). Empty: it is there already, or is being filled, or is
+  /// not admitted, or the file is being changed or is marked, or not validated, or everything in its place is in use.
+  [[nodiscard]] Fill fill(const File& file, std::uint64_t block, Admission when) noexcept;
+
+  /// Drops what is there now. A change needs Change instead: this alone does not keep older bytes from coming back.
+  void drop(const Key& key, std::uint64_t offset, std::uint64_t length) noexcept;
+  void drop_all(const Key& key) noexcept;
+
+  /// From here on until unmark nothing of the file is in the cache. Marks count: two need two unmarks.
+  [[nodiscard]] Mark mark(const Key& key) noexcept;
+  /// Nothing of any file is in the cache: a program that cannot be seen at all runs. As long as this process lives,
+  /// through exec too, unless unmarked.
+  [[nodiscard]] Mark mark_all() noexcept;
+  void unmark(Mark mark) noexcept;
+
+  /// Of this process since it attached. Approximate when threads count at the same moment.
+  [[nodiscard]] Counts counts() const noexcept;
+
+ private:
+  friend class Fill;
+  friend class Change;
+
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace wherry::file
