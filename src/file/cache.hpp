@@ -26,10 +26,12 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "file/cache_segment.hpp"
 #include "layout/file_cache.hpp"
 
 namespace wherry::file {
@@ -53,7 +55,7 @@ class Stamp {
   Stamp(const struct ::stat& status, std::uint64_t now_before) noexcept;
 
   [[nodiscard]] bool settled() const { return settled_; }
-  /// Of size, mtime and ctime; never 0.
+  /// Of the file, its size, mtime and ctime; never 0.
   [[nodiscard]] std::uint64_t value() const { return value_; }
 
  private:
@@ -117,7 +119,7 @@ class Fill {
   Fill& operator=(Fill&& other) noexcept;
   ~Fill();
 
-  explicit operator bool() const { return cache_ != nullptr; }
+  explicit operator bool() const { return static_cast<bool>(segment_); }
   /// A whole block, layout::kFileBlock bytes.
   [[nodiscard]] std::span<std::byte> memory() const;
   /// Where in the file the block begins.
@@ -126,16 +128,19 @@ class Fill {
   /// changed meanwhile; what pread gave is right for the call that wanted it, and for no later one. 0: as if abandoned.
   /// Ends the Fill: its memory may be another's block from then on.
   bool publish(std::size_t bytes) noexcept;
-  /// Ends without telling anybody: for a forked child, whose parent holds the block.
-  void forget() { cache_ = nullptr; }
+  /// Lets go of the object without ending the fill: for a forked child, whose parent holds the block.
+  void forget() { segment_ = {}; }
 
  private:
   friend class Cache;
-  Cache* cache_ = nullptr;
+  void end() noexcept;
+
+  Segment segment_;
+  layout::FileCounts* counts_ = nullptr;
   std::uint64_t block_ = 0;
-  std::uint32_t set_ = 0;
-  std::uint32_t way_ = 0;
-  std::uint64_t state_ = 0;
+  std::uint64_t set_ = 0;
+  std::size_t way_ = 0;
+  std::uint64_t state_ = 0;  // as it was when this process made it `filling`
 };
 
 /// A change of a file under way: from the construction on the range is not in the cache, and nothing of it gets there.
@@ -161,6 +166,11 @@ struct Mark {
   std::uint32_t entry = UINT32_MAX;  ///< UINT32_MAX: the cache is not attached
 };
 
+inline constexpr std::size_t kPathBytes = 256;
+/// The path of the segment of this card: of the effective user, WHERRY_JOB and WHERRY_NODE. False: the job's name or
+/// the node is not valid.
+bool segment_path(std::span<char, kPathBytes> path) noexcept;
+
 class Cache {
  public:
   constexpr Cache() = default;
@@ -170,12 +180,13 @@ class Cache {
 
   /// Maps the segment of this card (user, WHERRY_JOB, WHERRY_NODE) and registers the process. Makes a few system calls
   /// (about a dozen), keeps no descriptor. Refused if there is no segment (ENOENT: no card was started), if it is
-  /// another user's, of another version or damaged, if its tables are full. May be repeated after a refusal. Not from a
-  /// signal handler; by one thread at a time.
+  /// another user's, of another version or damaged. Refused with EUSERS if its table of processes is full: then it is
+  /// attached all the same, and changes are noted, but nothing is filled. May be repeated after any other refusal. Not
+  /// from a signal handler; by one thread at a time.
   Refusal attach() noexcept;
   /// The same with a segment by its path. For tests.
   Refusal attach(const char* path) noexcept;
-  [[nodiscard]] bool attached() const { return base_ != nullptr; }
+  [[nodiscard]] bool attached() const { return attached_.load(std::memory_order_acquire); }  // FILE-ATTACHED
 
   /// Says that this process is a client no more: its records and marks end. By one thread, while no other uses the
   /// cache. What it mapped stays mapped. A process that just ends need not call it. After exec the new program attaches
@@ -184,8 +195,8 @@ class Cache {
 
   /// In the child of a fork, before any other call: the child becomes a client of its own. Files stay valid. Fills,
   /// changes and marks are the parent's: Fills are to be forgotten, Changes must not end in the child (exec, _exit, or
-  /// never), what is still marked (mappings are inherited) has to be marked again. A few system calls. If the tables
-  /// are full the cache is not attached afterwards.
+  /// never), what is still marked (mappings are inherited) has to be marked again. A few system calls. Refused with
+  /// EUSERS as attach. A child that does not call it is noticed at its first fill or change.
   Refusal after_fork() noexcept;
 
   /// The file's place, made if there is none. None if no place can be had, or the file is marked: the kernel serves it.
@@ -215,10 +226,39 @@ class Cache {
   [[nodiscard]] Counts counts() const noexcept;
 
  private:
-  friend class Fill;
   friend class Change;
 
-  std::byte* base_ = nullptr;
+  /// This process's number; 0: not registered.
+  [[nodiscard]] std::uint64_t client() const { return self_->load(std::memory_order_relaxed); }
+  /// The same, but a child that nobody told of its fork registers first. 0: it could not.
+  [[nodiscard]] std::uint64_t registered() noexcept;
+  Refusal register_client() noexcept;
+  Refusal map(int fd) noexcept;
+  Refusal attach_to(int fd) noexcept;
+  void tell_card() const noexcept;
+  [[nodiscard]] layout::FileCounts& counts_here() const noexcept;
+
+  [[nodiscard]] std::uint64_t name_of(const File& file) const noexcept;
+  [[nodiscard]] bool copy_block(std::uint64_t set, std::uint64_t name, std::uint64_t number, std::size_t within,
+                                std::span<std::byte> to) const noexcept;
+  [[nodiscard]] bool has(const File& file, std::uint64_t name, std::uint64_t first, std::uint64_t last) const noexcept;
+  [[nodiscard]] bool is_marked(const Key& key) const noexcept;
+  [[nodiscard]] bool is_changing(const Key& key, std::uint64_t begin, std::uint64_t end) const noexcept;
+  [[nodiscard]] File claim(const Key& key, std::uint32_t group) noexcept;
+  void drop_blocks(std::uint32_t slot, std::uint64_t life, std::uint64_t first, std::uint64_t last) noexcept;
+  void drop_block(std::uint64_t set, std::uint64_t name, std::uint64_t number) noexcept;
+  void drop_files() noexcept;
+  void turn_off() noexcept;
+
+  std::uint32_t begin_change(const Key& key, std::uint64_t begin, std::uint64_t end) noexcept;
+  void end_change(std::uint32_t record) noexcept;
+
+  std::atomic<bool> attached_{false};
+  Segment segment_;
+  Word* self_ = nullptr;                    // this process's number, where a fork wipes it
+  Word own_{0};                             // there, if the kernel cannot wipe
+  mutable layout::FileCounts uncounted_{};  // of calls without a number
+  char path_[kPathBytes] = {};
 };
 
 }  // namespace wherry::file
