@@ -2,7 +2,7 @@
 #include "file/cache.hpp"
 
 #include "base/child_process.hpp"
-#include "file/cache_fixture.hpp"
+#include "tests/common/file_cache.hpp"
 
 namespace wherry::file {
 namespace {
