@@ -33,6 +33,7 @@ constexpr std::array kCommands{
     Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
+    Command{"card", "Own the cache of files that the programs of a node share", wherry::tools::add_card},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},
     Command{"config", "Print every option and its value", wherry::tools::add_config},

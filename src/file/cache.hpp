@@ -170,6 +170,8 @@ inline constexpr std::size_t kPathBytes = 256;
 /// The path of the segment of this card: of the effective user, WHERRY_JOB and WHERRY_NODE. False: the job's name or
 /// the node is not valid.
 bool segment_path(std::span<char, kPathBytes> path) noexcept;
+/// Maps a segment, if it is this user's and whole. Maps nothing if it is refused.
+Refusal map_segment(int fd, Segment& segment) noexcept;
 
 class Cache {
  public:
@@ -233,7 +235,6 @@ class Cache {
   /// The same, but a child that nobody told of its fork registers first. 0: it could not.
   [[nodiscard]] std::uint64_t registered() noexcept;
   Refusal register_client() noexcept;
-  Refusal map(int fd) noexcept;
   Refusal attach_to(int fd) noexcept;
   void tell_card() const noexcept;
   [[nodiscard]] layout::FileCounts& counts_here() const noexcept;
@@ -247,8 +248,6 @@ class Cache {
   [[nodiscard]] File claim(const Key& key, std::uint32_t group) noexcept;
   void drop_blocks(std::uint32_t slot, std::uint64_t life, std::uint64_t first, std::uint64_t last) noexcept;
   void drop_block(std::uint64_t set, std::uint64_t name, std::uint64_t number) noexcept;
-  void drop_files() noexcept;
-  void turn_off() noexcept;
 
   std::uint32_t begin_change(const Key& key, std::uint64_t begin, std::uint64_t end) noexcept;
   void end_change(std::uint32_t record) noexcept;

@@ -71,6 +71,31 @@ bool segment_path(std::span<char, kPathBytes> path) noexcept {
   return true;
 }
 
+/// Only what was checked is used afterwards: the number of sets was read once.
+Refusal map_segment(int fd, Segment& segment) noexcept {
+  struct ::stat status{};
+  if (::fstat(fd, &status) != 0) return {errno, "it cannot be looked at", "see the kernel's log"};
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) return kNotOurs;
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  if (bytes < layout::file_segment_bytes(1)) return kDamaged;
+  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return {errno, "it cannot be mapped", "give the process more address space (ulimit -v), or start a smaller cache"};
+  }
+  const auto* const header = static_cast<const volatile layout::FileCacheHeader*>(base);
+  const std::uint64_t sets = header->sets;
+  const bool right = header->magic == layout::kFileCacheMagic && header->version == layout::kFileCacheVersion &&
+                     std::has_single_bit(sets) && sets <= layout::kFileMostSets &&
+                     layout::file_segment_bytes(sets) == bytes;
+  const bool same_pids = header->pid_namespace == pid_namespace();
+  if (right && same_pids) {
+    segment = Segment(static_cast<std::byte*>(base), sets);
+    return {};
+  }
+  ::munmap(base, bytes);
+  return right ? kOtherPids : kDamaged;
+}
+
 Refusal Cache::attach() noexcept {
   char path[kPathBytes];
   if (!segment_path(path)) {
@@ -96,7 +121,7 @@ Refusal Cache::attach(const char* path) noexcept {
 }
 
 Refusal Cache::attach_to(int fd) noexcept {
-  if (const Refusal refusal = map(fd)) return refusal;
+  if (const Refusal refusal = map_segment(fd, segment_)) return refusal;
   if (self_ == nullptr) self_ = make_word_wiped_on_fork();
   if (self_ == nullptr) self_ = &own_;
   const Refusal refusal = register_client();
@@ -105,31 +130,6 @@ Refusal Cache::attach_to(int fd) noexcept {
     segment_ = {};
   }
   return refusal;
-}
-
-/// Only what was checked is used afterwards: the number of sets was read once.
-Refusal Cache::map(int fd) noexcept {
-  struct ::stat status{};
-  if (::fstat(fd, &status) != 0) return {errno, "it cannot be looked at", "see the kernel's log"};
-  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) return kNotOurs;
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (bytes < layout::file_segment_bytes(1)) return kDamaged;
-  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) {
-    return {errno, "it cannot be mapped", "give the process more address space (ulimit -v), or start a smaller cache"};
-  }
-  const auto* const header = static_cast<const volatile layout::FileCacheHeader*>(base);
-  const std::uint64_t sets = header->sets;
-  const bool right = header->magic == layout::kFileCacheMagic && header->version == layout::kFileCacheVersion &&
-                     std::has_single_bit(sets) && sets <= layout::kFileMostSets &&
-                     layout::file_segment_bytes(sets) == bytes;
-  const bool same_pids = header->pid_namespace == pid_namespace();
-  if (right && same_pids) {
-    segment_ = Segment(static_cast<std::byte*>(base), sets);
-    return {};
-  }
-  ::munmap(base, bytes);
-  return right ? kOtherPids : kDamaged;
 }
 
 Refusal Cache::register_client() noexcept {

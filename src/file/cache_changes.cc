@@ -156,7 +156,7 @@ Mark Cache::mark(const Key& key) noexcept {
     mark.entry = kMarkEntry | static_cast<std::uint32_t>(index);
   }
   if (mark.entry == kNone) {
-    turn_off();
+    turn_off(segment_);
     return mark;
   }
   arch::publish_then_look();  // FILE-FILL
@@ -175,10 +175,10 @@ Mark Cache::mark_all() noexcept {
     }
     raise(segment_.header().unseen_used, i + 1);
     arch::publish_then_look();  // FILE-FILL
-    drop_files();
+    drop_files(segment_);
     return {kUnseenEntry | static_cast<std::uint32_t>(i)};
   }
-  turn_off();
+  turn_off(segment_);
   return {};
 }
 

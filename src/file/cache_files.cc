@@ -180,7 +180,7 @@ void Cache::drop_block(std::uint64_t set_index, std::uint64_t name, std::uint64_
   layout::FileSet& set = segment_.set(set_index);
   for (std::size_t way = 0; way < kFileWays; ++way) {
     for (int tries = 0;; ++tries) {
-      if (tries == kTries) return turn_off();  // somebody plays with the state: nothing is right any more
+      if (tries == kTries) return turn_off(segment_);  // somebody plays with the state: nothing is right any more
       if (set.number[way].load(std::memory_order_relaxed) != number) break;
       std::uint64_t state = set.state[way].load(std::memory_order_acquire);  // FILE-BLOCK: the tag
       const FileBlockKind kind = kind_of(state);
@@ -196,20 +196,18 @@ void Cache::drop_block(std::uint64_t set_index, std::uint64_t name, std::uint64_
   }
 }
 
-/// Everything of all files.
-void Cache::drop_files() noexcept {
+void drop_files(const Segment& segment) noexcept {
   for (std::uint32_t i = 0; i < kFileSlots; ++i) {
-    layout::FileSlot& slot = segment_.file(i);
+    layout::FileSlot& slot = segment.file(i);
     const std::uint64_t life = slot.life.load(std::memory_order_acquire);  // FILE-LIFE: what is reachable in it
     if (file_kind_of(life) == FileKind::ready) end_epoch(slot, life);
   }
 }
 
-/// For good: a change could not be noted, or a block not dropped.
-void Cache::turn_off() noexcept {
-  segment_.header().off.store(1, std::memory_order_relaxed);
+void turn_off(const Segment& segment) noexcept {
+  segment.header().off.store(1, std::memory_order_relaxed);
   arch::publish_then_look();  // FILE-FILL
-  drop_files();
+  drop_files(segment);
 }
 
 }  // namespace wherry::file

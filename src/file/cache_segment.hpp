@@ -139,6 +139,11 @@ static_assert(kNobody > layout::kFileMostClients);
 /// What process numbers in a segment mean: the inode of /proc/self/ns/pid; 0: not known.
 std::uint64_t pid_namespace() noexcept;
 
+/// Everything of all files.
+void drop_files(const Segment& segment) noexcept;
+/// For good: nothing is cached any more. A change could not be noted, or a block not dropped, or the segment was lost.
+void turn_off(const Segment& segment) noexcept;
+
 /// Ends everything that a dead process had under way, and gives its number free. `leave_marks`: those stay (a child
 /// that inherited its mappings may not have said so yet), and its number is not free. False: nothing of the kind was
 /// there.

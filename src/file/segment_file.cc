@@ -2,6 +2,7 @@
 #include "file/segment_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
@@ -47,6 +48,7 @@ UniqueFd make_segment(const std::string& path, std::uint64_t bytes) {
   if (::pwrite(file.get(), numbers, sizeof numbers, 0) != static_cast<ssize_t>(sizeof numbers)) {
     fail(errno, path, "make room in " + directory);
   }
+  ::flock(file.get(), LOCK_EX | LOCK_NB);  // nobody else knows it yet
   const std::string self = "/proc/self/fd/" + std::to_string(file.get());
   if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return file;
   if (errno == EEXIST) return {};

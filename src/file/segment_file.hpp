@@ -12,8 +12,8 @@ namespace wherry::file {
 inline constexpr std::uint64_t kLeastCache = std::uint64_t{1} << 20;
 
 /// Makes a segment whose blocks take at most `bytes` (rounded down to a power of two, at least kLeastCache), and gives
-/// it its name when it is complete: tables are allocated, blocks are when they are filled. Invalid: there is a file of
-/// that name. Throws Error.
+/// it its name when it is complete: tables are allocated, blocks are when they are filled. It is locked (flock), as the
+/// card that has it holds it. Invalid: there is a file of that name. Throws Error.
 UniqueFd make_segment(const std::string& path, std::uint64_t bytes);
 
 /// What a cache gets if nobody says: a quarter of the memory, or of the least limit of a control group, at most 1 GiB;
