@@ -149,10 +149,9 @@ Fill Cache::fill(const File& file, std::uint64_t block, Admission when) noexcept
   const std::uint64_t set_index = segment_.set_of(file.slot, block);
   layout::FileSet& set = segment_.set(set_index);
   for (std::size_t way = 0; way < kFileWays; ++way) {
-    if (is_tagged(set, way, name, block) &&
-        kind_of(set.state[way].load(std::memory_order_relaxed)) != FileBlockKind::absent) {
-      return fill;
-    }
+    const FileBlockKind kind = kind_of(set.state[way].load(std::memory_order_relaxed));
+    const bool used = kind == FileBlockKind::filling || kind == FileBlockKind::valid;
+    if (used && is_tagged(set, way, name, block)) return fill;
   }
   if (when == Admission::second_touch && !was_refused(set, name, block)) return fill;
   const std::uint64_t owner = registered();

@@ -19,7 +19,7 @@ namespace {
 using std::byte;
 
 // Between looks. A sanitizer's instructions are many times as many, and not the cache's.
-constexpr int kStride = WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0 ? 13 : 1;
+constexpr int kStride = WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0 ? 499 : 1;
 
 class FileCacheKilled : public ::testing::Test {
  protected:

@@ -92,7 +92,7 @@ class Segment {
     return *at<layout::FileSet>(layout::kFileSets, i & mask_);
   }
   [[nodiscard]] std::byte* block(std::uint64_t set, std::size_t way) const {
-    return data_ + ((set & mask_) * layout::kFileWays + way % layout::kFileWays) * layout::kFileBlock;
+    return data_ + (way % layout::kFileWays * sets() + (set & mask_)) * layout::kFileBlock;
   }
 
   /// Consecutive blocks of a file lie in consecutive sets.

@@ -8,7 +8,8 @@
 //   +---------+----------+---------------+---------------+-------------+-------------+------- ... ----+--- ... ---+
 //
 // Everybody who maps it may write all of it (one user's processes): each value is copied once, and checked before it is
-// used. A block lies in any of the ways of one set; way w of set s is block s * kFileWays + w of the data.
+// used. A block lies in any of the ways of one set; way w of set s is block w * sets + s of the data, so that
+// blocks in order lie in order, as far as they lie in the same way.
 //
 //   a set:   0                64                128               192       200       208
 //            +----------------+-----------------+-----------------+---------+---------+-----------------+
