@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include <wherry/error.hpp>
@@ -205,6 +207,30 @@ TEST_F(CardTest, IfItsFileIsRemovedNothingMoreIsServedFromIt) {
   EXPECT_FALSE(cache.read(opened, 0, got));
   EXPECT_FALSE(fill_block(cache, opened, file_.descriptor(), 0));
   cache.detach();
+}
+
+TEST_F(CardTest, WhatKeepsACardFromStartingIsSaid) {
+  test::TemporaryDirectory directory;
+  const std::string program = directory.path() / "program";
+  {
+    std::ofstream script(program);
+    script << "#!/bin/sh\necho there is no room for \"$*\" >&2\nexit 1\n";
+  }
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const auto said = [](const std::string& what) -> std::string {
+    try {
+      ensure_card(what);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Child starter([&] {  // a job of its own
+    ::setenv("WHERRY_JOB", ("card-test-" + std::to_string(::getpid())).c_str(), 1);
+    return said(program).find("there is no room for card --until-last-client") != std::string::npos &&
+           said("/no/such/program").find("/no/such/program: cannot be run") != std::string::npos;
+  });
+  EXPECT_EQ(starter.wait(), 0);
 }
 
 // A client that comes when the card decides to end is seen, or is refused.
