@@ -23,7 +23,8 @@
 namespace wherry::file {
 namespace {
 
-constexpr int kStarts = 50;  // cards may end, or be started by others, at the same moment
+constexpr int kStarts = 50;   // cards may end, or be started by others, at the same moment
+constexpr int kFailures = 3;  // where nobody else started one either
 
 /// Nothing of the caller's but its environment, less what concerns the programs that use the cache.
 [[noreturn]] void become_card(const char* program, int words) {
@@ -78,11 +79,13 @@ void ensure_card(const std::string& program) {
   static Cache cache;  // a client as long as the process lives
   std::string said;
   Refusal refusal;
-  for (int i = 0; i < kStarts; ++i) {
+  int failures = 0;
+  for (int i = 0; i < kStarts && failures < kFailures; ++i) {
     refusal = cache.attach();
     if (refusal.error == EINVAL || refusal.error == EACCES || refusal.error == EXDEV) break;
     if (cache.attached() && segment_path(path) && has_card(path.data())) return;
     said = start(program);
+    if (refusal.error == ENOENT && !said.empty()) ++failures;
   }
   if (said.empty()) said = std::string(refusal.reason) + "; " + refusal.advice;
   while (said.ends_with('\n')) said.pop_back();

@@ -166,31 +166,44 @@ TEST_F(CardTest, ASegmentWithoutClientsIsMadeAnew) {
 }
 
 TEST_F(CardTest, EndsSomeTimeAfterItsLastClient) {
-  Child card = start_card(true, 300ms);
-  killed_client([](Cache& theirs) { theirs.detach(); });
+  Child first = start_card();
+  Cache cache;
+  ASSERT_FALSE(cache.attach(path_.c_str()));
+  first.kill();
+  first.wait();
+  Child card = start_card(true, 20ms);
+  ::usleep(200'000);
+  EXPECT_TRUE(is_there()) << "it has a client";
+  cache.detach();
   EXPECT_EQ(card.wait(), 0);
   EXPECT_FALSE(is_there());
 }
 
 TEST_F(CardTest, StaysWhileAChildOfItsClientLives) {
-  Child card = start_card(true, 20ms);
+  Child first = start_card();
   SharedValue<std::atomic<int>> step;
   Child client([&] {
     static Cache cache;
     if (cache.attach(path_.c_str())) return false;
+    *step = 1;
+    while (*step != 2) ::usleep(1000);
     if (::fork() == 0) {
-      if (cache.after_fork()) ::_exit(1);
-      *step = 1;
-      while (*step != 2) ::usleep(1000);
+      *step = cache.after_fork() ? 5 : 3;
+      while (*step != 4) ::usleep(1000);
       ::_exit(0);
     }
-    while (*step == 0) ::usleep(1000);
-    return true;
+    while (*step == 2) ::usleep(1000);
+    return *step == 3;
   });
+  wait_for([&] { return *step == 1; });
+  first.kill();
+  first.wait();
+  Child card = start_card(true, 20ms);
+  *step = 2;
   EXPECT_EQ(client.wait(), 0);
   ::usleep(200'000);
-  EXPECT_TRUE(is_there());
-  *step = 2;
+  EXPECT_TRUE(is_there()) << "the child is a client";
+  *step = 4;
   EXPECT_EQ(card.wait(), 0);
   EXPECT_FALSE(is_there());
 }
