@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/server.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.hpp"
+#include "file/server_worker.hpp"
+
+namespace wherry::file {
+namespace {
+
+/// A connection's own descriptors, and some to spare.
+constexpr std::size_t kDescriptorsEach = 8;
+constexpr std::size_t kMostConnections = std::size_t{1} << 16;
+
+/// How long to wait when a connection cannot be had, as for want of descriptors: only time helps.
+constexpr int kAcceptPauseMs = 100;
+
+/// Large reads and writes go through these rings; small ones touch their first pages only.
+constexpr StreamOptions kStreamOptions{};
+
+std::size_t cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+}
+
+/// A quarter of the limit is for connections; half is for files (HandleBudget).
+std::size_t connections_possible() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostConnections;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4 / kDescriptorsEach, 1, kMostConnections);
+}
+
+layout::FileHello hello_of(bool read_only) {
+  layout::FileHello hello{};
+  hello.version = layout::kFileVersion;
+  hello.magic = layout::kFileMagic;
+  hello.read_only = read_only ? 1 : 0;
+  const UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t bytes = file.valid() ? ::read(file.get(), text.data(), text.size()) : 0;
+  // 32 digits with hyphens between them.
+  std::size_t digits = 0;
+  for (ssize_t i = 0; i < bytes && digits < 2 * sizeof hello.boot; ++i) {
+    const char c = text[static_cast<std::size_t>(i)];
+    const int value = c >= '0' && c <= '9' ? c - '0' : (c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1);
+    if (value < 0) continue;
+    std::uint8_t& byte = hello.boot[digits++ / 2];
+    byte = static_cast<std::uint8_t>(byte << 4 | value);
+  }
+  return hello;
+}
+
+UniqueFd event() {
+  UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made.valid()) throw Error(errno, "serve", "", "raise the limit of open files (ulimit -n)");
+  return made;
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options)
+    : service_{Tree(options.root), HandleBudget::of_process(), options.read_only, hello_of(options.read_only),
+               std::move(options.at)},
+      most_connections_(options.connections != 0 ? options.connections : connections_possible()),
+      stop_(event()),
+      left_(event()),
+      listener_(listen(options.listen, kStreamOptions)) {
+  const std::size_t threads = options.threads != 0 ? options.threads : std::max<std::size_t>(cores(), 2);
+  for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));
+}
+
+Server::~Server() = default;
+
+void Server::stop() noexcept {
+  const std::uint64_t one = 1;
+  // Already as full as can be: it will be read.
+  if (::write(stop_.get(), &one, sizeof one) < 0) return;
+}
+
+std::size_t Server::connections() const {
+  std::size_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->connections();
+  return sum;
+}
+
+void Server::run() {
+  while (wait()) accept_waiting();
+}
+
+/// False once the server is to stop.
+bool Server::wait() {
+  const bool full = connections() >= most_connections_;
+  std::array<pollfd, 3> wanted{
+      {{stop_.get(), POLLIN, 0}, {left_.get(), POLLIN, 0}, {full ? -1 : listener_.descriptor(), POLLIN, 0}}};
+  if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) throw Error(errno, "wait", address(), "");
+  std::uint64_t count = 0;
+  if (wanted[1].revents != 0 && ::read(left_.get(), &count, sizeof count) < 0 && errno != EAGAIN) {
+    throw Error(errno, "wait", address(), "");
+  }
+  return wanted[0].revents == 0;
+}
+
+void Server::accept_waiting() {
+  try {
+    while (connections() < most_connections_) {
+      std::optional<Stream> stream = listener_.try_accept();
+      if (!stream) return;
+      const auto least = [](const auto& a, const auto& b) { return a->connections() < b->connections(); };
+      (*std::ranges::min_element(workers_, least))->add(std::move(*stream));
+    }
+  } catch (const Error& error) {
+    if (error.what() != last_accept_error_)
+      log::write(log::Level::warning, std::string("wherry serve: ") + error.what());
+    last_accept_error_ = error.what();
+    pollfd wanted{stop_.get(), POLLIN, 0};
+    ::poll(&wanted, 1, kAcceptPauseMs);
+  }
+}
+
+}  // namespace wherry::file

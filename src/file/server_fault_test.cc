@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers and clients that are killed, at every step of the protocol.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/common/pattern.hpp"
+#include "tests/common/served_directory.hpp"
+#include "tests/common/soak.hpp"
+
+namespace wherry::file {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace layout;
+
+constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
+constexpr std::uint32_t kAppend = kFileOpenWrite | kFileOpenAppend;
+constexpr std::size_t kPiece = 200'000;
+
+const Pattern& pattern() {
+  static const Pattern made(17);
+  return made;
+}
+
+/// What a program does, all of it with a known result. Returns what failed.
+std::string work(Host& host) {
+  const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
+  if (file.error != 0 || log.error != 0) return "open";
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const auto data = pattern().bytes(kPiece, i * kPiece);
+    if (host.write(file.handle, i * kPiece, data).bytes != kPiece) return "write";
+    const Result result = host.append(log.handle, data);
+    if (result.bytes != kPiece) return "append: " + result.to_string();
+  }
+  if (host.flush(file.handle) != 0) return "flush";
+  if (host.link("file", "linked") != 0) return "link";
+  if (host.rename("log", "moved") != 0) return "rename";
+  FileStatus status{};
+  if (host.status(log.handle, status) != 0 || status.size != 3 * kPiece) return "status";
+  if (host.symlink("symbolic", "file") != 0) return "symlink";
+  if (host.remove("linked") != 0) return "remove";
+  if (host.set_mode("file", 0600) != 0) return "set_mode";
+  std::vector<std::byte> back(3 * kPiece);
+  if (host.read(file.handle, 0, back).bytes != back.size() || !pattern().matches(back, 0)) return "read";
+  if (host.close(file.handle) != 0 || host.close(log.handle) != 0) return "close";
+  return "";
+}
+
+void expect_worked(const fs::path& root) {
+  const std::string file = content_of(root / "file");
+  const std::string moved = content_of(root / "moved");
+  EXPECT_EQ(file.size(), 3 * kPiece);
+  EXPECT_EQ(moved.size(), 3 * kPiece);
+  EXPECT_TRUE(pattern().matches(as_data(file), 0));
+  EXPECT_TRUE(pattern().matches(as_data(moved), 0));
+  EXPECT_EQ(fs::read_symlink(root / "symbolic"), "file");
+  EXPECT_FALSE(fs::exists(root / "linked"));
+  EXPECT_FALSE(fs::exists(root / "log"));
+}
+
+void clean(const fs::path& root) {
+  for (const auto& entry : fs::directory_iterator(root)) fs::remove_all(entry);
+}
+
+class ServerKilled : public ::testing::TestWithParam<FaultPoint> {};
+
+TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
+  const ServedDirectory served;
+  {
+    Host host(served.client());
+    ASSERT_EQ(work(host), "");
+  }
+  const int times = served.plan().passed.at(static_cast<std::size_t>(GetParam()));
+  ASSERT_GT(times, 0) << "the work does not come by there";
+  const int step = soaking() ? 1 : std::max(1, times / 12);
+  for (int time = 1; time < times; time += step) {
+    SCOPED_TRACE(time);
+    clean(served.root());
+    const int before = served.deaths();
+    Host host(served.client());
+    served.plan().kill_at(GetParam(), time);
+    ASSERT_EQ(work(host), "");
+    served.plan().point = -1;
+    EXPECT_LE(served.deaths(), before + 1);
+    expect_worked(served.root());
+  }
+  EXPECT_GT(served.deaths(), 0);
+}
+
+TEST_P(ServerKilled, AgainAndAgain) {
+  const ServedDirectory served;
+  served.plan().kill_at(GetParam(), 5);
+  Child killer([&] {
+    while (true) {
+      if (served.plan().countdown <= 0) served.plan().countdown = 20;
+      ::usleep(500);
+    }
+    return true;
+  });
+  for (int i = 0; i < 4; ++i) {
+    clean(served.root());
+    Host host(served.client());
+    ASSERT_EQ(work(host), "");
+    expect_worked(served.root());
+  }
+}
+
+std::string point_name(const testing::TestParamInfo<FaultPoint>& info) {
+  switch (info.param) {
+    case FaultPoint::request_taken:
+      return "RequestTaken";
+    case FaultPoint::piece_written:
+      return "PieceWritten";
+    case FaultPoint::call_made:
+      return "CallMade";
+    case FaultPoint::piece_read:
+      return "PieceRead";
+    case FaultPoint::answered:
+      return "Answered";
+    case FaultPoint::request_sent:
+      return "RequestSent";
+    case FaultPoint::data_sent:
+      return "DataSent";
+    default:
+      return "AnswerBegun";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, ServerKilled,
+                         testing::Values(FaultPoint::request_taken, FaultPoint::piece_written, FaultPoint::call_made,
+                                         FaultPoint::piece_read, FaultPoint::answered),
+                         point_name);
+
+/// How many files below its directory a process has open.
+std::size_t open_files(pid_t pid, const fs::path& root) {
+  std::size_t count = 0;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone)) {
+    std::error_code ignored;
+    if (fs::read_symlink(entry.path(), ignored).string().starts_with(root.string() + "/")) ++count;
+  }
+  return count;
+}
+
+class ClientKilled : public ::testing::TestWithParam<FaultPoint> {};
+
+TEST_P(ClientKilled, ItsFilesAreClosedAndOthersAreServed) {
+  const ServedDirectory served;
+  const SharedValue<FaultPlan> plan;
+  Host other(served.client());
+  const Host::Opened mine = other.open("mine", kReadWrite | kFileOpenCreate, 0644);
+  for (int time = 1; time < 30; time += 3) {
+    SCOPED_TRACE(time);
+    plan->kill_at(GetParam(), time);
+    Child client([&] {
+      Host host(served.client(plan->at()));
+      (void)work(host);
+      return true;
+    });
+    client.wait();
+    while (open_files(served.pid(), served.root()) > 1) std::this_thread::yield();
+    const auto data = pattern().bytes(kPiece, static_cast<std::uint64_t>(time));
+    EXPECT_EQ(other.write(mine.handle, 0, data).bytes, kPiece);
+    EXPECT_TRUE(pattern().matches(as_data(read_all(other, mine.handle)), static_cast<std::uint64_t>(time)));
+    const std::string file = content_of(served.root() / "file");
+    EXPECT_TRUE(pattern().matches(as_data(file), 0));
+    for (const char* name : {"file", "log", "moved", "linked", "symbolic"}) fs::remove(served.root() / name);
+  }
+  EXPECT_EQ(served.deaths(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, ClientKilled,
+                         testing::Values(FaultPoint::request_sent, FaultPoint::data_sent, FaultPoint::answer_begun),
+                         point_name);
+
+TEST(ServerGone, ItIsWaitedForAsLongAsIsSaid) {
+  std::optional<ServedDirectory> served(std::in_place);
+  HostOptions options = served->client();
+  options.patience = std::chrono::milliseconds(50);
+  Host host(options);
+  const Host::Opened opened = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  served.reset();
+  EXPECT_EQ(host.write(opened.handle, 0, as_data("x")).error, EIO);
+  FileStatus status{};
+  EXPECT_EQ(host.status(".", true, status), EIO);
+}
+
+TEST(ServerRestarted, AnotherFileUnderTheNameIsNotTheSame) {
+  const ServedDirectory served;
+  Host host(served.client());
+  const Host::Opened replaced = host.open("replaced", kReadWrite | kFileOpenCreate, 0644);
+  const Host::Opened removed = host.open("removed", kReadWrite | kFileOpenCreate, 0644);
+  const Host::Opened kept = host.open("kept", kReadWrite | kFileOpenCreate, 0644);
+  std::ofstream(served.root() / "new") << "another";
+  fs::rename(served.root() / "new", served.root() / "replaced");
+  fs::remove(served.root() / "removed");
+  served.kill();
+  EXPECT_EQ(host.write(kept.handle, 0, as_data("x")).bytes, 1U);
+  EXPECT_EQ(host.write(replaced.handle, 0, as_data("x")).error, ESTALE);
+  EXPECT_EQ(host.flush(removed.handle), ESTALE);
+  EXPECT_EQ(content_of(served.root() / "replaced"), "another");
+  EXPECT_EQ(host.close(replaced.handle), 0);
+  EXPECT_EQ(host.close(removed.handle), 0);
+}
+
+TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {
+  const ServedDirectory served;
+  Host host(served.client());
+  served.plan().kill_at(FaultPoint::call_made, 1);
+  EXPECT_EQ(host.make_directory("lock", 0755), EIO);
+  served.plan().kill_at(FaultPoint::call_made, 1);
+  EXPECT_EQ(host.open("file", kReadWrite | kFileOpenCreate | kFileOpenExclusive, 0644).error, EIO);
+  // An append behind which another program appended: what of it is in the file cannot be told.
+  const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
+  std::ofstream(served.root() / "log", std::ios::app) << "another program's record, longer than ours";
+  served.plan().kill_at(FaultPoint::call_made, 1);
+  EXPECT_EQ(host.append(log.handle, as_data("ours")).error, EIO);
+}
+
+TEST(ServerLimits, AClientThatHasTooManyFilesIsToldAndOthersAreNot) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{.rlim_cur = 160, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  const ServedDirectory served;  // inherits the limit: 80 files, 20 of one client
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  std::ofstream(served.root() / "file") << "content";
+  std::vector<std::unique_ptr<Host>> hosts;
+  std::size_t all = 0;
+  int error = 0;
+  for (int clients = 0; clients < 5; ++clients) {
+    Host& host = *hosts.emplace_back(std::make_unique<Host>(served.client()));
+    std::size_t opened = 0;
+    while ((error = host.open("file", kFileOpenRead).error) == 0) ++opened;
+    EXPECT_EQ(error, clients < 4 ? EMFILE : ENFILE);
+    EXPECT_EQ(opened, clients < 4 ? 20U : 0U);
+    all += opened;
+  }
+  EXPECT_EQ(all, 80U);
+  // The last client got none, and is served all the same; what is given back can be had.
+  FileStatus status{};
+  EXPECT_EQ(hosts.back()->status("file", true, status), 0);
+  hosts.front().reset();
+  while (hosts.back()->open("file", kFileOpenRead).error == ENFILE) std::this_thread::yield();
+  EXPECT_EQ(served.deaths(), 0);
+}
+
+TEST(ServerDiskFull, WhatFitsIsWrittenAndTheRestIsAnError) {
+  Child in_a_mount_of_its_own([] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return true;
+    const test::TemporaryDirectory directory;
+    if (::mount("none", directory.path().c_str(), "tmpfs", 0, "size=1m") != 0) return true;
+    {
+      const ServedDirectory served({.root = directory.path().string()});
+      Host host(served.client());
+      const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+      const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
+      const auto data = pattern().bytes(3 << 20, 0);
+      const Result first = host.write(file.handle, 0, data);
+      EXPECT_GT(first.bytes, 0U);
+      EXPECT_LT(first.bytes, data.size());
+      EXPECT_EQ(host.write(file.handle, first.bytes, data).error, ENOSPC);
+      EXPECT_EQ(host.append(log.handle, data).error, ENOSPC);
+      const std::string content = content_of(directory.path() / "file");
+      EXPECT_EQ(content.size(), first.bytes);
+      EXPECT_TRUE(pattern().matches(as_data(content), 0));
+      EXPECT_EQ(host.set_size(file.handle, 0), 0);
+      EXPECT_EQ(host.append(log.handle, std::span(data).first(1000)).bytes, 1000U);
+      EXPECT_EQ(served.deaths(), 0);
+    }
+    ::umount2(directory.path().c_str(), MNT_DETACH);
+    return !testing::Test::HasFailure();
+  });
+  EXPECT_EQ(in_a_mount_of_its_own.wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry::file

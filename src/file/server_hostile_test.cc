@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that do not keep to the protocol.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "tests/common/pattern.hpp"
+#include "tests/common/served_directory.hpp"
+
+namespace wherry::file {
+namespace {
+
+using namespace layout;
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+class HostileClient : public ::testing::Test {
+ protected:
+  HostileClient() {
+    std::ofstream(served_.outside() / "secret") << "secret";
+    std::ofstream(served_.root() / "large") << std::string(8 << 20, 'l');
+  }
+  ~HostileClient() override {
+    EXPECT_EQ(served_.deaths(), 0);
+    EXPECT_EQ(content_of(served_.outside() / "secret"), "secret");
+  }
+
+  [[nodiscard]] static FileHello hello() {
+    FileHello hello{};
+    hello.version = kFileVersion;
+    hello.magic = kFileMagic;
+    return hello;
+  }
+  [[nodiscard]] static FileRequest request(FileCall call) {
+    FileRequest request{};
+    request.call = static_cast<std::uint32_t>(call);
+    request.id = 1;
+    return request;
+  }
+  /// A connection that has said hello.
+  [[nodiscard]] Stream greeted(std::size_t ring = 0) const {
+    Stream stream = connect(served_.address(), {.ring_bytes = ring});
+    stream.send(bytes_of(hello()));
+    FileHello answer{};
+    EXPECT_TRUE(stream.receive_all(std::as_writable_bytes(std::span(&answer, 1))).ok());
+    return stream;
+  }
+  /// The server has closed this connection, after at most some answers.
+  static void expect_ended(Stream& stream) {
+    std::vector<std::byte> buffer(100'000);
+    Result result;
+    do {
+      result = stream.receive(buffer);
+    } while (result.ok());
+    EXPECT_TRUE(result.ended() || result.error == ECONNRESET) << result;
+  }
+  void expect_served() const {
+    Host host(served_.client());
+    const Host::Opened opened = host.open("good", kReadWrite | kFileOpenCreate, 0644);
+    EXPECT_EQ(host.write(opened.handle, 0, as_data("good")).bytes, 4U);
+    EXPECT_EQ(read_all(host, opened.handle), "good");
+  }
+  /// CPU time of the server so far, in seconds.
+  [[nodiscard]] double cpu_seconds() const {
+    std::ifstream file("/proc/" + std::to_string(served_.pid()) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    double user = 0;
+    double system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
+
+  ServedDirectory served_;
+};
+
+TEST_F(HostileClient, NonsenseEndsItsOwnConnectionOnly) {
+  FileHello other_version = hello();
+  other_version.version = 2;
+  for (const FileHello& wrong : {other_version, FileHello{}}) {
+    Stream stream = connect(served_.address());
+    stream.send(bytes_of(wrong));
+    expect_ended(stream);
+  }
+  std::vector<FileRequest> wrong(7, request(FileCall::status));
+  wrong[0].call = 0;
+  wrong[1].call = kFileCalls;
+  wrong[2].name_bytes = kFileMaxName + 1;
+  wrong[3].second_bytes = UINT32_MAX;
+  wrong[4].repeated = 2;
+  wrong[5].reserved[2] = 1;
+  wrong[6] = request(FileCall::write);
+  wrong[6].length = kFileMaxLength + 1;
+  for (const FileRequest& one : wrong) {
+    Stream stream = greeted();
+    stream.send(bytes_of(one));
+    expect_ended(stream);
+  }
+  expect_served();
+}
+
+TEST_F(HostileClient, HandlesThatItDoesNotHaveAreRefused) {
+  Host owner(served_.client());
+  const Host::Opened opened = owner.open("large", kFileOpenRead);
+  ASSERT_EQ(opened.error, 0);
+  Stream stream = greeted();
+  for (const std::uint64_t handle : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 32, UINT64_MAX}) {
+    for (const FileCall call : {FileCall::read, FileCall::write, FileCall::append, FileCall::flush, FileCall::seek,
+                                FileCall::list, FileCall::close, FileCall::allocate}) {
+      FileRequest asked = request(call);
+      asked.handle = handle;
+      asked.length = call == FileCall::write || call == FileCall::append ? 10 : 4096;
+      stream.send(bytes_of(asked));
+      if (call == FileCall::write || call == FileCall::append) stream.send(std::string_view("0123456789"));
+      FileAnswer answer{};
+      ASSERT_TRUE(stream.receive_all(std::as_writable_bytes(std::span(&answer, 1))).ok());
+      EXPECT_EQ(answer.error, static_cast<std::uint32_t>(EBADF)) << asked.call;
+      EXPECT_EQ(answer.last, 1U);
+    }
+  }
+}
+
+TEST_F(HostileClient, OffsetsBeyondAnyFileAreRefused) {
+  Host host(served_.client());
+  const Host::Opened opened = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  std::vector<std::byte> buffer(4096);
+  for (const std::uint64_t offset : {UINT64_MAX, std::uint64_t{1} << 63, std::uint64_t{INT64_MAX} - 100}) {
+    EXPECT_EQ(host.read(opened.handle, offset, buffer).error, EINVAL);
+    EXPECT_EQ(host.write(opened.handle, offset, buffer).error, EINVAL);
+    EXPECT_NE(host.allocate(opened.handle, 0, offset, 4096), 0);
+    std::uint64_t found = 0;
+    EXPECT_EQ(host.seek(opened.handle, offset, FileSeek::data, found), ENXIO);
+  }
+  EXPECT_EQ(host.set_size(opened.handle, UINT64_MAX), EINVAL);
+}
+
+TEST_F(HostileClient, OneThatDoesNotReadItsAnswersHoldsUpNobodyAndCostsNothing) {
+  Stream stuck = greeted(4096);
+  FileRequest open = request(FileCall::open);
+  open.flags = kFileOpenRead;
+  open.name_bytes = 5;
+  stuck.send(bytes_of(open));
+  stuck.send(std::string_view("large"));
+  FileAnswer opened{};
+  ASSERT_TRUE(stuck.receive_all(std::as_writable_bytes(std::span(&opened, 1))).ok());
+  FileRequest read = request(FileCall::read);
+  read.handle = opened.value;
+  read.length = 8 << 20;
+  // More requests than there is room for answers, and more wait behind them.
+  for (int i = 0; i < 100; ++i) {
+    if (!stuck.try_send(bytes_of(read)).ok()) break;
+  }
+  for (int i = 0; i < 20; ++i) expect_served();
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(cpu_seconds() - before, 0.15);
+  // Once it reads, everything comes.
+  std::vector<std::byte> buffer(100'000);
+  std::size_t received = 0;
+  while (received < 16 << 20) {
+    const Result result = stuck.receive(buffer);
+    ASSERT_TRUE(result.ok()) << result;
+    received += result.bytes;
+  }
+}
+
+TEST_F(HostileClient, OneThatStopsWithinARequestCostsNothing) {
+  Stream in_header = greeted();
+  in_header.send(bytes_of(request(FileCall::status)).first(10));
+  Host host(served_.client());
+  const Host::Opened opened = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  EXPECT_EQ(opened.error, 0);
+  Stream in_data = greeted();
+  FileRequest open = request(FileCall::open);
+  open.flags = kReadWrite;
+  open.name_bytes = 4;
+  in_data.send(bytes_of(open));
+  in_data.send(std::string_view("file"));
+  std::vector<std::byte> answer(sizeof(FileAnswer) + sizeof(FileStatus));
+  ASSERT_TRUE(in_data.receive_all(answer).ok());
+  FileAnswer head{};
+  std::memcpy(&head, answer.data(), sizeof head);
+  FileRequest write = request(FileCall::write);
+  write.handle = head.value;
+  write.length = 1 << 20;
+  in_data.send(bytes_of(write));
+  in_data.send(std::string_view("only this"));
+  expect_served();
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(cpu_seconds() - before, 0.15);
+  expect_served();
+}
+
+TEST_F(HostileClient, NoiseHarmsNobody) {
+  const char* const given = std::getenv("WHERRY_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 3;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  const std::vector<std::string> names{"large", "../secret", "/etc/passwd", ".", "a", "a/b", "..", "good"};
+  for (int round = 0; round < 150; ++round) {
+    Stream stream = greeted();
+    for (int i = 0; i < 20; ++i) {
+      FileRequest one{};
+      const std::string& name = names[random() % names.size()];
+      const std::string& second = names[random() % names.size()];
+      one.call = static_cast<std::uint32_t>(1 + random() % (kFileCalls - 1));
+      one.handle = random() % 3 == 0 ? random() : (std::uint64_t{1} << 32);
+      one.offset = random() % 2 == 0 ? random() : random() % 10'000;
+      one.length = random() % 5000;
+      one.flags = static_cast<std::uint32_t>(random() % 1024);
+      one.mode = 0755;
+      one.repeated = static_cast<std::uint32_t>(random() % 2);
+      one.name_bytes = static_cast<std::uint32_t>(name.size());
+      one.second_bytes = static_cast<std::uint32_t>(second.size());
+      if (random() % 40 == 0) one.reserved[0] = 1;
+      if (!stream.send(bytes_of(one), 1s).ok() || !stream.send(name, 1s).ok() || !stream.send(second, 1s).ok()) break;
+      const bool data = one.call == static_cast<std::uint32_t>(FileCall::write) ||
+                        one.call == static_cast<std::uint32_t>(FileCall::append);
+      if (data && !stream.send(Pattern(1).bytes(one.length), 1s).ok()) break;
+      std::vector<std::byte> answers(10'000);
+      (void)stream.try_receive(answers);
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(served_.root())) std::filesystem::remove_all(entry);
+  expect_served();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(served_.outside()), {}), 2);
+}
+
+}  // namespace
+}  // namespace wherry::file

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::file {
+
+/// A directory and what is below it. No call reaches anything else: every path is resolved by the kernel's openat2 with
+/// RESOLVE_BENEATH, so that neither "..", an absolute name or a symbolic link, nor a rename at the same moment leads
+/// out (EXDEV). Names are paths relative to the directory, without a zero byte; "." is the directory itself. Other file
+/// systems that are mounted below belong to it.
+///
+/// Functions that return int return 0 or an errno value; those that return a UniqueFd return an invalid one with errno
+/// set. All calls from any thread; they block as long as the file system does.
+class Tree {
+ public:
+  /// Opens the directory. Throws Error: ENOENT, ENOTDIR, EACCES, ENOSYS (a kernel or sandbox without openat2).
+  explicit Tree(const std::string& directory);
+
+  /// As open(2) with these flags, without ever waiting for the other end of a pipe. What is neither file nor directory
+  /// is refused with EOPNOTSUPP.
+  [[nodiscard]] UniqueFd open(const std::string& name, int flags, mode_t mode) const;
+  /// Names the object only (O_PATH): for status, modes and times. The last component's symbolic link is followed, or
+  /// not.
+  [[nodiscard]] UniqueFd look_up(const std::string& name, bool follow) const;
+
+  int make_directory(const std::string& name, mode_t mode) const;
+  int remove(const std::string& name, bool directory) const;
+  /// `flags` as renameat2's.
+  int rename(const std::string& from, const std::string& to, unsigned flags) const;
+  int link(const std::string& from, const std::string& to) const;
+  int symlink(const std::string& name, const std::string& target) const;
+  int read_link(const std::string& name, std::string& target) const;
+
+ private:
+  /// The directory that a name's last component is in.
+  struct Place {
+    UniqueFd parent;
+    std::string last;
+    int error = 0;
+  };
+  [[nodiscard]] UniqueFd resolve(const std::string& name, std::uint64_t flags, std::uint64_t mode) const;
+  [[nodiscard]] Place place_of(std::string_view name, bool directory) const;
+
+  UniqueFd root_;
+};
+
+/// Of what a descriptor of look_up's names, which may be of the kind that only names: 0 or an errno value.
+int change_mode(int descriptor, mode_t mode);
+int change_times(int descriptor, const timespec (&times)[2]);
+
+}  // namespace wherry::file
