@@ -22,6 +22,7 @@ Action add_config(CLI::App& command);
 Action add_doctor(CLI::App& command);
 Action add_pipe(CLI::App& command);
 Action add_run(CLI::App& command);
+Action add_serve(CLI::App& command);
 Action add_ship(CLI::App& command);
 Action add_top(CLI::App& command);
 

@@ -32,6 +32,7 @@ constexpr std::array kCommands{
     Command{"ship", "Hand files and directory trees to a collector", wherry::tools::add_ship},
     Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
+    Command{"serve", "Serve the files below a directory to the processes of cards", wherry::tools::add_serve},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
     Command{"card", "Own the cache of files that the programs of a node share", wherry::tools::add_card},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},

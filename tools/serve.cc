@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry serve: the host's files, for the processes of its cards.
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/unique_fd.hpp"
+#include "commands.hpp"
+#include "common/text.hpp"
+#include "file/server.hpp"
+
+namespace wherry::tools {
+namespace {
+
+struct ServeOptions {
+  file::ServerOptions server;
+  bool quiet = false;
+};
+
+// A client takes some descriptors, and each file one; the soft limit is made for programs that use select.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Taken as a descriptor, by a thread of its own; blocked before any other thread starts, so that all inherit it.
+UniqueFd take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of one write
+  UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC));
+  if (!signals.valid()) throw Error(errno, "serve", "", "raise the limit of open files (ulimit -n)");
+  return signals;
+}
+
+int serve(const ServeOptions& options) {
+  raise_descriptor_limit();
+  ::umask(0);  // clients say which mode a file is to have
+  const UniqueFd signals = take_signals();
+  file::Server server(options.server);
+  if (!options.quiet) {
+    std::fprintf(stderr, "wherry serve: serving %s%s on %s\n", printable(options.server.root).c_str(),
+                 options.server.read_only ? ", for reading only," : "", server.address().c_str());
+  }
+  std::thread told([&] {
+    signalfd_siginfo signal{};
+    while (::read(signals.get(), &signal, sizeof signal) < 0 && errno == EINTR) continue;
+    server.stop();
+  });
+  server.run();
+  told.join();
+  return 0;
+}
+
+}  // namespace
+
+Action add_serve(CLI::App& command) {
+  const auto options = std::make_shared<ServeOptions>();
+  command.footer(
+      "Clients reach what is below the directory, and nothing else: no \"..\", absolute name or symbolic link leads "
+      "out\n"
+      "of it. Only processes of the same user are served, with that user's rights. What fsync has acknowledged is "
+      "durable.\n"
+      "Killed and started again, a server goes on where its clients were. SIGINT and SIGTERM end it.\n"
+      "Exit status: 0 if it was told to end; 1 if it failed; 2 if the command line is wrong.");
+  command.add_option("-r,--root", options->server.root, "The directory to serve")->required();
+  options->server.listen = "wherry://*:2049";
+  command
+      .add_option("-l,--listen", options->server.listen,
+                  "Where clients connect: wherry://NODE:PORT, * for this node or a free port")
+      ->capture_default_str();
+  command
+      .add_option("-t,--threads", options->server.threads,
+                  "Threads that serve; a request that waits for the disk keeps others of its thread waiting "
+                  "(default: one per core, at least two)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--connections", options->server.connections,
+                  "Clients served at once; more wait until one is done (default: as the limit of open files allows)")
+      ->check(CLI::Range(1, 65536));
+  command.add_flag("--read-only", options->server.read_only, "Whatever would change something fails");
+  command.add_flag("-q,--quiet", options->quiet, "Say nothing unless something goes wrong");
+  return [options] { return serve(*options); };
+}
+
+}  // namespace wherry::tools
