@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "arch/barrier.hpp"
 #include "tests/common/pattern.hpp"
+#include "tests/common/sanitizer.hpp"
 #include "tests/common/served_directory.hpp"
 #include "tests/common/soak.hpp"
 
@@ -23,7 +25,10 @@ using namespace layout;
 
 constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
 constexpr std::uint32_t kAppend = kFileOpenWrite | kFileOpenAppend;
-constexpr std::size_t kPiece = 200'000;
+constexpr std::size_t kPiece = 150'000;
+
+/// A server with a sanitizer in it takes a second to start again.
+constexpr int kRounds = WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0 ? 3 : 12;
 
 const Pattern& pattern() {
   static const Pattern made(17);
@@ -81,7 +86,7 @@ TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
   }
   const int times = served.plan().passed.at(static_cast<std::size_t>(GetParam()));
   ASSERT_GT(times, 0) << "the work does not come by there";
-  const int step = soaking() ? 1 : std::max(1, times / 12);
+  const int step = soaking() ? 1 : std::max(1, times / kRounds);
   for (int time = 1; time < times; time += step) {
     SCOPED_TRACE(time);
     clean(served.root());
@@ -106,7 +111,7 @@ TEST_P(ServerKilled, AgainAndAgain) {
     }
     return true;
   });
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < (kRounds + 3) / 4; ++i) {
     clean(served.root());
     Host host(served.client());
     ASSERT_EQ(work(host), "");
@@ -158,7 +163,7 @@ TEST_P(ClientKilled, ItsFilesAreClosedAndOthersAreServed) {
   const SharedValue<FaultPlan> plan;
   Host other(served.client());
   const Host::Opened mine = other.open("mine", kReadWrite | kFileOpenCreate, 0644);
-  for (int time = 1; time < 30; time += 3) {
+  for (int time = 1; time < 30; time += 30 / kRounds) {
     SCOPED_TRACE(time);
     plan->kill_at(GetParam(), time);
     Child client([&] {
