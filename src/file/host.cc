@@ -19,7 +19,7 @@ using layout::FileRequest;
 using layout::FileStatus;
 using namespace std::chrono_literals;
 
-constexpr auto kFirstPause = 2ms;
+constexpr std::chrono::milliseconds kFirstPause = 2ms;
 constexpr std::chrono::milliseconds kLongestPause = 200ms;
 
 bool is_same(const FileStatus& one, const FileStatus& other) {
@@ -41,10 +41,12 @@ Host::Host(HostOptions options) : options_(std::move(options)) {
 void Host::connect() { connection_.emplace(options_.address, options_.ring_bytes, options_.at); }
 
 /// Returns 0 once there is a server and all files are open there that could be opened again, or EIO.
-int Host::reconnect() {
-  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
-  for (auto pause = std::chrono::milliseconds(kFirstPause);; pause = std::min(2 * pause, kLongestPause)) {
+int Host::reconnect(Clock::time_point deadline) {
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    std::string problem = "the server ends its connections";
     try {
+      // Not at once: the server may end a connection each time.
+      std::this_thread::sleep_for(pause);
       connect();
       pass(options_.at, FaultPoint::connected);
       const layout::FileHello& hello = connection_->server();
@@ -54,15 +56,14 @@ int Host::reconnect() {
         if (file && other_boot) file->lost = std::exchange(file->unflushed, false);
         return !file || reopen(*file);
       };
-      if (std::ranges::all_of(files_, again)) return 0;
+      if (Clock::now() < deadline && std::ranges::all_of(files_, again)) return 0;
     } catch (const Error& error) {
-      if (std::chrono::steady_clock::now() + pause > deadline) {
-        log::write(log::Level::warning, std::string("the host's files are out of reach: ") + error.what());
-        return EIO;
-      }
+      problem = error.what();
     }
     connection_.reset();
-    std::this_thread::sleep_for(pause);
+    if (Clock::now() < deadline) continue;
+    log::write(log::Level::warning, "the host's files are out of reach: " + problem);
+    return EIO;
   }
 }
 

@@ -24,7 +24,7 @@ namespace wherry::file {
 
 struct HostOptions {
   std::string address;  ///< of a `wherry serve`
-  /// How long a server that is gone is waited for, again and again; calls fail with EIO once it has passed.
+  /// How long a call waits for a server that is gone, or breaks off; then it fails with EIO.
   std::chrono::milliseconds patience{60'000};
   std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: WHERRY_RING
   AtFaultPoint at{};           ///< for tests
@@ -43,7 +43,8 @@ struct HostOptions {
 /// moved. If the host was started again, files with data that was not flushed answer EIO to the next write, flush or
 /// close, once.
 ///
-/// Threads: any; calls go one after the other. Block as long as the server does.
+/// Threads: any; calls go one after the other. Block as long as the server does. Fork: as a stream, a host stays the
+/// parent's; a child must not use it, and may destroy its copy.
 class Host {
  public:
   using Handle = std::uint64_t;
@@ -132,10 +133,10 @@ class Host {
     std::span<const iovec> data{};
     std::uint64_t data_bytes = 0;
   };
-  using Answer = std::optional<layout::FileAnswer>;
+  using Clock = std::chrono::steady_clock;
 
   void connect();
-  int reconnect();
+  int reconnect(Clock::time_point deadline);
   bool reopen(File& file);
   std::optional<bool> reopen(File& file, const std::string& name);
   [[nodiscard]] File* find(Handle handle);

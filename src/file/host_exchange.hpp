@@ -11,9 +11,11 @@ namespace wherry::file {
 /// request is sent again over the next connection, and says so.
 template <class Receive>
 int Host::exchange(Asked asked, File* file, Receive receive) {
+  std::optional<Clock::time_point> deadline;
   while (true) {
     if (!connection_) {
-      if (const int error = reconnect(); error != 0) return error;
+      if (!deadline) deadline = Clock::now() + options_.patience;
+      if (const int error = reconnect(*deadline); error != 0) return error;
     }
     if (file != nullptr && file->stale) return ESTALE;
     if (file != nullptr) asked.request.handle = file->handle;

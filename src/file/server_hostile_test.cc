@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -204,6 +207,61 @@ TEST_F(HostileClient, OneThatStopsWithinARequestCostsNothing) {
   std::this_thread::sleep_for(300ms);
   EXPECT_LT(cpu_seconds() - before, 0.15);
   expect_served();
+}
+
+/// What a server answers to `read` of 100 bytes.
+struct WrongAnswer {
+  FileAnswer head;
+  std::size_t payload;
+};
+
+TEST(HostileServer, ItsAnswersAreCheckedAndItIsNotAskedForEver) {
+  const FileAnswer good{.id = 1, .last = 1, .error = 0, .payload_bytes = 100, .value = 0, .position = 0};
+  std::vector<WrongAnswer> wrong(6, {good, 100});
+  wrong[0].head.id = 77;
+  wrong[1].head.last = 2;
+  wrong[2].head.error = 1 << 20;
+  wrong[3] = {good, 200};
+  wrong[3].head.payload_bytes = 200;
+  wrong[4].head.payload_bytes = UINT32_MAX;
+  wrong[5] = {good, 0};
+  wrong[5].head.payload_bytes = wrong[5].head.last = 0;
+  for (const WrongAnswer& one : wrong) {
+    struct Place {
+      std::array<char, 128> address{};
+      std::atomic<bool> ready{false};
+    };
+    const SharedValue<Place> place;
+    const Child server([&] {
+      Listener listener = listen("wherry+shm://*:*");
+      std::strncpy(place->address.data(), listener.local().to_string().c_str(), place->address.size() - 1);
+      place->ready = true;
+      while (true) {
+        Stream stream = listener.accept();
+        FileHello hello{};
+        FileRequest request{};
+        if (!stream.receive_all(std::as_writable_bytes(std::span(&hello, 1))).ok()) continue;
+        stream.send(bytes_of(hello));
+        while (stream.receive_all(std::as_writable_bytes(std::span(&request, 1))).ok()) {
+          std::vector<std::byte> name(request.name_bytes);
+          if (!stream.receive_all(name).ok()) break;
+          const bool opens = request.call == static_cast<std::uint32_t>(FileCall::open);
+          const FileAnswer opened{
+              .id = request.id, .last = 1, .error = 0, .payload_bytes = sizeof(FileStatus), .value = 1, .position = 0};
+          stream.send(bytes_of(opens ? opened : one.head));
+          stream.send(std::vector<std::byte>(opens ? sizeof(FileStatus) : one.payload));
+        }
+      }
+      return true;
+    });
+    while (!place->ready) std::this_thread::yield();
+    Host host({.address = place->address.data(), .patience = 30ms});
+    const Host::Opened opened = host.open("file", kFileOpenRead);
+    ASSERT_EQ(opened.error, 0);
+    std::array<std::byte, 300> buffer{};
+    EXPECT_EQ(host.read(opened.handle, 0, std::span(buffer).first(100)).error, EIO);
+    EXPECT_TRUE(std::all_of(buffer.begin() + 100, buffer.end(), [](std::byte b) { return b == std::byte{}; }));
+  }
 }
 
 TEST_F(HostileClient, NoiseHarmsNobody) {
