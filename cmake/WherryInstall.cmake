@@ -14,6 +14,10 @@ install(EXPORT wherry-targets NAMESPACE wherry:: DESTINATION ${package_dir})
 set_target_properties(wherry PROPERTIES EXPORT_NAME wherry_static)
 install(TARGETS wherry_program)
 add_custom_target(installed DEPENDS wherry wherry_shared wherry_c wherry_c_static scif wherry_program)
+if(TARGET wherry-preload)
+  add_dependencies(installed wherry-preload)
+  install(TARGETS wherry-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wherry/files)
+endif()
 
 configure_package_config_file(cmake/wherry-config.cmake.in ${PROJECT_BINARY_DIR}/wherry-config.cmake
   INSTALL_DESTINATION ${package_dir})

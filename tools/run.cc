@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry run: starts a program with a node of its own and any other option of the configuration table set, and with the
-// libzmq and the library for ROOT that know wherry://, where they are installed.
+// wherry run: starts a program with a node of its own and any other option of the configuration table set, with the
+// libzmq and the library for ROOT that know wherry://, where they are installed, and with a cache for its files.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,8 +19,10 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "commands.hpp"
+#include "common/files_library.hpp"
 #include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
+#include "run/files.hpp"
 #include "run/zmq_advice.hpp"
 
 namespace wherry::tools {
@@ -72,8 +74,11 @@ void replace_zmq(const Values& values, bool refused, const std::string& program)
   use_zmq_library(*library);
 }
 
-int run(const Values& values, const Libraries& libraries, std::vector<std::string> words) {
+int run(Values values, const Libraries& libraries, std::vector<std::string> words) {
   try {
+    if (const auto files = values.find(config::Key::files); files != values.end()) {
+      files->second = directory_list(files->second);
+    }
     set_environment(values);
     if (const auto word = libraries.no_root ? std::nullopt : merged_by_root(words)) {
       fmt::print(stderr,
@@ -84,6 +89,7 @@ int run(const Values& values, const Libraries& libraries, std::vector<std::strin
     }
     replace_zmq(values, libraries.no_zmq, words.front());
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
+    if (config::is_set(config::Key::files)) serve_files(words.front());
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", printable(error.what()));
     return kRunFailed;

@@ -53,6 +53,17 @@ bool is_endpoint_list(std::string_view value) {
   return true;
 }
 
+bool is_directory_list(std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t colon = std::min(value.find(':'), value.size());
+    if (value[0] != '/') return false;
+    value.remove_prefix(std::min(colon + 1, value.size()));
+  }
+  return true;
+}
+
+bool is_file_path(std::string_view value) { return value == "local" || value == "comp" || value == "auto"; }
+
 // One row per option, in the order of Key.
 constexpr std::array kOptions{
     Option{Key::node, "node", "WHERRY_NODE", "0", "", "the node this process is: 0 is the host, 1 and up are cards",
@@ -94,6 +105,14 @@ constexpr std::array kOptions{
            Kind::word, 0, 0,
            "beginnings of tcp:// and ipc:// endpoints separated by commas, such as tcp://127.0.0.1,ipc://",
            is_endpoint_list},
+    Option{Key::files, "files", "WHERRY_FILES", "", "",
+           "directories whose files the programs that wherry run starts read by way of the card's cache", Kind::word, 0,
+           0, "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
+    Option{
+        Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
+        "how those are read: local is the kernel's calls alone, comp fills the cache by every read, auto by those that "
+        "pay",
+        Kind::word, 0, 0, "local, comp or auto", is_file_path},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::log, "log", "WHERRY_LOG", "warning", "",

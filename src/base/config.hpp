@@ -27,6 +27,8 @@ enum class Key : std::uint8_t {
   split,
   statistics,
   zmq,
+  files,
+  file_path,
   faults,
   log,
 };

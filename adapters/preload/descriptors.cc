@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "descriptors.hpp"
+
+#include <array>
+#include <span>
+
+namespace wherry::preload {
+namespace {
+
+// Zero pages that nobody touches take no memory.
+constinit std::array<Entry, kDescriptors> entries{};
+constinit std::atomic<int> highest{0};
+constinit std::atomic<bool> setup_held{false};
+constinit std::atomic<bool> stopped{false};
+
+}  // namespace
+
+Entry* entry_of(int fd) noexcept {
+  if (static_cast<unsigned>(fd) >= entries.size() || stopped.load(std::memory_order_relaxed)) return nullptr;
+  int seen = highest.load(std::memory_order_relaxed);
+  // SHARE-ALL barrier: a fork looks as far as this, or is seen after the open
+  while (seen <= fd && !highest.compare_exchange_weak(seen, fd + 1, std::memory_order_seq_cst)) {
+  }
+  return &entries[static_cast<unsigned>(fd)];
+}
+
+void forget(int fd) noexcept { remember(fd, false); }
+
+void remember(int fd, bool alone) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  State before = entry->load();
+  while (!entry->exchange(before, State::of(before.generation() + 1, alone ? Mode::own : Mode::unknown, 0))) {
+  }
+}
+
+void never_track(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  State before = entry->load();
+  while ((before.mode() == Mode::shared || before.mode() == Mode::unknown) &&
+         !entry->exchange(before, before.with(Mode::never, 0))) {
+  }
+}
+
+void stop_tracking() noexcept { stopped.store(true, std::memory_order_relaxed); }
+
+SetupLock::SetupLock() noexcept
+    // SETUP acquire: fields that the last holder stored
+    : held_(!setup_held.exchange(true, std::memory_order_acquire)) {}
+
+SetupLock::~SetupLock() {
+  // SETUP release: this holder's fields
+  if (held_) setup_held.store(false, std::memory_order_release);
+}
+
+int highest_descriptor() noexcept {
+  return highest.load(std::memory_order_seq_cst);  // SHARE-ALL barrier: what was opened before
+}
+
+void repair_descriptors_after_fork() noexcept {
+  setup_held.store(false, std::memory_order_relaxed);
+  for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
+    State before = entry.load();
+    // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
+    if (before.mode() == Mode::own) entry.exchange(before, before.with(Mode::unknown, 0));
+  }
+}
+
+}  // namespace wherry::preload

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of each descriptor of this process. An entry costs nothing until its descriptor has been read three
+// times.
+//
+// An entry is one 64-bit word (state) and fields that belong to it. The word holds a generation, a mode and a number:
+//
+//   mode      whose offset counts        the number                       goes to
+//   unknown   the kernel's               calls that read, so far          shared, never
+//   own       the kernel's               calls so far, and those inside   user, never        (opened here to be read
+//   only) user      the number                 the offset                       moving moving    nobody's, for a moment
+//   the offset                       shared shared    the kernel's               0                                never
+//   never     the kernel's               0                                -
+//
+// and from each of them to `unknown` or `own` of the next generation, when its descriptor is closed or opened.
+//
+// Rules that keep the bytes of one file from being taken for another's:
+//  1. The generation grows before a descriptor is closed, and after one is opened.
+//  2. Fields are stored by the thread that holds setup_lock(), before the word goes to `user` or `shared` by a
+//     compare-exchange from the word that was there before; so they are those of that generation.
+//  3. What was read by way of the fields counts only if the generation is the same afterwards.
+//  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call
+//  that
+//     would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry::preload {
+
+enum class Mode : std::uint8_t { unknown, own, user, moving, shared, never };
+
+/// The word of an entry.
+struct State {
+  static constexpr unsigned kNumberBits = 40;
+  static constexpr unsigned kModeBits = 4;
+  static constexpr unsigned kGenerationBits = 64 - kNumberBits - kModeBits;
+  /// Offsets of at least this, 1 TiB, are the kernel's.
+  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << kNumberBits;
+  /// Of mode `own`: the lower half of the number counts calls, the upper one those that have not returned.
+  static constexpr std::uint64_t kCall = 1;
+  static constexpr std::uint64_t kInside = std::uint64_t{1} << (kNumberBits / 2);
+
+  std::uint64_t word = 0;
+
+  static constexpr State of(std::uint64_t generation, Mode mode, std::uint64_t number) {
+    return {generation << (kNumberBits + kModeBits) | static_cast<std::uint64_t>(mode) << kNumberBits | number};
+  }
+  [[nodiscard]] constexpr std::uint64_t generation() const { return word >> (kNumberBits + kModeBits); }
+  [[nodiscard]] constexpr Mode mode() const { return static_cast<Mode>(word >> kNumberBits & ((1U << kModeBits) - 1)); }
+  [[nodiscard]] constexpr std::uint64_t number() const { return word & (kNumbers - 1); }
+  [[nodiscard]] constexpr std::uint64_t calls() const { return number() & (kInside - 1); }
+  [[nodiscard]] constexpr std::uint64_t inside() const { return number() / kInside; }
+  [[nodiscard]] constexpr State with(Mode mode, std::uint64_t number) const { return of(generation(), mode, number); }
+  [[nodiscard]] constexpr bool tracked() const { return mode() == Mode::user || mode() == Mode::shared; }
+};
+
+/// What writing through a descriptor may change: `here` and, with O_APPEND, `end` a file that may be in the cache.
+enum class Target : std::uint8_t { unasked, elsewhere, here, end };
+
+struct alignas(64) Entry {
+  std::atomic<std::uint64_t> state{0};
+  // Of a tracked file, by rule 2.
+  std::atomic<std::uint64_t> file{0};       ///< the slot in the cache and its incarnation
+  std::atomic<std::uint64_t> deadline{0};   ///< ns: the stamp is compared again then
+  std::atomic<std::uint64_t> following{0};  ///< the offset behind the last read: a read there is sequential
+  // Of a file that is written, by rule 2.
+  std::atomic<std::uint64_t> target{0};  ///< generation and Target
+  std::atomic<std::uint64_t> device{0};
+  std::atomic<std::uint64_t> inode{0};
+  std::atomic<std::uint64_t> mark{0};  ///< generation-free: 1 + the slot on which this descriptor holds a mark `unseen`
+
+  [[nodiscard]] State load() const {
+    return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation
+  }
+  /// False, and `before` is what stands there, if it is not what it was.
+  bool exchange(State& before, State after) {
+    // ENTRY release, SHARE-ALL barrier: the fields; a mode `own` is seen by a fork
+    return state.compare_exchange_strong(before.word, after.word, std::memory_order_seq_cst);
+  }
+};
+
+/// Descriptors from this number on are the kernel's alone.
+inline constexpr int kDescriptors = 1 << 14;
+
+/// Null: no entry for such a number.
+Entry* entry_of(int fd) noexcept;
+
+/// A descriptor is going to be closed, or its number was given to something unknown: rule 1.
+void forget(int fd) noexcept;
+
+/// Descriptors whose file is another now, or that cannot be read by way of the cache any more: never again in this
+/// generation. The offset must be shared already.
+void never_track(int fd) noexcept;
+
+/// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
+void remember(int fd, bool alone) noexcept;
+
+/// Held by the one thread that stores fields (rule 2). Nobody waits for it: the next call will do.
+class SetupLock {
+ public:
+  SetupLock() noexcept;
+  ~SetupLock();
+  SetupLock(const SetupLock&) = delete;
+  SetupLock& operator=(const SetupLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  bool held_;
+};
+
+/// One past the highest number whose entry was ever asked for.
+int highest_descriptor() noexcept;
+
+/// No descriptor has an entry any more: several tables of descriptors are used in this memory.
+void stop_tracking() noexcept;
+
+/// In a forked child: what another thread was doing then will never be done.
+void repair_descriptors_after_fork() noexcept;
+
+}  // namespace wherry::preload

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The directories whose files are served: WHERRY_FILES as it was when the library was loaded.
+#pragma once
+
+#include <sys/stat.h>
+
+namespace wherry::preload {
+
+enum class Path : unsigned char { local, comp, automatic };
+
+/// Reads WHERRY_FILES and WHERRY_FILE_PATH. No other call; nothing is looked at yet.
+void read_environment() noexcept;
+
+/// Which way reads take: WHERRY_FILE_PATH.
+Path chosen_path() noexcept;
+
+/// Whether the file is a regular one of a file system that one of the directories is on, and whose files can be cached
+/// (ext2, ext3, ext4, xfs, btrfs, tmpfs). A file outside of the directories may have a second name in them, or be moved
+/// there while it is written. Keeps errno.
+bool on_cached_device(const struct ::stat& status) noexcept;
+
+/// Whether the file that a descriptor was opened as lies below one of them. Keeps errno.
+bool lies_below(int fd) noexcept;
+
+/// Whether one of them has any, so that there is something to do at all.
+bool any_directories() noexcept;
+
+}  // namespace wherry::preload

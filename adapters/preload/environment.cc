@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "environment.hpp"
+
+#include <dlfcn.h>
+#include <limits.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace wherry::preload {
+namespace {
+
+constexpr std::string_view kPreload = "LD_PRELOAD=";
+// What a child must know to find the same files and the same cache.
+constexpr std::array<const char*, 5> kKept{"WHERRY_FILES", "WHERRY_FILE_PATH", "WHERRY_JOB", "WHERRY_NODE",
+                                           "WHERRY_LOG"};
+
+constinit std::array<char, PATH_MAX> library{};
+constinit std::array<char, 2 * PATH_MAX> texts{};
+constinit std::array<char*, kKept.size()> variables{};
+constinit std::array<std::string_view, kKept.size()> signs{};  // the beginning of each, with its =
+constinit std::size_t variable_count = 0;
+
+bool is_named(const char* variable, std::string_view name_and_sign) {
+  return std::string_view(variable, strnlen(variable, name_and_sign.size())) == name_and_sign;
+}
+
+/// Whether a list of names with colons or spaces has this library in it; where.
+const char* library_in(const char* list) {
+  const std::size_t length = std::strlen(library.data());
+  const char* found = list;
+  while ((found = std::strstr(found, library.data())) != nullptr) {
+    const bool begins = found == list || found[-1] == ':' || found[-1] == ' ';
+    const char end = found[length];
+    if (begins && (end == '\0' || end == ':' || end == ' ')) return found;
+    found += length;
+  }
+  return nullptr;
+}
+
+/// LD_PRELOAD with this library before the others, or without it.
+char* rewritten(const char* list, file::Sight sight, std::span<char> text) {
+  char* end = std::copy(kPreload.begin(), kPreload.end(), text.begin().base());
+  const std::size_t length = std::strlen(library.data());
+  const char* const there = list == nullptr ? nullptr : library_in(list);
+  if (sight == file::Sight::foreign && there != nullptr) {
+    end = std::copy(list, there, end);
+    const char* const rest = there + length;
+    end = std::copy(rest, rest + std::strlen(rest), end);
+  } else {
+    end = std::copy(library.data(), library.data() + length, end);
+    if (list != nullptr && *list != '\0') {
+      *end++ = ':';
+      end = std::copy(list, list + std::strlen(list), end);
+    }
+  }
+  *end = '\0';
+  return text.data();
+}
+
+}  // namespace
+
+void keep_environment() noexcept {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&keep_environment), &info) == 0 || info.dli_fname == nullptr) return;
+  if (info.dli_fname[0] != '/' || std::strlen(info.dli_fname) >= library.size()) return;
+  std::strcpy(library.data(), info.dli_fname);
+  char* next = texts.data();
+  for (const char* const name : kKept) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) continue;
+    const std::size_t size = std::strlen(name) + 1 + std::strlen(value) + 1;
+    if (size > static_cast<std::size_t>(texts.end() - next)) return;
+    variables[variable_count] = next;
+    signs[variable_count++] = {next, std::strlen(name) + 1};
+    next = std::copy(name, name + std::strlen(name), next);
+    *next++ = '=';
+    next = std::copy(value, value + std::strlen(value) + 1, next);
+  }
+}
+
+std::size_t count_variables(char* const* given) noexcept {
+  std::size_t count = 0;
+  while (given != nullptr && given[count] != nullptr) count++;
+  return count;
+}
+
+std::size_t text_for(char* const* given) noexcept {
+  std::size_t longest = 0;
+  for (char* const* variable = given; variable != nullptr && *variable != nullptr; variable++) {
+    if (is_named(*variable, kPreload)) longest = std::max(longest, std::strlen(*variable));
+  }
+  return longest + kPreload.size() + library.size() + 2;
+}
+
+char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept {
+  if (library[0] == '\0') return given;
+  std::size_t count = 0;
+  bool changed = false;
+  bool has_preload = false;
+  std::array<bool, kKept.size()> has{};
+  for (char* const* variable = given; variable != nullptr && *variable != nullptr; variable++) {
+    char* word = *variable;
+    if (is_named(word, kPreload)) {
+      has_preload = true;
+      const bool is_there = library_in(word + kPreload.size()) != nullptr;
+      if (is_there == (sight == file::Sight::foreign)) {
+        word = rewritten(word + kPreload.size(), sight, text);
+        changed = true;
+      }
+    }
+    for (std::size_t i = 0; i < variable_count; i++) {
+      has[i] = has[i] || is_named(word, signs[i]);
+    }
+    room[count++] = word;
+  }
+  if (!has_preload && sight != file::Sight::foreign) {
+    room[count++] = rewritten(nullptr, sight, text);
+    changed = true;
+  }
+  for (std::size_t i = 0; i < variable_count; i++) {
+    if (has[i]) continue;
+    room[count++] = variables[i];
+    changed = true;
+  }
+  room[count] = nullptr;
+  return changed ? room.data() : given;
+}
+
+}  // namespace wherry::preload

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks of calls that give descriptors and take them away.
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utmp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstring>
+
+#include "changes.hpp"
+#include "descriptors.hpp"
+#include "hook.hpp"
+#include "hooks_open.hpp"
+#include "marks.hpp"
+#include "next.hpp"
+#include "sharing.hpp"
+#include "vfork.hpp"
+
+// NOLINTBEGIN(readability-identifier-naming)
+extern "C" {
+// Programs that were compiled with _FORTIFY_SOURCE call these where no mode is given.
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+int __openat_2(int at, const char* path, int flags);
+int __openat64_2(int at, const char* path, int flags);
+}
+// NOLINTEND(readability-identifier-naming)
+
+namespace wherry::preload {
+
+int opened(int fd, int flags) noexcept {
+  if (fd < 0) return fd;
+  const int error = errno;
+  if (!in_vfork_child()) {
+    constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
+    if ((flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0) {
+      opened_alone(fd);
+    } else {
+      remember(fd, false);
+    }
+  }
+  if ((flags & O_TRUNC) != 0) truncated_by_open(fd);
+  number_taken(fd);
+  errno = error;
+  return fd;
+}
+
+int doubled(int fd) noexcept {
+  if (fd >= 0 && !in_vfork_child()) forget(fd);
+  if (fd >= 0) number_taken(fd);
+  return fd;
+}
+
+void forget_range(unsigned first, unsigned last) noexcept {
+  if (in_vfork_child()) return;
+  const int end = highest_descriptor();
+  for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
+    const MarkOfClosed mark(static_cast<int>(fd));
+    forget(static_cast<int>(fd));
+  }
+}
+
+}  // namespace wherry::preload
+
+using namespace wherry::preload;
+
+namespace {
+
+bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+
+/// The fourth argument of open, where there is one.
+#define WHERRY_MODE(flags)                                   \
+  mode_t mode = 0;                                           \
+  if (takes_mode(flags)) {                                   \
+    va_list arguments;                                       \
+    va_start(arguments, flags);                              \
+    mode = static_cast<mode_t>(va_arg(arguments, unsigned)); \
+    va_end(arguments);                                       \
+  }                                                          \
+  static_assert(true, "a semicolon may follow")
+
+/// Descriptors that a message gives to another process.
+void share_passed(const msghdr* message) {
+  if (message == nullptr || message->msg_control == nullptr) return;
+  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr;
+       part = CMSG_NXTHDR(const_cast<msghdr*>(message), part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(0)) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; i++) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
+      share_offset(fd);
+    }
+  }
+}
+
+bool is_lock(int command) {
+  switch (command) {
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int control(Hook hook, int fd, int command, void* argument) {
+  auto* const next = reinterpret_cast<int (*)(int, int, ...)>(next_function(hook));
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+    share_offset(fd);
+    return doubled(next(fd, command, argument));
+  }
+  // A lock may begin at the offset.
+  if (is_lock(command)) share_offset(fd);
+  const int result = next(fd, command, argument);
+  if (command == F_SETFL && result == 0) {
+    flags_changed(fd);
+    if ((reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
+      share_offset(fd);
+      never_track(fd);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+WHERRY_HOOK int open64(const char* path, int flags, ...) {
+  WHERRY_MODE(flags);
+  return opened(WHERRY_NEXT(open64, path, flags, mode), flags);
+}
+
+WHERRY_HOOK int open(const char* path, int flags, ...) {
+  WHERRY_MODE(flags);
+  return opened(WHERRY_NEXT(open, path, flags, mode), flags);
+}
+
+WHERRY_HOOK int openat64(int at, const char* path, int flags, ...) {
+  WHERRY_MODE(flags);
+  return opened(WHERRY_NEXT(openat64, at, path, flags, mode), flags);
+}
+
+WHERRY_HOOK int openat(int at, const char* path, int flags, ...) {
+  WHERRY_MODE(flags);
+  return opened(WHERRY_NEXT(openat, at, path, flags, mode), flags);
+}
+
+WHERRY_HOOK int creat(const char* path, mode_t mode) {
+  return opened(WHERRY_NEXT(creat, path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+}
+
+WHERRY_HOOK int creat64(const char* path, mode_t mode) {
+  return opened(WHERRY_NEXT(creat64, path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+}
+
+WHERRY_HOOK int __open_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open_2, path, flags), flags); }
+
+WHERRY_HOOK int __open64_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open64_2, path, flags), flags); }
+
+WHERRY_HOOK int __openat_2(int at, const char* path, int flags) {
+  return opened(WHERRY_NEXT(__openat_2, at, path, flags), flags);
+}
+
+WHERRY_HOOK int __openat64_2(int at, const char* path, int flags) {
+  return opened(WHERRY_NEXT(__openat64_2, at, path, flags), flags);
+}
+
+WHERRY_HOOK int close(int fd) {
+  const MarkOfClosed mark(fd);
+  if (!in_vfork_child()) forget(fd);
+  return WHERRY_NEXT(close, fd);
+}
+
+WHERRY_HOOK int close_range(unsigned first, unsigned last, int flags) noexcept {
+  constexpr int kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC: nothing is closed yet
+  if ((flags & kCloseOnExec) == 0) forget_range(first, last);
+  return WHERRY_NEXT(close_range, first, last, flags);
+}
+
+WHERRY_HOOK void closefrom(int first) noexcept {
+  forget_range(static_cast<unsigned>(std::max(first, 0)), UINT_MAX);
+  WHERRY_NEXT(closefrom, first);
+}
+
+WHERRY_HOOK int dup(int fd) noexcept {
+  share_offset(fd);
+  return doubled(WHERRY_NEXT(dup, fd));
+}
+
+// The number may be in use: its descriptor is closed in the same moment.
+WHERRY_HOOK int dup2(int from, int to) noexcept {
+  if (from == to) return WHERRY_NEXT(dup2, from, to);
+  share_offset(from);
+  share_offset(to);
+  const MarkOfClosed mark(to);
+  if (!in_vfork_child()) forget(to);
+  return doubled(WHERRY_NEXT(dup2, from, to));
+}
+
+WHERRY_HOOK int dup3(int from, int to, int flags) noexcept {
+  if (from == to) return WHERRY_NEXT(dup3, from, to, flags);
+  share_offset(from);
+  share_offset(to);
+  const MarkOfClosed mark(to);
+  if (!in_vfork_child()) forget(to);
+  return doubled(WHERRY_NEXT(dup3, from, to, flags));
+}
+
+WHERRY_HOOK int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return control(Hook::k_fcntl, fd, command, argument);
+}
+
+WHERRY_HOOK int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return control(Hook::k_fcntl64, fd, command, argument);
+}
+
+WHERRY_HOOK int lockf(int fd, int command, off_t length) {
+  share_offset(fd);
+  return WHERRY_NEXT(lockf, fd, command, length);
+}
+
+WHERRY_HOOK int lockf64(int fd, int command, off64_t length) {
+  share_offset(fd);
+  return WHERRY_NEXT(lockf64, fd, command, length);
+}
+
+WHERRY_HOOK ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  share_passed(message);
+  return WHERRY_NEXT(sendmsg, fd, message, flags);
+}
+
+WHERRY_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  for (unsigned i = 0; messages != nullptr && i < count; i++) share_passed(&messages[i].msg_hdr);
+  return WHERRY_NEXT(sendmmsg, fd, messages, count, flags);
+}
+
+// Closes the descriptor and replaces the standard streams by others, all inside the C library.
+WHERRY_HOOK int login_tty(int fd) noexcept {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, fd}) share_offset(number);
+  const int result = WHERRY_NEXT(login_tty, fd);
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, fd}) doubled(number);
+  return result;
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks of calls that make processes, replace their programs and wait for them.
+#include <fcntl.h>
+#include <limits.h>
+#include <pty.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <alloca.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+
+#include "descriptors.hpp"
+#include "environment.hpp"
+#include "file/visible.hpp"
+#include "hook.hpp"
+#include "hooks_open.hpp"
+#include "marks.hpp"
+#include "next.hpp"
+#include "processes.hpp"
+#include "sharing.hpp"
+#include "store.hpp"
+#include "vfork.hpp"
+
+namespace wherry::preload {
+
+void repair_after_fork() noexcept {
+  const int error = errno;
+  repair_sharing_after_fork();
+  repair_descriptors_after_fork();
+  repair_store_after_fork();
+  repair_marks_after_fork();
+  errno = error;
+}
+
+}  // namespace wherry::preload
+
+using namespace wherry::preload;
+namespace file = wherry::file;
+
+namespace {
+
+/// A program about to be executed: its environment, and the mark if it cannot be seen.
+class Execution {
+ public:
+  Execution(int at, const char* path, int flags) noexcept : sight_(file::look_at(at, path, flags)) {
+    if (sight_ != file::Sight::seen) unseen_program_begins();
+  }
+  explicit Execution(const char* path) noexcept : Execution(AT_FDCWD, path, 0) {}
+  /// It failed.
+  ~Execution() {
+    if (sight_ != file::Sight::seen) unseen_program_ended(0);
+  }
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  /// It runs as this child.
+  void becomes(pid_t child) noexcept {
+    if (sight_ != file::Sight::seen) unseen_program_is(child);
+    sight_ = file::Sight::seen;
+  }
+  [[nodiscard]] file::Sight sight() const { return sight_; }
+
+ private:
+  file::Sight sight_;
+};
+
+/// `given` completed, on the stack of the caller.
+#define WHERRY_ENVIRONMENT(given, sight)                                                \
+  ({                                                                                    \
+    const std::size_t words = count_variables(given) + kMostVariables + 1;              \
+    const std::size_t bytes = text_for(given);                                          \
+    complete(given, sight, {static_cast<char**>(alloca(words * sizeof(char*))), words}, \
+             {static_cast<char*>(alloca(bytes)), bytes});                               \
+  })
+
+struct Start {
+  int (*function)(void*);
+  void* argument;
+};
+
+int start_in_child(void* start) {
+  const Start copy = *static_cast<Start*>(start);
+  repair_after_fork();
+  all_shared_no_more();
+  return copy.function(copy.argument);
+}
+
+pid_t reaped(pid_t child, const int* status) {
+  if (child > 0 && (status == nullptr || WIFEXITED(*status) || WIFSIGNALED(*status))) unseen_program_ended(child);
+  return child;
+}
+
+std::size_t count_words(va_list list) {
+  std::size_t count = 0;
+  while (va_arg(list, char*) != nullptr) count++;
+  return count;
+}
+
+/// The arguments of the execl family, with the null pointer that ends them.
+char** take_words(char** words, const char* first, va_list list) {
+  words[0] = const_cast<char*>(first);
+  for (std::size_t i = 1; (words[i] = va_arg(list, char*)) != nullptr; i++) {
+  }
+  return words;
+}
+
+}  // namespace
+
+WHERRY_HOOK pid_t fork() noexcept {
+  if (in_vfork_child()) return WHERRY_NEXT(fork);
+  const AllShared shared;
+  const pid_t child = WHERRY_NEXT(fork);
+  if (child == 0) repair_after_fork();
+  return child;
+}
+
+WHERRY_HOOK pid_t _Fork() noexcept {
+  if (in_vfork_child()) return WHERRY_NEXT(_Fork);
+  const AllShared shared;
+  const pid_t child = WHERRY_NEXT(_Fork);
+  if (child == 0) repair_after_fork();
+  return child;
+}
+
+WHERRY_HOOK int daemon(int stay, int keep) noexcept {
+  const AllShared shared;
+  const int result = WHERRY_NEXT(daemon, stay, keep);
+  if (result == 0) {
+    repair_after_fork();
+    for (int fd = STDIN_FILENO; keep == 0 && fd <= STDERR_FILENO; fd++) doubled(fd);
+  }
+  return result;
+}
+
+WHERRY_HOOK int forkpty(int* master, char* name, const termios* terminal, const winsize* size) noexcept {
+  const AllShared shared;
+  const int child = WHERRY_NEXT(forkpty, master, name, terminal, size);
+  if (child == 0) {
+    repair_after_fork();
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) doubled(fd);
+  }
+  return child;
+}
+
+// A child with a memory of its own is like fork's. One that shares this memory may have descriptors of its own.
+WHERRY_HOOK int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, argument);
+  void* const parent_tid = va_arg(arguments, void*);
+  void* const tls = va_arg(arguments, void*);
+  void* const child_tid = va_arg(arguments, void*);
+  va_end(arguments);
+  if ((flags & CLONE_VM) != 0) {
+    if ((flags & CLONE_FILES) == 0) share_all_for_good();
+    return WHERRY_NEXT(clone, function, stack, flags, argument, parent_tid, tls, child_tid);
+  }
+  const AllShared shared;
+  Start start{.function = function, .argument = argument};
+  return WHERRY_NEXT(clone, &start_in_child, stack, flags, &start, parent_tid, tls, child_tid);
+}
+
+WHERRY_HOOK int unshare(int flags) noexcept {
+  if ((flags & CLONE_FILES) != 0) share_all_for_good();
+  return WHERRY_NEXT(unshare, flags);
+}
+
+WHERRY_HOOK int execve(const char* path, char* const arguments[], char* const environment[]) noexcept {
+  const AllShared shared;
+  const Execution execution(path);
+  return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+}
+
+WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char* const environment[],
+                         int flags) noexcept {
+  const AllShared shared;
+  const Execution execution(at, path, flags);
+  return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()), flags);
+}
+
+WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
+  const AllShared shared;
+  const Execution execution(fd, nullptr, 0);
+  return WHERRY_NEXT(fexecve, fd, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+}
+
+WHERRY_HOOK int execvpe(const char* name, char* const arguments[], char* const environment[]) noexcept {
+  const AllShared shared;
+  auto* const room = static_cast<char*>(alloca(PATH_MAX));
+  const Execution execution(file::find_in_path(name, room));
+  return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+}
+
+WHERRY_HOOK int execv(const char* path, char* const arguments[]) noexcept { return execve(path, arguments, environ); }
+
+WHERRY_HOOK int execvp(const char* name, char* const arguments[]) noexcept { return execvpe(name, arguments, environ); }
+
+WHERRY_HOOK int execl(const char* path, const char* first, ...) noexcept {
+  va_list list;
+  va_start(list, first);
+  va_list copy;
+  va_copy(copy, list);
+  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
+  va_end(copy);
+  char** const words = take_words(room, first, list);
+  va_end(list);
+  return execve(path, words, environ);
+}
+
+WHERRY_HOOK int execlp(const char* name, const char* first, ...) noexcept {
+  va_list list;
+  va_start(list, first);
+  va_list copy;
+  va_copy(copy, list);
+  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
+  va_end(copy);
+  char** const words = take_words(room, first, list);
+  va_end(list);
+  return execvpe(name, words, environ);
+}
+
+WHERRY_HOOK int execle(const char* path, const char* first, ...) noexcept {
+  va_list list;
+  va_start(list, first);
+  va_list copy;
+  va_copy(copy, list);
+  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
+  va_end(copy);
+  va_copy(copy, list);
+  char** const words = take_words(room, first, copy);
+  va_end(copy);
+  while (va_arg(list, char*) != nullptr) {
+  }
+  char* const* const environment = va_arg(list, char* const*);
+  va_end(list);
+  return execve(path, words, environment);
+}
+
+WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
+  const AllShared shared;
+  Execution execution(path);
+  pid_t pid = 0;
+  const int result = WHERRY_NEXT(posix_spawn, &pid, path, actions, attributes, arguments,
+                                 WHERRY_ENVIRONMENT(environment, execution.sight()));
+  if (result == 0) execution.becomes(pid);
+  if (result == 0 && child != nullptr) *child = pid;
+  return result;
+}
+
+WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
+                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
+  const AllShared shared;
+  auto* const room = static_cast<char*>(alloca(PATH_MAX));
+  Execution execution(file::find_in_path(name, room));
+  pid_t pid = 0;
+  const int result = WHERRY_NEXT(posix_spawnp, &pid, name, actions, attributes, arguments,
+                                 WHERRY_ENVIRONMENT(environment, execution.sight()));
+  if (result == 0) execution.becomes(pid);
+  if (result == 0 && child != nullptr) *child = pid;
+  return result;
+}
+
+// The shell that these start finds this library in the environment, and looks at the programs that it executes.
+
+WHERRY_HOOK int system(const char* command) {
+  const AllShared shared;
+  return WHERRY_NEXT(system, command);
+}
+
+WHERRY_HOOK FILE* popen(const char* command, const char* mode) {
+  const AllShared shared;
+  FILE* const file = WHERRY_NEXT(popen, command, mode);
+  if (file != nullptr) forget(fileno(file));
+  return file;
+}
+
+WHERRY_HOOK pid_t wait(int* status) {
+  int own = 0;
+  int* const ended = status == nullptr ? &own : status;
+  return reaped(WHERRY_NEXT(wait, ended), ended);
+}
+
+WHERRY_HOOK pid_t waitpid(pid_t pid, int* status, int options) {
+  int own = 0;
+  int* const ended = status == nullptr ? &own : status;
+  return reaped(WHERRY_NEXT(waitpid, pid, ended, options), ended);
+}
+
+WHERRY_HOOK pid_t wait3(int* status, int options, rusage* usage) noexcept {
+  int own = 0;
+  int* const ended = status == nullptr ? &own : status;
+  return reaped(WHERRY_NEXT(wait3, ended, options, usage), ended);
+}
+
+WHERRY_HOOK pid_t wait4(pid_t pid, int* status, int options, rusage* usage) noexcept {
+  int own = 0;
+  int* const ended = status == nullptr ? &own : status;
+  return reaped(WHERRY_NEXT(wait4, pid, ended, options, usage), ended);
+}
+
+WHERRY_HOOK int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
+  const int result = WHERRY_NEXT(waitid, type, id, info, options);
+  if (result == 0 && info != nullptr && info->si_pid != 0 && (options & WNOWAIT) == 0 &&
+      (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)) {
+    unseen_program_ended(info->si_pid);
+  }
+  return result;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks of calls that read, and of those that only move the offset.
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "descriptors.hpp"
+#include "hook.hpp"
+#include "next.hpp"
+#include "reads.hpp"
+#include "sharing.hpp"
+
+// NOLINTBEGIN(readability-identifier-naming)
+extern "C" {
+// Programs that were compiled with _FORTIFY_SOURCE call these; they end the program if the buffer is too small.
+ssize_t __read_chk(int fd, void* buffer, std::size_t bytes, std::size_t size);
+ssize_t __pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size);
+ssize_t __pread64_chk(int fd, void* buffer, std::size_t bytes, off64_t offset, std::size_t size);
+}
+// NOLINTEND(readability-identifier-naming)
+
+using namespace wherry::preload;
+
+WHERRY_HOOK ssize_t read(int fd, void* buffer, std::size_t bytes) { return read_here(fd, buffer, bytes); }
+
+WHERRY_HOOK ssize_t __read_chk(int fd, void* buffer, std::size_t bytes, std::size_t size) {
+  return bytes > size ? WHERRY_NEXT(__read_chk, fd, buffer, bytes, size) : read_here(fd, buffer, bytes);
+}
+
+WHERRY_HOOK ssize_t pread(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  return pread_here(fd, buffer, bytes, offset);
+}
+
+WHERRY_HOOK ssize_t pread64(int fd, void* buffer, std::size_t bytes, off64_t offset) {
+  return pread_here(fd, buffer, bytes, offset);
+}
+
+WHERRY_HOOK ssize_t __pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size) {
+  return bytes > size ? WHERRY_NEXT(__pread_chk, fd, buffer, bytes, offset, size)
+                      : pread_here(fd, buffer, bytes, offset);
+}
+
+WHERRY_HOOK ssize_t __pread64_chk(int fd, void* buffer, std::size_t bytes, off64_t offset, std::size_t size) {
+  return bytes > size ? WHERRY_NEXT(__pread64_chk, fd, buffer, bytes, offset, size)
+                      : pread_here(fd, buffer, bytes, offset);
+}
+
+WHERRY_HOOK ssize_t readv(int fd, const iovec* parts, int count) {
+  if (count == 1 && parts != nullptr) return read_here(fd, parts->iov_base, parts->iov_len);
+  share_offset(fd);
+  return WHERRY_NEXT(readv, fd, parts, count);
+}
+
+WHERRY_HOOK ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) {
+  if (count == 1 && parts != nullptr) return pread_here(fd, parts->iov_base, parts->iov_len, offset);
+  return WHERRY_NEXT(preadv, fd, parts, count, offset);
+}
+
+WHERRY_HOOK ssize_t preadv64(int fd, const iovec* parts, int count, off64_t offset) {
+  return preadv(fd, parts, count, offset);
+}
+
+// With offset -1 it is readv with flags.
+WHERRY_HOOK ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  if (offset == -1 && flags == 0) return readv(fd, parts, count);
+  if (flags == 0) return preadv(fd, parts, count, offset);
+  if (offset == -1) share_offset(fd);
+  return WHERRY_NEXT(preadv2, fd, parts, count, offset, flags);
+}
+
+WHERRY_HOOK ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) {
+  return preadv2(fd, parts, count, offset, flags);
+}
+
+WHERRY_HOOK off_t lseek(int fd, off_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }
+
+WHERRY_HOOK off64_t lseek64(int fd, off64_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// syscall(): calls by their numbers go the way of the hooks that have their names.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "changes.hpp"
+#include "hook.hpp"
+#include "hooks_open.hpp"
+#include "marks.hpp"
+#include "next.hpp"
+#include "processes.hpp"
+#include "sharing.hpp"
+
+using namespace wherry::preload;
+
+namespace {
+
+using Words = std::array<long, 6>;
+
+template <typename Type>
+Type as(long word) {
+  if constexpr (std::is_pointer_v<Type>) {
+    return reinterpret_cast<Type>(word);  // NOLINT(performance-no-int-to-ptr): it was one
+  } else {
+    return static_cast<Type>(word);
+  }
+}
+
+/// Calls a hook with the words, each as the type that the hook has there.
+template <typename Result, typename... Types>
+long by_name(Result (*hook)(Types...), const Words& words) {
+  const auto call = [&]<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
+    return hook(as<Types>(words[kPlaces])...);
+  };
+  const Result result = call(std::index_sequence_for<Types...>());
+  if constexpr (std::is_pointer_v<Result>) {
+    return reinterpret_cast<long>(result);
+  } else {
+    return static_cast<long>(result);
+  }
+}
+
+std::optional<long> that_reads(long number, const Words& words) {
+  switch (number) {
+    case SYS_read:
+      return by_name(&read, words);
+    case SYS_pread64:
+      return by_name(&pread64, words);
+    case SYS_readv:
+      return by_name(&readv, words);
+    case SYS_preadv:
+      return by_name(&preadv, words);
+    case SYS_lseek:
+      return by_name(&lseek, words);
+    case SYS_preadv2:
+      // The offset has two words, of which the kernel takes the first here.
+      return preadv2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<long> that_changes(long number, const Words& words) {
+  switch (number) {
+    case SYS_write:
+      return by_name(&write, words);
+    case SYS_pwrite64:
+      return by_name(&pwrite64, words);
+    case SYS_writev:
+      return by_name(&writev, words);
+    case SYS_pwritev:
+      return by_name(&pwritev, words);
+    case SYS_pwritev2:
+      return pwritev2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));
+    case SYS_truncate:
+      return by_name(&truncate, words);
+    case SYS_ftruncate:
+      return by_name(&ftruncate, words);
+    case SYS_fallocate:
+      return by_name(&fallocate, words);
+    case SYS_copy_file_range:
+      return by_name(&copy_file_range, words);
+    case SYS_sendfile:
+      return by_name(&sendfile, words);
+    case SYS_splice:
+      return by_name(&splice, words);
+    case SYS_ioctl:
+      return ioctl(as<int>(words[0]), as<unsigned long>(words[1]), words[2]);
+    case SYS_mmap:
+      return by_name(&mmap, words);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<long> that_opens(long number, const Words& words) {
+  switch (number) {
+#if defined(SYS_open)
+    case SYS_open:
+      return open(as<const char*>(words[0]), as<int>(words[1]), as<mode_t>(words[2]));
+    case SYS_creat:
+      return by_name(&creat, words);
+    case SYS_dup2:
+      return by_name(&dup2, words);
+#endif
+    case SYS_openat:
+      return openat(as<int>(words[0]), as<const char*>(words[1]), as<int>(words[2]), as<mode_t>(words[3]));
+    case SYS_openat2: {
+      const auto fd = WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3]);
+      return fd < 0 ? fd : opened(static_cast<int>(fd), static_cast<int>(as<const open_how*>(words[2])->flags));
+    }
+    case SYS_close:
+      return by_name(&close, words);
+    case SYS_close_range:
+      return by_name(&close_range, words);
+    case SYS_dup:
+      return by_name(&dup, words);
+    case SYS_dup3:
+      return by_name(&dup3, words);
+    case SYS_fcntl:
+      return fcntl(as<int>(words[0]), as<int>(words[1]), words[2]);
+    case SYS_sendmsg:
+      return by_name(&sendmsg, words);
+    case SYS_sendmmsg:
+      return by_name(&sendmmsg, words);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// A fork that the C library does not know of. Its child goes on here, if it has a memory of its own.
+long forked(long number, const Words& words, std::uint64_t flags) {
+  if ((flags & CLONE_VM) != 0) {
+    if ((flags & CLONE_FILES) == 0) share_all_for_good();
+    return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  }
+  const AllShared shared;
+  const long child = WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  if (child == 0) repair_after_fork();
+  return child;
+}
+
+std::optional<long> that_makes_processes(long number, const Words& words) {
+  switch (number) {
+#if defined(SYS_fork)
+    case SYS_fork:
+      return forked(number, words, 0);
+    case SYS_vfork:
+      // Two calls cannot return over one frame of this function.
+      return forked(SYS_fork, words, 0);
+#endif
+    case SYS_clone: {
+      // Without a stack of its own the child is like vfork's.
+      Words separate = words;
+      if (words[1] == 0) separate[0] &= ~static_cast<long>(CLONE_VM | CLONE_VFORK);
+      return forked(number, separate, static_cast<std::uint64_t>(separate[0]));
+    }
+    case SYS_clone3:
+      return forked(number, words, *as<const std::uint64_t*>(words[0]));
+    case SYS_unshare:
+      return by_name(&unshare, words);
+    case SYS_execve:
+      return by_name(&execve, words);
+    case SYS_execveat:
+      return by_name(&execveat, words);
+    case SYS_io_setup:
+      writes_unseen();
+      return std::nullopt;
+    case SYS_io_uring_setup:
+      writes_unseen();
+      share_all_for_good();
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+WHERRY_HOOK long syscall(long number, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, number);
+  Words words{};
+  for (long& word : words) word = va_arg(arguments, long);
+  va_end(arguments);
+  // syscall() itself is no place where a thread is cancelled.
+  const NotCancelled here;
+  for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes}) {
+    if (const auto result = served(number, words)) return *result;
+  }
+  return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}

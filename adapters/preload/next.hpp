@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions behind the hooks: what the program would have called without this library.
+#pragma once
+
+#include <cstddef>
+
+// Every name that is hooked. A name that this C library lacks has no function behind it; nothing can have called it.
+#define WHERRY_HOOKS(X)                                                                                              \
+  X(open)                                                                                                            \
+  X(open64)                                                                                                          \
+  X(openat)                                                                                                          \
+  X(openat64)                                                                                                        \
+  X(creat)                                                                                                           \
+  X(creat64) X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2) X(close) X(close_range) X(closefrom) X(dup)     \
+      X(dup2) X(dup3) X(fcntl) X(fcntl64) X(ioctl) X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk)          \
+          X(__pread64_chk) X(readv) X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(write)      \
+              X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) X(truncate)         \
+                  X(truncate64) X(ftruncate) X(ftruncate64) X(fallocate) X(fallocate64) X(posix_fallocate)           \
+                      X(posix_fallocate64) X(copy_file_range) X(sendfile) X(sendfile64) X(splice) X(mmap) X(mmap64)  \
+                          X(lockf) X(lockf64) X(vdprintf) X(__vdprintf_chk) X(fopen) X(fopen64) X(freopen)           \
+                              X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg)      \
+                                  X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn)        \
+                                      X(posix_spawnp) X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) \
+                                          X(fexecve) X(unshare) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid)       \
+                                              X(aio_write) X(aio_write64) X(lio_listio) X(lio_listio64) X(syscall)
+
+// Functions of libaio and liburing. A program may load these for itself.
+#define WHERRY_HOOKS_OF_OTHERS(X) \
+  X(io_setup)                     \
+  X(io_queue_init) X(io_uring_setup) X(io_uring_queue_init) X(io_uring_queue_init_params) X(io_uring_queue_init_mem)
+
+namespace wherry::preload {
+
+enum class Hook : unsigned {
+#define WHERRY_HOOK_NAME(name) k_##name,
+  WHERRY_HOOKS(WHERRY_HOOK_NAME)
+#undef WHERRY_HOOK_NAME
+      kCount
+};
+
+/// Looks all of them up, so that none is looked up in a signal handler or a forked child.
+void find_next_functions() noexcept;
+
+/// The function behind a hook, never null. Where there is none, and while a thread that looks one up comes here again,
+/// it is one that fails with ENOSYS. What is asked for before find_next_functions is looked up at once.
+void* next_function(Hook hook) noexcept;
+
+/// The function `name` that the caller would have found without this library: of a library that it may have loaded for
+/// itself. Never null, as above.
+void* next_function_for(const void* caller, const char* name) noexcept;
+
+}  // namespace wherry::preload
+
+/// Calls what the hook `name` stands in front of.
+#define WHERRY_NEXT(name, ...)                                                                               \
+  (reinterpret_cast<decltype(&::name)>(::wherry::preload::next_function(::wherry::preload::Hook::k_##name))( \
+      __VA_ARGS__))

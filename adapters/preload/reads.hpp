@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads of descriptors, from the cache where it has them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace wherry::preload {
+
+/// read(2), pread(2), lseek(2) and readv(2)'s use of the offset, with their results and errno. The kernel's own calls
+/// wherever the cache is not certain.
+ssize_t read_here(int fd, void* buffer, std::size_t bytes);
+ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset);
+off_t lseek_here(int fd, off_t offset, int whence);
+
+}  // namespace wherry::preload

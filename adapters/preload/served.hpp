@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that are served from the cache: which, and how one of them is read.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "descriptors.hpp"
+
+namespace wherry::preload {
+
+enum class Tracking : unsigned char { later, never, tracked };
+
+/// Looks at the file of a descriptor whose state is `state` and stores the fields of its entry. `later`: another thread
+/// is at it, or the descriptor was closed. Keeps errno.
+Tracking track(int fd, Entry& entry, State state) noexcept;
+
+/// pread of a tracked descriptor, with its result and errno.
+ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset);
+
+}  // namespace wherry::preload

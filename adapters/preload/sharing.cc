@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "next.hpp"
+#include "signals_blocked.hpp"
+#include "vfork.hpp"
+
+namespace wherry::preload {
+
+constinit thread_local bool detail::in_vfork_child __attribute__((tls_model("initial-exec"))) = false;
+
+namespace {
+
+// How many threads are about to fork or to exec.
+constinit std::atomic<int> sharing_all{0};
+
+/// Sets the kernel's offset; false if another thread moved the descriptor first.
+bool move(int fd, Entry& entry, State before) noexcept {
+  const SignalsBlocked blocked;
+  if (!entry.exchange(before, before.with(Mode::moving, before.number()))) return false;
+  WHERRY_NEXT(lseek, fd, static_cast<off_t>(before.number()), SEEK_SET);
+  State moving = before.with(Mode::moving, before.number());
+  entry.exchange(moving, before.with(Mode::shared, 0));
+  return true;
+}
+
+}  // namespace
+
+State settled(const Entry& entry) noexcept {
+  State state = entry.load();
+  while (state.mode() == Mode::moving) {
+    sched_yield();
+    state = entry.load();
+  }
+  return state;
+}
+
+void share_offset(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  const int error = errno;
+  while (true) {
+    State before = settled(*entry);
+    if (before.mode() == Mode::user) {
+      move(fd, *entry, before);
+    } else if (before.mode() != Mode::own || entry->exchange(before, before.with(Mode::unknown, 0))) {
+      break;
+    }
+  }
+  errno = error;
+}
+
+void all_shared_from_now() noexcept {
+  // SHARE-ALL barrier: an open that does not see this count is seen below
+  sharing_all.fetch_add(1, std::memory_order_seq_cst);
+  const int end = highest_descriptor();
+  for (int fd = 0; fd < end; fd++) share_offset(fd);
+}
+
+void all_shared_no_more() noexcept { sharing_all.fetch_sub(1, std::memory_order_relaxed); }
+
+// The child of a vfork would count in its parent's memory, and not come back to count down; for the parent it is all
+// done.
+AllShared::AllShared() noexcept : counted_(!in_vfork_child()) {
+  if (counted_) all_shared_from_now();
+}
+
+AllShared::~AllShared() {
+  if (counted_) all_shared_no_more();
+}
+
+void share_all_for_good() noexcept {
+  all_shared_from_now();
+  stop_tracking();
+}
+
+void opened_alone(int fd) noexcept {
+  remember(fd, true);
+  // SHARE-ALL barrier: a fork that has not seen this descriptor is seen here
+  if (sharing_all.load(std::memory_order_seq_cst) != 0) share_offset(fd);
+}
+
+void own_offset(int fd, Entry& entry, State before, std::uint64_t inside) noexcept {
+  if (before.mode() != Mode::own || before.inside() != inside) return;
+  const off_t offset = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
+  if (offset < 0 || static_cast<std::uint64_t>(offset) >= State::kNumbers) return;
+  // Another thread that used the kernel's offset since `before` was read has counted itself in it.
+  entry.exchange(before, before.with(Mode::user, static_cast<std::uint64_t>(offset)));
+}
+
+void repair_sharing_after_fork() noexcept { sharing_all.store(1, std::memory_order_relaxed); }
+
+}  // namespace wherry::preload
