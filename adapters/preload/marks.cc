@@ -66,7 +66,11 @@ void mark_number(int fd) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || in_vfork_child()) return;
   std::uint64_t mark = 0;
-  if (const auto key = file_open_to_write(fd)) {
+  // Every process of a job may have the one log for its standard error: outside of the directories nobody reads it by
+  // way of the cache, unless it has another name or is moved while it is written.
+  struct stat status{};
+  const auto key = file_open_to_write(fd);
+  if (key && fstat(fd, &status) == 0 && (status.st_nlink > 1 || lies_below(fd))) {
     if (file::Cache* const store = cache(); store != nullptr) mark = number_of(store->mark(*key));
   }
   unmark(entry->mark.exchange(mark, std::memory_order_relaxed));

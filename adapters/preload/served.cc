@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;  // ns
 // The clock is up to 10 ms late: together 100.
 constexpr std::uint64_t kUsableFor = 90 * kMillisecond;
+/// A block that was never filled costs its pages: at the first touch only reads so small get that back within one pass.
+constexpr std::size_t kFillsAtOnce = 2048;
 /// Longer reads are the kernel's.
 constexpr std::size_t kLongest = std::size_t{64} << 20;
 
@@ -145,7 +147,8 @@ class Miss {
     const std::uint64_t last = (offset_ + bytes - 1) / layout::kFileBlock;
     const std::uint64_t before = entry_.following.exchange(last, std::memory_order_relaxed);
     if (chosen_path() == Path::comp) return file::Admission::first_touch;
-    return file::admission(bytes, first == before || first == before + 1);
+    const bool in_order = first == before || first == before + 1;
+    return file::admission(bytes, in_order && bytes <= kFillsAtOnce);
   }
 
   /// A part of one block: from the cache, or into the cache and from there.
