@@ -147,12 +147,15 @@ class Miss {
     const std::uint64_t last = (offset_ + bytes - 1) / layout::kFileBlock;
     const std::uint64_t before = entry_.following.exchange(last, std::memory_order_relaxed);
     if (chosen_path() == Path::comp) return file::Admission::first_touch;
+    // The next part of a block is no second touch.
+    goes_on_ = first == before && last == before && bytes > kFillsAtOnce;
     const bool in_order = first == before || first == before + 1;
     return file::admission(bytes, in_order && bytes <= kFillsAtOnce);
   }
 
   /// A part of one block: from the cache, or into the cache and from there.
   bool read_block(std::span<std::byte> part, file::Admission when) {
+    if (goes_on_) return false;
     file::Fill fill = cache_.fill(file_, offset_ / layout::kFileBlock, when);
     if (!fill) return cache_.read(file_, offset_, part);
     const std::uint64_t forks_before = forks();
@@ -204,6 +207,7 @@ class Miss {
   file::Cache& cache_;
   file::File file_;
   std::uint64_t offset_;
+  bool goes_on_ = false;
   std::span<std::byte> kernels_;  // left out, and ends at offset_
 };
 
