@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <random>
 
-#include "bench/harness/load.hpp"
 #include "bench/harness/progress.hpp"
+#include "bench/harness/rounds.hpp"
 #include "bench/root/systems.hpp"
 
 namespace wherry::bench::root {
@@ -19,14 +18,8 @@ constexpr std::uint64_t kHiggsSize = 1'960'000;
 constexpr std::uint32_t kMostFiles = 100;
 constexpr std::uint32_t kSmokeFiles = 3;
 constexpr std::chrono::seconds kPatience{300};
-/// How often a sample is taken again because others were busy.
-constexpr int kRetakes = 2;
 
-struct Entry {
-  RootSystem* system;
-  std::vector<Finding> findings{};
-  bool failed = false;
-};
+using Entry = Contender<RootSystem, Finding>;
 
 std::string describe(const Job& job) {
   return fmt::format("{}, {} x {} files of {}, {}", word_of(job.figure), job.workers, job.files, size_text(job.size),
@@ -39,56 +32,6 @@ std::uint32_t files_for(const Job& job, const Options& options) {
   const std::uint64_t fit = options.bytes / (job.workers * job.size);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fit, 1, kMostFiles));
 }
-
-/// The samples of one job: all systems that can take it, in turns.
-class Round {
- public:
-  Round(const Options& options, const Job& job, Progress& progress, Circumstances& circumstances)
-      : options_(options), job_(job), progress_(progress), circumstances_(circumstances) {}
-
-  void run(std::vector<Entry>& entries, std::mt19937_64& random) {
-    std::vector<Entry*> turns;
-    for (Entry& entry : entries) turns.push_back(&entry);
-    for (int i = 0; i < options_.samples; ++i) {
-      std::shuffle(turns.begin(), turns.end(), random);
-      for (Entry* entry : turns) take(*entry, i);
-    }
-  }
-
- private:
-  void take(Entry& entry, int number) {
-    if (entry.failed) return;
-    const std::string system = entry.system->name();
-    progress_.step(fmt::format("root {}, {}: sample {} of {}", describe(job_), system, number + 1, options_.samples));
-    try {
-      entry.findings.push_back(undisturbed(entry));
-    } catch (const std::exception& error) {
-      entry.failed = true;
-      circumstances_.failures.push_back({system, "root " + describe(job_), error.what()});
-      progress_.skip(static_cast<std::size_t>(options_.samples - number - 1));
-    }
-  }
-
-  Finding undisturbed(Entry& entry) {
-    for (int retake = 0;; ++retake) {
-      const LoadWatch watch;
-      const Finding finding = entry.system->take(job_, kPatience);
-      const ForeignLoad load = watch.load(finding.reaped_cpu_seconds);
-      if (load.disturbing() && retake < kRetakes && !options_.smoke) {
-        ++circumstances_.retaken;
-        continue;
-      }
-      circumstances_.worst.busy = std::max(circumstances_.worst.busy, load.busy);
-      circumstances_.worst.steal = std::max(circumstances_.worst.steal, load.steal);
-      return finding;
-    }
-  }
-
-  const Options& options_;
-  const Job& job_;
-  Progress& progress_;
-  Circumstances& circumstances_;
-};
 
 std::uint64_t middle_size(const Options& options) { return options.sizes.at(options.sizes.size() / 2); }
 
@@ -188,7 +131,9 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   std::vector<Row> rows;
   for (const Job& job : all) {
     std::vector<Entry> entries = able(options, systems, job);
-    Round(options, job, progress, circumstances).run(entries, random);
+    Rounds(options, "root " + describe(job), progress, circumstances).run(entries, random, [&job](RootSystem& system) {
+      return system.take(job, kPatience);
+    });
     for (const Entry& entry : entries) {
       Job done = job;
       done.system = entry.system->name();

@@ -2,20 +2,11 @@
 #include "bench/root/systems.hpp"
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 #include <vector>
-
-#include "bench/peers/foreign/program.hpp"
 
 namespace wherry::bench::root {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr const char* kProgram = "wherry-bench-root";
 
 /// TMonitor takes no descriptors beyond 1023, and a connection has one below.
 constexpr std::uint32_t kMostInMonitor = 1000;
@@ -53,42 +44,12 @@ constexpr std::array kDescriptions{
                             false, false, true, false, false},
 };
 
-std::vector<fs::path> places() {
-  if (const char* named = std::getenv("WHERRY_BENCH_ROOT"); named != nullptr && *named != '\0') return {named};
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {here, here.parent_path() / "lib" / "wherry" / "bench"};
-}
-
 }  // namespace
 
-class Bench {
- public:
-  explicit Bench(fs::path program) : path_(std::move(program)) {}
+RootSystem::RootSystem(const Description& description, std::shared_ptr<Sampler> sampler)
+    : description_(description), sampler_(std::move(sampler)) {}
 
-  Finding take(const Job& job, Program::Clock::time_point deadline) {
-    try {
-      if (!program_) program_ = std::make_unique<Program>(std::vector{path_.string()}, deadline);
-      version_ = program_->version();
-      program_->tell("sample " + to_line(job));
-      return finding_in(program_->hear("done", deadline));
-    } catch (...) {
-      program_.reset();  // With whatever it has started.
-      throw;
-    }
-  }
-  [[nodiscard]] const std::string& version() const { return version_; }
-
- private:
-  fs::path path_;
-  std::unique_ptr<Program> program_;
-  std::string version_;
-};
-
-RootSystem::RootSystem(const Description& description, std::shared_ptr<Bench> bench)
-    : description_(description), bench_(std::move(bench)) {}
-
-std::string RootSystem::version() const { return bench_->version(); }
+std::string RootSystem::version() const { return sampler_->version(); }
 
 Outcome RootSystem::run(const Sample& /*sample*/) { throw std::logic_error("asked of jobs only"); }
 
@@ -103,15 +64,13 @@ bool RootSystem::can(const Job& job) const {
 
 Finding RootSystem::take(Job job, std::chrono::seconds patience) {
   job.system = name();
-  return bench_->take(job, Program::Clock::now() + patience);
+  return finding_in(sampler_->take(to_line(job), patience));
 }
 
 void add_systems(Registry& registry) {
-  for (const fs::path& place : places()) {
-    std::error_code ignored;
-    if (!fs::exists(place / kProgram, ignored)) continue;
-    const auto bench = std::make_shared<Bench>(place / kProgram);
-    for (const auto& one : kDescriptions) registry.systems.push_back(std::make_unique<RootSystem>(one, bench));
+  if (const auto program = find_bench_program("wherry-bench-root", "WHERRY_BENCH_ROOT")) {
+    const auto sampler = std::make_shared<Sampler>(std::vector{program->string()});
+    for (const auto& one : kDescriptions) registry.systems.push_back(std::make_unique<RootSystem>(one, sampler));
     return;
   }
   for (const auto& one : kDescriptions) {

@@ -7,14 +7,13 @@
 
 #include "bench/harness/registry.hpp"
 #include "bench/harness/system.hpp"
+#include "bench/peers/foreign/sampler.hpp"
 #include "bench/root/job.hpp"
 
 namespace wherry::bench::root {
 
-/// The program that takes the samples (bench/root/program), which runs from the first sample on. All systems share it.
-class Bench;
-
 /// One way to get the files of many workers into one. It answers `wherry bench root` alone.
+/// The program that takes the samples is bench/root/program; all systems share it.
 class RootSystem final : public System {
  public:
   /// What it can do.
@@ -30,7 +29,7 @@ class RootSystem final : public System {
     bool merges_slowly = false;  ///< so that one point is enough unless somebody names it
   };
 
-  RootSystem(const Description& description, std::shared_ptr<Bench> bench);
+  RootSystem(const Description& description, std::shared_ptr<Sampler> sampler);
 
   [[nodiscard]] std::string name() const override { return description_.name; }
   /// ROOT's, once a sample has been taken.
@@ -47,7 +46,7 @@ class RootSystem final : public System {
 
  private:
   const Description& description_;
-  std::shared_ptr<Bench> bench_;
+  std::shared_ptr<Sampler> sampler_;
 };
 
 /// Adds them all, or says that they are missing. The program is wherry-bench-root in the folder that WHERRY_BENCH_ROOT

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/peers/foreign/program.hpp"
+
+namespace wherry::bench {
+
+/// A program that takes samples of a kind of its own (bench/peers/foreign/jobs.hpp is its other side). It runs from the
+/// first sample on, and is started anew after a sample that failed.
+class Sampler {
+ public:
+  explicit Sampler(std::vector<std::string> command) : command_(std::move(command)) {}
+
+  /// What the program says of the job, each a line. Throws std::runtime_error with the reason when there is no answer
+  /// within `patience`; nothing of the sample is left over then.
+  std::string take(const std::string& job, std::chrono::seconds patience);
+  /// What the program says of itself, once it has run.
+  [[nodiscard]] const std::string& version() const { return version_; }
+
+ private:
+  std::vector<std::string> command_;
+  std::unique_ptr<Program> program_;
+  std::string version_;
+};
+
+/// The program of that name in the folder that the environment variable names, else beside this one, else in
+/// ../lib/wherry/bench.
+std::optional<std::filesystem::path> find_bench_program(const std::string& name, const char* variable);
+
+}  // namespace wherry::bench
