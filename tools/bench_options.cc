@@ -111,12 +111,12 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
 /// How much a sample consists of.
 void BenchArguments::add_lengths(CLI::App& command, const bench::Asked& question) {
   if (has_option(question, "--sizes")) {
-    command.add_option("--sizes", sizes, "Bytes of one message, such as 64,4K,1M")->delimiter(',')->check(check_size);
+    command.add_option("--sizes", sizes, "Bytes of one message, file or call, such as 64,4K,1M")
+        ->delimiter(',')
+        ->check(check_size);
   }
   if (has_option(question, "--bytes")) {
-    command.add_option("--bytes", bytes, "Payload of one sample, at most")
-        ->default_str(question.bytes)
-        ->check(check_bytes);
+    command.add_option("--bytes", bytes, question.bytes_help)->default_str(question.bytes)->check(check_bytes);
   }
   if (has_option(question, "--seconds")) {
     command.add_option("--seconds", seconds, "Length of one sample, at most; roughly")

@@ -17,6 +17,12 @@ struct RootOptions {
   bool threads = false;
 };
 
+/// Of `wherry bench file` alone.
+struct FileOptions {
+  std::vector<std::string> figures{};  ///< as bench/file/question.hpp names them; empty: all
+  std::string directory = "/var/tmp";  ///< /tmp may lie in memory, where nothing is cold
+};
+
 struct Options {
   std::vector<std::uint64_t> sizes{};  ///< bytes of one message
   std::uint64_t bytes = 1 << 30;       ///< payload of one sample, at most
@@ -29,6 +35,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool smoke = false;
   RootOptions root{};
+  FileOptions file{};
 };
 
 }  // namespace wherry::bench

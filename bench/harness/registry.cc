@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "bench/file/systems.hpp"
 #include "bench/peers/foreign/foreign.hpp"
 #include "bench/peers/foreign/zmq_programs.hpp"
 #include "bench/root/systems.hpp"
@@ -32,6 +33,7 @@ Registry Registry::find() {
   add_foreign_peers(registry);
   add_zmq_programs(registry);
   root::add_systems(registry);
+  file::add_systems(registry);
   return registry;
 }
 

@@ -22,7 +22,7 @@ class Grid {
     }
     std::sort(columns_.begin(), columns_.end());
     // Those that one is compared with stand there once more, indented.
-    const std::size_t indent = what.compared.empty() ? 0 : 2;
+    const std::size_t indent = what.compared.empty() && what.reference.empty() ? 0 : 2;
     for (const auto& names : {systems_, limits_}) {
       for (const std::string& name : names) width_ = std::max(width_, name.size() + indent);
     }
@@ -37,6 +37,7 @@ class Grid {
     for (const std::string& name : limits_) line(name, [&](std::uint64_t column) { return plain(name, column); });
     if (what_.ratios) ratios();
     compare();
+    refer();
     return text_;
   }
 
@@ -111,15 +112,25 @@ class Grid {
     }
   }
 
+  [[nodiscard]] bool here(const std::string& name) const {
+    return std::find(systems_.begin(), systems_.end(), name) != systems_.end();
+  }
+
   void compare() {
-    const auto here = [this](const std::string& name) {
-      return std::find(systems_.begin(), systems_.end(), name) != systems_.end();
-    };
     if (!here(what_.compared)) return;
     text_ += fmt::format("{}, as a multiple of\n", what_.compared);
     for (const std::string& other : what_.compared_to) {
       if (!here(other)) continue;
       ratio(what_.compared, "  " + other, [&](std::uint64_t column) { return cell(other, column); });
+    }
+  }
+
+  void refer() {
+    if (!here(what_.reference) || systems_.size() < 2) return;
+    text_ += fmt::format("as a multiple of {}\n", what_.reference);
+    for (const std::string& name : systems_) {
+      if (name == what_.reference) continue;
+      ratio(name, "  " + name, [&](std::uint64_t column) { return cell(what_.reference, column); });
     }
   }
 

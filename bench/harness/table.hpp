@@ -25,6 +25,7 @@ struct TableOf {
   bool ratios = false;                     ///< add what Wherry's rows are to the best peer and to the limits
   std::string compared{};                  ///< add what this one's row is ...
   std::vector<std::string> compared_to{};  ///< ... to each of these
+  std::string reference{};                 ///< add what every other row is to this one's
   bool spread = false;                     ///< add the median absolute deviation, in per cent of the median
 };
 

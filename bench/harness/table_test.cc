@@ -47,6 +47,18 @@ TEST(Table, ComparesWherryWithTheBestPeerAndWithEachLimit) {
   EXPECT_THAT(line(text, "  two-copy"), ElementsAre("0.50x"));
 }
 
+TEST(Table, ComparesEveryOtherWithTheReference) {
+  TableOf file = kThroughput;
+  file.ratios = false;
+  file.reference = "native";
+  const std::vector<Row> rows{row("native", 64, 2), row("wherry-comp", 64, 3), row("wherry-host", 64, 1)};
+  EXPECT_THAT(line(table(rows, file), "  wherry-comp"), ElementsAre("1.50x"));
+  EXPECT_THAT(line(table(rows, file), "  wherry-host"), ElementsAre("0.50x"));
+  EXPECT_THAT(line(table(rows, file), "  native"), IsEmpty());
+  EXPECT_THAT(line(table(std::span(rows).subspan(1), file), "  wherry-comp"), IsEmpty());
+  EXPECT_THAT(line(table(std::span(rows).first(1), file), "as a multiple of"), IsEmpty());
+}
+
 TEST(Table, ComparesAnyOneWithThoseItIsToldTo) {
   TableOf zmq = kThroughput;
   zmq.ratios = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/file/question.hpp"
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/connect.hpp"
@@ -310,6 +311,23 @@ const std::array kQuestions{
           .measure = root::measure,
           .add_options = root::add_options,
           .tables = root::tables},
+    Asked{.name = "file",
+          .help = "Files: one program's reads and writes, natively and by each of Wherry's paths",
+          .sizes = {512, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB},
+          .smoke = {4 * kKiB},
+          .senders = {1, 2, 8, 48},
+          .smoke_senders = {1, 2},
+          .modes = {},
+          .own_only = true,
+          .seconds = 0.05,
+          .bytes = "16M",
+          .bytes_help = "Size of the file; of several processes, of their files together",
+          .senders_option = "--processes",
+          .senders_help = "How many processes, each with a file of its own; the first number is that for the sizes",
+          .without = {{"--cores", "there are more processes than cores, and nobody is kept on one"}},
+          .measure = file::measure,
+          .add_options = file::add_options,
+          .tables = file::tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},

@@ -33,6 +33,7 @@ struct Asked {
   std::vector<std::string> beside{};  ///< what stands beside the question's own systems; empty: all that answer any
   double seconds = 0.5;               ///< time of one sample, at most, by default
   std::string bytes = "1G";           ///< payload of one sample, at most, by default
+  const char* bytes_help = "Payload of one sample, at most";
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
   std::uint32_t most_senders = 1000;

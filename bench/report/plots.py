@@ -48,6 +48,7 @@ def plots(results: Results) -> Iterator[Plot]:
     yield from many(results)
     yield from connect(results)
     yield from root(results)
+    yield from file(results)
 
 
 def over_size(
@@ -193,6 +194,20 @@ def root_lines(metric: str, mode: str, what: str, note: str, stem: str, rows: di
 
 def root_name(metric: str, mode: str) -> str:
     return f"root-{mode}-{metric.lower().replace('/', '-per-').replace('_', '-')}"
+
+
+def file(results: Results) -> Iterator[Plot]:
+    """Over the bytes of a call, and over the number of processes, where there are several."""
+    for mode in results.modes("file"):
+        every = [row for own in results.select("file", "GB/s", mode).values() for row in own]
+        for over, other, note in (("size", "senders", "processes"), ("senders", "size", "bytes a call")):
+            for held in sorted({getattr(row, other) for row in every}):
+                rows = chosen(every, lambda row: getattr(row, other) == held)
+                if len({getattr(row, over) for own in rows.values() for row in own}) > 1:
+                    title = f"A file {MODE_TEXT[mode]}: GB/s, {held} {note}"
+                    how = f"Logarithmic axes. {better('GB/s')} Bars: median absolute deviation."
+                    name = f"file-{mode}-over-{over}-{held}"
+                    yield Plot("file", name, title, how, line_drawing(title, rows, "GB/s", over))
 
 
 def better(metric: str) -> str:

@@ -41,6 +41,15 @@ MODE_TEXT = {
     "threads": "workers are threads",
     "processes-higgs": "workers are processes, the Higgs tree",
     "threads-higgs": "workers are threads, the Higgs tree",
+    "hit": "read, hits",
+    "first": "read, first touch",
+    "cold": "read, cold",
+    "random-read": "random reads, hits",
+    "used-read": "read and summed up, hits",
+    "write": "written, without fsync",
+    "write-synced": "written, with fsync",
+    "random-write": "random writes, without fsync",
+    "used-write": "made and written, without fsync",
 }
 TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")

@@ -31,6 +31,7 @@ SPEEDS = {
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
 MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
 ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
+FILE = {"native": (16, 110), "wherry-local": (16, 115), "wherry-comp": (22, 15), "wherry-auto": (21, 16), "wherry-host": (15, 900)}
 LATENCIES = {
     "wherry": 190,
     "aeron-ipc": 263,
@@ -90,6 +91,7 @@ def results(seed: int = 1) -> dict:
             add("connect", system, "handover", count, 0, "connect_ns", nanoseconds * (1 + count / 4000))
             add("connect", system, "handover", count, 0, "memory_bytes_per_connection", memory)
     add_root(add)
+    add_file(add)
     return {"environment": environment(), "rows": rows}
 
 
@@ -103,6 +105,17 @@ def add_root(add) -> None:
                 add("root", system, "processes", workers, size, prefix + "cpu_s_per_GB", 2 / rate)
             add("root", system, "processes", workers, size, "memory_bytes_per_worker", 1e7 + 3 * size)
         add("root", system, "processes-higgs", 4, 1960000, "merge_GB/s", gigabytes / 10)
+
+
+def add_file(add) -> None:
+    """Every size with one process, every number of processes at one size."""
+    for system, (gigabytes, overhead) in FILE.items():
+        for mode in ("hit", "cold", "write"):
+            for processes, size in ((1, 512), (1, 65536), (1, 1 << 24), (8, 65536), (48, 65536)):
+                rate = 1 / (overhead / size + 1 / gigabytes)
+                add("file", system, mode, processes, size, "GB/s", rate)
+                add("file", system, mode, processes, size, "cpu_s_per_GB", 1 / rate)
+        add("file", system, "random-read", 1, 4096, "GB/s", 1 / (overhead / 4096 + 1 / gigabytes))
 
 
 def add_throughput(add, bench: str, senders: int, size: int) -> None:

@@ -54,6 +54,14 @@ ROOT = {
     "tbuffermerger": (("#00796b", "#5fc9bb"), "h"),
     "rntuple": (("#546e7a", "#a9c1cc"), "*"),
 }
+# What `wherry bench file` compares.
+FILE = {
+    "native": (("#4f4f4f", "#cbcbcb"), "x"),
+    "wherry-local": (("#8a9a5b", "#b9c98a"), "v"),
+    "wherry-comp": (("#0a6fae", "#58b4ea"), "s"),
+    "wherry-auto": (("#16408f", "#8fa9fb"), "o"),
+    "wherry-host": (("#c2185b", "#f06fa5"), "D"),
+}
 OTHERS = ("pipe", "zmq-wherry", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = (
     *("memcpy-1", "memcpy-2", "kernel-copy", "two-copy", "one-copy", "split-copy", "in-place"),
@@ -69,7 +77,7 @@ DASHES = {
 }
 RANK = {
     name: rank
-    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *(LIMIT_PREFIX + name for name in LIMITS)])
+    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *FILE, *(LIMIT_PREFIX + name for name in LIMITS)])
 }
 
 
@@ -127,6 +135,9 @@ def look(system: str, bench: str = "") -> Look:
     if system in ROOT:
         (light, _), marker = ROOT[system]
         return Look(light, light, marker, 1.4, None, 4)
+    if system in FILE:
+        (light, _), marker = FILE[system]
+        return Look(light, light, marker, 1.4 if system == "native" else 2.0, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
     return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)
@@ -144,5 +155,5 @@ def lettering(system: str, bench: str = "") -> dict[str, str]:
 def colour_pairs() -> dict[str, tuple[str, str]]:
     """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
     pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
-    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT).items()}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT | FILE).items()}
     return pairs

@@ -63,6 +63,16 @@ BENCHES = {
             "the files' compression, and exact bytes are sent instead of blocks of 2 MiB. The output lies in memory."
         ),
     ),
+    "file": (
+        "Files",
+        (
+            "One program reads and writes a file with plain calls, natively and by each of Wherry's paths; a unit is what one "
+            "call moves, with one buffer again and again. <b>Hits</b> were read before by another process; at <b>first "
+            "touch</b> the kernel's cache has the file and no other; <b>cold</b>: none has it. Writes go over what the file "
+            "has, without and with fsync at the end. <b>Used</b>: each byte is summed up, or stored before, in pieces of "
+            "64 KiB or with one call for all. Bytes of several processes are in files of their own."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (

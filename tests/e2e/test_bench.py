@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -111,11 +112,34 @@ def test_zmq_stands_beside_the_native_stream_and_says_what_to_install_for_those_
     assert "ucx" not in result.stderr
 
 
+def orphaned_caches():
+    """Of cards whose `wherry bench` has ended."""
+    found = [re.fullmatch(r"wherry-files-\d+-bench-(\d+)-.*", name) for name in os.listdir("/dev/shm")]
+    return {match[0] for match in found if match and not os.path.exists(f"/proc/{match[1]}")}
+
+
+def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(tmp_path):
+    orphans = orphaned_caches()
+    table, document = measured(tmp_path, "file", "--directory", tmp_path, "--figures", "hit,first,write-synced,used-read")
+    rows = document["rows"]
+    assert {(row["mode"], row["senders"], row["size"]) for row in rows} == {
+        ("hit", 1, 4096), ("hit", 2, 4096), ("first", 1, 4096), ("write-synced", 1, 4096), ("write-synced", 2, 4096),
+        ("used-read", 1, 65536), ("used-read", 1, 4 << 20)}
+    assert {row["metric"] for row in rows} == {"GB/s", "cpu_s_per_GB"}
+    assert not document["environment"]["failed"]
+    systems = {row["system"] for row in rows}
+    assert "native" in systems and systems <= {"native", "wherry-local", "wherry-comp", "wherry-auto"}
+    assert ("as a multiple of native" in table) == (len(systems) > 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
+    assert orphaned_caches() <= orphans
+
+
 @pytest.mark.parametrize("arguments", [
     (), ("nothing",), ("stream", "--sizes", "0"), ("stream", "--sizes", "many"), ("stream", "--samples", "0"),
     ("stream", "--modes", "both"), ("stream", "--systems", "tpc"), ("stream", "--plot", "out.gif"),
     ("stream", "--sizes", "2G"), ("many", "--senders", "0"), ("many", "--senders", "1001"), ("connect", "--connections", "10,10"),
     ("connect", "--connections", "10001"), ("stream", "--cores", "100000"),
+    ("file", "--figures", "warm"), ("file", "--sizes", "100"), ("file", "--directory", "/nowhere"), ("file", "--cores", "0"),
 ])
 def test_a_wrong_command_line_is_a_usage_error_with_a_reason(arguments):
     result = bench(*arguments)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bench/file/question.hpp"
+
+namespace wherry::bench::file {
+namespace {
+
+/// Of random calls.
+constexpr std::uint64_t kPage = 4096;
+/// Half of a small L2, so that the buffer stays there: the unit of the seed's program that works in pieces.
+constexpr std::uint64_t kPiece = 64 << 10;
+/// The kernel's read, the one that fills a cache at second touch, and one that finds all of it there.
+constexpr std::uint32_t kWarmUps = 3;
+
+bool writes(Figure figure) { return figure >= Figure::write; }
+bool asks_for(const Options& options, Figure figure) {
+  const std::vector<std::string>& words = options.file.figures;
+  return words.empty() || std::find(words.begin(), words.end(), word_of(figure)) != words.end();
+}
+
+/// The units that a figure has.
+std::vector<std::uint64_t> units(const Options& options, Figure figure) {
+  if (figure == Figure::random_read || figure == Figure::random_write) return {kPage};
+  if (figure == Figure::used_read || figure == Figure::used_write) {
+    return {kPiece, options.bytes / options.senders.at(0) / sizeof(std::uint64_t) * sizeof(std::uint64_t)};
+  }
+  return options.sizes;
+}
+
+/// Those that are measured with several numbers of processes.
+bool scales(Figure figure) { return figure == Figure::hit || figure == Figure::write || figure == Figure::synced; }
+
+std::uint64_t middle_size(const Options& options) { return options.sizes.at(options.sizes.size() / 2); }
+
+}  // namespace
+
+std::string word_of(Figure figure) {
+  switch (figure) {
+    case Figure::hit:
+      return "hit";
+    case Figure::first:
+      return "first";
+    case Figure::cold:
+      return "cold";
+    case Figure::random_read:
+      return "random-read";
+    case Figure::used_read:
+      return "used-read";
+    case Figure::write:
+      return "write";
+    case Figure::synced:
+      return "write-synced";
+    case Figure::random_write:
+      return "random-write";
+    case Figure::used_write:
+      break;
+  }
+  return "used-write";
+}
+
+void add_options(CLI::App& command, Options& options) {
+  std::vector<std::string> words;
+  for (const Figure figure : kFigures) words.push_back(word_of(figure));
+  command.add_option("--figures", options.file.figures, fmt::format("Of {}; default: all", fmt::join(words, ", ")))
+      ->delimiter(',')
+      ->check(CLI::IsMember(words));
+  command
+      .add_option("--directory", options.file.directory,
+                  "Where the files are made, in a folder that is gone afterwards")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+}
+
+std::vector<Point> points(const Options& options) {
+  for (const std::uint64_t size : options.sizes) {
+    if (size % sizeof(std::uint64_t) != 0)
+      throw std::invalid_argument(fmt::format("--sizes: {} is not a multiple of 8", size));
+  }
+  std::vector<Point> found;
+  const auto add = [&](Figure figure, std::uint64_t unit, std::uint32_t processes) {
+    const std::uint64_t bytes = unit > 0 ? options.bytes / processes / unit * unit : 0;
+    if (bytes > 0) found.push_back({figure, unit, bytes, processes});
+  };
+  for (const Figure figure : kFigures) {
+    if (!asks_for(options, figure)) continue;
+    for (const std::uint64_t unit : units(options, figure)) add(figure, unit, options.senders.at(0));
+    for (std::size_t i = 1; i < options.senders.size() && scales(figure); ++i) {
+      add(figure, middle_size(options), options.senders[i]);
+    }
+  }
+  if (found.empty()) throw std::invalid_argument("--bytes: a file has less than one unit of --sizes");
+  return found;
+}
+
+Job job_of(const Point& point, double seconds) {
+  const Figure figure = point.figure;
+  const bool once = figure == Figure::first || figure == Figure::cold;
+  return {.files = fmt::format("{}-{}", writes(figure) ? "out" : "in", point.bytes),
+          .writes = writes(figure),
+          .random = figure == Figure::random_read || figure == Figure::random_write,
+          .used = figure == Figure::used_read || figure == Figure::used_write,
+          .synced = figure == Figure::synced,
+          .unit = point.unit,
+          .bytes = point.bytes,
+          .processes = point.processes,
+          .warm_ups = once             ? 0
+                      : writes(figure) ? 1
+                                       : kWarmUps,
+          .seconds = once ? 0 : seconds};
+}
+
+}  // namespace wherry::bench::file
