@@ -25,6 +25,9 @@ constexpr std::array kDescriptions{
         "wherry-bench-file", "comp", true},
     FileSystem::Description{"wherry-auto", "the same program by wherry run --files with its defaults",
                             "wherry-bench-file", "auto", true},
+    FileSystem::Description{"wherry-host",
+                            "a program by a connection to wherry serve in each process; the card has no cache",
+                            "wherry-bench-file-host"},
 };
 
 fs::path this_program() {

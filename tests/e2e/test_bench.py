@@ -128,7 +128,7 @@ def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(t
     assert {row["metric"] for row in rows} == {"GB/s", "cpu_s_per_GB"}
     assert not document["environment"]["failed"]
     systems = {row["system"] for row in rows}
-    assert "native" in systems and systems <= {"native", "wherry-local", "wherry-comp", "wherry-auto"}
+    assert "native" in systems and systems <= {"native", "wherry-local", "wherry-comp", "wherry-auto", "wherry-host"}
     assert ("as a multiple of native" in table) == (len(systems) > 1)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
     assert orphaned_caches() <= orphans
