@@ -4,30 +4,24 @@
 
 #include <cstddef>
 
-// Every name that is hooked. A name that this C library lacks has no function behind it; nothing can have called it.
-#define WHERRY_HOOKS(X)                                                                                                \
-  X(open)                                                                                                              \
-  X(open64)                                                                                                            \
-  X(openat)                                                                                                            \
-  X(openat64)                                                                                                          \
-  X(creat)                                                                                                             \
-  X(creat64)                                                                                                           \
-  X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2) X(dup3)  \
-      X(fcntl) X(fcntl64) X(ioctl) X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv)  \
-          X(preadv) X(preadv64) X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(write) X(pwrite) X(pwrite64) X(writev)  \
-              X(pwritev) X(pwritev64) X(pwritev2) X(pwritev64v2) X(truncate) X(truncate64) X(ftruncate) X(ftruncate64) \
-                  X(fallocate) X(fallocate64) X(posix_fallocate) X(posix_fallocate64) X(copy_file_range) X(sendfile)   \
-                      X(sendfile64) X(splice) X(mmap) X(mmap64) X(lockf) X(lockf64) X(vdprintf) X(__vdprintf_chk)      \
-                          X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir)    \
-                              X(closedir) X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone)      \
-                                  X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty) X(execve) X(execveat)   \
-                                      X(execvpe) X(fexecve) X(unshare) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid)  \
-                                          X(aio_write) X(aio_write64) X(lio_listio) X(lio_listio64) X(syscall)
+// clang-format has no stable layout for lists like this.
+// clang-format off
 
-// Functions of libaio and liburing. A program may load these for itself.
-#define WHERRY_HOOKS_OF_OTHERS(X) \
-  X(io_setup)                     \
-  X(io_queue_init) X(io_uring_setup) X(io_uring_queue_init) X(io_uring_queue_init_params) X(io_uring_queue_init_mem)
+// Every name that is hooked. A name that this C library lacks has no function behind it; nothing can have called it.
+#define WHERRY_HOOKS(X)                                                                                          \
+  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2)            \
+  X(__openat64_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(fcntl64) X(ioctl)       \
+  X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64)       \
+  X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64)  \
+  X(pwritev2) X(pwritev64v2) X(truncate) X(truncate64) X(ftruncate) X(ftruncate64) X(fallocate) X(fallocate64)   \
+  X(posix_fallocate) X(posix_fallocate64) X(copy_file_range) X(sendfile) X(sendfile64) X(splice) X(mmap)         \
+  X(mmap64) X(lockf) X(lockf64) X(vdprintf) X(__vdprintf_chk) X(fopen) X(fopen64) X(freopen) X(freopen64)        \
+  X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg) X(sendmmsg) X(daemon) X(login_tty)        \
+  X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty) X(execve) X(execveat)   \
+  X(execvpe) X(fexecve) X(unshare) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid) X(aio_write) X(aio_write64)    \
+  X(lio_listio) X(lio_listio64) X(syscall)
+
+// clang-format on
 
 namespace wherry::preload {
 
