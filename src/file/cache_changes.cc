@@ -155,10 +155,8 @@ Mark Cache::mark(const Key& key) noexcept {
     const std::size_t index = hash % layout::kFileMarkBuckets * kFileMarksPerBucket + i;
     mark.entry = kMarkEntry | static_cast<std::uint32_t>(index);
   }
-  if (mark.entry == kNone) {
-    turn_off(segment_);
-    return mark;
-  }
+  // No place for another one with this hash: nothing at all is cached as long as this one writes.
+  if (mark.entry == kNone) return mark_all();
   arch::publish_then_look();  // FILE-FILL
   drop_all(key);
   return mark;
