@@ -28,6 +28,12 @@ std::string describe(const Point& point) {
                      size_text(point.bytes));
 }
 
+/// No two checks write the same.
+std::uint64_t next_salt() {
+  static std::uint64_t last = 0;
+  return ++last;
+}
+
 /// The samples of one point.
 class Samples {
  public:
@@ -69,7 +75,7 @@ class Samples {
     job.check = true;
     if (job.writes) {
       job.warm_ups = 0;
-      job.salt = ++salt_;
+      job.salt = next_salt();
     }
     prepare();
     const Finding finding = system.take(job, kPatience);
@@ -81,7 +87,6 @@ class Samples {
   Job job_;
   int passes_;
   std::set<FileSystem*> checked_;
-  static inline std::uint64_t salt_ = 0;  // No two checks write the same.
 };
 
 /// Whether files lie where something can be cold; if not, why.
