@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from program import PROGRAM, environment, wherry
@@ -118,6 +119,8 @@ def orphaned_caches():
     return {match[0] for match in found if match and not os.path.exists(f"/proc/{match[1]}")}
 
 
+@pytest.mark.skipif(not (Path(PROGRAM).resolve().parent / "wherry-bench-file").exists(),
+                    reason="a sanitizer's build has no programs of peers to measure with")
 def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(tmp_path):
     orphans = orphaned_caches()
     table, document = measured(tmp_path, "file", "--directory", tmp_path, "--figures", "hit,first,write-synced,used-read")
