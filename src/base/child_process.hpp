@@ -27,9 +27,11 @@ class Child {
   /// has one thread: a child has only the one that forked.
   template <class Body>
     requires std::invocable<Body&>
-  explicit Child(Body&& body) : pid_(::fork()) {
+  explicit Child(Body&& body) {
+    const pid_t parent = ::getpid();
+    pid_ = ::fork();
     if (pid_ < 0) throw std::system_error(errno, std::system_category(), "fork");
-    if (pid_ == 0) run(std::forward<Body>(body));
+    if (pid_ == 0) run(std::forward<Body>(body), parent);
   }
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   Child& operator=(Child&&) = delete;
@@ -52,8 +54,10 @@ class Child {
 
  private:
   template <class Body>
-  [[noreturn]] static void run(Body&& body) {
+  [[noreturn]] static void run(Body&& body, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // The parent may have been killed before that. 0: it is outside of the child's namespace, where that cannot be seen.
+    if (const pid_t now = ::getppid(); now != parent && now != 0) std::_Exit(1);
     int status = 1;
     try {
       status = body() ? 0 : 1;
@@ -63,7 +67,7 @@ class Child {
     std::_Exit(status);  // no destructors of the parent's objects, no second flush of its output
   }
 
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
 /// One T in memory that this process shares with the children it forks afterwards.
