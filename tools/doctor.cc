@@ -37,6 +37,7 @@ constexpr std::array kChecks{
     Check{"sockets", doctor::check_sockets},
     Check{"waiting", doctor::check_waiting},
     Check{"copying between processes", doctor::check_peer_copy},
+    Check{"lending descriptors", doctor::check_lending},
     Check{"registering memory", doctor::check_page_faults},
     Check{"io_uring", doctor::check_io_uring},
     Check{"membarrier", doctor::check_membarrier},

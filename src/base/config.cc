@@ -62,7 +62,24 @@ bool is_directory_list(std::string_view value) {
   return true;
 }
 
-bool is_file_path(std::string_view value) { return value == "local" || value == "comp" || value == "auto"; }
+bool is_file_path(std::string_view value) {
+  return value == "auto" || value == "local" || value == "comp" || value == "os" || value == "host";
+}
+
+bool is_file_path_rule(std::string_view rule) {
+  const std::size_t sign = rule.rfind('=');
+  return sign != std::string_view::npos && sign > 1 && rule.front() == '*' && is_file_path(rule.substr(sign + 1));
+}
+
+bool is_file_path_list(std::string_view value) {
+  if (value.size() >= 1024) return false;
+  while (!value.empty()) {
+    const std::size_t end = std::min(value.find(','), value.size());
+    if (!is_file_path_rule(value.substr(0, end))) return false;
+    value.remove_prefix(std::min(end + 1, value.size()));
+  }
+  return true;
+}
 
 // One row per option, in the order of Key.
 constexpr std::array kOptions{
@@ -110,9 +127,13 @@ constexpr std::array kOptions{
            0, "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{
         Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
-        "how those are read: local is the kernel's calls alone, comp fills the cache by every read, auto by those that "
-        "pay",
-        Kind::word, 0, 0, "local, comp or auto", is_file_path},
+        "how files are read: local is the kernel's calls alone, comp fills the cache by every read, os is the card's "
+        "process, host the host's server, auto what pays; programs that wherry run starts take os for comp and host "
+        "for local",
+        Kind::word, 0, 0, "auto, local, comp, os or host", is_file_path},
+    Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
+           "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,
+           "rules separated by commas, together below 1024 bytes, such as *.root=local,*.idx=comp", is_file_path_list},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::log, "log", "WHERRY_LOG", "warning", "",

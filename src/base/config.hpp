@@ -29,6 +29,7 @@ enum class Key : std::uint8_t {
   zmq,
   files,
   file_path,
+  file_paths,
   faults,
   log,
 };

@@ -24,6 +24,7 @@ CHECKS = {
     "sockets",
     "waiting",
     "copying between processes",
+    "lending descriptors",
     "registering memory",
     "io_uring",
     "membarrier",

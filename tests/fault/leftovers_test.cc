@@ -30,7 +30,7 @@ std::size_t entries(const fs::path& folder) {
 /// Wherry's names in /dev/shm. Others' come and go there: of tests, of cards' caches, and of what `wherry bench`
 /// compares with.
 std::size_t shared_names() {
-  constexpr std::array kOthers{"wherry-bench-", "wherry-test-", "wherry-files-"};
+  constexpr std::array kOthers{"wherry-bench-", "wherry-test-", "wherry-files-", "wherry-changes-"};
   std::size_t count = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename().string();

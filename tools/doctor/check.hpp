@@ -31,6 +31,7 @@ Finding check_huge_pages();     ///< transparent huge pages for shared memory
 Finding check_memory_files();  ///< memfd_create and its seals
 Finding check_sockets();       ///< abstract Unix sockets, the credentials and descriptors they carry
 Finding check_waiting();       ///< eventfd, ppoll, epoll and futex
+Finding check_lending();       ///< pidfd_getfd between such processes
 Finding check_peer_copy();     ///< process_vm_readv between processes that are not parent and child
 Finding check_page_faults();   ///< userfaultfd, and whether for the faults of the kernel, too
 Finding check_io_uring();      ///< io_uring_setup

@@ -128,6 +128,26 @@ Finding check_peer_copy() {
       "allows it"};
 }
 
+// A child takes a descriptor of its parent, as a client of `wherry serve` takes that of a file.
+Finding check_lending() {
+  const pid_t parent = getpid();
+  const UniqueFd lent(eventfd(0, EFD_CLOEXEC));
+  const pid_t child = lent.valid() ? fork() : -1;
+  if (child < 0) return refused(lent.valid() ? "fork" : "eventfd", Verdict::warn);
+  if (child == 0) {
+    const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, parent, 0)));
+    const bool taken = process.valid() && syscall(SYS_pidfd_getfd, process.get(), lent.get(), 0) >= 0;
+    _exit(taken ? 0 : errno);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {Verdict::ok, "pidfd_getfd works between processes", ""};
+  errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+  return refused("pidfd_getfd", Verdict::warn,
+                 "data of wherry serve goes through the server instead of by its descriptors; sysctl "
+                 "kernel.yama.ptrace_scope=0, and a seccomp profile with pidfd_getfd, allow it");
+}
+
 namespace {
 
 /// Whether pages can be protected by it against writing, also those that are not there; as src/fabric/store_guard.cc
