@@ -12,17 +12,21 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <wherry/error.hpp>
 
 #include "base/config.hpp"
+#include "base/log.hpp"
 #include "base/unique_fd.hpp"
 #include "commands.hpp"
 #include "common/text.hpp"
 #include "file/cache.hpp"
 #include "file/card.hpp"
+#include "file/card_server.hpp"
 #include "file/segment_file.hpp"
 
 namespace wherry::tools {
@@ -51,6 +55,25 @@ void allow_descriptors() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// A file size limit concerns one write, which its program then makes itself; it must not end the card.
+void ignore_file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+/// Without it programs read and write by themselves.
+void serve_files(std::optional<file::CardServer>& server, const std::string& path) {
+  try {
+    server.emplace(path);
+  } catch (const std::exception& error) {
+    log::write(log::Level::warning, std::string("wherry card: the path os is not served: ") + error.what());
+  }
+}
+
 /// Who started it learns that it serves, and waits for nothing more.
 void let_go_of_output() {
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -68,7 +91,10 @@ int run(const Options& options) {
   if (bytes < file::kLeastCache) throw Error(EINVAL, "read", "--cache=" + options.cache, "use at least 1M");
   const UniqueFd stop = stop_signals();
   allow_descriptors();
+  ignore_file_size_limit();
   file::Card card({.path = path.data(), .cache = bytes, .until_last_client = options.until_last_client});
+  std::optional<file::CardServer> server;
+  serve_files(server, path.data());
   if (options.until_last_client) {
     let_go_of_output();
   } else {

@@ -22,6 +22,7 @@ namespace {
 struct ServeOptions {
   file::ServerOptions server;
   bool quiet = false;
+  bool no_lend = false;
 };
 
 // A client takes some descriptors, and each file one; the soft limit is made for programs that use select.
@@ -92,8 +93,14 @@ Action add_serve(CLI::App& command) {
                   "Clients served at once; more wait until one is done (default: as the limit of open files allows)")
       ->check(CLI::Range(1, 65536));
   command.add_flag("--read-only", options->server.read_only, "Whatever would change something fails");
+  command.add_flag("--no-lend", options->no_lend,
+                   "Move all data through the server, also for clients under its kernel, which may otherwise take the "
+                   "descriptors of the files that they open");
   command.add_flag("-q,--quiet", options->quiet, "Say nothing unless something goes wrong");
-  return [options] { return serve(*options); };
+  return [options] {
+    options->server.lends = !options->no_lend;
+    return serve(*options);
+  };
 }
 
 }  // namespace wherry::tools

@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <optional>
 
+#include "next.hpp"
 #include "store.hpp"
 
 namespace wherry::preload {
@@ -55,6 +55,17 @@ class NotCancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
+/// Notes the change around `call`. What notes it keeps errno.
+template <typename Call>
+auto change_uncancelled(file::Cache& store, const Changed& file, Range range, Call call) -> decltype(call()) {
+  if (range.length == 0 || file.appends) {
+    const file::Change whole(store, file.key);
+    return call();
+  }
+  const file::Change part(store, file.key, range.offset, range.length);
+  return call();
+}
+
 /// Makes the kernel's `call`, which changes `range` of the file; with its result and errno.
 template <Cancelled kCancelled = Cancelled::never, typename Call>
 auto change(const std::optional<Changed>& file, Range range, Call call) -> decltype(call()) {
@@ -63,24 +74,18 @@ auto change(const std::optional<Changed>& file, Range range, Call call) -> declt
   // As the kernel's call would do: now, or not before it is done.
   if constexpr (kCancelled == Cancelled::before) pthread_testcancel();
   const NotCancelled here;
-  int error = errno;
-  const auto change_and_keep_error = [&] {
-    errno = error;
-    const auto result = call();
-    error = errno;
-    return result;
-  };
-  const auto within = [&] {
-    if (range.length == 0 || file->appends) {
-      const file::Change whole(*store, file->key);
-      return change_and_keep_error();
-    }
-    const file::Change part(*store, file->key, range.offset, range.length);
-    return change_and_keep_error();
-  };
-  const auto result = within();
-  errno = error;
-  return result;
+  return change_uncancelled(*store, *file, range, call);
+}
+
+/// The same with a call in which no thread is cancelled: `plain`, which is made if writes_are_plain(); else `call`. A
+/// thread that may be cancelled anywhere would leave a note, which keeps that range out of the cache.
+template <typename Plain, typename Call>
+ssize_t change_plainly(const std::optional<Changed>& file, Range range, Plain plain, Call call) {
+  if (!writes_are_plain()) return change<Cancelled::before>(file, range, call);
+  file::Cache* const store = file ? cache() : nullptr;
+  if (store == nullptr) return call();
+  pthread_testcancel();
+  return change_uncancelled(*store, *file, range, plain);
 }
 
 /// The file was truncated by the call that opened it.

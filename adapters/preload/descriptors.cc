@@ -7,7 +7,7 @@
 namespace wherry::preload {
 namespace {
 
-// Zero pages that nobody touches take no memory.
+// Pages of zeros take no memory until they are written to.
 constinit std::array<Entry, kDescriptors> entries{};
 constinit std::atomic<int> highest{0};
 constinit std::atomic<bool> setup_held{false};
@@ -29,6 +29,7 @@ void forget(int fd) noexcept { remember(fd, false); }
 void remember(int fd, bool alone) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
+  entry->progress.store(0, std::memory_order_relaxed);
   State before = entry->load();
   while (!entry->exchange(before, State::of(before.generation() + 1, alone ? Mode::own : Mode::unknown, 0))) {
   }
@@ -63,7 +64,7 @@ void repair_descriptors_after_fork() noexcept {
   for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
-    if (before.mode() == Mode::own) entry.exchange(before, before.with(Mode::unknown, 0));
+    if (before.mode() == Mode::own) entry.exchange(before, before.with(Mode::unknown, before.spent()));
   }
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of each descriptor of this process. An entry costs nothing until its descriptor has been read three
-// times.
+// What is known of each descriptor of this process. An entry costs nothing until the kernel has spent some time on
+// reads of its descriptor.
 //
 // An entry is one 64-bit word (state) and fields that belong to it. The word holds a generation, a mode and a number:
 //
-//   mode      whose offset counts        the number                       goes to
-//   unknown   the kernel's               calls that read, so far          shared, never
-//   own       the kernel's               calls so far, and those inside   user, never        (opened here to be read
-//   only) user      the number                 the offset                       moving moving    nobody's, for a moment
-//   the offset                       shared shared    the kernel's               0                                never
-//   never     the kernel's               0                                -
+// clang-format off
+//   mode      whose offset counts     the number                      goes to
+//   unknown   the kernel's            spent on reads so far           shared, never
+//   own       the kernel's            the same, and calls inside      user, never       (opened here to be read only)
+//   user      the number              the offset                      moving
+//   moving    neither, for a moment   the offset                      shared
+//   shared    the kernel's            0                               never
+//   never     the kernel's            0                               -
+// clang-format on
 //
 // and from each of them to `unknown` or `own` of the next generation, when its descriptor is closed or opened.
 //
@@ -20,8 +23,7 @@
 //     compare-exchange from the word that was there before; so they are those of that generation.
 //  3. What was read by way of the fields counts only if the generation is the same afterwards.
 //  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call
-//  that
-//     would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
+//     that would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
 #pragma once
 
 #include <atomic>
@@ -39,8 +41,8 @@ struct State {
   static constexpr unsigned kGenerationBits = 64 - kNumberBits - kModeBits;
   /// Offsets of at least this, 1 TiB, are the kernel's.
   static constexpr std::uint64_t kNumbers = std::uint64_t{1} << kNumberBits;
-  /// Of mode `own`: the lower half of the number counts calls, the upper one those that have not returned.
-  static constexpr std::uint64_t kCall = 1;
+  /// Of mode `own`: the lower half of the number is what reads have cost, in 256 ns, the upper one counts calls that
+  /// have not returned.
   static constexpr std::uint64_t kInside = std::uint64_t{1} << (kNumberBits / 2);
 
   std::uint64_t word = 0;
@@ -51,7 +53,7 @@ struct State {
   [[nodiscard]] constexpr std::uint64_t generation() const { return word >> (kNumberBits + kModeBits); }
   [[nodiscard]] constexpr Mode mode() const { return static_cast<Mode>(word >> kNumberBits & ((1U << kModeBits) - 1)); }
   [[nodiscard]] constexpr std::uint64_t number() const { return word & (kNumbers - 1); }
-  [[nodiscard]] constexpr std::uint64_t calls() const { return number() & (kInside - 1); }
+  [[nodiscard]] constexpr std::uint64_t spent() const { return number() & (kInside - 1); }
   [[nodiscard]] constexpr std::uint64_t inside() const { return number() / kInside; }
   [[nodiscard]] constexpr State with(Mode mode, std::uint64_t number) const { return of(generation(), mode, number); }
   [[nodiscard]] constexpr bool tracked() const { return mode() == Mode::user || mode() == Mode::shared; }
@@ -63,14 +65,17 @@ enum class Target : std::uint8_t { unasked, elsewhere, here, end };
 struct alignas(64) Entry {
   std::atomic<std::uint64_t> state{0};
   // Of a tracked file, by rule 2.
-  std::atomic<std::uint64_t> file{0};       ///< the slot in the cache and its incarnation
-  std::atomic<std::uint64_t> deadline{0};   ///< ns: the stamp is compared again then
-  std::atomic<std::uint64_t> following{0};  ///< the offset behind the last read: a read there is sequential
+  std::atomic<std::uint64_t> file{0};      ///< the slot in the cache and its incarnation
+  std::atomic<std::uint64_t> deadline{0};  ///< ns: the stamp is compared again then; and a Validity
+  std::atomic<std::uint64_t> size{0};      ///< of the file, when the stamp was last compared
+  // Any thread that reads stores it: a hint.
+  std::atomic<std::uint64_t> progress{0};  ///< where the last read ended, and how it was served (progress.hpp)
   // Of a file that is written, by rule 2.
   std::atomic<std::uint64_t> target{0};  ///< generation and Target
   std::atomic<std::uint64_t> device{0};
   std::atomic<std::uint64_t> inode{0};
-  std::atomic<std::uint64_t> mark{0};  ///< generation-free: 1 + the slot on which this descriptor holds a mark `unseen`
+  alignas(64) std::atomic<std::uint64_t> mark{
+      0};  ///< generation-free: 1 + the slot on which this descriptor holds a mark `unseen`
 
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation
@@ -98,7 +103,7 @@ void never_track(int fd) noexcept;
 /// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
 void remember(int fd, bool alone) noexcept;
 
-/// Held by the one thread that stores fields (rule 2). Nobody waits for it: the next call will do.
+/// Held by the one thread that stores fields (rule 2). It is tried, not waited for: the next call will do.
 class SetupLock {
  public:
   SetupLock() noexcept;

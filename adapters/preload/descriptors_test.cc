@@ -38,8 +38,8 @@ TEST(State, AllThreePartsOfAWordComeBack) {
   EXPECT_EQ(state.generation(), (1U << State::kGenerationBits) - 1);
   EXPECT_EQ(state.mode(), Mode::shared);
   EXPECT_EQ(state.number(), State::kNumbers - 1);
-  EXPECT_EQ(State::of(7, Mode::own, 3 * State::kInside + 2 * State::kCall).inside(), 3U);
-  EXPECT_EQ(State::of(7, Mode::own, 3 * State::kInside + 2 * State::kCall).calls(), 2U);
+  EXPECT_EQ(State::of(7, Mode::own, 3 * State::kInside + 2).inside(), 3U);
+  EXPECT_EQ(State::of(7, Mode::own, 3 * State::kInside + 2).spent(), 2U);
 }
 
 TEST(State, TheGenerationAfterTheLastIsAnotherAgain) {
@@ -105,7 +105,7 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   for (int i = 0; i < 300; i++) {
     const AllShared shared;
     const Mode mode = settled(*entry_of(fd_)).mode();
-    // `own` for a moment, until the opener has looked whether somebody forks.
+    // `own` for a moment, until its opener has looked for forks under way.
     EXPECT_NE(mode, Mode::user);
   }
   over = true;

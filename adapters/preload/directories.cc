@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -15,13 +14,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <string_view>
+
+#include "file/cached_file_systems.hpp"
 
 namespace wherry::preload {
 namespace {
 
 constexpr std::size_t kMost = 16;
-constexpr long kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
 
 // Written when the library is loaded.
 constinit std::array<char, PATH_MAX> text{};
@@ -29,15 +30,21 @@ constinit std::array<std::string_view, kMost> names{};
 constinit std::size_t count = 0;
 constinit Path path = Path::automatic;
 
+struct Rule {
+  std::string_view ending;
+  Path path = Path::automatic;
+};
+constinit std::array<char, 1024> rule_text{};
+constinit std::array<Rule, 64> rules{};
+constinit std::size_t rule_count = 0;
+
 // Each is asked for when it is first needed; asked twice at the same moment the answer is the same.
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
 constinit std::atomic<bool> have_devices{false};
 
 bool can_be_cached(const char* directory) {
   struct statfs system{};
-  if (statfs(directory, &system) != 0) return false;
-  const auto type = static_cast<long>(system.f_type);
-  return type == EXT4_SUPER_MAGIC || type == kXfs || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
+  return statfs(directory, &system) == 0 && file::can_be_cached(static_cast<long>(system.f_type));
 }
 
 void find_devices() {
@@ -52,6 +59,45 @@ void find_devices() {
   // DEVICES release: the numbers
   have_devices.store(true, std::memory_order_release);
   errno = error;
+}
+
+/// `host` means that the data goes straight into the caller's buffer: where the kernel is the host's, by its own call.
+/// A program's calls cannot be handed over: `os` goes by the same cache.
+Path path_of(std::string_view word) {
+  if (word == "local" || word == "host") return Path::local;
+  return word == "comp" || word == "os" ? Path::comp : Path::automatic;
+}
+
+/// Of what is no rule `wherry run` has told the user.
+void read_rules() {
+  const char* const list = std::getenv("WHERRY_FILE_PATHS");
+  if (list == nullptr || std::strlen(list) >= rule_text.size()) return;
+  std::strcpy(rule_text.data(), list);
+  char* next = rule_text.data();
+  while (char* const word = strsep(&next, ",")) {
+    const char* const sign = std::strrchr(word, '=');
+    if (word[0] != '*' || sign == nullptr || rule_count == rules.size()) continue;
+    rules[rule_count++] = {.ending = {word + 1, static_cast<std::size_t>(sign - word - 1)}, .path = path_of(sign + 1)};
+  }
+}
+
+/// The name that a descriptor's file was opened as; empty: it has none, or a longer one.
+std::string_view name_of(int fd, std::span<char, PATH_MAX> room) {
+  const int error = errno;
+  std::array<char, 32> link{"/proc/self/fd/"};
+  *std::to_chars(link.data() + std::strlen(link.data()), std::prev(link.end()), fd).ptr = '\0';
+  const ssize_t length = readlink(link.data(), room.data(), room.size());
+  errno = error;
+  if (length <= 0 || static_cast<std::size_t>(length) == room.size()) return {};
+  return {room.data(), static_cast<std::size_t>(length)};
+}
+
+bool lies_below(std::string_view file) {
+  if (file.empty()) return false;
+  return std::any_of(names.begin(), names.begin() + count, [&](std::string_view directory) {
+    if (directory == "/") return true;
+    return file.size() > directory.size() && file.starts_with(directory) && file[directory.size()] == '/';
+  });
 }
 
 }  // namespace
@@ -71,7 +117,8 @@ void read_environment() noexcept {
   }
   const char* const word = std::getenv("WHERRY_FILE_PATH");
   const std::string_view chosen = word == nullptr ? "" : word;
-  path = chosen == "local" ? Path::local : chosen == "comp" ? Path::comp : Path::automatic;
+  path = path_of(chosen);
+  read_rules();
 }
 
 Path chosen_path() noexcept { return path; }
@@ -88,18 +135,20 @@ bool on_cached_device(const struct ::stat& status) noexcept {
 }
 
 bool lies_below(int fd) noexcept {
-  const int error = errno;
-  std::array<char, 32> link{"/proc/self/fd/"};
-  *std::to_chars(link.data() + std::strlen(link.data()), std::prev(link.end()), fd).ptr = '\0';
-  std::array<char, PATH_MAX> name{};
-  const ssize_t length = readlink(link.data(), name.data(), name.size());
-  errno = error;
-  if (length <= 0 || static_cast<std::size_t>(length) == name.size()) return false;
-  const std::string_view file(name.data(), static_cast<std::size_t>(length));
-  return std::any_of(names.begin(), names.begin() + count, [&](std::string_view directory) {
-    if (directory == "/") return true;
-    return file.size() > directory.size() && file.starts_with(directory) && file[directory.size()] == '/';
-  });
+  std::array<char, PATH_MAX> room{};
+  return lies_below(name_of(fd, room));
+}
+
+bool any_rules() noexcept { return rule_count != 0; }
+
+std::optional<Path> path_below(int fd) noexcept {
+  std::array<char, PATH_MAX> room{};
+  const std::string_view name = name_of(fd, room);
+  if (!lies_below(name)) return std::nullopt;
+  for (const Rule& rule : std::span(rules).first(rule_count)) {
+    if (name.ends_with(rule.ending)) return rule.path;
+  }
+  return path;
 }
 
 }  // namespace wherry::preload

@@ -5,15 +5,21 @@
 
 #include <sys/stat.h>
 
+#include <optional>
+
 namespace wherry::preload {
 
 enum class Path : unsigned char { local, comp, automatic };
 
-/// Reads WHERRY_FILES and WHERRY_FILE_PATH. No other call; nothing is looked at yet.
+/// Reads WHERRY_FILES, WHERRY_FILE_PATH and WHERRY_FILE_PATHS. No other call; nothing is looked at yet.
 void read_environment() noexcept;
 
 /// Which way reads take: WHERRY_FILE_PATH.
 Path chosen_path() noexcept;
+/// Whether it depends on a file's name.
+bool any_rules() noexcept;
+/// Which way reads of a descriptor's file take, if it lies below one of the directories. Keeps errno.
+std::optional<Path> path_below(int fd) noexcept;
 
 /// Whether the file is a regular one of a file system that one of the directories is on, and whose files can be cached
 /// (ext2, ext3, ext4, xfs, btrfs, tmpfs). A file outside of the directories may have a second name in them, or be moved

@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::string_view kPreload = "LD_PRELOAD=";
 // What a child must know to find the same files and the same cache.
-constexpr std::array<const char*, 5> kKept{"WHERRY_FILES", "WHERRY_FILE_PATH", "WHERRY_JOB", "WHERRY_NODE",
-                                           "WHERRY_LOG"};
+constexpr std::array<const char*, 6> kKept{"WHERRY_FILES", "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS",
+                                           "WHERRY_JOB",   "WHERRY_NODE",      "WHERRY_LOG"};
+static_assert(kKept.size() + 1 <= kMostVariables);
 
 constinit std::array<char, PATH_MAX> library{};
 constinit std::array<char, 2 * PATH_MAX> texts{};

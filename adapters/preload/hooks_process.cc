@@ -104,13 +104,23 @@ std::size_t count_words(va_list list) {
   return count;
 }
 
-/// The arguments of the execl family, with the null pointer that ends them.
-char** take_words(char** words, const char* first, va_list list) {
+/// The arguments of the execl family, with the null pointer that ends them: `list` stands behind it afterwards.
+char** take_words(char** words, const char* first, va_list& list) {
   words[0] = const_cast<char*>(first);
   for (std::size_t i = 1; (words[i] = va_arg(list, char*)) != nullptr; i++) {
   }
   return words;
 }
+
+/// The same, on the stack of the caller.
+#define WHERRY_WORDS(first, list)                                                        \
+  ({                                                                                     \
+    va_list counted;                                                                     \
+    va_copy(counted, list);                                                              \
+    const std::size_t counted_words = count_words(counted) + 2;                          \
+    va_end(counted);                                                                     \
+    take_words(static_cast<char**>(alloca(counted_words * sizeof(char*))), first, list); \
+  })
 
 }  // namespace
 
@@ -205,11 +215,7 @@ WHERRY_HOOK int execvp(const char* name, char* const arguments[]) noexcept { ret
 WHERRY_HOOK int execl(const char* path, const char* first, ...) noexcept {
   va_list list;
   va_start(list, first);
-  va_list copy;
-  va_copy(copy, list);
-  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
-  va_end(copy);
-  char** const words = take_words(room, first, list);
+  char** const words = WHERRY_WORDS(first, list);
   va_end(list);
   return execve(path, words, environ);
 }
@@ -217,11 +223,7 @@ WHERRY_HOOK int execl(const char* path, const char* first, ...) noexcept {
 WHERRY_HOOK int execlp(const char* name, const char* first, ...) noexcept {
   va_list list;
   va_start(list, first);
-  va_list copy;
-  va_copy(copy, list);
-  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
-  va_end(copy);
-  char** const words = take_words(room, first, list);
+  char** const words = WHERRY_WORDS(first, list);
   va_end(list);
   return execvpe(name, words, environ);
 }
@@ -229,15 +231,7 @@ WHERRY_HOOK int execlp(const char* name, const char* first, ...) noexcept {
 WHERRY_HOOK int execle(const char* path, const char* first, ...) noexcept {
   va_list list;
   va_start(list, first);
-  va_list copy;
-  va_copy(copy, list);
-  auto* const room = static_cast<char**>(alloca((count_words(copy) + 2) * sizeof(char*)));
-  va_end(copy);
-  va_copy(copy, list);
-  char** const words = take_words(room, first, copy);
-  va_end(copy);
-  while (va_arg(list, char*) != nullptr) {
-  }
+  char** const words = WHERRY_WORDS(first, list);
   char* const* const environment = va_arg(list, char* const*);
   va_end(list);
   return execve(path, words, environment);

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,12 +42,16 @@ Range range_of(const iovec* parts, int count, off_t offset) {
 }  // namespace
 
 WHERRY_HOOK ssize_t write(int fd, const void* buffer, std::size_t bytes) {
-  return change<Cancelled::before>(changed_file(fd), {}, [&] { return WHERRY_NEXT(write, fd, buffer, bytes); });
+  return change_plainly(
+      changed_file(fd), {}, [&] { return WHERRY_NEXT(syscall, SYS_write, fd, buffer, bytes); },
+      [&] { return WHERRY_NEXT(write, fd, buffer, bytes); });
 }
 
 WHERRY_HOOK ssize_t pwrite64(int fd, const void* buffer, std::size_t bytes, off64_t offset) {
-  return change<Cancelled::before>(changed_file(fd), Range::of(offset, bytes),
-                                   [&] { return WHERRY_NEXT(pwrite64, fd, buffer, bytes, offset); });
+  return change_plainly(
+      changed_file(fd), Range::of(offset, bytes),
+      [&] { return WHERRY_NEXT(syscall, SYS_pwrite64, fd, buffer, bytes, offset); },
+      [&] { return WHERRY_NEXT(pwrite64, fd, buffer, bytes, offset); });
 }
 
 WHERRY_HOOK ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
@@ -54,12 +59,17 @@ WHERRY_HOOK ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t 
 }
 
 WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
-  return change<Cancelled::before>(changed_file(fd), {}, [&] { return WHERRY_NEXT(writev, fd, parts, count); });
+  return change_plainly(
+      changed_file(fd), {}, [&] { return WHERRY_NEXT(syscall, SYS_writev, fd, parts, count); },
+      [&] { return WHERRY_NEXT(writev, fd, parts, count); });
 }
 
 WHERRY_HOOK ssize_t pwritev64(int fd, const iovec* parts, int count, off64_t offset) {
-  return change<Cancelled::before>(changed_file(fd), range_of(parts, count, offset),
-                                   [&] { return WHERRY_NEXT(pwritev64, fd, parts, count, offset); });
+  // The offset has two words, of which the kernel takes the first here.
+  return change_plainly(
+      changed_file(fd), range_of(parts, count, offset),
+      [&] { return WHERRY_NEXT(syscall, SYS_pwritev, fd, parts, count, offset, 0L); },
+      [&] { return WHERRY_NEXT(pwritev64, fd, parts, count, offset); });
 }
 
 WHERRY_HOOK ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {

@@ -66,8 +66,8 @@ void mark_number(int fd) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || in_vfork_child()) return;
   std::uint64_t mark = 0;
-  // Every process of a job may have the one log for its standard error: outside of the directories nobody reads it by
-  // way of the cache, unless it has another name or is moved while it is written.
+  // All processes of a job may have the same log as their standard error: outside of the directories it is not cached,
+  // unless it has another name or is moved while it is written.
   struct stat status{};
   const auto key = file_open_to_write(fd);
   if (key && fstat(fd, &status) == 0 && (status.st_nlink > 1 || lies_below(fd))) {

@@ -21,6 +21,7 @@ constexpr std::array<const char*, kCount> kNames{
 constinit std::array<std::atomic<void*>, kCount> found{};
 // A lookup may allocate, and an allocator may open files when it is first used.
 constinit thread_local bool looking = false;
+constinit bool plain_writes = false;
 
 /// In place of a function that is not there.
 long fails() {
@@ -69,13 +70,26 @@ void* look_up(Hook hook) {
   return function;
 }
 
+/// Where the library with the function behind a hook is; null: not known.
+const void* library_of(Hook hook) {
+  Dl_info info{};
+  return dladdr(next_function(hook), &info) == 0 ? nullptr : info.dli_fbase;
+}
+
 }  // namespace
 
 void find_next_functions() noexcept {
   for (std::size_t i = 0; i < kCount; i++) {
     if (found[i].load(std::memory_order_relaxed) == nullptr) look_up(static_cast<Hook>(i));
   }
+  const void* const library = library_of(Hook::k_syscall);
+  plain_writes = library != nullptr;
+  for (const Hook hook : {Hook::k_write, Hook::k_pwrite64, Hook::k_writev, Hook::k_pwritev64}) {
+    plain_writes = plain_writes && library_of(hook) == library;
+  }
 }
+
+bool writes_are_plain() noexcept { return plain_writes; }
 
 void* next_function(Hook hook) noexcept {
   void* const function = found[static_cast<std::size_t>(hook)].load(std::memory_order_relaxed);

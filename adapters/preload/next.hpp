@@ -39,6 +39,10 @@ void find_next_functions() noexcept;
 /// it is one that fails with ENOSYS. What is asked for before find_next_functions is looked up at once.
 void* next_function(Hook hook) noexcept;
 
+/// Whether write, pwrite, writev and pwritev behind the hooks are the C library's: then the kernel's call says the
+/// same, and no thread is cancelled in it.
+bool writes_are_plain() noexcept;
+
 /// The function `name` that the caller would have found without this library: of a library that it may have loaded for
 /// itself. Never null, as above.
 void* next_function_for(const void* caller, const char* name) noexcept;

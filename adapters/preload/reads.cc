@@ -3,20 +3,41 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
 #include "descriptors.hpp"
+#include "directories.hpp"
 #include "next.hpp"
+#include "progress.hpp"
 #include "served.hpp"
 #include "sharing.hpp"
+#include "store.hpp"
 #include "vfork.hpp"
 
 namespace wherry::preload {
 namespace {
 
-/// The call after which a descriptor is looked at. A small file that is read once pays nothing.
-constexpr std::uint64_t kCallsBefore = 2;
+// What the kernel's reads of a descriptor may cost before it is looked at, in 256 ns. Looking takes about 10 us, and 50
+// more in a process that is no client of the cache yet: a twentieth of it, so that what is read once pays next to
+// nothing, however large. Where every read is to fill, two calls.
+constexpr std::uint64_t kSpentBefore = 1000;
+constexpr std::uint64_t kSpentBeforeFirst = 8000;
+constexpr std::uint64_t kSpentBeforeEager = 2;
+
+/// What a read costs, roughly: a call, and a copy at 32 GB/s.
+constexpr std::uint64_t cost(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
+
+bool has_spent_enough(const Entry& entry, State state) {
+  // Nothing is looked at then, and what it spends need not be counted.
+  if (chosen_path() == Path::local && !any_rules()) return true;
+  if (state.spent() < kSpentBeforeEager) return false;
+  const Progress::Choice choice = Progress::of(entry).choice;
+  if (choice == Progress::Choice::comp) return true;
+  if (choice == Progress::Choice::none && chosen_path() == Path::comp) return true;
+  return state.spent() >= (cache_if_ready() == nullptr ? kSpentBeforeFirst : kSpentBefore);
+}
 
 /// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
 bool try_tracking(int fd, Entry& entry, State before) {
@@ -51,24 +72,32 @@ auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
   return result;
 }
 
-/// Counts this thread in, and its call if it reads. False: the state is another.
-bool go_inside(Entry& entry, State before, bool reads) {
-  const std::uint64_t call = reads && before.calls() < kCallsBefore ? State::kCall : 0;
-  return entry.exchange(before, {before.word + State::kInside + call});
+/// Counts this thread in, and what its read costs. False: the state is another.
+bool go_inside(Entry& entry, State before, std::uint64_t cost) {
+  const std::uint64_t more = before.spent() < kSpentBeforeFirst ? cost : 0;
+  return entry.exchange(before, {before.word + State::kInside + more});
 }
-
-ssize_t read_of_kernel(int fd, void* buffer, std::size_t bytes) { return WHERRY_NEXT(read, fd, buffer, bytes); }
 
 }  // namespace
 
-ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
+namespace {
+
+/// What the first part says must do: the others may be no memory.
+std::uint64_t bytes_of(const iovec* parts, int count) {
+  return parts == nullptr || count <= 0 ? 0 : parts->iov_len * static_cast<std::uint64_t>(count);
+}
+
+/// read or readv of so many bytes: `tracked(entry, state)` reads a tracked descriptor of mode `user` at the offset it
+/// has, `kernels()` is the kernel's call.
+template <typename Tracked, typename Kernels>
+ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
-  if (entry == nullptr || in_vfork_child()) return read_of_kernel(fd, buffer, bytes);
+  if (entry == nullptr || in_vfork_child()) return kernels();
   while (true) {
     State state = entry->load();
     switch (state.mode()) {
       case Mode::user: {
-        const ssize_t result = read_tracked(fd, *entry, state, buffer, bytes, static_cast<off_t>(state.number()));
+        const ssize_t result = tracked(*entry, state);
         if (result < 0) return result;
         const std::uint64_t end = state.number() + static_cast<std::uint64_t>(result);
         if (end >= State::kNumbers) {
@@ -79,34 +108,69 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
         continue;
       }
       case Mode::own:
-        if (state.calls() >= kCallsBefore && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
-        if (!go_inside(*entry, state, true)) continue;
-        return call_inside(*entry, state, [&] { return read_of_kernel(fd, buffer, bytes); });
+        if (has_spent_enough(*entry, state) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
+        if (!go_inside(*entry, state, cost(bytes))) continue;
+        return call_inside(*entry, state, kernels);
       case Mode::moving:
         settled(*entry);
         continue;
       case Mode::unknown:
       case Mode::shared:
       case Mode::never:
-        return read_of_kernel(fd, buffer, bytes);
+        return kernels();
     }
   }
 }
 
-ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
+/// pread or preadv, likewise.
+template <typename Tracked, typename Kernels>
+ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry != nullptr && !in_vfork_child()) {
     State state = entry->load();
     if ((state.mode() == Mode::unknown || state.mode() == Mode::own) && state.inside() == 0) {
-      if (state.calls() < kCallsBefore) {
-        entry->exchange(state, {state.word + State::kCall});
+      if (!has_spent_enough(*entry, state)) {
+        entry->exchange(state, {state.word + cost(bytes)});
       } else if (try_tracking(fd, *entry, state)) {
         state = entry->load();
       }
     }
-    if (state.tracked()) return read_tracked(fd, *entry, state, buffer, bytes, offset);
+    if (state.tracked()) return tracked(*entry, state);
   }
-  return WHERRY_NEXT(pread64, fd, buffer, bytes, offset);
+  return kernels();
+}
+
+}  // namespace
+
+ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
+  return read_on(
+      fd, bytes,
+      [&](Entry& entry, State state) {
+        return read_tracked(fd, entry, state, buffer, bytes, static_cast<off_t>(state.number()));
+      },
+      [&] { return WHERRY_NEXT(read, fd, buffer, bytes); });
+}
+
+ssize_t readv_here(int fd, const iovec* parts, int count) {
+  return read_on(
+      fd, bytes_of(parts, count),
+      [&](Entry& entry, State state) {
+        return readv_tracked(fd, entry, state, parts, count, static_cast<off_t>(state.number()));
+      },
+      [&] { return WHERRY_NEXT(readv, fd, parts, count); });
+}
+
+ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  return read_at(
+      fd, bytes, [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
+      [&] { return WHERRY_NEXT(pread64, fd, buffer, bytes, offset); });
+}
+
+ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {
+  return read_at(
+      fd, bytes_of(parts, count),
+      [&](Entry& entry, State state) { return readv_tracked(fd, entry, state, parts, count, offset); },
+      [&] { return WHERRY_NEXT(preadv64, fd, parts, count, offset); });
 }
 
 off_t lseek_here(int fd, off_t offset, int whence) {
@@ -117,12 +181,12 @@ off_t lseek_here(int fd, off_t offset, int whence) {
     if (state.mode() == Mode::moving) {
       settled(*entry);
     } else if (state.mode() == Mode::own) {
-      if (!go_inside(*entry, state, false)) continue;
+      if (!go_inside(*entry, state, 0)) continue;
       return call_inside(*entry, state, [&] { return WHERRY_NEXT(lseek64, fd, offset, whence); });
     } else if (state.mode() != Mode::user) {
       return WHERRY_NEXT(lseek64, fd, offset, whence);
     } else {
-      // The kernel's offset is nobody's: what it says of the others is where they lead.
+      // The kernel's offset does not count here: only for the end, data and holes is the kernel asked where they are.
       const auto now = static_cast<off_t>(state.number());
       off_t wanted = offset;
       if (whence == SEEK_CUR && __builtin_add_overflow(now, offset, &wanted)) {

@@ -16,63 +16,43 @@
 #include <span>
 
 #include "directories.hpp"
+#include "file/cache_looks.hpp"
+#include "miss.hpp"
 #include "next.hpp"
+#include "progress.hpp"
 #include "sharing.hpp"
 #include "store.hpp"
 
 namespace wherry::preload {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // ns
-// The clock is up to 10 ms late: together 100.
-constexpr std::uint64_t kUsableFor = 90 * kMillisecond;
-/// A block that was never filled costs its pages: at the first touch only reads so small get that back within one pass.
-constexpr std::size_t kFillsAtOnce = 2048;
 /// Longer reads are the kernel's.
 constexpr std::size_t kLongest = std::size_t{64} << 20;
+/// IOV_MAX: more are refused.
+constexpr int kMostParts = 1024;
 
-std::uint64_t coarse_clock() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
+constexpr unsigned kValidityBits = 2;
 
-/// A File in one word, so that it is read whole; all ones: none.
-constexpr std::uint64_t kNoFile = ~std::uint64_t{0};
-constexpr unsigned kBornBits = 48;
-
-std::uint64_t packed(const file::File& file) {
-  if (file.none() || file.slot >= UINT16_MAX || file.born >> kBornBits != 0) return kNoFile;
-  return std::uint64_t{file.slot} << kBornBits | file.born;
-}
-
-file::File unpacked(std::uint64_t word) {
-  if (word == kNoFile) return {};
-  return {.slot = static_cast<std::uint32_t>(word >> kBornBits), .born = word & ((std::uint64_t{1} << kBornBits) - 1)};
-}
-
-/// When the stamp is to be compared next, and in the lowest bit whether the cache may be used until then.
+/// When the stamp is to be compared next, and what was found when it was compared last.
 std::uint64_t deadline_for(file::Validity validity) {
-  const bool usable = validity == file::Validity::usable;
-  const std::uint64_t wait = validity == file::Validity::unsettled ? file::kSettledAfter : kUsableFor;
-  return (coarse_clock() + wait) << 1 | std::uint64_t{usable};
+  return (file::coarse_clock() + file::counts_for(validity)) << kValidityBits | static_cast<std::uint64_t>(validity);
+}
+
+file::Validity validity_of(std::uint64_t deadline) {
+  return static_cast<file::Validity>(deadline & ((1U << kValidityBits) - 1));
 }
 
 /// A place for the file in the cache, compared with its stamp.
-std::uint64_t opened(file::Cache& cache, const struct stat& status, std::uint64_t now, std::uint64_t& deadline) {
+std::uint64_t opened(file::Cache& cache, int fd, const struct stat& status, std::uint64_t now,
+                     std::uint64_t& deadline) {
   const file::File file = cache.open(file::Key(status));
-  const std::uint64_t word = packed(file);
-  const auto validity = word == kNoFile ? file::Validity::gone : cache.validate(file, file::Stamp(status, now));
+  const std::uint64_t word = file::packed(file);
+  const auto validity = word == file::kNoFile ? file::Validity::gone : file::validate(cache, file, fd, status, now);
   deadline = deadline_for(validity);
   return word;
 }
 
-bool is_file_of(const Entry& entry, const struct stat& status) {
-  return entry.device.load(std::memory_order_relaxed) == status.st_dev &&
-         entry.inode.load(std::memory_order_relaxed) == status.st_ino;
-}
-
-/// Compares the stamp. False: the kernel is to be asked for now.
+/// Compares the stamp. False: until the next comparison reads are the kernel's own calls.
 bool compare(int fd, Entry& entry, State state, file::Cache& cache) {
   const std::uint64_t now = file::Stamp::now();
   struct stat status{};
@@ -84,22 +64,23 @@ bool compare(int fd, Entry& entry, State state, file::Cache& cache) {
     never_track(fd);
     return false;
   }
-  const file::File file = unpacked(entry.file.load(std::memory_order_relaxed));
-  auto validity = file.none() ? file::Validity::gone : cache.validate(file, file::Stamp(status, now));
+  const file::File file = file::unpacked(entry.file.load(std::memory_order_relaxed));
+  auto validity = file.none() ? file::Validity::gone : file::validate(cache, file, fd, status, now);
   std::uint64_t deadline = deadline_for(validity);
   const SetupLock lock;
   if (!lock || entry.load().generation() != state.generation()) return false;
   if (validity == file::Validity::gone) {
-    entry.file.store(opened(cache, status, now, deadline), std::memory_order_relaxed);
+    entry.file.store(opened(cache, fd, status, now, deadline), std::memory_order_relaxed);
   }
+  entry.size.store(static_cast<std::uint64_t>(status.st_size), std::memory_order_relaxed);
   entry.deadline.store(deadline, std::memory_order_relaxed);
-  return (deadline & 1) != 0;
+  return validity_of(deadline) == file::Validity::usable;
 }
 
 bool is_usable(int fd, Entry& entry, State state, file::Cache& cache) {
   const std::uint64_t deadline = entry.deadline.load(std::memory_order_relaxed);
-  if (coarse_clock() < deadline >> 1) [[likely]]
-    return (deadline & 1) != 0;
+  if (file::coarse_clock() < deadline >> kValidityBits) [[likely]]
+    return validity_of(deadline) == file::Validity::usable;
   const int error = errno;
   const bool usable = compare(fd, entry, state, cache);
   errno = error;
@@ -114,128 +95,109 @@ bool can_be_memory(const void* buffer, std::size_t bytes) {
   return address >= kLowest && address < kHighest - kLongest && bytes <= kLongest;
 }
 
-/// One read that was not wholly in the cache.
-class Miss {
- public:
-  Miss(int fd, Entry& entry, State state, file::Cache& cache, file::File file, std::uint64_t offset)
-      : fd_(fd), entry_(entry), state_(state), cache_(cache), file_(file), offset_(offset) {}
-
-  /// The bytes read. -1: it is the kernel's, from the beginning.
-  ssize_t read(std::span<std::byte> to) {
-    const std::size_t wanted = to.size();
-    const file::Admission when = admission(wanted);
-    while (!to.empty()) {
-      const auto part = to.first(std::min(to.size(), layout::kFileBlock - offset_ % layout::kFileBlock));
-      if (read_block(part, when)) {
-        if (!read_kernels()) break;
-      } else if (wanted < file::kLargeRead) {
-        return -1;
-      } else if (to.size() == wanted) {
-        return read_all_of_kernel(to, when);
-      } else {
-        kernels_ = kernels_.empty() ? part : std::span(kernels_.data(), kernels_.size() + part.size());
-      }
-      offset_ += part.size();
-      to = to.subspan(part.size());
+/// Of all parts together; 0: they are the kernel's to look at.
+std::uint64_t bytes_in_memory(const iovec* parts, int count) {
+  if (!can_be_memory(parts, sizeof *parts) || count > kMostParts) return 0;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < count; i++) {
+    if (parts[i].iov_len > kLongest || (parts[i].iov_len != 0 && !can_be_memory(parts[i].iov_base, parts[i].iov_len))) {
+      return 0;
     }
-    return read_kernels() ? static_cast<ssize_t>(wanted) : -1;
+    bytes += parts[i].iov_len;
   }
+  return bytes;
+}
 
- private:
-  file::Admission admission(std::size_t bytes) {
-    const std::uint64_t first = offset_ / layout::kFileBlock;
-    const std::uint64_t last = (offset_ + bytes - 1) / layout::kFileBlock;
-    const std::uint64_t before = entry_.following.exchange(last, std::memory_order_relaxed);
-    if (chosen_path() == Path::comp) return file::Admission::first_touch;
-    // The next part of a block is no second touch.
-    goes_on_ = first == before && last == before && bytes > kFillsAtOnce;
-    const bool in_order = first == before || first == before + 1;
-    return file::admission(bytes, in_order && bytes <= kFillsAtOnce);
+/// Why the cache may not be used until the deadline.
+file::KernelReason reason_of(std::uint64_t deadline) {
+  switch (validity_of(deadline)) {
+    case file::Validity::unsettled:
+      return file::KernelReason::changed;
+    case file::Validity::has_writer:
+      return file::KernelReason::writer;
+    case file::Validity::usable:
+    case file::Validity::gone:
+      break;
   }
+  return file::KernelReason::other;
+}
 
-  /// A part of one block: from the cache, or into the cache and from there.
-  bool read_block(std::span<std::byte> part, file::Admission when) {
-    if (goes_on_) return false;
-    file::Fill fill = cache_.fill(file_, offset_ / layout::kFileBlock, when);
-    if (!fill) return cache_.read(file_, offset_, part);
-    const std::uint64_t forks_before = forks();
-    const auto memory = fill.memory();
-    // Not the C library's call: a thread must not be cancelled while it holds the block.
-    const long got = WHERRY_NEXT(syscall, SYS_pread64, fd_, memory.data(), memory.size(), fill.offset());
-    if (forks() != forks_before) {
-      fill.forget();
-      return false;
-    }
-    if (got <= 0 || !still_this_file()) return false;
-    const std::size_t begin = offset_ - fill.offset();
-    const bool enough = static_cast<std::size_t>(got) >= begin + part.size();
-    if (enough) std::memcpy(part.data(), memory.data() + begin, part.size());
-    fill.publish(static_cast<std::size_t>(got));
-    return enough;
+/// A read of a span whose first read found nothing.
+bool is_passed_by(Entry& entry, std::uint64_t offset, std::uint64_t bytes) {
+  const Progress before = Progress::of(entry);
+  if (before.way != Progress::Way::kernels || !before.holds_at(offset) || bytes - 1 >= kLongest) return false;
+  before.after(offset, bytes, Progress::Way::kernels).store(entry);
+  return true;
+}
+
+/// Whether to ask the cache for so many bytes. If not, that is counted.
+bool is_to_be_asked(int fd, Entry& entry, State state, file::Cache& cache, off_t offset, std::uint64_t bytes) {
+  const auto kernels = [&](file::KernelReason reason) {
+    cache.count_kernels(reason);
+    return false;
+  };
+  if (offset < 0 || bytes == 0 || bytes > kLongest) return kernels(file::KernelReason::other);
+  const auto begin = static_cast<std::uint64_t>(offset);
+  if (is_passed_by(entry, begin, bytes)) return kernels(file::KernelReason::first_touch);
+  if (!is_usable(fd, entry, state, cache)) return kernels(reason_of(entry.deadline.load(std::memory_order_relaxed)));
+  if (begin + bytes > entry.size.load(std::memory_order_relaxed)) return kernels(file::KernelReason::end);
+  return true;
+}
+
+bool serve(const Tracked& tracked, std::uint64_t offset, std::span<std::byte> to) {
+  if (!tracked.cache.read(tracked.file, offset, to)) return read_by_filling(tracked, offset, to);
+  Progress::of(tracked.entry).after_hit(offset, to.size()).store(tracked.entry);
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+/// The file may be served at all: by its flags, its file system and its name. Nothing: it may not.
+std::optional<Path> path_of(int fd, const struct stat& status) {
+  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
+  if (flags < 0 || (flags & (O_DIRECT | O_PATH)) != 0 || (flags & O_ACCMODE) == O_WRONLY) return std::nullopt;
+  if (!on_cached_device(status)) return std::nullopt;
+  // A file that has a place lies below the directories of some process of the card.
+  file::Cache* const store = cache();
+  if (!any_rules() && store != nullptr && store->knows(file::Key(status))) return chosen_path();
+  return path_below(fd);
+}
+
+/// Stores the fields of the entry, by rule 2. False: the descriptor was closed meanwhile.
+bool set_up(int fd, Entry& entry, State state, const struct stat& status, std::uint64_t now, Path path) {
+  std::uint64_t deadline = 0;
+  const std::uint64_t file = opened(*cache(), fd, status, now, deadline);
+  if (entry.load().word != state.word) return false;
+  entry.file.store(file, std::memory_order_relaxed);
+  entry.deadline.store(deadline, std::memory_order_relaxed);
+  entry.size.store(static_cast<std::uint64_t>(status.st_size), std::memory_order_relaxed);
+  Progress progress{.choice = Progress::of(entry).choice};
+  if (progress.choice == Progress::Choice::none) {
+    progress.choice = path == Path::comp ? Progress::Choice::comp : Progress::Choice::automatic;
   }
-
-  /// Other processes will read this block: it must not be of a file that has the number by now.
-  bool still_this_file() const {
-    struct stat status{};
-    return fstat(fd_, &status) == 0 && entry_.load().generation() == state_.generation() && is_file_of(entry_, status);
-  }
-
-  /// What was left out before this place.
-  bool read_kernels() {
-    if (kernels_.empty()) return true;
-    const auto begin = static_cast<off_t>(offset_ - kernels_.size());
-    if (WHERRY_NEXT(pread64, fd_, kernels_.data(), kernels_.size(), begin) != static_cast<ssize_t>(kernels_.size())) {
-      return false;
-    }
-    kernels_ = {};
-    return true;
-  }
-
-  /// A large read whose first block is not to be had: one call, and the other blocks are known to have been wanted.
-  ssize_t read_all_of_kernel(std::span<std::byte> to, file::Admission when) {
-    const ssize_t got = WHERRY_NEXT(pread64, fd_, to.data(), to.size(), static_cast<off_t>(offset_));
-    const std::uint64_t end = offset_ + static_cast<std::uint64_t>(std::max(got, ssize_t{0}));
-    for (std::uint64_t block = offset_ / layout::kFileBlock + 1; block * layout::kFileBlock < end; block++) {
-      (void)cache_.fill(file_, block, when);
-    }
-    return got;
-  }
-
-  int fd_;
-  Entry& entry_;
-  State state_;
-  file::Cache& cache_;
-  file::File file_;
-  std::uint64_t offset_;
-  bool goes_on_ = false;
-  std::span<std::byte> kernels_;  // left out, and ends at offset_
-};
+  progress.store(entry);
+  entry.device.store(status.st_dev, std::memory_order_relaxed);
+  entry.inode.store(status.st_ino, std::memory_order_relaxed);
+  return true;
+}
 
 }  // namespace
 
 Tracking track(int fd, Entry& entry, State state) noexcept {
-  if (chosen_path() == Path::local || !any_directories()) return Tracking::never;
+  const bool chosen = Progress::of(entry).choice != Progress::Choice::none;
+  if (!any_directories() || (chosen_path() == Path::local && !any_rules() && !chosen)) return Tracking::never;
   const int error = errno;
   const SetupLock lock;
   if (!lock) return Tracking::later;
   const std::uint64_t now = file::Stamp::now();
   struct stat status{};
-  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
   Tracking result = Tracking::never;
-  if (flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 && (flags & O_ACCMODE) != O_WRONLY && fstat(fd, &status) == 0 &&
-      on_cached_device(status) && lies_below(fd)) {
-    if (file::Cache* const store = cache(); store != nullptr) {
-      std::uint64_t deadline = 0;
-      const std::uint64_t file = opened(*store, status, now, deadline);
-      result = Tracking::later;
-      if (entry.load().word == state.word) {
-        entry.file.store(file, std::memory_order_relaxed);
-        entry.deadline.store(deadline, std::memory_order_relaxed);
-        entry.following.store(0, std::memory_order_relaxed);
-        entry.device.store(status.st_dev, std::memory_order_relaxed);
-        entry.inode.store(status.st_ino, std::memory_order_relaxed);
-        result = Tracking::tracked;
-      }
+  if (fstat(fd, &status) == 0) {
+    const auto path = path_of(fd, status);
+    if (path && (*path != Path::local || chosen) && cache() != nullptr) {
+      result = set_up(fd, entry, state, status, now, *path) ? Tracking::tracked : Tracking::later;
     }
   }
   errno = error;
@@ -244,20 +206,37 @@ Tracking track(int fd, Entry& entry, State state) noexcept {
 
 ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset) {
   file::Cache* const store = cache();
-  if (store != nullptr && offset >= 0 && bytes != 0 && can_be_memory(buffer, bytes) &&
-      is_usable(fd, entry, state, *store)) {
+  if (store != nullptr && can_be_memory(buffer, bytes) && is_to_be_asked(fd, entry, state, *store, offset, bytes)) {
     pthread_testcancel();
-    const file::File file = unpacked(entry.file.load(std::memory_order_relaxed));
-    const auto begin = static_cast<std::uint64_t>(offset);
-    const std::span<std::byte> to(static_cast<std::byte*>(buffer), bytes);
     const int error = errno;
-    auto got = static_cast<ssize_t>(bytes);
-    if (!store->read(file, begin, to)) got = Miss(fd, entry, state, *store, file, begin).read(to);
+    const Tracked tracked{fd, entry, state, *store, file::unpacked(entry.file.load(std::memory_order_relaxed))};
+    const bool served = serve(tracked, static_cast<std::uint64_t>(offset), {static_cast<std::byte*>(buffer), bytes});
     errno = error;
     // Rule 3 of descriptors.hpp.
-    if (got >= 0 && entry.load().generation() == state.generation()) return got;
+    if (served && entry.load().generation() == state.generation()) return static_cast<ssize_t>(bytes);
   }
   return WHERRY_NEXT(pread64, fd, buffer, bytes, offset);
+}
+
+ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int count, off_t offset) {
+  file::Cache* const store = cache();
+  const std::uint64_t bytes = store == nullptr ? 0 : bytes_in_memory(parts, count);
+  if (bytes != 0 && is_to_be_asked(fd, entry, state, *store, offset, bytes)) {
+    pthread_testcancel();
+    const int error = errno;
+    const Tracked tracked{fd, entry, state, *store, file::unpacked(entry.file.load(std::memory_order_relaxed))};
+    auto at = static_cast<std::uint64_t>(offset);
+    bool served = true;
+    for (int i = 0; served && i < count; i++) {
+      const std::size_t length = parts[i].iov_len;
+      if (length == 0) continue;
+      served = serve(tracked, at, {static_cast<std::byte*>(parts[i].iov_base), length});
+      at += length;
+    }
+    errno = error;
+    if (served && entry.load().generation() == state.generation()) return static_cast<ssize_t>(bytes);
+  }
+  return WHERRY_NEXT(preadv64, fd, parts, count, offset);
 }
 
 }  // namespace wherry::preload

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 
@@ -19,5 +20,7 @@ Tracking track(int fd, Entry& entry, State state) noexcept;
 
 /// pread of a tracked descriptor, with its result and errno.
 ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset);
+/// preadv of it.
+ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int count, off_t offset);
 
 }  // namespace wherry::preload

@@ -50,7 +50,7 @@ void share_offset(int fd) noexcept {
     State before = settled(*entry);
     if (before.mode() == Mode::user) {
       move(fd, *entry, before);
-    } else if (before.mode() != Mode::own || entry->exchange(before, before.with(Mode::unknown, 0))) {
+    } else if (before.mode() != Mode::own || entry->exchange(before, before.with(Mode::unknown, before.spent()))) {
       break;
     }
   }

@@ -64,7 +64,7 @@ void repair_store_after_fork() noexcept {
     detail::ready.store(nullptr, std::memory_order_relaxed);
     phase.store(Phase::inherited, std::memory_order_relaxed);
   } else if (phase.load(std::memory_order_relaxed) == Phase::trying) {
-    // A thread of the parent's was at it: how far, nobody can tell.
+    // A thread of the parent's was at it: how far is not known.
     phase.store(Phase::refused, std::memory_order_relaxed);
   }
 }

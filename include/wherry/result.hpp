@@ -15,7 +15,7 @@ namespace wherry {
 enum class Status : std::uint8_t {
   moved,        ///< `bytes` bytes were moved, at least one unless none were asked for
   would_block,  ///< nothing can be moved now; wait for the descriptor, or call the blocking form
-  end,          ///< the peer finished sending and everything it sent has been received
+  end,          ///< the peer finished sending and everything it sent has been received; or the end of a file
   failed,       ///< `error` says why; `bytes` bytes were moved before it
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of Wherry: byte streams between processes, and windows into their memory. C99; link with -lwherry_c
+ * The C API of Wherry: byte streams between processes, windows into their memory, and files. C99; link with -lwherry_c
  * (pkg-config wherry-c), which needs no C++ compiler.
  *
  * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
@@ -8,8 +8,8 @@
  * `..._close`; after that it must not be used again.
  *
  * Results: 0 or more on success; on failure a negative errno value, never errno itself. wherry_last_error() tells the
- * last failure of a call that sets something up (listen, accept, connect), in words. Calls that move data return how
- * many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
+ * last failure of a call that sets something up (listen, accept, connect, open), in words. Calls that move data return
+ * how many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
  * returns the failure.
  *
  * Timeouts are nanoseconds; negative (WHERRY_FOREVER): as long as it needs.
@@ -47,6 +47,10 @@ typedef struct wherry_listener {
 typedef struct wherry_connecting {
   void* impl;
 } wherry_connecting;
+
+typedef struct wherry_file {
+  void* impl;
+} wherry_file;
 
 /* {0} of any handle. */
 #define WHERRY_NONE    {0}
@@ -183,6 +187,77 @@ int wherry_fence_signal(wherry_stream stream, int whose, const struct wherry_sig
  * -ENOTSUP where memory cannot be mapped. */
 int wherry_map(wherry_stream stream, uint64_t remote, size_t size, int access, void** start);
 int wherry_unmap(void* start, size_t size);
+
+/* Files ----------------------------------------------------------------------------------------------------------- */
+
+/* Files of this machine and of hosts, by way of the cache that the processes of a card share: docs/files.md, and
+ * wherry/files.hpp, of which this is the same in C. A file has no offset. From any thread, any number at once; only
+ * closing is one thread's, while no other uses the file. After a fork a file of a host is the parent's: -EBADF. */
+
+/* The way of a call. WHERRY_PATH_AS_SET: as the file was opened or set; in the options of an open WHERRY_FILE_PATH. */
+#define WHERRY_PATH_AS_SET 0
+#define WHERRY_PATH_AUTO   1 /* the cache where it has the bytes, else what was measured to be faster */
+#define WHERRY_PATH_LOCAL  2 /* the kernel's own call; -EOPNOTSUPP for a file of a host */
+#define WHERRY_PATH_COMP   3 /* the cache, which every read fills, ahead of a reader in order */
+#define WHERRY_PATH_OS     4 /* the card's process; where it serves no files, as WHERRY_PATH_COMP */
+#define WHERRY_PATH_HOST   5 /* the host's server alone; -EOPNOTSUPP for a path of this machine */
+
+struct wherry_file_options {
+  int32_t path;         /* WHERRY_PATH_... */
+  uint32_t patience_ms; /* how long a call waits for a server that is gone, then -EIO; 0: a minute */
+  uint32_t reserved[2]; /* 0 */
+};
+
+/* Opens a path, or wherry://NODE:PORT/PATH of a `wherry serve`. `flags` and `mode` as of open(2): an access mode,
+ * O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC, O_NOFOLLOW, O_DIRECTORY. `options`: NULL for the defaults.
+ * -EINVAL also for other flags, and a name that makes no sense; for a host also as wherry_connect. */
+int wherry_file_open(const char* name, int flags, mode_t mode, const struct wherry_file_options* options,
+                     wherry_file* file);
+/* -EIO: a host was started again, and lost what was not synced. The file is closed in any case. */
+int wherry_file_close(wherry_file file);
+
+/* Fewer bytes than asked for: the end of the file; 0 there. */
+int64_t wherry_file_pread(wherry_file file, void* buffer, size_t size, uint64_t offset, int path);
+int64_t wherry_file_preadv(wherry_file file, const struct iovec* buffers, int count, uint64_t offset, int path);
+/* Fewer bytes than asked for: an error, which the next call returns. -EINVAL on a file opened with O_APPEND. */
+int64_t wherry_file_pwrite(wherry_file file, const void* bytes, size_t size, uint64_t offset, int path);
+int64_t wherry_file_pwritev(wherry_file file, const struct iovec* buffers, int count, uint64_t offset, int path);
+/* At the end of a file opened with O_APPEND (else -EINVAL); up to 16 MiB in one piece. */
+int64_t wherry_file_append(wherry_file file, const void* bytes, size_t size);
+/* 0: what was written is durable where the file is. `data_only`: 1 as fdatasync, 0 as fsync. */
+int wherry_file_sync(wherry_file file, int data_only);
+int wherry_file_set_size(wherry_file file, uint64_t size);
+
+struct wherry_file_status {
+  uint64_t device;
+  uint64_t inode;
+  uint64_t size;
+  uint64_t blocks; /* of 512 bytes */
+  uint32_t mode;   /* type and permissions, as st_mode */
+  uint32_t links;
+  uint32_t user;
+  uint32_t group;
+  int64_t accessed_ns; /* since 1970, as the others */
+  int64_t modified_ns;
+  int64_t changed_ns;
+  int64_t born_ns; /* 0: the file system does not say */
+};
+int wherry_file_stat(wherry_file file, struct wherry_file_status* status);
+
+/* Bytes of a file where they lie in the cache. Reading them is always safe; what was read counts only if
+ * wherry_file_view_unchanged is 1 afterwards. Pins nothing, and needs no end. */
+struct wherry_view {
+  const void* bytes;
+  size_t size;
+  uint64_t opaque[6];
+};
+/* From `offset`, to the end of the block of 16 KiB at most; brings it in if the cache takes it. Returns the bytes in
+ * view; 0: nothing is cached there. */
+int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, struct wherry_view* view);
+int wherry_file_view_unchanged(const struct wherry_view* view);
+
+/* For the calls from now on that say WHERRY_PATH_AS_SET. */
+int wherry_file_set_path(wherry_file file, int path);
 
 /* Ending ---------------------------------------------------------------------------------------------------------- */
 

@@ -11,9 +11,11 @@
 //     word after the copy as before: then by 1 and 2 nobody stored there meanwhile.
 //  4. Who changes a file notes the change first, then drops the blocks (`valid` becomes absent, `filling` becomes
 //     `cancelled`), then lets the kernel make it; the note stays until the kernel has made it.
-//  5. A filler makes its tag visible, then looks for notes, and only if there are none reads from the kernel. Between
-//     the two steps of 4, and between these two, stands a full barrier (FILE-FILL): a filler that does not see the note
-//     is seen by the drop. So no block becomes `valid` with bytes from before a change that has ended.
+//  5. A filler makes its tag visible, and that something of this epoch is filled, then looks for notes, and only if
+//  there
+//     are none reads from the kernel. Between the first two steps of 4, of which the second is left out if nothing of
+//     this epoch is filled, and between these two, stands a full barrier (FILE-FILL): a filler that does not see the
+//     note is seen by the drop. So no block becomes `valid` with bytes from before a change that has ended.
 //  6. The epoch of a file's place only grows, and is part of the tags: a new epoch drops all blocks at once, and fills
 //     under way with them. A place that reaches the last epoch is never used again.
 //  7. Device and inode of a place change only while it is `busy`, by its owner. Two places may be one file's: who drops
@@ -22,6 +24,8 @@
 //     taken that no later change leaves again. Stamp 0 proves nothing: no fills.
 //  9. What a dead process held stays as it was, out of the cache, until the card repairs it, which it does when the
 //     kernel says that no thread of that process is left.
+// 10. Changes by other cards are counted (cache_revocations.cc). Nothing is taken from the blocks of a file whose count
+//     is not the one stored beside it, which is stored after the epoch that drops them.
 //
 // Of what other processes wrote nothing is taken for granted: each word is read once, and every index is cut to its
 // table (cache_segment.hpp). Loops over others' compare-and-swaps end after kTries.
@@ -86,6 +90,9 @@ Taken take_way(layout::FileSet& set, std::uint64_t owner) {
   return {};
 }
 
+/// Whether the memory of a way that was just made `filling` was never filled before.
+bool is_first_use(std::uint64_t filling) { return filling >> layout::kFileVersionShift == 1; }
+
 }  // namespace
 
 bool Cache::copy_block(std::uint64_t set_index, std::uint64_t name, std::uint64_t number, std::size_t within,
@@ -123,7 +130,8 @@ bool Cache::has(const File& file, std::uint64_t name, std::uint64_t first, std::
 bool Cache::read(const File& file, std::uint64_t offset, std::span<std::byte> to) noexcept {
   if (!attached()) return false;
   layout::FileCounts& counts = counts_here();
-  const std::uint64_t name = name_of(file);
+  // The name after the count (10).
+  const std::uint64_t name = is_current(file) || make_current(file) ? name_of(file) : 0;
   const std::uint64_t first = offset / kFileBlock;
   bool hit = name != 0 && !to.empty() && first <= kLastBlock && to.size() <= segment_.bytes();
   const std::uint64_t last = hit ? (offset + to.size() - 1) / kFileBlock : 0;
@@ -156,6 +164,7 @@ Fill Cache::fill(const File& file, std::uint64_t block, Admission when) noexcept
   if (when == Admission::second_touch && !was_refused(set, name, block)) return fill;
   const std::uint64_t owner = registered();
   if (owner == 0) return fill;
+  note_use(segment_.client(owner));
   const Key key(slot.device.load(std::memory_order_relaxed), slot.inode.load(std::memory_order_relaxed));
   const Taken taken = take_way(set, owner);
   if (taken.way == kFileWays) return fill;
@@ -163,19 +172,44 @@ Fill Cache::fill(const File& file, std::uint64_t block, Admission when) noexcept
   std::atomic_thread_fence(std::memory_order_release);  // FILE-TAG release: the state, before the tag and the bytes
   set.file[taken.way].store(name, std::memory_order_relaxed);
   set.number[taken.way].store(block, std::memory_order_relaxed);
+  raise(slot.filled, name >> layout::kFileLifeEpochShift);
   fill.segment_ = segment_;
   fill.counts_ = &counts_here();
   fill.block_ = block;
   fill.set_ = set_index;
   fill.way_ = taken.way;
   fill.state_ = taken.state;
+  fill.again_ = when != Admission::first_touch;
   // FILE-FILL: this fill is seen before what is noted is looked at (5).
   arch::publish_then_look();
   // Whose place it is was read before the way was taken: it may have become another's, and its key with it.
-  if (name_of(file) != name || is_marked(key) || is_changing(key, block * kFileBlock, (block + 1) * kFileBlock)) {
+  const bool said = slot.filled.load(std::memory_order_relaxed) >= name >> layout::kFileLifeEpochShift;
+  if (!said || name_of(file) != name || is_marked(key) ||
+      is_changing(key, block * kFileBlock, (block + 1) * kFileBlock)) {
     fill.end();
   }
+  if (is_first_use(taken.state)) count_first_use(set_index, taken.way);
   return fill;
+}
+
+bool Cache::was_passed(const File& file, std::uint64_t offset) noexcept {
+  const std::uint64_t name = attached() ? name_of(file) : 0;
+  if (name == 0) return false;
+  constexpr std::uint64_t kNoBlock = std::uint64_t{1} << 63;
+  const std::uint64_t span = offset / kSpan;
+  layout::FileSet& set = segment_.set(segment_.set_of(file.slot, span * (kSpan / kFileBlock)));
+  return was_refused(set, name, span | kNoBlock);
+}
+
+bool Cache::was_wanted(const File& file, std::uint64_t block) noexcept {
+  const std::uint64_t name = attached() ? name_of(file) : 0;
+  return name != 0 && was_refused(segment_.set(segment_.set_of(file.slot, block)), name, block);
+}
+
+/// From so many blocks on the card is to ask for a large page.
+void Cache::count_first_use(std::uint64_t set, std::size_t way) const noexcept {
+  const std::uint64_t before = segment_.run(set, way).fetch_add(1, std::memory_order_relaxed);
+  if (before + 1 == layout::kFileRunWanted) tell_card();
 }
 
 Fill::Fill(Fill&& other) noexcept { *this = std::move(other); }
@@ -189,6 +223,7 @@ Fill& Fill::operator=(Fill&& other) noexcept {
   set_ = other.set_;
   way_ = other.way_;
   state_ = other.state_;
+  again_ = other.again_;
   return *this;
 }
 
@@ -216,6 +251,7 @@ bool Fill::publish(std::size_t bytes) noexcept {
       set.state[way_].compare_exchange_strong(expected, next_state(state_, FileBlockKind::valid, bytes, 0),
                                               std::memory_order_release, std::memory_order_relaxed);
   count(published ? counts_->fills : counts_->lost_fills);
+  if (published && again_) count(counts_->fills_again);
   if (published) segment_ = {};
   end();
   return published;

@@ -4,14 +4,15 @@
 // nor the heap nor thread-local variables, and can be compiled into a library that has nothing else of Wherry.
 //
 // Unless a call says otherwise, it is noexcept, may be made from any thread and from a signal handler, never blocks,
-// never waits for another process, allocates nothing and makes no system call. With a cache that is not attached every
+// never waits for another process, allocates nothing and makes no system call (a fill tells the card, by two of them,
+// when it is the 16th of 128 blocks of new memory). With a cache that is not attached every
 // call does nothing: reads miss, fills are refused, changes and marks cost nothing.
 //
 // How a read is served, of a regular file (a descriptor `fd` for which pread is allowed):
 //   1. Once, and again whenever 100 ms have passed since, or `validate` said `gone`:
 //          const std::uint64_t now = Stamp::now();  ::fstat(fd, &status);
 //          if (file is not of this cache, or says gone) file = cache.open(Key(status));
-//          state = cache.validate(file, Stamp(status, now));
+//          state = validate(cache, file, fd, status, now);
 //      Only with `usable` the cache may be asked until the next time.
 //   2. cache.read(file, offset, buffer): true: done. A read that reaches the end of the file is never served.
 //   3. A miss: for each block wanted `cache.fill(file, block, admission)`; with a Fill: pread(fd, fill.memory(),
@@ -30,9 +31,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "file/cache_segment.hpp"
 #include "layout/file_cache.hpp"
+#include "layout/file_revocations.hpp"
 
 namespace wherry::file {
 
@@ -46,13 +49,21 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
+/// Whether a program may have a file open to write, or mapped.
+enum class Writers : std::uint8_t {
+  none,     ///< none had it at a moment before the fstat: a call that writes after that stamps the file anew
+  ours,     ///< the card's, it seems: it has changed the file since the last stamp. Its changes are noted
+  perhaps,  ///< one may be inside a call that stamped the file when it began, and stores its bytes later
+};
+
 /// What changes whenever a program that the cache does not see changes the file. A stamp that is too young, measured by
-/// the file system's clock, proves nothing: a second change may leave the same one.
+/// the file system's clock, proves nothing: a second change may leave the same one. Stamps with and without writers
+/// differ: what was cached while there were some is dropped once there are none.
 class Stamp {
  public:
   /// Nanoseconds of the clock that stamps files, coarse. To be read *before* fstat. No system call (vDSO).
   static std::uint64_t now() noexcept;
-  Stamp(const struct ::stat& status, std::uint64_t now_before) noexcept;
+  Stamp(const struct ::stat& status, std::uint64_t now_before, Writers writers = Writers::perhaps) noexcept;
 
   [[nodiscard]] bool settled() const { return settled_; }
   /// Of the file, its size, mtime and ctime; never 0.
@@ -72,22 +83,33 @@ struct File {
 };
 
 enum class Validity : std::uint8_t {
-  usable,     ///< what the cache has is not older than the stamp
-  unsettled,  ///< the file was changed a moment ago: the kernel serves it; ask again after kSettledAfter
-  gone,       ///< the File's place is another file's: open again
+  usable,      ///< what the cache has is not older than the stamp
+  unsettled,   ///< the file was changed a moment ago: the kernel serves it; ask again after kSettledAfter
+  has_writer,  ///< one that cannot be seen: the kernel serves it
+  gone,        ///< the File's place is another file's: open again
 };
 
 inline constexpr std::uint64_t kSettledAfter = 20'000'000;  // ns: twice the longest tick of kernels in use
+/// With writers that may not be ours: longer than a call takes that writes to the page cache and is preempted in the
+/// middle.
+inline constexpr std::uint64_t kSettledWithWriters = 2'000'000'000;
 
 /// When a block that is not in the cache may be put there.
 enum class Admission : std::uint8_t {
   first_touch,   ///< at once: small reads in order, or all of them if the user wants it
   second_touch,  ///< if it was refused for this reason some time ago
+  wanted_again,  ///< at once: `was_passed` said so
 };
 /// For a read of `length` bytes that missed; `in_order`: it begins where the descriptor's last one ended. Reads of
 /// kLargeRead and more pass at second touch only.
 Admission admission(std::size_t length, bool in_order) noexcept;
 inline constexpr std::size_t kLargeRead = std::size_t{64} << 10;
+
+/// Readers in order are remembered by so many bytes, not by blocks: what a first pass costs has to be next to nothing.
+inline constexpr std::size_t kSpan = 16 * layout::kFileBlock;
+
+/// Why a read was the kernel's call.
+enum class KernelReason : std::uint8_t { first_touch, changed, writer, end, other };
 
 struct Counts {
   std::uint64_t hits = 0;        ///< reads served
@@ -98,6 +120,14 @@ struct Counts {
   std::uint64_t changes = 0;     ///< changes begun
   std::uint64_t drops = 0;       ///< blocks dropped one by one
   std::uint64_t drop_alls = 0;   ///< files of which everything was dropped
+  // Of the reads that were not served, where the caller says it: those of which something was filled, and the kernel's.
+  std::uint64_t fills_served = 0;
+  std::uint64_t kernels_first_touch = 0;  ///< nothing of it was wanted before
+  std::uint64_t kernels_changed = 0;      ///< the file was changed a moment ago
+  std::uint64_t kernels_writer = 0;       ///< the file has a writer that cannot be seen
+  std::uint64_t kernels_end = 0;          ///< the end of the file was reached
+  std::uint64_t kernels_other = 0;
+  std::uint64_t fills_again = 0;  ///< of the fills, blocks that were wanted before
 };
 
 /// Why a cache could not be attached.
@@ -141,6 +171,7 @@ class Fill {
   std::uint64_t set_ = 0;
   std::size_t way_ = 0;
   std::uint64_t state_ = 0;  // as it was when this process made it `filling`
+  bool again_ = false;       // it was wanted before
 };
 
 /// A change of a file under way: from the construction on the range is not in the cache, and nothing of it gets there.
@@ -156,6 +187,7 @@ class Change {
 
  private:
   Cache& cache_;
+  Key key_;
   std::uint32_t record_;
 };
 
@@ -170,8 +202,28 @@ inline constexpr std::size_t kPathBytes = 256;
 /// The path of the segment of this card: of the effective user, WHERRY_JOB and WHERRY_NODE. False: the job's name or
 /// the node is not valid.
 bool segment_path(std::span<char, kPathBytes> path) noexcept;
+/// What all threads of a client have counted; of no client, nothing.
+Counts counts_of(const Segment& segment, std::uint64_t client) noexcept;
+/// What names of these files begin with; the user follows.
+inline constexpr std::string_view kSegmentPrefix = "wherry-files-";
+inline constexpr std::string_view kRevocationsPrefix = "wherry-changes-";
+/// The path of what the cards beside a segment tell each other (layout::FileRevocations). False: the segment is not
+/// named like one.
+bool revocations_path(std::string_view segment, std::span<char, kPathBytes> path) noexcept;
+/// Maps it. Null: it is not this user's, or damaged.
+layout::FileRevocations* map_revocations(int fd) noexcept;
 /// Maps a segment, if it is this user's and whole. Maps nothing if it is refused.
 Refusal map_segment(int fd, Segment& segment) noexcept;
+
+/// Bytes of a block where they lie. What was read there was the file's when the glimpse was made if afterwards, behind
+/// an acquire fence, both words are what they were.
+struct Glimpse {
+  std::span<const std::byte> bytes;  ///< empty: not in the cache
+  const Word* block = nullptr;
+  const Word* file = nullptr;
+  std::uint64_t block_state = 0;
+  std::uint64_t file_state = 0;
+};
 
 class Cache {
  public:
@@ -203,15 +255,36 @@ class Cache {
 
   /// The file's place, made if there is none. None if no place can be had, or the file is marked: the kernel serves it.
   [[nodiscard]] File open(const Key& key) noexcept;
+  /// Whether it has one.
+  [[nodiscard]] bool knows(const Key& key) const noexcept;
   /// Compares, and drops the whole file if the stamp is another one. See at the head of this file.
   Validity validate(const File& file, const Stamp& stamp) noexcept;
+  /// Whether this is the stamp that was stored by the last `validate` of any process.
+  [[nodiscard]] bool has_stamp(const File& file, const Stamp& stamp) const noexcept;
+  /// Whether a Change of this file was begun since then.
+  [[nodiscard]] bool was_changed_here(const File& file) const noexcept;
 
   /// Copies all of `to` from the cache, or says false: then `to` may be overwritten in part.
   bool read(const File& file, std::uint64_t offset, std::span<std::byte> to) noexcept;
 
+  /// Whether that block is there, or was a moment ago.
+  [[nodiscard]] bool contains(const File& file, std::uint64_t block) const noexcept;
+  /// At most `length` bytes, to the end of the block at most.
+  [[nodiscard]] Glimpse glimpse(const File& file, std::uint64_t offset, std::size_t length) noexcept;
+
   /// Reserves block number `block` (offset / layout::kFileBlock). Empty: it is there already, or is being filled, or is
   /// not admitted, or the file is being changed or is marked, or not validated, or everything in its place is in use.
   [[nodiscard]] Fill fill(const File& file, std::uint64_t block, Admission when) noexcept;
+
+  /// Whether a reader in order passed here before, within the kSpan bytes around `offset`. If not, it is noted
+  /// for the next one; if so, the note is taken away.
+  [[nodiscard]] bool was_passed(const File& file, std::uint64_t offset) noexcept;
+  /// The same of one block, as `fill` does at second touch.
+  [[nodiscard]] bool was_wanted(const File& file, std::uint64_t block) noexcept;
+
+  /// Counts a read that was the kernel's, or was served by filling.
+  void count_kernels(KernelReason reason) noexcept;
+  void count_filled() noexcept;
 
   /// Drops what is there now. A change needs Change instead: this alone does not keep older bytes from coming back.
   void drop(const Key& key, std::uint64_t offset, std::uint64_t length) noexcept;
@@ -224,6 +297,22 @@ class Cache {
   [[nodiscard]] Mark mark_all() noexcept;
   void unmark(Mark mark) noexcept;
 
+  /// Where the card's process serves files (os_client.hpp); `port` 0: nowhere. Both secrets
+  /// can be read in the segment only: `token` is what a client says, `proof` what the server answers.
+  struct CardServer {
+    std::uint64_t port = 0;
+    std::int64_t process = 0;
+    std::uint64_t token = 0;
+    std::uint64_t proof = 0;
+  };
+  [[nodiscard]] CardServer card_server() const noexcept;
+  /// By the card's process alone.
+  void announce(CardServer server) noexcept;
+  /// Whether this process is in the table of clients. A forked child that is not yet is entered now.
+  [[nodiscard]] bool is_client() noexcept { return attached() && registered() != 0; }
+  /// Whether that process is.
+  [[nodiscard]] bool has_client(std::int64_t process) const noexcept;
+
   /// Of this process since it attached. Approximate when threads count at the same moment.
   [[nodiscard]] Counts counts() const noexcept;
 
@@ -235,8 +324,10 @@ class Cache {
   /// The same, but a child that nobody told of its fork registers first. 0: it could not.
   [[nodiscard]] std::uint64_t registered() noexcept;
   Refusal register_client() noexcept;
-  Refusal attach_to(int fd) noexcept;
+  Refusal attach_to(int fd, const char* path) noexcept;
+  void attach_revocations(const char* segment) noexcept;
   void tell_card() const noexcept;
+  void count_first_use(std::uint64_t set, std::size_t way) const noexcept;
   [[nodiscard]] layout::FileCounts& counts_here() const noexcept;
 
   [[nodiscard]] std::uint64_t name_of(const File& file) const noexcept;
@@ -249,15 +340,31 @@ class Cache {
   void drop_blocks(std::uint32_t slot, std::uint64_t life, std::uint64_t first, std::uint64_t last) noexcept;
   void drop_block(std::uint64_t set, std::uint64_t name, std::uint64_t number) noexcept;
 
+  [[nodiscard]] static std::uint32_t group_of(const Key& key) noexcept;
+  [[nodiscard]] std::uint64_t seen_now(const Key& key) const noexcept;
+  [[nodiscard]] bool is_current(const File& file) const noexcept;
+  bool make_current(const File& file) noexcept;
+  void revoke_elsewhere(const Key& key) noexcept;
+  bool drop_epoch(const File& file, const Key& key) noexcept;
+
   std::uint32_t begin_change(const Key& key, std::uint64_t begin, std::uint64_t end) noexcept;
-  void end_change(std::uint32_t record) noexcept;
+  void end_change(std::uint32_t record, const Key& key) noexcept;
 
   std::atomic<bool> attached_{false};
   Segment segment_;
-  Word* self_ = nullptr;                    // this process's number, where a fork wipes it
-  Word own_{0};                             // there, if the kernel cannot wipe
-  mutable layout::FileCounts uncounted_{};  // of calls without a number
+  layout::FileRevocations* revocations_ = nullptr;  // null: other cards' changes show in stamps only
+  Word* self_ = nullptr;                            // this process's number, where a fork wipes it
+  Word own_{0};                                     // there, if the kernel cannot wipe
+  mutable layout::FileCounts uncounted_{};          // of calls without a number
   char path_[kPathBytes] = {};
 };
+
+/// Of a file open in this process. `perhaps` also where the kernel does not say (another user's file without CAP_LEASE,
+/// no /proc, no descriptor left). Some system calls. Not from a signal handler.
+[[nodiscard]] Writers writers_of(int fd) noexcept;
+
+/// Cache::validate with what `fd` is like: `status` and `now`, which was read before it. Looks for writers if the cache
+/// does not know the file as it is; some system calls then, otherwise none.
+Validity validate(Cache& cache, const File& file, int fd, const struct ::stat& status, std::uint64_t now) noexcept;
 
 }  // namespace wherry::file

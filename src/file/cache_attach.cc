@@ -3,8 +3,10 @@
 // How a process comes to the segment of its card, and is a client of it.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -31,14 +33,14 @@ constexpr Refusal kOtherPids{EXDEV, "its processes have a pid namespace of their
 constexpr Refusal kFull{EUSERS, "1024 processes use it already", "give some of them another WHERRY_NODE"};
 constexpr Refusal kEnding{EAGAIN, "its card is ending", "try again"};
 
-/// Closed on every way out; errno stays.
+/// Closed on every way out; errno stays. By calls in which no thread is cancelled, as the other one below.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) ::syscall(SYS_close, fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
 
@@ -46,7 +48,11 @@ class Descriptor {
   int fd_;
 };
 
-int open_segment(const char* path) { return ::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }
+constexpr int kOpenFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+int open_segment(const char* path) {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kOpenFlags | O_LARGEFILE, 0));
+}
 
 std::string_view variable(const char* name, std::string_view otherwise) {
   const char* const value = std::getenv(name);
@@ -66,9 +72,39 @@ bool segment_path(std::span<char, kPathBytes> path) noexcept {
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(node.data(), node.data() + node.size(), number);
   if (!is_job_name(job) || error != std::errc{} || end != node.data() + node.size()) return false;
-  std::snprintf(path.data(), path.size(), "/dev/shm/wherry-files-%u-%.*s-%u", static_cast<unsigned>(::geteuid()),
-                static_cast<int>(job.size()), job.data(), static_cast<unsigned>(number));
+  std::snprintf(path.data(), path.size(), "/dev/shm/%.*s%u-%.*s-%u", static_cast<int>(kSegmentPrefix.size()),
+                kSegmentPrefix.data(), static_cast<unsigned>(::geteuid()), static_cast<int>(job.size()), job.data(),
+                static_cast<unsigned>(number));
   return true;
+}
+
+void* map_at_large_page(int fd, std::size_t bytes) noexcept {
+  constexpr std::size_t kLarge = layout::kFileLargePage;
+  // A guess costs one call, if the place is free: far below the libraries, where their mappings grow down to.
+  constexpr std::uintptr_t kFarBelow = std::uintptr_t{1} << 37;
+  const std::uintptr_t here = reinterpret_cast<std::uintptr_t>(&map_at_large_page) / kLarge * kLarge;
+  if (here > kFarBelow + bytes) {
+    auto* const guess = reinterpret_cast<void*>((here - kFarBelow - bytes) / kLarge * kLarge);  // NOLINT
+    void* const place = ::mmap(guess, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (place == MAP_FAILED) return nullptr;
+    if (reinterpret_cast<std::uintptr_t>(place) % kLarge == 0) return place;
+    ::munmap(place, bytes);
+  }
+  void* const room = ::mmap(nullptr, bytes + kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(room);
+  const std::size_t before = (kLarge - reinterpret_cast<std::uintptr_t>(begin) % kLarge) % kLarge;
+  void* const base = ::mmap(begin + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  const int error = errno;
+  if (base == MAP_FAILED) {
+    ::munmap(begin, bytes + kLarge);
+  } else {
+    if (before != 0) ::munmap(begin, before);
+    const std::size_t end = before + (bytes + 4095) / 4096 * 4096;
+    if (end < bytes + kLarge) ::munmap(begin + end, bytes + kLarge - end);
+  }
+  errno = error;
+  return base == MAP_FAILED ? nullptr : base;
 }
 
 /// Only what was checked is used afterwards: the number of sets was read once.
@@ -78,8 +114,8 @@ Refusal map_segment(int fd, Segment& segment) noexcept {
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) return kNotOurs;
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < layout::file_segment_bytes(1)) return kDamaged;
-  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) {
+  void* const base = map_at_large_page(fd, bytes);
+  if (base == nullptr) {
     return {errno, "it cannot be mapped", "give the process more address space (ulimit -v), or start a smaller cache"};
   }
   const auto* const header = static_cast<const volatile layout::FileCacheHeader*>(base);
@@ -113,15 +149,24 @@ Refusal Cache::attach(const char* path) noexcept {
     if (errno == EACCES || errno == ELOOP) return kNotOurs;
     return {errno, "it cannot be opened", "see whether /dev/shm is mounted, and descriptors are left (ulimit -n)"};
   }
-  const Refusal refusal = attach_to(file.get());
+  const Refusal refusal = attach_to(file.get(), path);
   if (!segment_) return refusal;
   std::memcpy(path_, path, std::strlen(path) + 1);
   attached_.store(true, std::memory_order_release);  // FILE-ATTACHED: all that attach has set up
   return refusal;
 }
 
-Refusal Cache::attach_to(int fd) noexcept {
+/// Without it this card goes without the others' counts.
+void Cache::attach_revocations(const char* segment) noexcept {
+  std::array<char, kPathBytes> path{};
+  if (!revocations_path(segment, path)) return;
+  const Descriptor file(open_segment(path.data()));
+  if (file.get() >= 0) revocations_ = map_revocations(file.get());
+}
+
+Refusal Cache::attach_to(int fd, const char* path) noexcept {
   if (const Refusal refusal = map_segment(fd, segment_)) return refusal;
+  if (revocations_ == nullptr) attach_revocations(path);
   if (self_ == nullptr) self_ = make_word_wiped_on_fork();
   if (self_ == nullptr) self_ = &own_;
   const Refusal refusal = register_client();
@@ -164,12 +209,12 @@ std::uint64_t Cache::registered() noexcept {
   return client();
 }
 
-/// The card looks for new clients whenever somebody closes the segment's file.
+/// The card looks for what is new at each close of the segment's file. By calls in which no thread is
+/// cancelled.
 void Cache::tell_card() const noexcept {
   const int before = errno;
-  {
-    const Descriptor file(open_segment(path_));
-  }
+  const long file = ::syscall(SYS_openat, AT_FDCWD, path_, kOpenFlags, 0);
+  if (file >= 0) ::syscall(SYS_close, file);
   errno = before;
 }
 
@@ -198,11 +243,59 @@ layout::FileCounts& Cache::counts_here() const noexcept {
   return segment_.client(number).counts[(thread >> 12 ^ thread >> 16) % layout::kFileCountShards];
 }
 
-Counts Cache::counts() const noexcept {
+void Cache::count_filled() noexcept { count(counts_here().fills_served); }
+
+void Cache::count_kernels(KernelReason reason) noexcept {
+  layout::FileCounts& counts = counts_here();
+  switch (reason) {
+    case KernelReason::first_touch:
+      return count(counts.kernels_first_touch);
+    case KernelReason::changed:
+      return count(counts.kernels_changed);
+    case KernelReason::writer:
+      return count(counts.kernels_writer);
+    case KernelReason::end:
+      return count(counts.kernels_end);
+    case KernelReason::other:
+      return count(counts.kernels_other);
+  }
+}
+
+Cache::CardServer Cache::card_server() const noexcept {
+  if (!attached()) return {};
+  const layout::FileCacheHeader& header = segment_.header();
+  // FILE-SERVER acquire: the secrets of this port
+  const std::uint64_t server = header.server.load(std::memory_order_acquire);
+  return {.port = server & UINT16_MAX,
+          .process = static_cast<std::int64_t>(server >> layout::kFileServerShift),
+          .token = header.server_token.load(std::memory_order_relaxed),
+          .proof = header.server_proof.load(std::memory_order_relaxed)};
+}
+
+void Cache::announce(CardServer server) noexcept {
+  if (!attached()) return;
+  layout::FileCacheHeader& header = segment_.header();
+  header.server_token.store(server.token, std::memory_order_relaxed);
+  header.server_proof.store(server.proof, std::memory_order_relaxed);
+  const auto process = static_cast<std::uint64_t>(server.process);
+  header.server.store(server.port | process << layout::kFileServerShift, std::memory_order_release);  // FILE-SERVER
+}
+
+bool Cache::has_client(std::int64_t process) const noexcept {
+  if (!attached() || process <= 0) return false;
+  const std::size_t used = Segment::used(segment_.header().clients_used, layout::kFileMostClients);
+  for (std::uint64_t number = 1; number <= used; ++number) {
+    if (segment_.client(number).pid.load(std::memory_order_relaxed) == static_cast<std::uint64_t>(process)) return true;
+  }
+  return false;
+}
+
+Counts Cache::counts() const noexcept { return attached() ? counts_of(segment_, client()) : Counts{}; }
+
+Counts counts_of(const Segment& segment, std::uint64_t client) noexcept {
   Counts sum;
-  const std::uint64_t number = attached() ? client() : 0;
-  if (number == 0) return sum;
-  for (const layout::FileCounts& shard : segment_.client(number).counts) {
+  if (client == 0) return sum;
+  for (const layout::FileCounts& shard : segment.client(client).counts) {
     const auto add = [](std::uint64_t& to, const Word& from) { to += from.load(std::memory_order_relaxed); };
     add(sum.hits, shard.hits);
     add(sum.hit_bytes, shard.hit_bytes);
@@ -212,6 +305,13 @@ Counts Cache::counts() const noexcept {
     add(sum.changes, shard.changes);
     add(sum.drops, shard.drops);
     add(sum.drop_alls, shard.drop_alls);
+    add(sum.fills_served, shard.fills_served);
+    add(sum.fills_again, shard.fills_again);
+    add(sum.kernels_first_touch, shard.kernels_first_touch);
+    add(sum.kernels_changed, shard.kernels_changed);
+    add(sum.kernels_writer, shard.kernels_writer);
+    add(sum.kernels_end, shard.kernels_end);
+    add(sum.kernels_other, shard.kernels_other);
   }
   return sum;
 }

@@ -30,8 +30,13 @@ Word& entry_of(const Segment& segment, std::uint32_t entry) {
   return segment.marks(index / kFileMarksPerBucket).entry[index % kFileMarksPerBucket];
 }
 
-/// Where this thread looks first, so that threads seldom meet.
-std::size_t place_of_thread() { return mixed(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer())); }
+/// Where this thread of that client looks first among so many, so that few meet: the threads of forked processes lie at
+/// the same addresses.
+std::size_t place_of_thread(std::uint64_t owner, std::size_t places) {
+  const auto thread = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()) >> 6);
+  const std::uint32_t spread = (thread + static_cast<std::uint32_t>(owner)) * 0x9e3779b1;
+  return std::uint64_t{spread} * places >> 32;
+}
 
 bool claim(layout::FileChange& change, std::uint64_t owner) {
   std::uint64_t nobody = 0;
@@ -44,7 +49,7 @@ bool claim(layout::FileChange& change, std::uint64_t owner) {
 std::uint32_t claim_change(const Segment& segment, std::uint64_t owner) {
   Word& used = segment.header().changes_used;
   const std::size_t in_use = Segment::used(used, kFileMostChanges);
-  const std::size_t start = in_use == 0 ? 0 : place_of_thread() % in_use;
+  const std::size_t start = place_of_thread(owner, in_use);
   for (std::size_t i = 0; i < in_use; ++i) {
     const std::size_t at = start + i < in_use ? start + i : start + i - in_use;
     if (claim(segment.change(at), owner)) return static_cast<std::uint32_t>(at);
@@ -108,8 +113,8 @@ bool Cache::is_changing(const Key& key, std::uint64_t begin, std::uint64_t end) 
 
 std::uint32_t Cache::begin_change(const Key& key, std::uint64_t begin, std::uint64_t end) noexcept {
   if (!attached()) return kNone;
-  count(counts_here().changes);
   const std::uint64_t number = registered();
+  count(counts_here().changes);
   const std::uint32_t record = claim_change(segment_, number == 0 ? kNobody : number);
   if (record == kNone) return mark(key).entry;  // as many changes as fit are under way
   layout::FileChange& change = segment_.change(record);
@@ -125,26 +130,29 @@ std::uint32_t Cache::begin_change(const Key& key, std::uint64_t begin, std::uint
   return record;
 }
 
-void Cache::end_change(std::uint32_t record) noexcept {
+void Cache::end_change(std::uint32_t record, const Key& key) noexcept {
   if (record == kNone || !attached()) return;
+  revoke_elsewhere(key);
   if (record < kFileMostChanges) return end_record(segment_.change(record));
   unmark({record});
 }
 
 Change::Change(Cache& cache, const Key& key, std::uint64_t offset, std::uint64_t length) noexcept
     : cache_(cache),
+      key_(key),
       record_(length == 0
                   ? kNone
                   : cache.begin_change(key, offset, length > UINT64_MAX - offset ? UINT64_MAX : offset + length)) {}
 
 Change::Change(Cache& cache, const Key& key) noexcept
-    : cache_(cache), record_(cache.begin_change(key, 0, UINT64_MAX)) {}
+    : cache_(cache), key_(key), record_(cache.begin_change(key, 0, UINT64_MAX)) {}
 
-Change::~Change() { cache_.end_change(record_); }
+Change::~Change() { cache_.end_change(record_, key_); }
 
 Mark Cache::mark(const Key& key) noexcept {
   if (!attached()) return {};
   const std::uint64_t number = registered();
+  if (number != 0) note_use(segment_.client(number));
   const std::uint64_t hash = hash_of(key);
   const std::uint64_t value = (number == 0 ? kNobody : number) << kFileMarkBits | hash;
   layout::FileMarks& bucket = segment_.marks(hash);
@@ -165,6 +173,7 @@ Mark Cache::mark(const Key& key) noexcept {
 Mark Cache::mark_all() noexcept {
   if (!attached()) return {};
   const std::uint64_t number = registered();
+  if (number != 0) note_use(segment_.client(number));
   for (std::size_t i = 0; i < kFileMostUnseen; ++i) {
     std::uint64_t nobody = 0;
     if (!segment_.unseen(i).compare_exchange_strong(nobody, number == 0 ? kNobody : number,
@@ -186,11 +195,10 @@ void Cache::unmark(Mark mark) noexcept {
   release_entry(entry, entry.load(std::memory_order_relaxed));
 }
 
-void repair(const Segment& segment, std::uint64_t client, bool leave_marks) noexcept {
-  for (std::size_t i = 0; i < kFileMostChanges; ++i) {
-    layout::FileChange& change = segment.change(i);
-    if (change.owner.load(std::memory_order_relaxed) == client) end_record(change);
-  }
+namespace {
+
+/// Of a dead process: its fills, and places that it was about to give to a file.
+void repair_blocks(const Segment& segment, std::uint64_t client) noexcept {
   for (std::uint64_t set_index = 0; set_index < segment.sets(); ++set_index) {
     for (Word& word : segment.set(set_index).state) {
       std::uint64_t state = word.load(std::memory_order_relaxed);
@@ -209,7 +217,9 @@ void repair(const Segment& segment, std::uint64_t client, bool leave_marks) noex
     word.compare_exchange_strong(life, life_of(FileKind::empty, 0, epoch_of(life)), std::memory_order_release,
                                  std::memory_order_relaxed);
   }
-  if (leave_marks) return;
+}
+
+void repair_marks(const Segment& segment, std::uint64_t client) noexcept {
   for (std::size_t i = 0; i < kFileMostUnseen; ++i) release_entry(segment.unseen(i), client);
   for (std::size_t bucket = 0; bucket < layout::kFileMarkBuckets; ++bucket) {
     for (Word& entry : segment.marks(bucket).entry) {
@@ -217,11 +227,28 @@ void repair(const Segment& segment, std::uint64_t client, bool leave_marks) noex
       if (value >> kFileMarkBits == client) release_entry(entry, value);
     }
   }
+}
+
+}  // namespace
+
+void repair(const Segment& segment, std::uint64_t client, bool leave_marks) noexcept {
   layout::FileClient& slot = segment.client(client);
+  // Looking through all tables takes the card a fraction of a millisecond: most that die have only read and written.
+  const bool used = slot.used.load(std::memory_order_relaxed) != 0;
+  for (std::size_t i = 0; i < kFileMostChanges; ++i) {
+    layout::FileChange& change = segment.change(i);
+    if (change.owner.load(std::memory_order_relaxed) == client) end_record(change);
+  }
+  if (used) repair_blocks(segment, client);
+  if (leave_marks) return;
+  if (used) repair_marks(segment, client);
   slot.start.store(0, std::memory_order_relaxed);
+  slot.used.store(0, std::memory_order_relaxed);
   for (layout::FileCounts& counts : slot.counts) {
-    for (Word* word : {&counts.hits, &counts.hit_bytes, &counts.misses, &counts.fills, &counts.lost_fills,
-                       &counts.changes, &counts.drops, &counts.drop_alls}) {
+    for (Word* word :
+         {&counts.hits, &counts.hit_bytes, &counts.misses, &counts.fills, &counts.lost_fills, &counts.changes,
+          &counts.drops, &counts.drop_alls, &counts.fills_served, &counts.fills_again, &counts.kernels_first_touch,
+          &counts.kernels_changed, &counts.kernels_writer, &counts.kernels_end, &counts.kernels_other}) {
       word->store(0, std::memory_order_relaxed);
     }
   }

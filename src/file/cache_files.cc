@@ -21,10 +21,6 @@ std::uint64_t nanoseconds(const timespec& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * kSecond + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-std::uint32_t group_of(const Key& key) {
-  return static_cast<std::uint32_t>(mixed(key.device, key.inode) % (kFileSlots / kFileNeighbours) * kFileNeighbours);
-}
-
 /// What a place says of itself, if it is a file's: life and born as they were while device and inode were read.
 struct Seen {
   std::uint64_t life = 0;  // 0: no file's
@@ -71,19 +67,25 @@ std::uint32_t choose(const Segment& segment, std::uint32_t group) {
 
 }  // namespace
 
+std::uint32_t Cache::group_of(const Key& key) noexcept {
+  return static_cast<std::uint32_t>(mixed(key.device, key.inode) % (kFileSlots / kFileNeighbours) * kFileNeighbours);
+}
+
 std::uint64_t Stamp::now() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return nanoseconds(now);
 }
 
-Stamp::Stamp(const struct ::stat& status, std::uint64_t now_before) noexcept
-    : value_(mixed(mixed(mixed(status.st_dev, status.st_ino), static_cast<std::uint64_t>(status.st_size)),
-                   mixed(nanoseconds(status.st_mtim), nanoseconds(status.st_ctim))) |
-             1) {
+Stamp::Stamp(const struct ::stat& status, std::uint64_t now_before, Writers writers) noexcept
+    : value_(
+          mixed(mixed(mixed(status.st_dev, status.st_ino), static_cast<std::uint64_t>(status.st_size)),
+                mixed(nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)) + (writers == Writers::none ? 0 : 1)) |
+          1) {
   // Nobody can set a file's ctime. Where its nanoseconds are 0 the file system may count whole seconds.
   const std::uint64_t changed = nanoseconds(status.st_ctim);
-  const std::uint64_t least = status.st_ctim.tv_nsec == 0 ? 2 * kSecond : kSettledAfter;
+  std::uint64_t least = status.st_ctim.tv_nsec == 0 ? 2 * kSecond : kSettledAfter;
+  if (writers == Writers::perhaps) least = std::max(least, kSettledWithWriters);
   settled_ = status.st_ctim.tv_sec >= 0 && now_before > changed && now_before - changed > least;
 }
 
@@ -95,10 +97,22 @@ std::uint64_t Cache::name_of(const File& file) const noexcept {
   return file_name_of(life, file.slot);
 }
 
+bool Cache::knows(const Key& key) const noexcept {
+  if (!attached()) return false;
+  const std::uint32_t group = group_of(key);
+  for (std::uint32_t slot = group; slot < group + kFileNeighbours; ++slot) {
+    const Seen seen = look_at(segment_.file(slot));
+    if (seen.life != 0 && seen.key == key) return true;
+  }
+  return false;
+}
+
 File Cache::open(const Key& key) noexcept {
   if (!attached()) return {};
   const std::uint32_t group = group_of(key);
   for (std::uint32_t slot = group; slot < group + kFileNeighbours; ++slot) {
+    // Most files that are changed have no place: one that gets it now sees the note, as a fill does (5).
+    if (segment_.file(slot).inode.load(std::memory_order_relaxed) != key.inode) continue;
     const Seen seen = look_at(segment_.file(slot));
     if (seen.life == 0 || seen.key != key) continue;
     touch(segment_.file(slot));
@@ -109,6 +123,7 @@ File Cache::open(const Key& key) noexcept {
 
 File Cache::claim(const Key& key, std::uint32_t group) noexcept {
   const std::uint64_t owner = registered();
+  if (owner != 0) note_use(segment_.client(owner));
   const std::uint32_t chosen = owner == 0 ? UINT32_MAX : choose(segment_, group);
   if (chosen == UINT32_MAX) return {};
   layout::FileSlot& slot = segment_.file(chosen);
@@ -126,6 +141,8 @@ File Cache::claim(const Key& key, std::uint32_t group) noexcept {
   slot.device.store(key.device, std::memory_order_relaxed);
   slot.inode.store(key.inode, std::memory_order_relaxed);
   slot.stamp.store(0, std::memory_order_relaxed);
+  slot.changed.store(0, std::memory_order_relaxed);
+  slot.seen.store(seen_now(key), std::memory_order_release);  // FILE-SEEN: the key, and a new epoch
   slot.touched.store(1, std::memory_order_relaxed);
   // FILE-LIFE release: the key
   const bool kept = slot.life.compare_exchange_strong(busy, life_of(FileKind::ready, 0, epoch),
@@ -144,10 +161,21 @@ Validity Cache::validate(const File& file, const Stamp& stamp) noexcept {
   if (before != stamp.value() && (before != 0 || stamp.settled())) {
     end_epoch(slot, seen.life);
     count(counts_here().drop_alls);
+    if (stamp.settled()) slot.changed.store(0, std::memory_order_relaxed);
     slot.stamp.store(stamp.settled() ? stamp.value() : 0, std::memory_order_release);  // FILE-STAMP: the new epoch (8)
   }
   const bool known = before == stamp.value() || stamp.settled();
-  return known && !is_marked(seen.key) ? Validity::usable : Validity::unsettled;
+  if (!known) return Validity::unsettled;
+  return is_marked(seen.key) ? Validity::has_writer : Validity::usable;
+}
+
+bool Cache::has_stamp(const File& file, const Stamp& stamp) const noexcept {
+  return attached() && file.slot < kFileSlots &&
+         segment_.file(file.slot).stamp.load(std::memory_order_relaxed) == stamp.value();
+}
+
+bool Cache::was_changed_here(const File& file) const noexcept {
+  return attached() && file.slot < kFileSlots && segment_.file(file.slot).changed.load(std::memory_order_relaxed) != 0;
 }
 
 void Cache::drop(const Key& key, std::uint64_t offset, std::uint64_t length) noexcept {
@@ -156,12 +184,28 @@ void Cache::drop(const Key& key, std::uint64_t offset, std::uint64_t length) noe
   const std::uint64_t last = length - 1 > UINT64_MAX - offset ? kLastBlock : (offset + length - 1) / kFileBlock;
   const std::uint32_t group = group_of(key);
   for (std::uint32_t slot = group; slot < group + kFileNeighbours; ++slot) {
+    // Most files that are changed have no place: one that gets it now sees the note, as a fill does (5).
+    if (segment_.file(slot).inode.load(std::memory_order_relaxed) != key.inode) continue;
     const Seen seen = look_at(segment_.file(slot));
-    if (seen.life != 0 && seen.key == key) drop_blocks(slot, seen.life, first, last);
+    if (seen.life == 0 || seen.key != key) continue;
+    layout::FileSlot& place = segment_.file(slot);
+    if (place.changed.load(std::memory_order_relaxed) == 0) place.changed.store(1, std::memory_order_relaxed);
+    // A fill of this epoch that is not seen here sees the note (5).
+    if (place.filled.load(std::memory_order_relaxed) < epoch_of(seen.life)) continue;
+    drop_blocks(slot, seen.life, first, last);
   }
 }
 
 void Cache::drop_all(const Key& key) noexcept { drop(key, 0, UINT64_MAX); }
+
+/// Of a file that has its place still. False: it has not.
+bool Cache::drop_epoch(const File& file, const Key& key) noexcept {
+  const Seen seen = look_at(segment_.file(file.slot));
+  if (seen.life == 0 || seen.born != file.born || seen.key != key) return false;
+  end_epoch(segment_.file(file.slot), seen.life);
+  count(counts_here().drop_alls);
+  return true;
+}
 
 /// @param life  as it was when the place was seen to be the file's
 void Cache::drop_blocks(std::uint32_t slot, std::uint64_t life, std::uint64_t first, std::uint64_t last) noexcept {

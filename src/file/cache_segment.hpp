@@ -91,6 +91,14 @@ class Segment {
   [[nodiscard]] layout::FileSet& set(std::uint64_t i) const {
     return *at<layout::FileSet>(layout::kFileSets, i & mask_);
   }
+  /// The large page that a block lies in.
+  [[nodiscard]] layout::FileRun& run(std::uint64_t set, std::size_t way) const {
+    return run((way % layout::kFileWays * sets() + (set & mask_)) / layout::kFileRunBlocks);
+  }
+  [[nodiscard]] layout::FileRun& run(std::size_t i) const {
+    return *at<layout::FileRun>(layout::file_runs_offset(sets()), i % runs());
+  }
+  [[nodiscard]] std::size_t runs() const { return layout::file_runs(sets()); }
   [[nodiscard]] std::byte* block(std::uint64_t set, std::size_t way) const {
     return data_ + (way % layout::kFileWays * sets() + (set & mask_)) * layout::kFileBlock;
   }
@@ -132,9 +140,17 @@ inline void count(Word& counter, std::uint64_t more = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
+/// Before a client makes anything else its own than the note of a change: what it holds is looked for when it is dead.
+inline void note_use(layout::FileClient& client) {
+  if (client.used.load(std::memory_order_relaxed) == 0) client.used.store(1, std::memory_order_relaxed);
+}
+
 /// The owner in tables of a process that could get no number: what it leaves behind when it dies nobody repairs.
 inline constexpr std::uint64_t kNobody = 0x3fff;
 static_assert(kNobody > layout::kFileMostClients);
+
+/// Maps the first `bytes` of a file, shared and to be written, where a large page may begin. Null: errno says why.
+void* map_at_large_page(int fd, std::size_t bytes) noexcept;
 
 /// What process numbers in a segment mean: the inode of /proc/self/ns/pid; 0: not known.
 std::uint64_t pid_namespace() noexcept;

@@ -143,6 +143,25 @@ TEST_F(FileCache, AnAbandonedFillLeavesItsPlaceToOthers) {
   EXPECT_FALSE(hits(0, 1));
 }
 
+TEST_F(FileCache, AChangeOfAFileOfWhichNothingWasFilledDropsNothing) {
+  const auto changes = [&] {
+    {
+      const Change whole(*cache_, file_.key());
+    }
+    return cache_->counts().drop_alls;
+  };
+  const std::uint64_t before = changes();
+  EXPECT_EQ(changes(), before);
+  ASSERT_TRUE(fill(0));
+  EXPECT_EQ(changes(), before + 1);
+  EXPECT_FALSE(hits(0, 1));
+  EXPECT_EQ(changes(), before + 1);
+  Fill under_way = cache_->fill(opened_, 1, Admission::first_touch);
+  ASSERT_TRUE(under_way);
+  EXPECT_EQ(changes(), before + 2);
+  EXPECT_FALSE(under_way.publish(kBlockBytes) && hits(kBlockBytes, 1));
+}
+
 TEST_F(FileCache, OneBlockIsFilledOnceAtATime) {
   Fill first = cache_->fill(opened_, 0, Admission::first_touch);
   EXPECT_TRUE(first);
@@ -150,6 +169,17 @@ TEST_F(FileCache, OneBlockIsFilledOnceAtATime) {
   first = {};
   ASSERT_TRUE(fill(0));
   EXPECT_FALSE(cache_->fill(opened_, 0, Admission::first_touch)) << "it is there";
+}
+
+TEST_F(FileCache, AReaderInOrderIsRememberedByItsSpanAndForOneReaderOnly) {
+  EXPECT_FALSE(cache_->was_passed(opened_, 0));
+  EXPECT_TRUE(cache_->was_passed(opened_, kSpan - 1));
+  EXPECT_FALSE(cache_->was_passed(opened_, kSpan));
+  EXPECT_FALSE(cache_->was_passed(opened_, 0)) << "it was told once";
+  EXPECT_FALSE(cache_->fill(opened_, 0, Admission::second_touch)) << "a block of its number is another thing";
+  EXPECT_TRUE(cache_->fill(opened_, 1, Admission::wanted_again));
+  cache_->drop_all(file_.key());
+  EXPECT_FALSE(cache_->was_passed(opened_, kSpan)) << "of what the file was before it was changed";
 }
 
 TEST_F(FileCache, SecondTouchFillsAtTheSecondMiss) {
@@ -200,17 +230,18 @@ TEST_F(FileCache, AYoungStampProvesNothing) {
   const std::uint64_t changed = static_cast<std::uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000 +
                                 static_cast<std::uint64_t>(status.st_ctim.tv_nsec);
   for (const std::uint64_t now : {changed, changed + kSettledAfter, changed - 1'000'000, std::uint64_t{0}}) {
-    EXPECT_FALSE(Stamp(status, now).settled());
+    EXPECT_FALSE(Stamp(status, now, Writers::none).settled());
   }
-  EXPECT_TRUE(Stamp(status, changed + kSettledAfter + 1).settled());
-  EXPECT_EQ(cache_->validate(opened_, Stamp(status, changed)), Validity::usable) << "known, and settled before";
+  EXPECT_TRUE(Stamp(status, changed + kSettledAfter + 1, Writers::none).settled());
+  EXPECT_EQ(cache_->validate(opened_, Stamp(status, changed, Writers::none)), Validity::usable)
+      << "known, and settled before";
 
   struct ::stat young = status;
   young.st_size += 1;
-  EXPECT_EQ(cache_->validate(opened_, Stamp(young, changed)), Validity::unsettled);
+  EXPECT_EQ(cache_->validate(opened_, Stamp(young, changed, Writers::none)), Validity::unsettled);
   EXPECT_FALSE(hits(0, 1));
   EXPECT_FALSE(fill(0)) << "not validated";
-  EXPECT_EQ(cache_->validate(opened_, Stamp(young, changed + kSettledAfter + 1)), Validity::usable);
+  EXPECT_EQ(cache_->validate(opened_, Stamp(young, changed + kSettledAfter + 1, Writers::none)), Validity::usable);
   EXPECT_TRUE(fill(0));
 }
 
@@ -219,8 +250,61 @@ TEST_F(FileCache, AStampOfAWholeSecondIsYoungForTwo) {
   struct ::stat status = file_.status();
   status.st_ctim.tv_nsec = 0;
   const std::uint64_t changed = static_cast<std::uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000;
-  EXPECT_FALSE(Stamp(status, changed + 1'999'999'999).settled());
-  EXPECT_TRUE(Stamp(status, changed + 2'000'000'001).settled());
+  EXPECT_FALSE(Stamp(status, changed + 1'999'999'999, Writers::none).settled());
+  EXPECT_TRUE(Stamp(status, changed + 2'000'000'001, Writers::none).settled());
+}
+
+/// As `validate` of a descriptor, so long after the file was changed.
+Validity validate_after(Cache& cache, const File& opened, const TestFile& file, std::uint64_t nanoseconds) {
+  const UniqueFd reader(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  const struct ::stat status = file.status();
+  const std::uint64_t changed = static_cast<std::uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000 +
+                                static_cast<std::uint64_t>(status.st_ctim.tv_nsec);
+  return validate(cache, opened, reader.get(), status, changed + nanoseconds);
+}
+
+// Its last call may be inside still, and has stamped the file already.
+TEST_F(FileCache, AFileThatIsOpenToWriteSettlesLater) {
+  const TestFile file(100);
+  const File opened = cache_->open(file.key());
+  EXPECT_EQ(writers_of(file.descriptor()), Writers::perhaps);
+  EXPECT_EQ(validate_after(*cache_, opened, file, kSettledWithWriters), Validity::unsettled);
+  EXPECT_EQ(validate_after(*cache_, opened, file, 2 * kSettledWithWriters), Validity::usable);
+}
+
+TEST_F(FileCache, WhatTheCardWritesItselfSettlesSoon) {
+  const TestFile file(100);
+  const File opened = cache_->open(file.key());
+  {
+    const Change change(*cache_, file.key());
+  }
+  EXPECT_EQ(validate_after(*cache_, opened, file, 2 * kSettledAfter), Validity::usable);
+}
+
+TEST_F(FileCache, AFileThatIsNotOpenToWriteSettlesSoon) {
+  TestFile file(100);
+  file.close();
+  const UniqueFd reader(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (writers_of(reader.get()) == Writers::perhaps) GTEST_SKIP() << "this file system or kernel gives no leases";
+  EXPECT_EQ(validate_after(*cache_, cache_->open(file.key()), file, 2 * kSettledAfter), Validity::usable);
+  EXPECT_EQ(::fcntl(reader.get(), F_GETSIG), 0) << "the program's own description is as it was";
+  EXPECT_EQ(::fcntl(reader.get(), F_GETLEASE), F_UNLCK);
+}
+
+TEST_F(FileCache, WhatWasCachedBesideAWriterIsDroppedOnceThereIsNone) {
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const bytes = static_cast<volatile unsigned char*>(memory);
+  bytes[0] = bytes[0];  // stamps the file; the next store does not
+  ASSERT_EQ(validate_after(*cache_, opened_, file_, 2 * kSettledWithWriters), Validity::usable);
+  ASSERT_TRUE(fill(0));
+  bytes[0] = static_cast<unsigned char>(~bytes[0]);
+  ::munmap(memory, 4096);
+  file_.close();
+  const UniqueFd reader(::open(file_.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (writers_of(reader.get()) == Writers::perhaps) GTEST_SKIP() << "this file system or kernel gives no leases";
+  EXPECT_EQ(validate_after(*cache_, opened_, file_, 2 * kSettledWithWriters), Validity::usable);
+  EXPECT_FALSE(hits(0, 1));
 }
 
 TEST_F(FileCache, StampsOfFilesThatWereMadeTogetherDiffer) {
@@ -236,7 +320,7 @@ TEST_F(FileCache, AMarkedFileIsNotCachedUntilTheLastMarkIsGone) {
   const Mark second = cache_->mark(file_.key());
   EXPECT_FALSE(hits(0, 1));
   EXPECT_FALSE(fill(0));
-  EXPECT_EQ(cache_->validate(opened_, file_.stamp()), Validity::unsettled);
+  EXPECT_EQ(cache_->validate(opened_, file_.stamp()), Validity::has_writer);
   cache_->unmark(first);
   EXPECT_FALSE(fill(0));
   cache_->unmark(second);

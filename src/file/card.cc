@@ -53,7 +53,9 @@ bool is_named(int file) {
 
 Card::Card(CardOptions options) : options_(std::move(options)), events_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!events_.valid()) fail(errno, options_.path, advice_on(errno, "epoll_create1"));
-  while (!take()) continue;
+  do {
+    if (!revocations_) revocations_.emplace(options_.path);
+  } while (!take());
   watch();
   look();
 }
@@ -100,7 +102,7 @@ void Card::watch() {
   ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, news_.get(), &event);
 }
 
-/// Who came, who left in order.
+/// Clients that came, and that left in order. The card itself may be one (CardServer), and is not waited for.
 void Card::look() {
   const std::size_t used = Segment::used(segment_.header().clients_used, layout::kFileMostClients);
   for (std::uint64_t number = 1; number <= used; ++number) look_at(number);
@@ -115,7 +117,23 @@ void Card::look_at(std::uint64_t number) {
   const auto known = clients_.find(number);
   if (known != clients_.end() && known->second.pid == pid) return;
   if (known != clients_.end()) clients_.erase(known);  // its descriptor leaves epoll with it
-  if (pid != 0) welcome(number, pid);
+  if (pid == static_cast<std::uint64_t>(::getpid())) {
+    look_at_self(number);
+  } else if (pid != 0) {
+    welcome(number, pid);
+  }
+}
+
+/// The card as a client; or a dead process that had the same number, such as the card of a container that was started
+/// again.
+void Card::look_at_self(std::uint64_t number) {
+  Word& start = segment_.client(number).start;
+  const std::uint64_t started = process_start(::getpid());
+  const std::uint64_t noted = start.load(std::memory_order_relaxed);
+  if (noted == 0 || started == 0 || noted == started) return start.store(started, std::memory_order_relaxed);
+  Client& dead = clients_[number];
+  dead.pid = static_cast<std::uint64_t>(::getpid());
+  bury(number, dead);
 }
 
 void Card::welcome(std::uint64_t number, std::uint64_t pid) {
@@ -161,6 +179,7 @@ bool Card::end() {
     segment_ = {};
     clients_.clear();
     file_.reset();
+    revocations_.reset();
     return true;
   }
   segment_.header().ended.store(0, std::memory_order_relaxed);
@@ -174,6 +193,7 @@ int Card::sleep_for() const {
   for (const auto& [number, client] : clients_) {
     if (client.dead) at_latest(*client.dead + options_.marks_stay);
   }
+  if (const auto time = large_pages_.next()) at_latest(*time);
   if (options_.until_last_client && alone_since_) at_latest(*alone_since_ + options_.linger);
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
@@ -203,6 +223,8 @@ void Card::run(int stop) {
     for (int i = 0; i < count; ++i) handle(events[static_cast<std::size_t>(i)].data.u64, over);
     forget_marks();
     look();
+    large_pages_.look(segment_, Clock::now());
+    large_pages_.gather(segment_, Clock::now());
     const bool enough = options_.until_last_client && alone_since_ && Clock::now() - *alone_since_ >= options_.linger;
     if ((enough || over) && end()) return;
   }

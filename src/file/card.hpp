@@ -13,6 +13,8 @@
 
 #include "base/unique_fd.hpp"
 #include "file/cache_segment.hpp"
+#include "file/large_pages.hpp"
+#include "file/revocations_file.hpp"
 
 namespace wherry::file {
 
@@ -24,6 +26,8 @@ struct CardOptions {
   /// How long a dead client's marks stay: a child that it forked may not have marked its mappings yet.
   std::chrono::milliseconds marks_stay{1000};
 };
+
+class Cache;
 
 class Card {
  public:
@@ -54,6 +58,7 @@ class Card {
   void watch();
   void look();
   void look_at(std::uint64_t number);
+  void look_at_self(std::uint64_t number);
   void welcome(std::uint64_t number, std::uint64_t pid);
   void bury(std::uint64_t number, Client& client);
   void forget_marks();
@@ -62,8 +67,10 @@ class Card {
   [[nodiscard]] int sleep_for() const;
 
   CardOptions options_;
+  std::optional<RevocationsFile> revocations_;
   UniqueFd file_;
   Segment segment_;
+  LargePages large_pages_;
   UniqueFd news_;    // inotify: somebody closed the file, or removed it
   UniqueFd events_;  // epoll
   std::map<std::uint64_t, Client> clients_;
@@ -74,5 +81,9 @@ class Card {
 /// way, and that this process is a client for as long as it lives, through exec too. Returns at once if both is so.
 /// Throws Error with what the card said if it could not start.
 void ensure_card(const std::string& program);
+/// The same with `cache` as the client.
+void ensure_card(const std::string& program, Cache& cache);
+/// Whether it lives now.
+bool has_card() noexcept;
 
 }  // namespace wherry::file

@@ -25,7 +25,10 @@ constexpr std::uint64_t kCache = std::uint64_t{4} << 20;
 /// A card in a process of its own, of a path that is gone afterwards.
 class CardTest : public ::testing::Test {
  protected:
-  ~CardTest() override { ::unlink(path_.c_str()); }
+  ~CardTest() override {
+    ::unlink(path_.c_str());
+    const RevocationsFile last(path_);  // which killed cards left
+  }
 
   /// Returns once it serves, or has ended.
   Child start_card(bool until_last_client = false, std::chrono::milliseconds linger = 50ms) {
@@ -76,7 +79,7 @@ class CardTest : public ::testing::Test {
     while (!what()) ::usleep(1000);  // the test's watchdog ends it
   }
 
-  std::string path_ = "/dev/shm/wherry-files-card-test-" + std::to_string(::getpid());
+  std::string path_ = "/dev/shm/wherry-files-cardtest" + std::to_string(::getpid());
   UniqueFd stop_{::eventfd(0, EFD_CLOEXEC)};
   TestFile file_{4 * kBlockBytes};
 };
@@ -106,6 +109,40 @@ TEST_F(CardTest, EndsWhatDeadClientsHadUnderWay) {
   stop_cards();
   EXPECT_EQ(card.wait(), 0);
   EXPECT_FALSE(is_there());
+}
+
+TEST_F(CardTest, AsksForLargePagesBehindWhatWasFilledAndReadersSeeTheSameBytes) {
+  constexpr std::size_t kBlocks = 2 * layout::kFileRunWanted;
+  const TestFile file(kBlocks * kBlockBytes);
+  Child card = start_card();
+  Cache cache;
+  ASSERT_FALSE(cache.attach(path_.c_str()));
+  const UniqueFd segment_file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  Segment segment;
+  ASSERT_FALSE(map_segment(segment_file.get(), segment));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.block(0, 0)) % layout::kFileLargePage, 0U);
+  const File opened = open_usable(cache, file);
+  const auto is_asked_for = [&] { return (segment.run(0).load() & layout::kFileRunDone) != 0; };
+  for (std::uint64_t block = 0; block + 1 < layout::kFileRunWanted; ++block) {
+    ASSERT_TRUE(fill_block(cache, opened, file.descriptor(), block));
+  }
+  EXPECT_FALSE(is_asked_for());
+  std::vector<std::byte> read(kBlockBytes);
+  for (std::uint64_t block = layout::kFileRunWanted - 1; block < kBlocks; ++block) {
+    ASSERT_TRUE(fill_block(cache, opened, file.descriptor(), block));
+  }
+  bool asked_for = false;
+  do {
+    asked_for = is_asked_for();
+    for (std::uint64_t block = 0; block < kBlocks; ++block) {
+      ASSERT_TRUE(cache.read(opened, block * kBlockBytes, read));
+      ASSERT_TRUE(std::ranges::equal(read, file.content().subspan(block * kBlockBytes, kBlockBytes)));
+    }
+  } while (!asked_for);
+  ::munmap(segment.base(), segment.bytes());
+  cache.detach();
+  stop_cards();
+  EXPECT_EQ(card.wait(), 0);
 }
 
 TEST_F(CardTest, OfTwoOneIsRefusedAndSaysSo) {
@@ -146,6 +183,36 @@ TEST_F(CardTest, TheNextOneTakesOverTheSegmentAndItsClients) {
   EXPECT_EQ(second.wait(), 0);
   EXPECT_TRUE(is_there()) << "it has a client";
   cache.detach();
+}
+
+/// As in a container that was started again, where the next card gets the number of a process that died.
+TEST_F(CardTest, ADeadClientThatHadItsOwnNumberIsBuriedToo) {
+  Child first = start_card();
+  Cache cache;
+  ASSERT_FALSE(cache.attach(path_.c_str()));
+  const File opened = open_usable(cache, file_);
+  first.kill();
+  first.wait();
+  killed_client([&](Cache& theirs) { new Change(theirs, file_.key(), 0, 1); });
+  ASSERT_FALSE(fill_block(cache, opened, file_.descriptor(), 0));
+  const UniqueFd segment_file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  Segment segment;
+  ASSERT_FALSE(map_segment(segment_file.get(), segment));
+  const std::uint64_t dead = 2;  // this process is the first
+  ASSERT_NE(segment.client(dead).pid.load(), 0U);
+  Child card([&] {
+    segment.client(dead).pid = static_cast<std::uint64_t>(::getpid());
+    segment.client(dead).start = 1;
+    Card own({.path = path_, .cache = kCache, .marks_stay = 10ms});
+    own.run(stop_.get());
+    return true;
+  });
+  wait_for([&] { return fill_block(cache, opened, file_.descriptor(), 0); });
+  wait_for([&] { return segment.client(dead).pid == 0; });
+  ::munmap(segment.base(), segment.bytes());
+  cache.detach();
+  stop_cards();
+  EXPECT_EQ(card.wait(), 0);
 }
 
 TEST_F(CardTest, ASegmentWithoutClientsIsMadeAnew) {

@@ -20,6 +20,7 @@ enum class FaultPoint : std::uint8_t {
   answer_begun,  ///< the head of an answer has arrived
   connected,     ///< to a server that was started again; no file is open there yet
   reopened,      ///< a file is open there again
+  lent,          ///< the number of the server's descriptor is known, which is not taken yet
 };
 
 /// Called at each point; empty outside of tests.

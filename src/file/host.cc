@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/not_cancelled.hpp"
 #include "file/host_exchange.hpp"
 
 namespace wherry::file {
@@ -22,6 +23,21 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kFirstPause = 2ms;
 constexpr std::chrono::milliseconds kLongestPause = 200ms;
 
+/// A server that is there accepts sooner, also on a busy machine; a call that was not to wait waits no longer.
+constexpr std::chrono::milliseconds kLeastConnect = 200ms;
+
+/// What it guards is others' until this ends.
+class Unlocked {
+ public:
+  explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() { mutex_.lock(); }
+
+ private:
+  std::mutex& mutex_;
+};
+
 bool is_same(const FileStatus& one, const FileStatus& other) {
   const bool born = one.has_birth != 0 && other.has_birth != 0;
   return one.device == other.device && one.inode == other.inode &&
@@ -30,41 +46,90 @@ bool is_same(const FileStatus& one, const FileStatus& other) {
 
 iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
+/// While one call connects. Others go on when it has given the lock back.
+class Reconnecting {
+ public:
+  Reconnecting(bool& is, std::condition_variable_any& done) : is_(is), done_(done) { is_ = true; }
+  Reconnecting(const Reconnecting&) = delete;
+  Reconnecting& operator=(const Reconnecting&) = delete;
+  ~Reconnecting() {
+    is_ = false;
+    done_.notify_all();
+  }
+
+ private:
+  bool& is_;
+  std::condition_variable_any& done_;
+};
+
 }  // namespace
 
 Host::Host(HostOptions options) : options_(std::move(options)) {
-  connect();
+  connection_.emplace(options_.address, options_.ring_bytes, options_.at);
   server_ = connection_->server();
   read_only_ = server_.read_only != 0;
 }
 
-void Host::connect() { connection_.emplace(options_.address, options_.ring_bytes, options_.at); }
+BootId Host::boot() const {
+  const std::lock_guard lock(mutex_);
+  return boot_id_of(server_);
+}
 
-/// Returns 0 once there is a server and all files are open there that could be opened again, or EIO.
+/// Returns 0 once there is a server and all files are open there that could be opened again, or EIO. One call connects,
+/// and others wait for what it comes to; none holds the lock meanwhile.
 int Host::reconnect(Clock::time_point deadline) {
-  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    std::string problem = "the server ends its connections";
-    try {
-      // Not at once: the server may end a connection each time.
-      std::this_thread::sleep_for(pause);
-      connect();
-      pass(options_.at, FaultPoint::connected);
-      const layout::FileHello& hello = connection_->server();
-      const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
-      server_ = hello;
-      const auto again = [&](std::optional<File>& file) {
-        if (file && other_boot) file->lost = std::exchange(file->unflushed, false);
-        return !file || reopen(*file);
-      };
-      if (Clock::now() < deadline && std::ranges::all_of(files_, again)) return 0;
-    } catch (const Error& error) {
-      problem = error.what();
-    }
-    connection_.reset();
-    if (Clock::now() < deadline) continue;
-    log::write(log::Level::warning, "the host's files are out of reach: " + problem);
-    return EIO;
+  while (reconnecting_) {
+    const NotCancelled here;
+    if (!reconnected_.wait_until(mutex_, deadline, [this] { return !reconnecting_; })) return EIO;
+    if (connection_) return 0;
   }
+  const bool once = unreachable_;
+  if (once && Clock::now() < next_try_) return EIO;
+  if (once) deadline = Clock::now();
+  const Reconnecting here(reconnecting_, reconnected_);
+  std::string problem;
+  for (auto pause = kFirstPause; !connection_; pause = std::min(2 * pause, kLongestPause)) {
+    std::optional<HostConnection> made = connect_after(pause, deadline, problem);
+    if (made && (once || Clock::now() < deadline) && take_over(std::move(*made))) break;
+    connection_.reset();
+    if (Clock::now() >= deadline) break;
+  }
+  if (!connection_ && !once) log::write(log::Level::warning, "the host's files are out of reach: " + problem);
+  unreachable_ = !connection_;
+  next_try_ = Clock::now() + kTryAgain;
+  return connection_ ? 0 : EIO;
+}
+
+/// Not at once: the server may end a connection each time. Never throws: others wait for what comes of it.
+std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                                  std::string& problem) {
+  const Unlocked others(mutex_);
+  const NotCancelled here;
+  try {
+    std::this_thread::sleep_for(pause);
+    const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
+    problem = "the server ends its connections";
+    return std::optional<HostConnection>(std::in_place, options_.address, options_.ring_bytes, options_.at, left);
+  } catch (const std::exception& error) {
+    problem = error.what();
+    return {};
+  }
+}
+
+/// False: the connection broke.
+bool Host::take_over(HostConnection connection) {
+  connection_.emplace(std::move(connection));
+  pass(options_.at, FaultPoint::connected);
+  const layout::FileHello& hello = connection_->server();
+  const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
+  server_ = hello;
+  return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
+    if (file && other_boot) {
+      file->lost = std::exchange(file->unflushed, false);
+      set_lent(file->own, nullptr);
+    }
+    return !file || reopen(*file);
+  });
 }
 
 /// False: the connection broke. While a rename is not answered the file may have either name.
@@ -78,6 +143,7 @@ bool Host::reopen(File& file) {
   }
   if (!found) return false;
   file.stale = !*found;
+  if (file.stale) set_lent(file.own, nullptr);
   pass(options_.at, FaultPoint::reopened);
   return true;
 }
@@ -101,10 +167,27 @@ std::optional<bool> Host::reopen(File& file, const std::string& name) {
   return false;
 }
 
-Host::File* Host::find(Handle handle) {
+std::shared_ptr<Host::File> Host::find(Handle handle) const {
   const std::uint64_t index = handle & UINT32_MAX;
-  if (index >= files_.size() || !files_[index] || files_[index]->number != handle >> 32) return nullptr;
-  return &*files_[index];
+  return index < files_.size() && files_[index] && files_[index]->own == handle ? files_[index] : nullptr;
+}
+
+std::shared_ptr<LentFile> Host::lent(Handle handle) const {
+  const std::lock_guard lock(lent_mutex_);
+  const std::uint64_t index = handle & UINT32_MAX;
+  return index < lent_.size() && lent_[index].handle == handle ? lent_[index].file : nullptr;
+}
+
+void Host::set_lent(Handle handle, std::shared_ptr<LentFile> file) {
+  std::shared_ptr<LentFile> before;  // is closed without the lock
+  const std::lock_guard lock(lent_mutex_);
+  const std::uint64_t index = handle & UINT32_MAX;
+  if (index >= lent_.size()) {
+    if (file == nullptr) return;
+    lent_.resize(index + 1);
+  }
+  before = std::exchange(lent_[index].file, std::move(file));
+  lent_[index].handle = handle;
 }
 
 Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
@@ -116,62 +199,115 @@ Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_
   asked.request.mode = mode;
   layout::FileAnswer answer{};
   opened.error = call(asked, nullptr, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
+  opened.clock = answer.position;
   if (opened.error != 0) return opened;
-  File file{.name = std::string(name)};
+  auto made = std::make_shared<File>();
+  File& file = *made;
+  file.name = name;
   file.flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
   file.handle = answer.value;
   file.status = opened.status;
   file.end = opened.status.size;
-  file.number = ++opened_;
   auto place = std::ranges::find_if(files_, [](const auto& taken) { return !taken; });
   if (place == files_.end()) place = files_.emplace(files_.end());
-  opened.handle = std::uint64_t{file.number} << 32 | static_cast<std::uint64_t>(place - files_.begin());
-  *place = std::move(file);
+  opened.handle = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
+  file.own = opened.handle;
+  *place = std::move(made);
   return opened;
 }
 
 int Host::close(Handle handle) {
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   const int lost = told_of_loss(*file);
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::close);
-  const int error = call(asked, file);
-  files_[handle & UINT32_MAX].reset();
+  set_lent(handle, nullptr);
+  int error = 0;
+  if (connection_ || file->unflushed) {
+    // A server that is gone has closed it, too; whether data was lost with its machine the next one knows.
+    Asked asked{.once = !file->unflushed};
+    asked.request.call = static_cast<std::uint32_t>(FileCall::close);
+    error = call(asked, file.get());
+  }
+  file->closed = true;
+  if (find(handle) == file) files_[handle & UINT32_MAX].reset();
   // A server that no longer has it has it closed.
-  return lost != 0 || error == ESTALE ? lost : error;
+  return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
 }
 
 int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }
 
+/// The server's descriptor of the file, or null. Asked for once: what is refused stays so.
+std::shared_ptr<LentFile> Host::borrow(File& file) {
+  if (auto had = lent(file.own)) return had;
+  if (file.asked || !options_.borrows || file.stale) return nullptr;
+  if (connection_ && connection_->lender() < 0) return nullptr;
+  file.asked = true;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::lend);
+  layout::FileAnswer answer{};
+  int error = call(asked, &file, {}, &answer);
+  if (!connection_ || file.stale) {
+    file.asked = false;  // no answer came
+    return nullptr;
+  }
+  // It has the descriptor as long as the handle is open.
+  const int lender = connection_->lender();
+  if (error != 0 || lender < 0) return nullptr;
+  pass(options_.at, FaultPoint::lent);
+  auto taken = LentFile::take(lender, answer.value, file.status, file.flags, error);
+  // What the kernel refuses once it refuses every time.
+  if (error == EPERM || error == ENOSYS) options_.borrows = false;
+  if (error == ESRCH) file.asked = false;  // the next server has it, too
+  if (taken) set_lent(file.own, taken);
+  return taken;
+}
+
 Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> into) {
-  const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  if (const auto lent = this->lent(handle)) return lent->read(offset, into);
+  std::unique_lock lock(mutex_);
+  const auto file = find(handle);
   if (file == nullptr) return Result::failure(EBADF);
+  if (const auto lent = borrow(*file)) {
+    lock.unlock();
+    return lent->read(offset, into);
+  }
   const std::uint64_t wanted = Buffers(into).bytes();
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::read);
   asked.request.offset = offset;
   asked.request.length = std::min(wanted, layout::kFileMaxLength);
   HostConnection::Read read{};
-  const int error = exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
+  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
     const auto got = connection.receive_data(Buffers(into), asked.request.length);
     if (!got) return {};
     read = *got;
     return 0;
   });
   if (error != 0) return Result::failure(error);
-  return read.error != 0 && read.bytes == 0 ? Result::failure(read.error) : Result::moved(read.bytes);
+  return read.error != 0 ? Result::failure(read.error, read.bytes) : Result::moved(read.bytes);
 }
 
 /// The bytes moved count also beside an error, which the next call meets again.
 Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<const iovec> from) {
-  const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const bool append = call == FileCall::append;
+  const auto by = [&](LentFile& lent) -> std::optional<Result> {
+    if (append != lent.appends() || (append && from.size() > LentFile::kMostParts)) return {};
+    return append ? lent.append(from) : lent.write(offset, from);
+  };
+  if (const auto lent = this->lent(handle)) {
+    if (const auto result = by(*lent)) return *result;
+  }
+  std::unique_lock lock(mutex_);
+  const auto file = find(handle);
   if (file == nullptr) return Result::failure(EBADF);
   if (const int lost = told_of_loss(*file); lost != 0) return Result::failure(lost);
-  const bool append = call == FileCall::append;
+  if (const auto lent = borrow(*file)) {
+    lock.unlock();
+    if (const auto result = by(*lent)) return *result;
+    lock.lock();
+    file->end = lent->end();
+  }
   Asked asked{.data = from};
   asked.data_bytes = std::min(Buffers(from).bytes(), append ? layout::kFileMaxAppend : layout::kFileMaxLength);
   asked.request.call = static_cast<std::uint32_t>(call);
@@ -179,7 +315,7 @@ Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<c
   asked.request.length = asked.data_bytes;
   layout::FileAnswer answer{};
   file->unflushed = true;
-  const int error = this->call(asked, file, {}, &answer);
+  const int error = this->call(asked, file.get(), {}, &answer);
   if (answer.value > asked.data_bytes) return Result::failure(EIO);
   if (append && answer.position != 0) file->end = answer.position;
   return error != 0 && answer.value == 0 ? Result::failure(error) : Result::moved(answer.value);
@@ -207,14 +343,16 @@ Result Host::append(Handle handle, std::span<const std::byte> from) {
 }
 
 int Host::flush(Handle handle, bool data_only) {
+  // The kernel that has the data is this process's own: it is not lost while this process lives.
+  if (const auto lent = this->lent(handle)) return lent->flush(data_only);
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   if (const int lost = told_of_loss(*file); lost != 0) return lost;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
-  const int error = call(asked, file);
+  const int error = call(asked, file.get());
   // A file whose flush failed is told so once, as the kernel does.
   if (error == 0) file->unflushed = false;
   return std::exchange(file->lost, false) ? EIO : error;

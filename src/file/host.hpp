@@ -4,8 +4,10 @@
 #include <sys/uio.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -16,8 +18,11 @@
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
+#include "file/boot_id.hpp"
+#include "file/cache.hpp"
 #include "file/fault_point.hpp"
 #include "file/host_connection.hpp"
+#include "file/lent_file.hpp"
 #include "layout/file_wire.hpp"
 
 namespace wherry::file {
@@ -26,7 +31,8 @@ struct HostOptions {
   std::string address;  ///< of a `wherry serve`
   /// How long a call waits for a server that is gone, or breaks off; then it fails with EIO.
   std::chrono::milliseconds patience{60'000};
-  std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: WHERRY_RING
+  std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
+  bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
   AtFaultPoint at{};           ///< for tests
 };
 
@@ -43,8 +49,18 @@ struct HostOptions {
 /// moved. If the host was started again, files with data that was not flushed answer EIO to the next write, flush or
 /// close, once.
 ///
-/// Threads: any; calls go one after the other. Block as long as the server does. Fork: as a stream, a host stays the
-/// parent's; a child must not use it, and may destroy its copy.
+/// Under the server's own kernel, data goes by the server's descriptor of the file, which this process takes at the
+/// first call that moves some (LentFile): as fast as the kernel's own call, and whether the server lives or not; the
+/// status of the file too. What keeps it from taking them (another kernel, hardening, descriptor limits) makes data go
+/// through the server. A descriptor is given up when a server that was started again has another file, or none, or
+/// refuses it.
+///
+/// A server that was waited for in vain, for the whole of HostOptions::patience, is tried again by later calls, each
+/// `kTryAgain` at most, and not waited for any more until it answers.
+///
+/// Threads: any; calls go one after the other, but for those by a lent descriptor, and for `close` of what was flushed,
+/// which do not wait for a connection that is made again. Block as long as the server does. Fork: as a stream, a host
+/// stays the parent's; a child must not use it, and may destroy its copy.
 class Host {
  public:
   using Handle = std::uint64_t;
@@ -52,6 +68,7 @@ class Host {
     int error = 0;
     Handle handle = 0;
     layout::FileStatus status{};
+    std::uint64_t clock = 0;  ///< the host's, that stamps files, before the server looked (ns)
   };
   struct Entry {
     std::uint64_t inode;
@@ -68,9 +85,14 @@ class Host {
   ~Host() = default;
 
   [[nodiscard]] bool read_only() const { return read_only_; }
+  /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
+  [[nodiscard]] BootId boot() const;
 
   /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
+  static constexpr std::chrono::milliseconds kTryAgain{200};
+
   Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
+  /// Without a server, and with nothing unflushed, there is nothing to close.
   int close(Handle handle);
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<const iovec> into);
   [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const iovec> from);
@@ -82,9 +104,14 @@ class Host {
   /// Returns 0 once all that was written is durable at the host.
   int flush(Handle handle, bool data_only = false);
 
+  /// `clock`: as Opened::clock.
   int status(Handle handle, layout::FileStatus& status);
+  /// The same with the clock that stamps the file, before it was looked at (ns); and if `writers` is not null, whether
+  /// a program had the file open to write.
+  int look(Handle handle, layout::FileStatus& status, std::uint64_t& clock, Writers* writers = nullptr);
   int status(std::string_view name, bool follow, layout::FileStatus& status);
   int file_system(std::string_view name, layout::FileSystemStatus& status);
+  int file_system(Handle handle, layout::FileSystemStatus& status);
   int set_size(Handle handle, std::uint64_t size);
   int set_size(std::string_view name, std::uint64_t size);
   int set_mode(std::string_view name, std::uint32_t mode);
@@ -108,13 +135,19 @@ class Host {
   struct File {
     std::string name;
     std::uint32_t flags = 0;   ///< to open it again
+    Handle own = 0;            ///< of this host
     std::uint64_t handle = 0;  ///< the server's
     layout::FileStatus status{};
-    std::uint64_t end = 0;     ///< as last heard, for appends
-    std::uint32_t number = 0;  ///< tells it from others that had its place
-    bool unflushed = false;    ///< written to since the last flush
-    bool lost = false;         ///< the host started again meanwhile: to be told once
-    bool stale = false;        ///< what has its name is another file now, or none
+    std::uint64_t end = 0;   ///< as last heard, for appends
+    bool unflushed = false;  ///< written to through the server since the last flush
+    bool lost = false;       ///< the host started again meanwhile: to be told once
+    bool stale = false;      ///< what has its name is another file now, or none
+    bool closed = false;     ///< while another thread's call on it waits for the server
+    bool asked = false;      ///< for the server's descriptor
+  };
+  struct Lent {
+    Handle handle = 0;
+    std::shared_ptr<LentFile> file{};
   };
   /// A rename that is not answered yet: where it leads what is open.
   struct Renaming {
@@ -132,14 +165,17 @@ class Host {
     std::string_view second{};
     std::span<const iovec> data{};
     std::uint64_t data_bytes = 0;
+    bool once = false;  ///< not worth a new connection: ECONNRESET
   };
   using Clock = std::chrono::steady_clock;
 
-  void connect();
   int reconnect(Clock::time_point deadline);
+  std::optional<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                              std::string& problem);
+  bool take_over(HostConnection connection);
   bool reopen(File& file);
   std::optional<bool> reopen(File& file, const std::string& name);
-  [[nodiscard]] File* find(Handle handle);
+  [[nodiscard]] std::shared_ptr<File> find(Handle handle) const;
   template <class Receive>
   int exchange(Asked asked, File* file, Receive receive);
   int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
@@ -147,15 +183,25 @@ class Host {
            std::uint32_t mode = 0, std::uint64_t offset = 0);
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
   int told_of_loss(File& file);
+  [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;
+  void set_lent(Handle handle, std::shared_ptr<LentFile> file);
+  std::shared_ptr<LentFile> borrow(File& file);
 
   HostOptions options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::optional<HostConnection> connection_;
   layout::FileHello server_{};
   bool read_only_ = false;
-  std::vector<std::optional<File>> files_;
+  std::vector<std::shared_ptr<File>> files_;
   std::optional<Renaming> renaming_;
   std::uint32_t opened_ = 0;
+  bool reconnecting_ = false;  ///< one call does, with the lock open
+  std::condition_variable_any reconnected_;
+  bool unreachable_ = false;  ///< since the last call that waited in vain
+  Clock::time_point next_try_{};
+
+  mutable std::mutex lent_mutex_;  ///< never held during a wait for the server
+  std::vector<Lent> lent_;         ///< as files_
 };
 
 }  // namespace wherry::file

@@ -50,12 +50,23 @@ int Host::call(FileCall call, std::string_view name, std::string_view second, st
 }
 
 int Host::status(Handle handle, layout::FileStatus& status) {
+  std::uint64_t clock = 0;
+  return look(handle, status, clock);
+}
+
+int Host::look(Handle handle, layout::FileStatus& status, std::uint64_t& clock, Writers* writers) {
+  if (const auto lent = this->lent(handle)) return lent->look(status, clock, writers);
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::status);
-  return call(asked, file, bytes_of(status));
+  asked.request.flags = writers != nullptr ? layout::kFileLookWriters : 0;
+  layout::FileAnswer answer{};
+  const int error = call(asked, file.get(), bytes_of(status), &answer);
+  clock = answer.position;
+  if (writers != nullptr) *writers = error == 0 && answer.value == 1 ? Writers::none : Writers::perhaps;
+  return error;
 }
 
 int Host::status(std::string_view name, bool follow, layout::FileStatus& status) {
@@ -73,15 +84,24 @@ int Host::file_system(std::string_view name, layout::FileSystemStatus& status) {
   return call(asked, nullptr, bytes_of(status));
 }
 
+int Host::file_system(Handle handle, layout::FileSystemStatus& status) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::file_system);
+  return call(asked, file.get(), bytes_of(status));
+}
+
 int Host::set_size(Handle handle, std::uint64_t size) {
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::set_size);
   asked.request.offset = size;
   file->unflushed = true;
-  const int error = call(asked, file);
+  const int error = call(asked, file.get());
   if (error == 0) file->end = size;
   return error;
 }
@@ -97,7 +117,7 @@ int Host::set_times(std::string_view name, bool follow, const layout::FileTimes&
 
 int Host::allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::allocate);
@@ -105,33 +125,33 @@ int Host::allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std
   asked.request.offset = offset;
   asked.request.length = length;
   file->unflushed = true;
-  return call(asked, file);
+  return call(asked, file.get());
 }
 
 int Host::seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found) {
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::seek);
   asked.request.flags = static_cast<std::uint32_t>(what);
   asked.request.offset = offset;
   layout::FileAnswer answer{};
-  const int error = call(asked, file, {}, &answer);
+  const int error = call(asked, file.get(), {}, &answer);
   if (error == 0) found = answer.position;
   return error;
 }
 
 int Host::list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries) {
   const std::lock_guard lock(mutex_);
-  File* const file = find(handle);
+  const auto file = find(handle);
   if (file == nullptr) return EBADF;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::list);
   asked.request.offset = cookie;
   asked.request.length = layout::kFileMaxList;
   std::vector<std::byte> payload;
-  const int error = exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
+  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
     const auto got = connection.receive(payload, layout::kFileMaxList);
     if (!got) return {};
     return static_cast<int>(got->error);
@@ -165,7 +185,7 @@ int Host::rename(std::string_view from, std::string_view to, std::uint32_t flags
   asked.request.flags = flags;
   renaming_.emplace(from, to, (flags & layout::kFileRenameExchange) != 0);
   const int error = call(asked, nullptr);
-  for (std::optional<File>& file : files_) {
+  for (const std::shared_ptr<File>& file : files_) {
     if (file && error == 0) renaming_->apply(file->name);
   }
   renaming_.reset();

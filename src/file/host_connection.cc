@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "file/boot_id.hpp"
+#include "file/lent_file.hpp"
+
 namespace wherry::file {
 namespace {
 
@@ -39,17 +42,32 @@ void Buffers::skip(std::size_t bytes) {
   }
 }
 
-HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at)
-    : stream_(connect(address, {.ring_bytes = ring_bytes})), at_(std::move(at)) {
+HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout timeout,
+                               const Cache::CardServer* card)
+    : stream_(connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, timeout)),
+      at_(std::move(at)) {
   layout::FileHello hello{};
   hello.version = layout::kFileVersion;
   hello.magic = layout::kFileMagic;
+  if (card != nullptr) {
+    if (stream_.peer().pid != card->process) {
+      throw Error(EACCES, "connect", address, "another process listens there; end it, or start the card again");
+    }
+    hello.token = card->token;
+  }
   const auto bytes = std::as_bytes(std::span(&hello, 1));
-  const bool answered = stream_.send(bytes).ok() && receive_all(std::as_writable_bytes(std::span(&hello_, 1)));
+  const Timeout most = timeout.value_or(kGreeting);
+  const auto greeting = std::as_writable_bytes(std::span(&hello_, 1));
+  const bool answered = stream_.send(bytes, most).ok() && stream_.receive_all(greeting, most).ok();
   if (!answered) throw Error(ECONNRESET, "connect", address, "see what the server there says; is it wherry serve?");
   if (hello_.magic != layout::kFileMagic || hello_.version != layout::kFileVersion) {
     throw Error(EPROTO, "connect", address, "let wherry serve, of the same version, listen there");
   }
+  if (card != nullptr && hello_.token != card->proof) {
+    throw Error(EACCES, "connect", address, "what answers there is not the card; start the card again");
+  }
+  const BootId boot = boot_id_of(hello_);
+  if (hello_.lends != 0 && boot != BootId{} && boot == own_boot_id()) lender_ = LentFile::process(stream_.peer().pid);
 }
 
 bool HostConnection::send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
@@ -60,11 +78,11 @@ bool HostConnection::send(layout::FileRequest request, std::string_view name, st
   const std::array<iovec, 3> parts{{{&request, sizeof request},
                                     {const_cast<char*>(name.data()), name.size()},
                                     {const_cast<char*>(second.data()), second.size()}}};
-  if (!stream_.send(std::span<const iovec>(parts)).ok()) return false;
+  if (!stream_.send(std::span<const iovec>(parts), patience_).ok()) return false;
   pass(at_, FaultPoint::request_sent);
   while (data_bytes > 0) {
     const auto piece = data.front(std::min<std::uint64_t>(data_bytes, kPiece));
-    if (piece.empty() || !stream_.send(piece).ok()) return false;
+    if (piece.empty() || !stream_.send(piece, patience_).ok()) return false;
     data.skip(piece.size());
     data_bytes -= piece.size();
     pass(at_, FaultPoint::data_sent);
@@ -72,7 +90,7 @@ bool HostConnection::send(layout::FileRequest request, std::string_view name, st
   return true;
 }
 
-bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes).ok(); }
+bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes, patience_).ok(); }
 
 std::optional<FileAnswer> HostConnection::receive_head() {
   FileAnswer head;

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,10 +14,16 @@
 
 #include <wherry/stream.hpp>
 
+#include "base/unique_fd.hpp"
+#include "file/cache.hpp"
 #include "file/fault_point.hpp"
 #include "layout/file_wire.hpp"
 
 namespace wherry::file {
+
+/// Of the rings of both sides, unless a user says otherwise: some pieces of data. A larger one is no faster: all of its
+/// pages are touched in turn, and with many clients they leave the processor's caches.
+inline constexpr std::size_t kRingBytes = std::size_t{512} << 10;
 
 /// A list of buffers, consumed from the front.
 class Buffers {
@@ -40,9 +47,19 @@ class Buffers {
 class HostConnection {
  public:
   /// Connects. Throws Error: as wherry::connect, and EPROTO if what answers is no server of this version.
-  HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at);
+  /// @param card  whose process must answer; it learns the token only if the kernel says that it is that process
+  /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
+  HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout timeout = {},
+                 const Cache::CardServer* card = nullptr);
+  static constexpr std::chrono::seconds kGreeting{10};
 
   [[nodiscard]] const layout::FileHello& server() const { return hello_; }
+  /// The server's process (a pidfd), if it runs under this kernel and lends files; otherwise -1. Every answer comes
+  /// from that very process: it lived when this was opened, so the number was its own.
+  [[nodiscard]] int lender() const { return lender_.get(); }
+
+  /// How long each part of a message is waited for; empty: for ever.
+  void set_patience(Timeout patience) { patience_ = patience; }
 
   /// Numbers the request and sends it, its names, and the data.
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
@@ -61,12 +78,13 @@ class HostConnection {
 
  private:
   [[nodiscard]] bool receive_all(std::span<std::byte> bytes);
-  [[nodiscard]] bool send_piece(std::span<const std::byte> piece);
 
   Stream stream_;
   layout::FileHello hello_{};
+  UniqueFd lender_;
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
+  Timeout patience_;
 };
 
 }  // namespace wherry::file

@@ -13,10 +13,12 @@ template <class Receive>
 int Host::exchange(Asked asked, File* file, Receive receive) {
   std::optional<Clock::time_point> deadline;
   while (true) {
+    if (!connection_ && asked.once) return ECONNRESET;
     if (!connection_) {
       if (!deadline) deadline = Clock::now() + options_.patience;
       if (const int error = reconnect(*deadline); error != 0) return error;
     }
+    if (file != nullptr && file->closed) return EBADF;
     if (file != nullptr && file->stale) return ESTALE;
     if (file != nullptr) asked.request.handle = file->handle;
     if (connection_->send(asked.request, asked.name, asked.second, Buffers(asked.data), asked.data_bytes)) {

@@ -17,6 +17,7 @@
 
 #include "base/cgroup.hpp"
 #include "file/cache_segment.hpp"
+#include "file/large_pages.hpp"
 
 namespace wherry::file {
 namespace {
@@ -39,9 +40,11 @@ UniqueFd make_segment(const std::string& path, std::uint64_t bytes) {
       ::ftruncate(file.get(), static_cast<off_t>(layout::file_segment_bytes(sets))) != 0) {
     fail(errno, path, "the limit of file sizes (ulimit -f) may be lower; start a smaller cache (wherry card --cache)");
   }
-  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(layout::file_data_offset(sets)))) {
+  const std::size_t tables = layout::file_tables_bytes(sets);
+  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(tables))) {
     fail(error, path, "make room in " + directory + ", or start a smaller cache (wherry card --cache)");
   }
+  gather_tables(file.get(), tables);
   const std::uint64_t numbers[] = {layout::kFileCacheVersion | std::uint64_t{layout::kFileCacheMagic} << 32, sets,
                                    pid_namespace()};
   static_assert(sizeof numbers == offsetof(layout::FileCacheHeader, reserved0));

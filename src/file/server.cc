@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/server.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -11,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
+#include "file/boot_id.hpp"
+#include "file/host_connection.hpp"
 #include "file/server_worker.hpp"
 
 namespace wherry::file {
@@ -26,8 +28,7 @@ constexpr std::size_t kMostConnections = std::size_t{1} << 16;
 /// How long to wait when a connection cannot be had, as for want of descriptors: only time helps.
 constexpr int kAcceptPauseMs = 100;
 
-/// Large reads and writes go through these rings; small ones touch their first pages only.
-constexpr StreamOptions kStreamOptions{};
+constexpr StreamOptions kStreamOptions{.ring_bytes = kRingBytes};
 
 std::size_t cores() {
   cpu_set_t set;
@@ -41,23 +42,14 @@ std::size_t connections_possible() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4 / kDescriptorsEach, 1, kMostConnections);
 }
 
-layout::FileHello hello_of(bool read_only) {
+layout::FileHello hello_of(const ServerOptions& options) {
   layout::FileHello hello{};
   hello.version = layout::kFileVersion;
   hello.magic = layout::kFileMagic;
-  hello.read_only = read_only ? 1 : 0;
-  const UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 64> text{};
-  const ssize_t bytes = file.valid() ? ::read(file.get(), text.data(), text.size()) : 0;
-  // 32 digits with hyphens between them.
-  std::size_t digits = 0;
-  for (ssize_t i = 0; i < bytes && digits < 2 * sizeof hello.boot; ++i) {
-    const char c = text[static_cast<std::size_t>(i)];
-    const int value = c >= '0' && c <= '9' ? c - '0' : (c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1);
-    if (value < 0) continue;
-    std::uint8_t& byte = hello.boot[digits++ / 2];
-    byte = static_cast<std::uint8_t>(byte << 4 | value);
-  }
+  hello.read_only = options.read_only ? 1 : 0;
+  hello.lends = options.lends && options.cache == nullptr ? 1 : 0;
+  hello.token = options.secrets.proof;
+  std::ranges::copy(own_boot_id(), hello.boot);
   return hello;
 }
 
@@ -70,14 +62,22 @@ UniqueFd event() {
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : service_{Tree(options.root), HandleBudget::of_process(), options.read_only, hello_of(options.read_only),
+    : service_{Tree(options.root),
+               HandleBudget::of_process(),
+               Terms{options.read_only, options.lends && options.cache == nullptr, options.cache},
+               hello_of(options),
+               options.secrets.token,
                std::move(options.at)},
       most_connections_(options.connections != 0 ? options.connections : connections_possible()),
       stop_(event()),
       left_(event()),
       listener_(listen(options.listen, kStreamOptions)) {
   const std::size_t threads = options.threads != 0 ? options.threads : std::max<std::size_t>(cores(), 2);
-  for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));
+  try {
+    for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));
+  } catch (const std::system_error& error) {
+    throw Error(error.code().value(), "start the threads of", address(), "allow more processes (ulimit -u, pids.max)");
+  }
 }
 
 Server::~Server() = default;

@@ -22,6 +22,9 @@ struct ServerOptions {
   std::size_t threads = 0;      ///< that serve; 0: one per core of this process, at least two
   bool read_only = false;       ///< whatever would change something fails with EROFS
   std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
+  bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
+  Cache* cache = nullptr;       ///< of the card whose process this is (Terms::cache); it must outlive the server
+  Secrets secrets{};            ///< of that card
   AtFaultPoint at{};            ///< for tests
 };
 

@@ -14,6 +14,8 @@
 #include <span>
 #include <utility>
 
+#include "file/backing_cached.hpp"
+#include "file/cache.hpp"
 #include "file/status.hpp"
 
 namespace wherry::file {
@@ -53,6 +55,20 @@ int open_flags(std::uint32_t asked) {
     if ((asked & asked_bit) != 0) flags |= bit;
   }
   return flags;
+}
+
+/// Whether a card's process serves it.
+bool is_of_card(const Request& request) {
+  switch (call_of(request)) {
+    case FileCall::open:
+      return !asks(request, ~layout::kFileOpenRead);
+    case FileCall::close:
+    case FileCall::read:
+    case FileCall::status:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool has_zero(const std::string& name) { return name.find('\0') != std::string::npos; }
@@ -101,6 +117,8 @@ Outcome Calls::perform(const Request& request) {
       return seek(request);
     case FileCall::list:
       return list(request);
+    case FileCall::lend:
+      return lend(request);
     case FileCall::read_link: {
       std::string target;
       Outcome outcome = failed(tree_.read_link(request.name, target));
@@ -114,7 +132,8 @@ Outcome Calls::perform(const Request& request) {
 }
 
 int Calls::refused(const Request& request) const {
-  if (!read_only_) return 0;
+  if (terms_.cache != nullptr && !is_of_card(request)) return EOPNOTSUPP;
+  if (!terms_.read_only) return 0;
   constexpr std::uint32_t kChanges =
       layout::kFileOpenWrite | layout::kFileOpenAppend | layout::kFileOpenCreate | layout::kFileOpenTruncate;
   switch (call_of(request)) {
@@ -128,6 +147,7 @@ int Calls::refused(const Request& request) const {
     case FileCall::seek:
     case FileCall::list:
     case FileCall::read_link:
+    case FileCall::lend:
       return 0;
     default:
       return EROFS;
@@ -139,7 +159,7 @@ Calls::Target Calls::target_of(const Request& request, bool follow) {
   if (request.header.handle != layout::kFileNoHandle) {
     const OpenFile* const file = handles_.find(request.header.handle);
     if (file == nullptr) return {{}, -1, EBADF};
-    target.descriptor = file->descriptor.get();
+    target.descriptor = file->backing->descriptor();
     return target;
   }
   target.own = tree_.look_up(request.name, follow);
@@ -151,37 +171,59 @@ Calls::Target Calls::target_of(const Request& request, bool follow) {
 Outcome Calls::open(const Request& request) {
   if ((request.header.flags & ~layout::kFileOpenAll) != 0) return failed(EINVAL);
   if (const int error = handles_.reserve(); error != 0) return failed(error);
-  OpenFile file{.appends = asks(request, layout::kFileOpenAppend)};
-  file.descriptor = tree_.open(request.name, open_flags(request.header.flags), request.header.mode);
-  int error = file.descriptor.valid() ? 0 : errno;
+  UniqueFd descriptor = tree_.open(request.name, open_flags(request.header.flags), request.header.mode);
+  int error = descriptor.valid() ? 0 : errno;
   // Whether the first attempt made the file cannot be told: as a lock it must not be taken twice, nor be thought free.
   if (error == EEXIST && request.header.repeated != 0) error = EIO;
+  const std::uint64_t now = Stamp::now();
   layout::FileStatus status{};
-  if (error == 0) error = status_of(file.descriptor.get(), status);
+  if (error == 0) error = status_of(descriptor.get(), status);
+  // No file whose file system may hang: it would hold up all of the card's clients.
+  if (error == 0 && terms_.cache != nullptr && !CachedBacking::takes(descriptor.get(), status)) error = EOPNOTSUPP;
   if (error != 0) {
     handles_.give_up();
     return failed(error);
   }
   Outcome outcome = with_payload(0, status);
-  outcome.value = handles_.add(std::move(file));
+  outcome.value =
+      handles_.add({backing_of(std::move(descriptor), status, now), asks(request, layout::kFileOpenAppend)});
+  outcome.position = now;
   return outcome;
 }
 
+std::unique_ptr<Backing> Calls::backing_of(UniqueFd descriptor, const layout::FileStatus& status,
+                                           std::uint64_t now) const {
+  if (terms_.cache != nullptr) {
+    return std::make_unique<CachedBacking>(std::move(descriptor), *terms_.cache, status, now);
+  }
+  return std::make_unique<KernelBacking>(std::move(descriptor));
+}
+
 Outcome Calls::status(const Request& request) {
-  const Target target = target_of(request, !asks(request, layout::kFileLookNoFollow));
-  if (target.error != 0) return failed(target.error);
+  const std::uint64_t now = Stamp::now();
+  Writers writers = Writers::perhaps;
   layout::FileStatus status{};
-  const int error = status_of(target.descriptor, status);
-  return with_payload(error, status);
+  int error = EBADF;
+  if (request.header.handle != layout::kFileNoHandle) {
+    const OpenFile* const file = handles_.find(request.header.handle);
+    if (file != nullptr && asks(request, layout::kFileLookWriters)) writers = writers_of(file->backing->descriptor());
+    if (file != nullptr) error = file->backing->status(status);
+  } else {
+    const Target target = target_of(request, !asks(request, layout::kFileLookNoFollow));
+    error = target.error != 0 ? target.error : status_of(target.descriptor, status);
+  }
+  Outcome outcome = with_payload(error, status);
+  outcome.value = writers == Writers::none ? 1 : 0;
+  outcome.position = now;
+  return outcome;
 }
 
 Outcome Calls::set_size(const Request& request) {
   const std::uint64_t size = request.header.offset;
   if (size > INT64_MAX) return failed(EINVAL);
   if (request.header.handle != layout::kFileNoHandle) {
-    const Target target = target_of(request, true);
-    if (target.error != 0) return failed(target.error);
-    return failed(::ftruncate(target.descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno);
+    const OpenFile* const file = handles_.find(request.header.handle);
+    return failed(file == nullptr ? EBADF : file->backing->set_size(size));
   }
   const UniqueFd file = tree_.open(request.name, O_WRONLY, 0);
   if (!file.valid()) return failed(errno);
@@ -214,9 +256,7 @@ Outcome Calls::file_system(const Request& request) {
 Outcome Calls::flush(const Request& request) {
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return failed(EBADF);
-  const int descriptor = file->descriptor.get();
-  const int result = asks(request, layout::kFileFlushDataOnly) ? ::fdatasync(descriptor) : ::fsync(descriptor);
-  return failed(result == 0 ? 0 : errno);
+  return failed(file->backing->flush(asks(request, layout::kFileFlushDataOnly)));
 }
 
 Outcome Calls::allocate(const Request& request) {
@@ -227,8 +267,8 @@ Outcome Calls::allocate(const Request& request) {
   int mode = asks(request, layout::kFileAllocateKeepSize) ? FALLOC_FL_KEEP_SIZE : 0;
   if (asks(request, layout::kFileAllocatePunch)) mode |= FALLOC_FL_PUNCH_HOLE;
   if (asks(request, layout::kFileAllocateZero)) mode |= FALLOC_FL_ZERO_RANGE;
-  const int result =
-      ::fallocate(file->descriptor.get(), mode, static_cast<off_t>(header.offset), static_cast<off_t>(header.length));
+  const int result = ::fallocate(file->backing->descriptor(), mode, static_cast<off_t>(header.offset),
+                                 static_cast<off_t>(header.length));
   return failed(result == 0 ? 0 : errno);
 }
 
@@ -240,7 +280,7 @@ Outcome Calls::seek(const Request& request) {
   const bool data = what == layout::FileSeek::data;
   if (!data && what != layout::FileSeek::hole) return failed(EINVAL);
   const off_t found =
-      ::lseek(file->descriptor.get(), static_cast<off_t>(request.header.offset), data ? SEEK_DATA : SEEK_HOLE);
+      ::lseek(file->backing->descriptor(), static_cast<off_t>(request.header.offset), data ? SEEK_DATA : SEEK_HOLE);
   if (found < 0) return failed(errno);
   return {.position = static_cast<std::uint64_t>(found)};
 }
@@ -248,10 +288,11 @@ Outcome Calls::seek(const Request& request) {
 Outcome Calls::list(const Request& request) {
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return failed(EBADF);
-  if (::lseek(file->descriptor.get(), static_cast<off_t>(request.header.offset), SEEK_SET) < 0) return failed(errno);
+  if (::lseek(file->backing->descriptor(), static_cast<off_t>(request.header.offset), SEEK_SET) < 0)
+    return failed(errno);
   alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw;
   const std::size_t room = std::min<std::uint64_t>(raw.size(), request.header.length);
-  const long got = ::syscall(SYS_getdents64, file->descriptor.get(), raw.data(), room);
+  const long got = ::syscall(SYS_getdents64, file->backing->descriptor(), raw.data(), room);
   if (got < 0) return failed(errno);
   Outcome outcome;
   for (long at = 0; at < got;) {
@@ -268,6 +309,14 @@ Outcome Calls::list(const Request& request) {
     at += entry->d_reclen;
   }
   return outcome;
+}
+
+/// The number of the descriptor, for a process that may take it. To others it is a number.
+Outcome Calls::lend(const Request& request) {
+  if (!terms_.lends) return failed(EOPNOTSUPP);
+  const OpenFile* const file = handles_.find(request.header.handle);
+  if (file == nullptr) return failed(EBADF);
+  return {.value = static_cast<std::uint64_t>(file->backing->descriptor())};
 }
 
 /// All calls that make, move or remove a name.

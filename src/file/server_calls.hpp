@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "file/cache.hpp"
 #include "file/server_handles.hpp"
 #include "file/tree.hpp"
 #include "layout/file_wire.hpp"
@@ -31,14 +33,23 @@ struct Outcome {
 /// fields that are to be 0.
 [[nodiscard]] bool is_valid(const layout::FileRequest& header);
 
+/// What is served beside the files.
+struct Terms {
+  bool read_only = false;  ///< nothing that changes something
+  bool lends = true;       ///< descriptors too
+  /// Of the card whose process this is: files that can be cached are read through it, and nothing else is served. Null:
+  /// this is no card.
+  Cache* cache = nullptr;
+};
+
 /// All calls that move no file's data, of one client.
 class Calls {
  public:
-  Calls(const Tree& tree, Handles& handles, bool read_only) : tree_(tree), handles_(handles), read_only_(read_only) {}
+  Calls(const Tree& tree, Handles& handles, const Terms& terms) : tree_(tree), handles_(handles), terms_(terms) {}
 
   /// Does what a request asks for.
   [[nodiscard]] Outcome perform(const Request& request);
-  /// Why this request changes nothing here: EROFS, or 0.
+  /// Why this request is not served here: EROFS, EOPNOTSUPP, or 0.
   [[nodiscard]] int refused(const Request& request) const;
 
  private:
@@ -49,6 +60,8 @@ class Calls {
   };
   Target target_of(const Request& request, bool follow);
   Outcome open(const Request& request);
+  [[nodiscard]] std::unique_ptr<Backing> backing_of(UniqueFd descriptor, const layout::FileStatus& status,
+                                                    std::uint64_t now) const;
   Outcome status(const Request& request);
   Outcome set_size(const Request& request);
   Outcome set_mode(const Request& request);
@@ -58,12 +71,13 @@ class Calls {
   Outcome allocate(const Request& request);
   Outcome seek(const Request& request);
   Outcome list(const Request& request);
+  Outcome lend(const Request& request);
   Outcome rename(const Request& request);
   [[nodiscard]] int settle(const Request& request, int error) const;
 
   const Tree& tree_;
   Handles& handles_;
-  bool read_only_;
+  const Terms& terms_;
 };
 
 }  // namespace wherry::file

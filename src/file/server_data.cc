@@ -18,9 +18,13 @@ namespace {
 using layout::FileAnswer;
 using layout::FileCall;
 
-/// The client copies one piece out while the next is read from the file. A large read begins with smaller ones, so that
-/// the client begins early.
+/// The client copies one piece out while the next is read from the file. A read begins with smaller ones, so that the
+/// client begins early.
+constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
 constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+/// Where other clients wait, pieces are large: each may have to wake its client.
+constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
 
 /// With less space than this in the client's ring a piece is read aside, and goes out as space comes.
 constexpr std::size_t kLeastInPlace = 4096;
@@ -49,23 +53,14 @@ void put(const Regions& regions, const FileAnswer& head) {
   if (first < bytes.size()) std::memcpy(regions.second.data(), bytes.data() + first, bytes.size() - first);
 }
 
-template <class Call>
-ssize_t uninterrupted(Call call) {
-  ssize_t result = -1;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
 /// Whether the file has these bytes there. The descriptor may be one for writing only.
 bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
   const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<std::byte> there(bytes.size());
   std::size_t got = 0;
   while (got < there.size()) {
-    const ssize_t n = uninterrupted(
-        [&] { return ::pread(file.get(), there.data() + got, there.size() - got, static_cast<off_t>(offset + got)); });
+    const ssize_t n = ::pread(file.get(), there.data() + got, there.size() - got, static_cast<off_t>(offset + got));
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     got += static_cast<std::size_t>(n);
   }
@@ -80,7 +75,7 @@ ServerSession::Step ServerSession::begin_read(OpenFile* file) {
     answer({.error = file == nullptr ? EBADF : EINVAL});
     return Step::on;
   }
-  descriptor_ = file->descriptor.get();
+  backing_ = file->backing.get();
   offset_ = header.offset;
   left_ = header.length;
   moved_ = 0;
@@ -90,7 +85,8 @@ ServerSession::Step ServerSession::begin_read(OpenFile* file) {
 
 /// Reads the next piece of the file straight into the client's ring, behind its head.
 ServerSession::Step ServerSession::read_piece() {
-  const std::size_t want = std::min<std::uint64_t>(left_, kPiece);
+  const std::size_t want =
+      std::min<std::uint64_t>(left_, crowded_ ? kCrowdedPiece : std::clamp<std::uint64_t>(moved_, kFirstPiece, kPiece));
   const std::size_t least = sizeof(FileAnswer) + std::min(want, kLeastInPlace);
   Regions regions = stream_.reserve(sizeof(FileAnswer) + want);
   if (regions.size() < least) {
@@ -100,14 +96,14 @@ ServerSession::Step ServerSession::read_piece() {
   }
   const std::size_t room = std::min(want, regions.size() - sizeof(FileAnswer));
   const auto parts = parts_of(regions, sizeof(FileAnswer), room);
-  const ssize_t got =
-      uninterrupted([&] { return ::preadv(descriptor_, parts.data(), parts.size(), static_cast<off_t>(offset_)); });
+  const ssize_t got = backing_->read(parts, offset_);
   if (got < 0) {
     answer({.error = errno});
     return Step::on;
   }
   const auto bytes = static_cast<std::size_t>(got);
   offset_ += bytes;
+  moved_ += bytes;
   left_ -= bytes;
   const bool last = bytes < room || left_ == 0;
   put(regions, head_of(bytes, last));
@@ -121,8 +117,8 @@ ServerSession::Step ServerSession::read_piece() {
 /// The client's ring is as good as full: a small piece is kept here until it is not.
 ServerSession::Step ServerSession::read_aside(std::size_t bytes) {
   out_.resize(sizeof(FileAnswer) + bytes);
-  const ssize_t got = uninterrupted(
-      [&] { return ::pread(descriptor_, out_.data() + sizeof(FileAnswer), bytes, static_cast<off_t>(offset_)); });
+  const iovec room{out_.data() + sizeof(FileAnswer), bytes};
+  const ssize_t got = backing_->read(std::span(&room, 1), offset_);
   if (got < 0) {
     answer({.error = errno});
     return Step::on;
@@ -149,7 +145,7 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
   if (error_ == 0 && file == nullptr) error_ = EBADF;
   if (error_ == 0 && (append != file->appends || (!append && header.offset > INT64_MAX - header.length)))
     error_ = EINVAL;
-  descriptor_ = error_ == 0 ? file->descriptor.get() : -1;
+  backing_ = error_ == 0 ? file->backing.get() : nullptr;
   gathered_.clear();
   state_ = append ? State::gathering : State::writing;
   return Step::on;
@@ -181,8 +177,7 @@ void ServerSession::write_pages(const ConstRegions& seen) {
     const std::size_t kept = std::min(done, gathered_.size());
     const auto parts = parts_of(seen, done - kept, total - rest - done - (gathered_.size() - kept));
     const std::array<iovec, 3> all{{{gathered_.data() + kept, gathered_.size() - kept}, parts[0], parts[1]}};
-    const ssize_t put =
-        uninterrupted([&] { return ::pwritev(descriptor_, all.data(), all.size(), static_cast<off_t>(offset_)); });
+    const ssize_t put = backing_->write(all, offset_);
     if (put <= 0) {
       error_ = put < 0 ? errno : EIO;
       return;
@@ -223,16 +218,16 @@ Outcome ServerSession::append() {
   std::span<const std::byte> data = gathered_;
   std::uint64_t before = 0;
   if (request_.header.repeated != 0) {
-    const off_t size = ::lseek(descriptor_, 0, SEEK_END);
+    const off_t size = ::lseek(backing_->descriptor(), 0, SEEK_END);
     const auto expected = request_.header.offset;
     if (size < 0 || static_cast<std::uint64_t>(size) < expected || size - expected > data.size()) return {.error = EIO};
     before = static_cast<std::uint64_t>(size) - expected;
-    if (!holds(descriptor_, expected, data.first(before))) return {.error = EIO};
+    if (!holds(backing_->descriptor(), expected, data.first(before))) return {.error = EIO};
   }
   data = data.subspan(before);
-  const ssize_t put = uninterrupted([&] { return ::write(descriptor_, data.data(), data.size()); });
+  const ssize_t put = backing_->append(data);
   const int error = put < 0 ? errno : 0;
-  const off_t end = ::lseek(descriptor_, 0, put < 0 ? SEEK_END : SEEK_CUR);
+  const off_t end = ::lseek(backing_->descriptor(), 0, put < 0 ? SEEK_END : SEEK_CUR);
   return {.error = error,
           .value = before + (put < 0 ? 0 : static_cast<std::uint64_t>(put)),
           .position = end < 0 ? 0 : static_cast<std::uint64_t>(end)};

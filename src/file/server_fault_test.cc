@@ -8,8 +8,11 @@
 
 #include <cerrno>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include <wherry/error.hpp>
 
 #include "arch/barrier.hpp"
 #include "tests/common/pattern.hpp"
@@ -76,24 +79,47 @@ void clean(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) fs::remove_all(entry);
 }
 
-class ServerKilled : public ::testing::TestWithParam<FaultPoint> {};
+/// Where the server is killed, and whether data goes by its descriptors.
+struct Killing {
+  FaultPoint point;
+  bool borrows = false;
+};
+
+class ServerKilled : public ::testing::TestWithParam<Killing> {
+ protected:
+  [[nodiscard]] static HostOptions options(const ServedDirectory& served) {
+    HostOptions options = served.client();
+    options.borrows = GetParam().borrows;
+    return options;
+  }
+  /// A host that was dead at the end of the last round is not always there yet.
+  [[nodiscard]] static std::unique_ptr<Host> connected(const ServedDirectory& served) {
+    while (true) {
+      try {
+        return std::make_unique<Host>(options(served));
+      } catch (const Error& error) {
+        if (error.code().value() != ECONNREFUSED && error.code().value() != ECONNRESET) throw;
+      }
+    }
+  }
+};
 
 TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
   const ServedDirectory served;
   {
-    Host host(served.client());
-    ASSERT_EQ(work(host), "");
+    const auto host = connected(served);
+    ASSERT_EQ(work(*host), "");
   }
-  const int times = served.plan().passed.at(static_cast<std::size_t>(GetParam()));
+  const int times = served.plan().passed.at(static_cast<std::size_t>(GetParam().point));
   ASSERT_GT(times, 0) << "the work does not come by there";
   const int step = soaking() ? 1 : std::max(1, times / kRounds);
   for (int time = 1; time < times; time += step) {
     SCOPED_TRACE(time);
     clean(served.root());
     const int before = served.deaths();
-    Host host(served.client());
-    served.plan().kill_at(GetParam(), time);
-    ASSERT_EQ(work(host), "");
+    const auto host = connected(served);
+    served.plan().kill_at(GetParam().point, time);
+    ASSERT_EQ(work(*host), "");
     served.plan().point = -1;
     EXPECT_LE(served.deaths(), before + 1);
     expect_worked(served.root());
@@ -103,7 +129,7 @@ TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
 
 TEST_P(ServerKilled, AgainAndAgain) {
   const ServedDirectory served;
-  served.plan().kill_at(GetParam(), 5);
+  served.plan().kill_at(GetParam().point, 5);
   Child killer([&] {
     while (true) {
       if (served.plan().countdown <= 0) served.plan().countdown = 20;
@@ -113,14 +139,14 @@ TEST_P(ServerKilled, AgainAndAgain) {
   });
   for (int i = 0; i < (kRounds + 3) / 4; ++i) {
     clean(served.root());
-    Host host(served.client());
-    ASSERT_EQ(work(host), "");
+    const auto host = connected(served);
+    ASSERT_EQ(work(*host), "");
     expect_worked(served.root());
   }
 }
 
-std::string point_name(const testing::TestParamInfo<FaultPoint>& info) {
-  switch (info.param) {
+std::string name_of(FaultPoint point) {
+  switch (point) {
     case FaultPoint::request_taken:
       return "RequestTaken";
     case FaultPoint::piece_written:
@@ -140,10 +166,17 @@ std::string point_name(const testing::TestParamInfo<FaultPoint>& info) {
   }
 }
 
+std::string point_name(const testing::TestParamInfo<FaultPoint>& info) { return name_of(info.param); }
+std::string killing_name(const testing::TestParamInfo<Killing>& info) {
+  return name_of(info.param.point) + (info.param.borrows ? "Lent" : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Points, ServerKilled,
-                         testing::Values(FaultPoint::request_taken, FaultPoint::piece_written, FaultPoint::call_made,
-                                         FaultPoint::piece_read, FaultPoint::answered),
-                         point_name);
+                         testing::Values(Killing{FaultPoint::request_taken}, Killing{FaultPoint::piece_written},
+                                         Killing{FaultPoint::call_made}, Killing{FaultPoint::piece_read},
+                                         Killing{FaultPoint::answered}, Killing{FaultPoint::request_taken, true},
+                                         Killing{FaultPoint::call_made, true}, Killing{FaultPoint::answered, true}),
+                         killing_name);
 
 /// How many files below its directory a process has open.
 std::size_t open_files(pid_t pid, const fs::path& root) {
@@ -199,22 +232,62 @@ TEST(ServerGone, ItIsWaitedForAsLongAsIsSaid) {
   EXPECT_EQ(host.status(".", true, status), EIO);
 }
 
-TEST(ServerRestarted, AnotherFileUnderTheNameIsNotTheSame) {
+class ServerRestartedWith : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, ServerRestartedWith, testing::Bool(),
+                         [](const auto& with) { return with.param ? "LentDescriptors" : "ItsOwn"; });
+
+TEST_P(ServerRestartedWith, AnotherFileUnderTheNameIsNotTheSame) {
   const ServedDirectory served;
-  Host host(served.client());
+  HostOptions options = served.client();
+  options.borrows = GetParam();
+  Host host(options);
   const Host::Opened replaced = host.open("replaced", kReadWrite | kFileOpenCreate, 0644);
   const Host::Opened removed = host.open("removed", kReadWrite | kFileOpenCreate, 0644);
   const Host::Opened kept = host.open("kept", kReadWrite | kFileOpenCreate, 0644);
+  for (const Host::Opened& file : {replaced, removed, kept}) {
+    ASSERT_EQ(host.write(file.handle, 0, as_data("y")).bytes, 1U);
+  }
   std::ofstream(served.root() / "new") << "another";
   fs::rename(served.root() / "new", served.root() / "replaced");
   fs::remove(served.root() / "removed");
+  const pid_t first = served.pid();
   served.kill();
+  while (served.pid() == first) std::this_thread::yield();
+  FileStatus status{};
+  EXPECT_EQ(host.status(".", true, status), 0);  // notices
   EXPECT_EQ(host.write(kept.handle, 0, as_data("x")).bytes, 1U);
   EXPECT_EQ(host.write(replaced.handle, 0, as_data("x")).error, ESTALE);
   EXPECT_EQ(host.flush(removed.handle), ESTALE);
   EXPECT_EQ(content_of(served.root() / "replaced"), "another");
   EXPECT_EQ(host.close(replaced.handle), 0);
   EXPECT_EQ(host.close(removed.handle), 0);
+}
+
+TEST(ServerGone, ItIsWaitedForOnceAndNotByEachCallAndThread) {
+  std::optional<ServedDirectory> served(std::in_place);
+  HostOptions options = served->client();
+  options.patience = std::chrono::milliseconds(500);
+  Host host(options);
+  std::vector<Host::Opened> files;
+  for (int i = 0; i < 20; ++i) {
+    files.push_back(host.open("file" + std::to_string(i), kReadWrite | kFileOpenCreate, 0644));
+    ASSERT_EQ(host.write(files.back().handle, 0, as_data("x")).bytes, 1U);
+  }
+  served.reset();
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = t; i < 20; i += 2) {
+        EXPECT_EQ(host.write(files[static_cast<std::size_t>(i)].handle, 0, as_data("x")).error, EIO);
+        EXPECT_EQ(host.close(files[static_cast<std::size_t>(i)].handle), EIO);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, options.patience);
+  EXPECT_LT(took, 10 * options.patience) << "20 calls of each thread would wait 20 times";
 }
 
 TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {

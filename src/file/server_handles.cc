@@ -2,7 +2,6 @@
 #include "file/server_handles.hpp"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +46,7 @@ Handles::Slot* Handles::slot_of(std::uint64_t handle) {
   const std::uint64_t index = handle & UINT32_MAX;
   if (index >= slots_.size()) return nullptr;
   Slot& slot = slots_[index];
-  return slot.generation == handle >> 32 && slot.file.descriptor.valid() ? &slot : nullptr;
+  return slot.generation == handle >> 32 && slot.file.backing != nullptr ? &slot : nullptr;
 }
 
 OpenFile* Handles::find(std::uint64_t handle) {
@@ -58,7 +57,7 @@ OpenFile* Handles::find(std::uint64_t handle) {
 int Handles::close(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
   if (slot == nullptr) return EBADF;
-  const int result = ::close(slot->file.descriptor.release()) == 0 ? 0 : errno;
+  const int result = slot->file.backing->close();
   slot->file = {};
   // A generation that starts again could name another's file: that slot is given up.
   if (++slot->generation != 0) free_.push_back(static_cast<std::uint32_t>(handle & UINT32_MAX));

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "base/unique_fd.hpp"
+#include "file/backing.hpp"
 
 namespace wherry::file {
 
@@ -35,7 +36,7 @@ class HandleBudget {
 
 /// A file or directory that a client has open.
 struct OpenFile {
-  UniqueFd descriptor{};
+  std::unique_ptr<Backing> backing{};
   bool appends = false;
 };
 

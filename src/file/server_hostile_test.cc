@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that do not keep to the protocol.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -13,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.hpp"
+#include "file/boot_id.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -261,6 +265,52 @@ TEST(HostileServer, ItsAnswersAreCheckedAndItIsNotAskedForEver) {
     std::array<std::byte, 300> buffer{};
     EXPECT_EQ(host.read(opened.handle, 0, std::span(buffer).first(100)).error, EIO);
     EXPECT_TRUE(std::all_of(buffer.begin() + 100, buffer.end(), [](std::byte b) { return b == std::byte{}; }));
+  }
+}
+
+/// Says that it lends, and names descriptors of its own that are no such file.
+bool lend_wrongly(std::atomic<int>& port, std::uint64_t number, int lent) {
+  Listener listener = listen("wherry+shm://*:*");
+  port = listener.local().port.value_or(0);
+  Stream stream = listener.accept();
+  FileHello hello{};
+  FileRequest request{};
+  if (!stream.receive_all(std::as_writable_bytes(std::span(&hello, 1))).ok()) return false;
+  hello.lends = 1;
+  std::ranges::copy(own_boot_id(), hello.boot);
+  stream.send(bytes_of(hello));
+  while (stream.receive_all(std::as_writable_bytes(std::span(&request, 1))).ok()) {
+    std::vector<std::byte> name(request.name_bytes);
+    if (!name.empty() && !stream.receive_all(name).ok()) break;
+    const auto call = static_cast<FileCall>(request.call);
+    FileAnswer answer{.id = request.id, .last = 1, .error = 0, .payload_bytes = 0, .value = 1, .position = 0};
+    if (call == FileCall::lend) answer.value = number == 0 ? static_cast<std::uint64_t>(lent) : number;
+    if (call == FileCall::open) answer.payload_bytes = sizeof(FileStatus);
+    if (call == FileCall::read) answer.payload_bytes = 100;
+    stream.send(bytes_of(answer));
+    if (answer.payload_bytes != 0) stream.send(std::vector<std::byte>(answer.payload_bytes, std::byte{0}));
+  }
+  return true;
+}
+
+TEST(HostileServer, DescriptorsThatAreNotOfTheFileAreNotUsed) {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory.path() / "other") << std::string(1000, 'o');
+  const UniqueFd other(::open((directory.path() / "other").c_str(), O_RDONLY | O_CLOEXEC));
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{INT_MAX}, UINT64_MAX}) {
+    SCOPED_TRACE(number);
+    const SharedValue<std::atomic<int>> port;
+    Child server([&] { return lend_wrongly(*port, number, other.get()); });
+    while (*port == 0) std::this_thread::yield();
+    {
+      Host host({.address = "wherry+shm://0:" + std::to_string(*port), .patience = 30ms});
+      const Host::Opened opened = host.open("file", kFileOpenRead);
+      ASSERT_EQ(opened.error, 0);
+      std::vector<std::byte> buffer(100, std::byte{'x'});
+      EXPECT_EQ(host.read(opened.handle, 0, buffer).bytes, 100U);
+      EXPECT_EQ(buffer, std::vector<std::byte>(100));
+    }
+    EXPECT_EQ(server.wait(), 0);
   }
 }
 

@@ -32,10 +32,11 @@ ServerSession::ServerSession(Stream stream, Service& service)
     : stream_(std::move(stream)),
       service_(service),
       handles_(service.budget),
-      calls_(service.tree, handles_, service.read_only) {}
+      calls_(service.tree, handles_, service.terms) {}
 
-ServerSession::Next ServerSession::advance() noexcept {
+ServerSession::Next ServerSession::advance(bool crowded) noexcept {
   turn_ = kTurnBytes;
+  crowded_ = crowded;
   try {
     while (turn_ > 0) {
       switch (step()) {
@@ -103,10 +104,18 @@ ServerSession::Step ServerSession::greet() {
   std::memcpy(&hello, in_.data(), sizeof hello);
   if (hello.magic != layout::kFileMagic) return break_off("it is no client of wherry serve");
   if (hello.version != layout::kFileVersion) return break_off("it is of another version of Wherry");
+  if (!may_be_served(hello)) return break_off("it is no client of this card");
   const auto bytes = std::as_bytes(std::span(&service_.hello, 1));
   out_.assign(bytes.begin(), bytes.end());
   state_ = State::requests;
   return Step::on;
+}
+
+/// A card's process serves every file of its user: a process of that user alone is not enough, it must be one that
+/// reads the card's segment. Two words are compared in the same time whether they differ early or late.
+bool ServerSession::may_be_served(const layout::FileHello& hello) const {
+  if (service_.terms.cache == nullptr) return true;
+  return service_.token != 0 && hello.token == service_.token && service_.terms.cache->has_client(stream_.peer().pid);
 }
 
 ServerSession::Step ServerSession::begin() {

@@ -17,12 +17,19 @@
 
 namespace wherry::file {
 
+/// What only a card's process and its clients know, from the card's segment.
+struct Secrets {
+  std::uint64_t token = 0;  ///< what a client must say before anything is said to it
+  std::uint64_t proof = 0;  ///< what it is told then
+};
+
 /// What all sessions of a server share.
 struct Service {
   Tree tree;
   HandleBudget budget;
-  bool read_only = false;
+  Terms terms;
   layout::FileHello hello{};
+  std::uint64_t token = 0;  ///< of a card (Secrets), which serves its clients only
   AtFaultPoint at;
 };
 
@@ -51,7 +58,8 @@ class ServerSession {
   ServerSession(Stream stream, Service& service);
 
   /// One turn: at most about kTurnBytes of data. Never throws.
-  Next advance() noexcept;
+  /// @param crowded  other clients wait: this one is woken as seldom as can be
+  Next advance(bool crowded = false) noexcept;
 
   Stream& stream() { return stream_; }
 
@@ -64,6 +72,7 @@ class ServerSession {
   Step send_out();
   Step take_message();
   Step greet();
+  [[nodiscard]] bool may_be_served(const layout::FileHello& hello) const;
   Step begin();
   Step begin_read(OpenFile* file);
   Step begin_write(OpenFile* file);
@@ -84,6 +93,7 @@ class ServerSession {
   Calls calls_;
   State state_ = State::greeting;
   std::size_t turn_ = 0;  ///< bytes that may still be moved in this turn
+  bool crowded_ = false;
 
   // What comes in: a header, then its names.
   std::array<std::byte, sizeof(layout::FileRequest) + 2 * std::size_t{layout::kFileMaxName}> in_;
@@ -96,7 +106,7 @@ class ServerSession {
   std::size_t sent_ = 0;
 
   // The read, write or append under way.
-  int descriptor_ = -1;
+  Backing* backing_ = nullptr;  ///< of an open file: no other request comes in between
   std::uint64_t offset_ = 0;
   std::uint64_t left_ = 0;           ///< bytes to come
   std::uint64_t moved_ = 0;          ///< bytes that are in the file

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "file/boot_id.hpp"
+#include "file/cache.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/served_directory.hpp"
 #include "tests/common/soak.hpp"
@@ -21,7 +23,7 @@ using namespace layout;
 
 constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
 
-class FileServer : public ::testing::Test {
+class FileServer : public ::testing::TestWithParam<bool> {
  protected:
   [[nodiscard]] Host::Handle create(const std::string& name, std::uint32_t flags = kReadWrite) {
     const Host::Opened opened = host_.open(name, flags | kFileOpenCreate, 0644);
@@ -29,12 +31,21 @@ class FileServer : public ::testing::Test {
     return opened.handle;
   }
 
+  [[nodiscard]] static HostOptions client_of(const ServedDirectory& served) {
+    HostOptions options = served.client();
+    options.borrows = GetParam();
+    return options;
+  }
+
   const Pattern pattern_{5};
   ServedDirectory served_;
-  Host host_{served_.client()};
+  Host host_{client_of(served_)};
 };
 
-TEST_F(FileServer, WhatIsWrittenIsInTheFileAndWhatIsInTheFileIsRead) {
+INSTANTIATE_TEST_SUITE_P(Data, FileServer, ::testing::Bool(),
+                         [](const auto& data) { return data.param ? "ByLentDescriptors" : "ThroughTheServer"; });
+
+TEST_P(FileServer, WhatIsWrittenIsInTheFileAndWhatIsInTheFileIsRead) {
   const Host::Handle handle = create("file");
   for (const std::size_t bytes : {1UL, 511UL, 4096UL, 65'535UL, 65'537UL, 1'000'003UL, 6'000'000UL}) {
     const auto data = pattern_.bytes(bytes, bytes);
@@ -55,7 +66,35 @@ TEST_F(FileServer, WhatIsWrittenIsInTheFileAndWhatIsInTheFileIsRead) {
   EXPECT_EQ(host_.read(handle, 0, std::span<std::byte>()).error, EBADF);
 }
 
-TEST_F(FileServer, ManyBuffersAreOne) {
+TEST_P(FileServer, TheClockThatStampsTheFileComesWithItsStatus) {
+  const std::uint64_t before = Stamp::now();
+  const Host::Opened opened = host_.open("file", kReadWrite | kFileOpenCreate, 0644);
+  FileStatus status{};
+  std::uint64_t clock = 0;
+  EXPECT_EQ(host_.look(opened.handle, status, clock), 0);
+  EXPECT_LE(before, opened.clock);
+  EXPECT_LE(opened.clock, clock);
+  EXPECT_LE(clock, Stamp::now());
+  EXPECT_EQ(host_.boot(), own_boot_id());
+}
+
+TEST_P(FileServer, TellsWhetherAProgramHasTheFileOpenToWrite) {
+  std::ofstream(served_.root() / "file") << "text";
+  const std::string path = served_.root() / "file";
+  const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (writers_of(reader.get()) == Writers::perhaps) GTEST_SKIP() << "this file system or kernel gives no leases";
+  const Host::Opened opened = host_.open("file", kFileOpenRead);
+  FileStatus status{};
+  std::uint64_t clock = 0;
+  Writers writers = Writers::perhaps;
+  EXPECT_EQ(host_.look(opened.handle, status, clock, &writers), 0);
+  EXPECT_EQ(writers, Writers::none);
+  const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(host_.look(opened.handle, status, clock, &writers), 0);
+  EXPECT_EQ(writers, Writers::perhaps);
+}
+
+TEST_P(FileServer, ManyBuffersAreOne) {
   const Host::Handle handle = create("file");
   std::vector<std::vector<std::byte>> pieces;
   std::vector<iovec> buffers;
@@ -77,7 +116,7 @@ TEST_F(FileServer, ManyBuffersAreOne) {
   }
 }
 
-TEST_F(FileServer, AFileThatShrinksWhileItIsReadEndsThere) {
+TEST_P(FileServer, AFileThatShrinksWhileItIsReadEndsThere) {
   const Host::Handle handle = create("file");
   ASSERT_EQ(host_.set_size(handle, 10'000'000), 0);
   Child shrinker([path = (served_.root() / "file").string()] {
@@ -94,7 +133,7 @@ TEST_F(FileServer, AFileThatShrinksWhileItIsReadEndsThere) {
   }
 }
 
-TEST_F(FileServer, RandomOperationsLeaveWhatTheyLeaveInMemory) {
+TEST_P(FileServer, RandomOperationsLeaveWhatTheyLeaveInMemory) {
   const char* const given = std::getenv("WHERRY_TEST_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 7;
   SCOPED_TRACE(seed);
@@ -148,14 +187,14 @@ TEST_F(FileServer, RandomOperationsLeaveWhatTheyLeaveInMemory) {
   EXPECT_TRUE(std::ranges::equal(as_data(content), model));
 }
 
-TEST_F(FileServer, AppendsOfManyClientsDoNotMix) {
+TEST_P(FileServer, AppendsOfManyClientsDoNotMix) {
   // More than a turn of a session, and than a ring.
   constexpr std::size_t kRecord = 3'000'000;
   constexpr std::size_t kRecords = 3;
   std::vector<Child> children;
   for (const char letter : {'a', 'b', 'c', 'd'}) {
     children.emplace_back([&, letter] {
-      Host host(served_.client());
+      Host host(client_of(served_));
       const Host::Opened opened = host.open("log", kFileOpenWrite | kFileOpenAppend | kFileOpenCreate, 0644);
       const std::string record(kRecord, letter);
       for (std::size_t i = 0; i < kRecords; ++i) {
@@ -172,7 +211,7 @@ TEST_F(FileServer, AppendsOfManyClientsDoNotMix) {
   }
 }
 
-TEST_F(FileServer, NamesAreMadeMovedAndRemoved) {
+TEST_P(FileServer, NamesAreMadeMovedAndRemoved) {
   EXPECT_EQ(host_.make_directory("a", 0755), 0);
   EXPECT_EQ(host_.make_directory("a", 0755), EEXIST);
   EXPECT_EQ(host_.make_directory("x/y", 0755), ENOENT);
@@ -205,7 +244,7 @@ TEST_F(FileServer, NamesAreMadeMovedAndRemoved) {
   EXPECT_EQ(host_.open("a/d", 1U << 20).error, EINVAL);
 }
 
-TEST_F(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
+TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   const Host::Handle handle = create("file");
   EXPECT_EQ(host_.write(handle, 0, as_data("content")).bytes, 7U);
   EXPECT_EQ(host_.set_mode("file", 0604), 0);
@@ -237,7 +276,7 @@ TEST_F(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   EXPECT_GT(system.blocks, 0U);
 }
 
-TEST_F(FileServer, HolesAreFoundAsTheFileSystemHasThem) {
+TEST_P(FileServer, HolesAreFoundAsTheFileSystemHasThem) {
   const Host::Handle handle = create("file");
   EXPECT_EQ(host_.write(handle, 1 << 20, as_data("data")).bytes, 4U);
   const int real = ::open((served_.root() / "file").c_str(), O_RDONLY | O_CLOEXEC);
@@ -250,7 +289,7 @@ TEST_F(FileServer, HolesAreFoundAsTheFileSystemHasThem) {
   EXPECT_EQ(host_.seek(handle, 2 << 20, FileSeek::data, found), ENXIO);
 }
 
-TEST_F(FileServer, ALargeDirectoryIsListedOnce) {
+TEST_P(FileServer, ALargeDirectoryIsListedOnce) {
   std::map<std::string, int> wanted;
   for (int i = 0; i < 1500; ++i) {
     const std::string name = std::to_string(i) + std::string(static_cast<std::size_t>(i % 200), 'n');

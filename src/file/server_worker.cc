@@ -46,6 +46,7 @@ void Server::Worker::run() {
     const std::size_t count = poller_.wait(ready, timeout);
     if (some_new_.exchange(false)) take_new();
     const std::vector<Token> again = std::exchange(again_, {});
+    crowded_ = count + again.size() > 1;
     for (std::size_t i = 0; i < count; ++i) advance(ready[i] / 2);
     for (const Token token : again) {
       const auto found = sessions_.find(token);
@@ -72,7 +73,7 @@ void Server::Worker::advance(Token token) {
   const auto found = sessions_.find(token);
   if (found == sessions_.end()) return;
   found->second.again = false;
-  const ServerSession::Next next = found->second.session.advance();
+  const ServerSession::Next next = found->second.session.advance(crowded_);
   wait_for(found->second, token, next);
 }
 

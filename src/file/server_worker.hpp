@@ -50,6 +50,7 @@ class Server::Worker {
   Poller poller_;
   std::map<Token, Connection> sessions_;
   std::vector<Token> again_;
+  bool crowded_ = false;  ///< more than one connection had something to do
   Token next_ = 0;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> stopping_{false};

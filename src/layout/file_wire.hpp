@@ -34,30 +34,33 @@ inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of
 inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< of one append: it is gathered first
 inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of one piece of a directory's list
 
-/// The same from both sides.
+/// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
+/// server's descriptor of a file that it has opened (`lend`), and move data by itself.
 struct FileHello {
-  std::uint32_t version;       // W: sender; kFileVersion
-  std::uint32_t magic;         // W: sender; kFileMagic
-  std::uint32_t read_only;     // W: server; 1 if it serves no changes; 0 from the client
-  std::uint32_t reserved;      // W: sender; 0
-  std::uint8_t boot[16];       // W: server; names one run of its kernel: data that was not flushed is lost with it
-  std::uint8_t reserved2[32];  // W: sender; 0
+  std::uint32_t version;      // W: sender; kFileVersion
+  std::uint32_t magic;        // W: sender; kFileMagic
+  std::uint32_t read_only;    // W: server; 1 if it serves no changes; 0 from the client
+  std::uint32_t lends;        // W: server; 1 if it serves `lend`; 0 from the client
+  std::uint8_t boot[16];      // W: server; names one run of its kernel: data that was not flushed is lost with it
+  std::uint64_t token;        // W: sender; of a card (FileCacheHeader): server_token, server_proof from it; or 0
+  std::uint8_t reserved[24];  // W: sender; 0
 };
 static_assert(sizeof(FileHello) == 64 && std::is_trivially_copyable_v<FileHello>);
 static_assert(offsetof(FileHello, version) == 0);
 static_assert(offsetof(FileHello, magic) == 4);
 static_assert(offsetof(FileHello, read_only) == 8);
-static_assert(offsetof(FileHello, reserved) == 12);
+static_assert(offsetof(FileHello, lends) == 12);
 static_assert(offsetof(FileHello, boot) == 16);
-static_assert(offsetof(FileHello, reserved2) == 32);
+static_assert(offsetof(FileHello, token) == 32);
+static_assert(offsetof(FileHello, reserved) == 40);
 
 enum class FileCall : std::uint32_t {
-  open = 1,          ///< name, flags (kFileOpen...), mode; answer: value is the handle, FileStatus
+  open = 1,          ///< name, flags (kFileOpen...), mode; answer: value is the handle, position the clock, FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
   write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
   append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
-  status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
+  status = 6,        ///< handle or name, flags (kFileLook...); answer: position is the clock, FileStatus
   set_size = 7,      ///< handle or name, offset
   set_mode = 8,      ///< handle or name, mode
   set_times = 9,     ///< handle or name, flags (kFileLook...), second: FileTimes
@@ -72,8 +75,11 @@ enum class FileCall : std::uint32_t {
   link = 18,            ///< name, second: the new name
   symlink = 19,         ///< name, second: what it is to hold
   read_link = 20,       ///< name; answer: what it holds
+  lend = 21,            ///< handle; answer: value is the number of its descriptor in the server's process
 };
-inline constexpr std::uint32_t kFileCalls = 21;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 22;  ///< one more than the last
+
+// The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
 /// `handle` of a request that has none, and means `name`.
 inline constexpr std::uint64_t kFileNoHandle = 0;
@@ -136,6 +142,7 @@ inline constexpr std::uint32_t kFileOpenDataSync = 512;
 inline constexpr std::uint32_t kFileOpenAll = 1023;
 // Bits of the flags of other calls.
 inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times
+inline constexpr std::uint32_t kFileLookWriters = 2;      ///< status: whether a program may have the file open to write
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
 inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename

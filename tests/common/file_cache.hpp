@@ -54,12 +54,12 @@ class TestSegment {
   [[nodiscard]] const Segment& operator*() const { return segment_; }
   [[nodiscard]] const Segment* operator->() const { return &segment_; }
   /// All that is in front of the blocks.
-  [[nodiscard]] std::span<std::byte> tables() const { return {base_, layout::file_data_offset(segment_.sets())}; }
+  [[nodiscard]] std::span<std::byte> tables() const { return {base_, layout::file_tables_bytes(segment_.sets())}; }
 
  private:
   static std::string new_path() {
     static std::atomic<int> number{0};
-    return "/dev/shm/wherry-files-test-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+    return "/dev/shm/wherry-files-test" + std::to_string(::getpid()) + "-" + std::to_string(++number);
   }
 
   std::string path_;
@@ -102,14 +102,16 @@ class TestFile {
   [[nodiscard]] int descriptor() const { return file_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::span<const std::byte> content() const { return content_; }
+  /// It is not open to write any more.
+  void close() { file_.reset(); }
   [[nodiscard]] struct ::stat status() const {
     struct ::stat status{};
-    if (::fstat(file_.get(), &status) != 0) throw std::system_error(errno, std::system_category(), path_);
+    if (::stat(path_.c_str(), &status) != 0) throw std::system_error(errno, std::system_category(), path_);
     return status;
   }
   [[nodiscard]] Key key() const { return Key(status()); }
   /// Its stamp, as if it had been changed an hour ago.
-  [[nodiscard]] Stamp stamp() const { return {status(), Stamp::now() + 3'600'000'000'000}; }
+  [[nodiscard]] Stamp stamp() const { return {status(), Stamp::now() + 3'600'000'000'000, Writers::none}; }
 
   /// As a program does that the cache does not see.
   void write(std::uint64_t offset, std::span<const std::byte> bytes) {

@@ -53,13 +53,13 @@ class ServedDirectory {
     options_.listen = "wherry+shm://*:*";
     options_.at = shared_->plan.at();
     supervisor_.emplace([this] {
-      while (true) {
+      while (!shared_->over) {
         Child server([this] { return serve(); });
         shared_->pid = server.pid();
         server.wait();
         ++shared_->deaths;
       }
-      return false;
+      return true;
     });
     while (!shared_->ready) ::usleep(100);
   }
@@ -67,8 +67,9 @@ class ServedDirectory {
   ServedDirectory& operator=(const ServedDirectory&) = delete;
 
   [[nodiscard]] std::string address() const { return shared_->address.data(); }
+  /// All of its data goes through the server.
   [[nodiscard]] HostOptions client(AtFaultPoint at = {}) const {
-    return {.address = address(), .patience = std::chrono::hours(1), .at = std::move(at)};
+    return {.address = address(), .patience = std::chrono::hours(1), .borrows = false, .at = std::move(at)};
   }
   [[nodiscard]] std::filesystem::path root() const { return options_.root; }
   [[nodiscard]] std::filesystem::path outside() const { return directory_.path(); }
@@ -76,6 +77,11 @@ class ServedDirectory {
   [[nodiscard]] int deaths() const { return shared_->deaths; }
   [[nodiscard]] pid_t pid() const { return static_cast<pid_t>(shared_->pid.load()); }
   void kill() const { ::kill(pid(), SIGKILL); }
+  /// For good.
+  void keep_dead() const {
+    shared_->over = true;
+    kill();
+  }
 
  private:
   struct Shared {
@@ -84,6 +90,7 @@ class ServedDirectory {
     std::atomic<bool> ready{false};
     std::atomic<std::int64_t> pid{0};
     std::atomic<int> deaths{0};
+    std::atomic<bool> over{false};
   };
 
   bool serve() {

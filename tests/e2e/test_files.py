@@ -20,8 +20,14 @@ LIBRARY = BIN.parent / "lib/wherry/files/libwherry-preload.so"
 EXERCISER = BIN / "files_exerciser"
 STATIC = BIN / "files_static_writer"
 SOAK = "WHERRY_SOAK" in os.environ
+OPERATIONS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 10_000))
+SEED = {name: value for name, value in os.environ.items() if name == "WHERRY_TEST_SEED"}
+WATCHDOG = 3600 if SOAK else 250
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load")
+pytestmark = [
+    pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load"),
+    pytest.mark.timeout(WATCHDOG + 50),
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +40,11 @@ def job():
 
 
 class Runner:
-    def __init__(self, folder, job):
-        self.folder, self.job = folder, job
+    def __init__(self, folder, job, path="auto"):
+        self.folder, self.job, self.path = folder, job, path
 
     def command(self, *words):
-        return [PROGRAM, "run", "--files", str(self.folder), "--job", self.job, "--", *map(str, words)]
+        return [PROGRAM, "run", "--files", str(self.folder), "--job", self.job, "--file-path", self.path, "--", *map(str, words)]
 
     def __call__(self, *words, **options):
         return run(self.command(*words), self.folder, **options)
@@ -47,13 +53,19 @@ class Runner:
         return subprocess.Popen(self.command(*words), env=environment(), cwd=self.folder, text=True, **options)
 
 
-def run(words, folder, timeout=250, **changes):
-    return subprocess.run(list(map(str, words)), env=environment(**changes), cwd=folder, capture_output=True, text=True, errors="surrogateescape", timeout=timeout)
+def run(words, folder, timeout=WATCHDOG, **changes):
+    return subprocess.run(list(map(str, words)), env=environment(**SEED, **changes), cwd=folder, capture_output=True, text=True, errors="surrogateescape", timeout=timeout)
 
 
 @pytest.fixture
 def served(tmp_path, job):
     return Runner(tmp_path, job)
+
+
+@pytest.fixture(params=["auto", "comp"])
+def served_by(tmp_path, job, request):
+    """By each path that has a cache."""
+    return Runner(tmp_path, job, request.param)
 
 
 def settle():
@@ -164,9 +176,9 @@ def test_pythons_calls_do_what_they_do_without(tmp_path, job):
 @pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize("path", ["auto", "comp", "local"])
 def test_random_calls_find_each_byte_where_it_was_written(served, tmp_path, processes, path):
-    operations = 1_000_000 if SOAK else 10_000
     hits = ["--no-hits"] if path == "local" else []
-    result = served(EXERCISER, tmp_path / "file", operations, processes, *hits, WHERRY_FILE_PATH=path)
+    served.path = path
+    result = served(EXERCISER, tmp_path / "file", OPERATIONS, processes, *hits)
     assert result.returncode == 0, result.stdout + result.stderr
     if path == "local":
         assert "\n0 of" in result.stdout
@@ -283,7 +295,8 @@ def test_a_killed_process_leaves_what_it_wrote_and_nothing_old(served, tmp_path)
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_a_database_survives_kills_of_its_writer(served, tmp_path, journal):
+def test_a_database_survives_kills_of_its_writer(served_by, tmp_path, journal):
+    served = served_by
     assert served("sqlite3", "db", f"pragma journal_mode={journal}; create table t(a integer primary key, b blob);").returncode == 0
     insert = "insert into t(b) values(randomblob(3000));" * 20_000
     rows = 0
@@ -301,7 +314,7 @@ def test_a_database_survives_kills_of_its_writer(served, tmp_path, journal):
     assert native.stdout.split() == ["ok", str(rows)] and rows > 0
 
 
-def test_git_clones_checks_and_packs_a_repository(served, tmp_path):
+def test_git_clones_checks_and_packs_a_repository(served_by, tmp_path):
     source = tmp_path / "source"
     script = """
 set -e
@@ -312,10 +325,34 @@ git gc -q; git fsck --full; cd ..
 git clone -q --no-local source clone; cd clone; git fsck --full; git log --oneline | wc -l; git status --short; git gc -q; git repack -adfq; git fsck --full
 cd ..; tar cf - source | (mkdir unpacked; tar xf - -C unpacked); diff -r source unpacked/source
 """
-    result = served("bash", "-c", script)
+    result = served_by("bash", "-c", script)
     assert (result.returncode, result.stdout.strip()) == (0, "8"), result.stdout + result.stderr
     assert run(["git", "-C", source, "fsck", "--full"], tmp_path).returncode == 0
     assert run(["git", "-C", tmp_path / "clone", "diff", "--stat", "HEAD"], tmp_path).stdout == ""
+
+
+def test_a_tree_goes_from_tar_to_tar_with_each_byte(served_by, tmp_path):
+    (tmp_path / "from").mkdir()
+    make_tree(tmp_path / "from")
+    for to in ("first", "second", "third"):  # the cache has what is read the second time, or the third
+        result = served_by("bash", "-c", f"mkdir {to} && tar cf - from | tar xf - -C {to} && cd {to}/from && sha256sum empty small lines big sub/deep")
+        assert result.returncode == 0, result.stderr
+        native = run(["sha256sum", "empty", "small", "lines", "big", "sub/deep"], tmp_path / "from")
+        assert result.stdout == native.stdout
+        assert content(tmp_path / to / "from") == content(tmp_path / "from")
+
+
+UNITS = [512 << i for i in range(16)] if SOAK else [512, 4096, 65536, 1 << 20, 16 << 20]
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("access", ["rw", "randrw"])
+def test_fio_finds_what_it_wrote_in_units_of_each_size(served_by, tmp_path, unit, access):
+    size = max((256 if SOAK else 2) << 20, 4 * unit)
+    job = ["--name=v", f"--filename={tmp_path}/f", f"--size={size}", f"--rw={access}", f"--bs={unit}", "--ioengine=psync"]
+    result = served_by("fio", *job, "--verify=crc32c", "--verify_fatal=1", "--loops=2", "--minimal")
+    assert result.returncode == 0, result.stdout[-500:] + result.stderr
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -332,7 +369,8 @@ def test_fio_finds_what_it_wrote_by_each_of_its_engines(served, tmp_path, engine
 def test_the_library_shows_its_hooks_only_and_needs_the_c_library_alone():
     symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1] for line in symbols.splitlines()}
-    assert "pread64" in names and not [name for name in names if name.startswith("_Z") or "wherry" in name]
+    assert "pread64" in names and not [name for name in names if name.startswith("_Z")]
+    assert [name for name in names if "wherry" in name] == ["wherry_file_set_path"]
     dynamic = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout
     assert [line.split()[1] for line in dynamic.splitlines() if "NEEDED" in line] == ["libc.so.6"]
 

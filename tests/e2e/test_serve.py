@@ -17,9 +17,9 @@ from program import PROGRAM, environment, wherry
 from waiting import WATCHDOG
 
 OPEN, CLOSE, READ, WRITE, APPEND, STATUS = range(1, 7)
-MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK = range(15, 21)
+MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK, LEND = range(15, 22)
 READS, WRITES, CREATES = 1, 2, 8
-EXDEV, EROFS, ENOENT = 18, 30, 2
+EXDEV, EROFS, ENOENT, EOPNOTSUPP = 18, 30, 2, 95
 
 
 class Server:
@@ -53,7 +53,7 @@ class Client:
         threading.Thread(target=self._read, daemon=True).start()
         self.rest = b""
         self.send(struct.pack("<IIII16s32x", 1, 0x454C4946, 0, 0, b""))
-        self.version, self.magic, self.read_only, _, self.boot = struct.unpack("<IIII16s32x", self.take(64))
+        self.version, self.magic, self.read_only, self.lends, self.boot = struct.unpack("<IIII16s32x", self.take(64))
 
     def _read(self):
         while more := self.pipe.stdout.read1(65536):
@@ -113,6 +113,20 @@ def test_files_are_served_and_the_requests_made_here_are_understood(tmp_path):
     assert (root / "d/moved").read_bytes() == data
     # The mode is the client's, whatever the server's umask.
     assert (os.stat(root / "d/moved").st_mode & 0o777, os.stat(root / "d").st_mode & 0o777) == (0o640, 0o750)
+
+
+def test_descriptors_are_lent_unless_the_server_was_told_not_to(tmp_path):
+    (tmp_path / "file").write_text("content")
+    for options, lends in ((), 1), (("--no-lend",), 0):
+        with Server(tmp_path, *options) as server, Client(server) as client:
+            assert client.lends == lends
+            error, handle, _ = client.ask(OPEN, b"file", flags=READS)
+            assert error == 0
+            error, number, _ = client.ask(LEND, handle=handle)
+            assert error == (0 if lends else EOPNOTSUPP)
+            if lends:
+                assert os.readlink(f"/proc/{server.process.pid}/fd/{number}") == str(tmp_path / "file")
+                assert client.ask(LEND, handle=handle + 1)[0] == 9  # EBADF
 
 
 def test_no_name_leads_out_of_the_directory(tmp_path):

@@ -32,7 +32,7 @@ struct Target {
   Target() : path("/dev/shm/wherry-files-fuzz-" + std::to_string(::getpid())), file(make_segment(path, kLeastCache)) {
     if (!file.valid() || map_segment(file.get(), segment) || cache.attach(path.c_str())) std::abort();
     ::unlink(path.c_str());
-    tables.assign(segment.base(), segment.base() + wherry::layout::file_data_offset(segment.sets()));
+    tables.assign(segment.base(), segment.base() + wherry::layout::file_tables_bytes(segment.sets()));
   }
   void reset() { std::memcpy(segment.base(), tables.data(), tables.size()); }
 
@@ -49,7 +49,7 @@ wherry::layout::Word& word_at(const Segment& segment, std::uint8_t table, std::u
   constexpr std::array<std::size_t, 7> kTables{64,         kFileUnseen, kFileClients, kFileChanges,
                                                kFileMarks, kFileFiles,  kFileSets};
   const std::size_t begin = kTables[table % kTables.size()];
-  const std::size_t words = (file_data_offset(segment.sets()) - begin) / sizeof(Word);
+  const std::size_t words = (file_tables_bytes(segment.sets()) - begin) / sizeof(Word);
   return reinterpret_cast<Word*>(segment.base() + begin)[index % words];
 }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one function of this library that programs call by name.
+#include <wherry/file_path.h>
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "descriptors.hpp"
+#include "hook.hpp"
+#include "next.hpp"
+#include "progress.hpp"
+#include "sharing.hpp"
+
+using namespace wherry::preload;
+
+WHERRY_HOOK int wherry_file_set_path(int fd, int path) {
+  if (WHERRY_NEXT(fcntl, fd, F_GETFD) < 0) return -1;
+  if (path < WHERRY_FILE_PATH_AUTO || path > WHERRY_FILE_PATH_COMP) {
+    errno = EINVAL;
+    return -1;
+  }
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return 0;
+  if (path == WHERRY_FILE_PATH_LOCAL) {
+    share_offset(fd);
+    never_track(fd);
+    return 0;
+  }
+  const auto choice = path == WHERRY_FILE_PATH_COMP ? Progress::Choice::comp : Progress::Choice::automatic;
+  Progress{.end = Progress::of(*entry).end, .choice = choice}.store(*entry);
+  // What was local before is looked at again.
+  State before = entry->load();
+  while (before.mode() == Mode::never && !entry->exchange(before, before.with(Mode::unknown, 0))) {
+  }
+  return 0;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry.h: files.
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include <wherry/wherry.h>
+#include <wherry/files.hpp>
+
+#include "capi/boundary.hpp"
+
+namespace {
+
+using wherry::NotCancelled;
+using wherry::Result;
+using wherry::capi::failed;
+using wherry::capi::set_up;
+using wherry::capi::value_of;
+using wherry::files::File;
+using wherry::files::Path;
+using wherry::files::View;
+
+static_assert(WHERRY_PATH_AUTO == 1 + static_cast<int>(Path::automatic));
+static_assert(WHERRY_PATH_LOCAL == 1 + static_cast<int>(Path::local));
+static_assert(WHERRY_PATH_COMP == 1 + static_cast<int>(Path::comp));
+static_assert(WHERRY_PATH_OS == 1 + static_cast<int>(Path::os));
+static_assert(WHERRY_PATH_HOST == 1 + static_cast<int>(Path::host));
+static_assert(sizeof(View) <= sizeof(wherry_view::opaque) && std::is_trivially_copyable_v<View>);
+
+File* of(wherry_file handle) { return static_cast<File*>(handle.impl); }
+
+bool good_path(int path) { return path >= WHERRY_PATH_AS_SET && path <= WHERRY_PATH_HOST; }
+Path path_of(const File& file, int path) {
+  return path == WHERRY_PATH_AS_SET ? file.path() : static_cast<Path>(path - 1);
+}
+int error_of(const Result& result) { return result.failed() ? -result.error : 0; }
+
+/// Calls `call` with the file and a path.
+template <class Call>
+std::int64_t moved(wherry_file file, int path, Call&& call) {
+  if (file.impl == nullptr) return -EBADF;
+  if (!good_path(path)) return -EINVAL;
+  const NotCancelled here;
+  return value_of(call(*of(file), path_of(*of(file), path)));
+}
+
+std::optional<std::span<const iovec>> list(const iovec* buffers, int count) {
+  if (count < 0 || (buffers == nullptr && count != 0)) return std::nullopt;
+  return std::span(buffers, static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+int wherry_file_open(const char* name, int flags, mode_t mode, const struct wherry_file_options* options,
+                     wherry_file* file) {
+  if (name == nullptr || file == nullptr) return failed(EINVAL, "a name, or the place for the result, is missing");
+  wherry::files::Options wanted;
+  if (options != nullptr) {
+    if (!good_path(options->path) || options->reserved[0] != 0 || options->reserved[1] != 0) {
+      return failed(EINVAL, "an unknown path, or reserved fields that are not zero, in the options");
+    }
+    if (options->path != WHERRY_PATH_AS_SET) wanted.path = static_cast<Path>(options->path - 1);
+    if (options->patience_ms != 0) wanted.patience = std::chrono::milliseconds(options->patience_ms);
+  }
+  return set_up([&] {
+    file->impl = new File(wherry::files::open(name, flags, mode, wanted));
+    return 0;
+  });
+}
+
+int wherry_file_close(wherry_file file) {
+  if (file.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  const int error = error_of(of(file)->close());
+  delete of(file);
+  return error;
+}
+
+int64_t wherry_file_pread(wherry_file file, void* buffer, size_t size, uint64_t offset, int path) {
+  if (buffer == nullptr && size != 0) return -EINVAL;
+  const std::span to(static_cast<std::byte*>(buffer), size);
+  return moved(file, path, [&](File& open, Path way) { return open.pread(to, offset, way); });
+}
+
+int64_t wherry_file_preadv(wherry_file file, const struct iovec* buffers, int count, uint64_t offset, int path) {
+  const auto parts = list(buffers, count);
+  if (!parts) return -EINVAL;
+  return moved(file, path, [&](File& open, Path way) { return open.preadv(*parts, offset, way); });
+}
+
+int64_t wherry_file_pwrite(wherry_file file, const void* bytes, size_t size, uint64_t offset, int path) {
+  if (bytes == nullptr && size != 0) return -EINVAL;
+  const std::span from(static_cast<const std::byte*>(bytes), size);
+  return moved(file, path, [&](File& open, Path way) { return open.pwrite(from, offset, way); });
+}
+
+int64_t wherry_file_pwritev(wherry_file file, const struct iovec* buffers, int count, uint64_t offset, int path) {
+  const auto parts = list(buffers, count);
+  if (!parts) return -EINVAL;
+  return moved(file, path, [&](File& open, Path way) { return open.pwritev(*parts, offset, way); });
+}
+
+int64_t wherry_file_append(wherry_file file, const void* bytes, size_t size) {
+  if (bytes == nullptr && size != 0) return -EINVAL;
+  const std::span from(static_cast<const std::byte*>(bytes), size);
+  return moved(file, WHERRY_PATH_AS_SET, [&](File& open, Path) { return open.append(from); });
+}
+
+int wherry_file_sync(wherry_file file, int data_only) {
+  if (file.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  return error_of(of(file)->sync(data_only != 0));
+}
+
+int wherry_file_set_size(wherry_file file, uint64_t size) {
+  if (file.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  return error_of(of(file)->set_size(size));
+}
+
+int wherry_file_stat(wherry_file file, struct wherry_file_status* status) {
+  if (status == nullptr) return -EINVAL;
+  if (file.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  wherry::files::Status found;
+  const Result result = of(file)->stat(found);
+  if (result.failed()) return -result.error;
+  *status = {.device = found.device,
+             .inode = found.inode,
+             .size = found.size,
+             .blocks = found.blocks,
+             .mode = found.mode,
+             .links = found.links,
+             .user = found.user,
+             .group = found.group,
+             .accessed_ns = found.accessed,
+             .modified_ns = found.modified,
+             .changed_ns = found.changed,
+             .born_ns = found.born};
+  return 0;
+}
+
+int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, struct wherry_view* view) {
+  if (view == nullptr) return -EINVAL;
+  *view = {};  // whatever follows, it is one to ask
+  if (file.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  const View there = of(file)->view(offset, size);
+  *view = {.bytes = there.bytes().data(), .size = there.bytes().size(), .opaque = {}};
+  new (static_cast<void*>(view->opaque)) View(there);
+  return static_cast<std::int64_t>(view->size);
+}
+
+int wherry_file_view_unchanged(const struct wherry_view* view) {
+  if (view == nullptr) return 0;
+  View there;
+  std::memcpy(static_cast<void*>(&there), view->opaque, sizeof there);
+  return there.unchanged() ? 1 : 0;
+}
+
+int wherry_file_set_path(wherry_file file, int path) {
+  if (file.impl == nullptr) return -EBADF;
+  if (!good_path(path) || path == WHERRY_PATH_AS_SET) return -EINVAL;
+  of(file)->set_path(static_cast<Path>(path - 1));
+  return 0;
+}

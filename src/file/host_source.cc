@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/host_source.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <wherry/error.hpp>
+
+#include "base/log.hpp"
+#include "base/not_cancelled.hpp"
+#include "fabric/populate.hpp"
+#include "file/cache_segment.hpp"
+#include "file/cached_file_systems.hpp"
+#include "file/per_process.hpp"
+
+namespace wherry::file {
+namespace {
+
+/// Priors for what is not measured yet: a request and its answer, and bytes by way of the rings.
+constexpr PathChoice::Costs kPriors{.call = 10'000, .byte = 0.15, .filled_call = 12'000, .filled_byte = 0.2};
+
+/// Calls of one connection go one after the other: so many connections serve the files of a process.
+constexpr std::size_t kMostConnections = 4;
+
+struct Connections {
+  struct Place {
+    std::string address;
+    std::chrono::milliseconds patience;
+    std::weak_ptr<HostFiles> files;
+  };
+  std::mutex mutex;
+  std::vector<Place> places;
+};
+
+constinit PerProcess<Connections> connections;
+
+std::size_t most_connections() {
+  cpu_set_t set;
+  const std::size_t cores =
+      ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+  return std::min(cores, kMostConnections);
+}
+
+}  // namespace
+
+HostFiles::HostFiles(std::string address, std::chrono::milliseconds patience)
+    : host_({.address = std::move(address), .patience = patience}), choice_(kPriors) {}
+
+/// A call on the connection. No thread is cancelled in it.
+class HostFiles::Call {
+ public:
+  explicit Call(HostFiles& files) : files_(files), counted_(!files.met_.load(std::memory_order_relaxed)) {
+    if (counted_ && files_.calls_.fetch_add(1, std::memory_order_relaxed) != 0) files_.met_ = true;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (counted_) files_.calls_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  NotCancelled not_cancelled_;
+  HostFiles& files_;
+  bool counted_;
+};
+
+/// The connection with the fewest files, or null; and whether another one would be of no use.
+std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std::chrono::milliseconds patience,
+                                                 bool& enough) {
+  Connections& all = connections.get();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.places, [](const Connections::Place& place) { return place.files.expired(); });
+  std::shared_ptr<HostFiles> least;
+  std::size_t count = 0;
+  bool refused = false;
+  for (const Connections::Place& place : all.places) {
+    if (place.address != address || place.patience != patience) continue;
+    auto files = place.files.lock();
+    if (!files) continue;
+    ++count;
+    refused = refused || files->refused_;
+    if (!least || files->files_ < least->files_) least = std::move(files);
+  }
+  enough = least && (least->files_ == 0 || !least->met_ || refused || count >= most_connections());
+  return least;
+}
+
+/// Connects without the lock: files of other hosts do not wait for this one.
+std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chrono::milliseconds patience) {
+  bool enough = false;
+  std::shared_ptr<HostFiles> least = least_used(address, patience, enough);
+  if (enough) return least;
+  std::shared_ptr<HostFiles> made;
+  try {
+    made = std::make_shared<HostFiles>(address, patience);
+  } catch (const Error&) {
+    if (!least) throw;
+    // The server has as many as it takes, or this process as many descriptors: it is not asked again.
+    least->refused_ = true;
+    return least;
+  }
+  Connections& all = connections.get();
+  const std::lock_guard lock(all.mutex);
+  all.places.push_back({address, patience, made});
+  return made;
+}
+
+std::uint64_t HostFiles::device_of(const layout::FileStatus& status) const {
+  static const BootId own = own_boot_id();
+  const BootId boot = host_.boot();
+  if (boot == own && boot != BootId{}) return status.device;
+  std::array<std::uint64_t, 2> words{};
+  static_assert(sizeof words == sizeof boot);
+  std::memcpy(words.data(), boot.data(), sizeof words);
+  return mixed(mixed(words[0], words[1]), status.device);
+}
+
+bool HostFiles::can_be_cached(Host::Handle file, std::uint64_t device) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = cacheable_.find(device); known != cacheable_.end()) return known->second;
+  }
+  layout::FileSystemStatus system{};
+  if (host_.file_system(file, system) != 0) return false;
+  const bool can = file::can_be_cached(static_cast<long>(system.type));
+  const std::lock_guard lock(mutex_);
+  cacheable_[device] = can;
+  return can;
+}
+
+HostSource::HostSource(std::shared_ptr<HostFiles> files, const std::string& name, std::uint32_t flags,
+                       std::uint32_t mode, int& error, Look& look)
+    : files_(std::move(files)), name_(name) {
+  const Host::Opened opened = files_->host().open(name, flags, mode);
+  error = opened.error;
+  if (error != 0) return;
+  ++files_->files_;
+  handle_ = opened.handle;
+  open_ = true;
+  look = {.status = opened.status, .clock = opened.clock};
+  look.status.device = files_->device_of(opened.status);
+}
+
+HostSource::~HostSource() {
+  try {
+    (void)close();
+  } catch (const std::exception& error) {
+    log::write(log::Level::warning, std::string("a file of a host could not be closed: ") + error.what());
+  }
+}
+
+int HostSource::close() {
+  if (!open_) return 0;
+  open_ = false;
+  if (inherited()) return EBADF;  // the parent's file, and the parent's connection
+  const HostFiles::Call here(*files_);
+  --files_->files_;
+  return files_->host().close(handle_);
+}
+
+/// As often as it takes: a call moves at most layout::kFileMaxLength.
+template <class Call>
+Result HostSource::whole(std::span<const iovec> parts, Call call) {
+  Buffers left(parts);
+  std::uint64_t wanted = left.bytes();
+  if (wanted <= layout::kFileMaxLength) return call(0, parts);
+  std::size_t done = 0;
+  while (wanted != 0) {
+    const auto piece = left.front(layout::kFileMaxLength);
+    const iovec part{piece.data(), piece.size()};
+    Result result = call(done, std::span(&part, 1));
+    done += result.bytes;
+    if (result.failed()) return Result::failure(result.error, done);
+    if (result.bytes != piece.size()) break;
+    left.skip(piece.size());
+    wanted -= piece.size();
+  }
+  return Result::moved(done);
+}
+
+Result HostSource::read(std::uint64_t offset, std::span<const iovec> into) {
+  if (inherited()) return Result::failure(EBADF);
+  const HostFiles::Call here(*files_);
+  return whole(into, [&](std::size_t done, std::span<const iovec> parts) {
+    return files_->host().read(handle_, offset + done, parts);
+  });
+}
+
+/// The host writes less than all only where an error follows, which the next request meets again.
+Result HostSource::write(std::uint64_t offset, std::span<const iovec> from) {
+  if (inherited()) return Result::failure(EBADF);
+  const HostFiles::Call here(*files_);
+  Buffers left(from);
+  std::size_t done = 0;
+  for (std::uint64_t wanted = left.bytes(); done < wanted || wanted == 0;) {
+    const Result result = done == 0 ? files_->host().write(handle_, offset, from) : [&] {
+      const auto piece = left.front(layout::kFileMaxLength);
+      const iovec part{piece.data(), piece.size()};
+      return files_->host().write(handle_, offset + done, std::span<const iovec>(&part, 1));
+    }();
+    if (result.failed()) return Result::failure(result.error, done + result.bytes);
+    if (result.bytes == 0) break;
+    done += result.bytes;
+    for (std::size_t over = result.bytes; over != 0;) {
+      const std::size_t piece = left.front(over).size();
+      left.skip(piece);
+      over -= piece;
+    }
+  }
+  return Result::moved(done);
+}
+
+Result HostSource::append(std::span<const iovec> from) {
+  if (inherited()) return Result::failure(EBADF);
+  const HostFiles::Call here(*files_);
+  return files_->host().append(handle_, from);
+}
+
+int HostSource::flush(bool data_only) {
+  if (inherited()) return EBADF;
+  const HostFiles::Call here(*files_);
+  return files_->host().flush(handle_, data_only);
+}
+
+int HostSource::look(Look& look, bool writers) {
+  if (inherited()) return EBADF;
+  const HostFiles::Call here(*files_);
+  const int error = files_->host().look(handle_, look.status, look.clock, writers ? &look.writers : nullptr);
+  if (error == 0) look.status.device = files_->device_of(look.status);
+  return error;
+}
+
+int HostSource::set_size(std::uint64_t size) {
+  if (inherited()) return EBADF;
+  const HostFiles::Call here(*files_);
+  return files_->host().set_size(handle_, size);
+}
+
+bool HostSource::can_read_into(std::span<std::byte> memory) const {
+  return fabric::can_populate() && fabric::populate(memory, fabric::Access::write);
+}
+
+bool HostSource::can_be_cached(const layout::FileStatus& status) {
+  return S_ISREG(status.mode) && files_->can_be_cached(handle_, status.device);
+}
+
+}  // namespace wherry::file

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry run --files: where reads come from, as wherry top --files shows it and as the user chooses it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from program import PROGRAM, environment
+
+LIBRARY = Path(PROGRAM).resolve().parent.parent / "lib/wherry/files/libwherry-preload.so"
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load")
+
+READING = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+for i in range(int(sys.argv[2])):
+    os.pread(file, 512, i * 512 % 500_000)
+print("read", flush=True)
+sys.stdin.readline()
+"""
+CHOOSING = "import ctypes; choose = ctypes.CDLL(None).wherry_file_set_path; assert choose(99, 1) == -1 and choose(0, 7) == -1\n" + READING.replace(
+    "for i", "assert choose(file, int(sys.argv[3])) == 0\nfor i", 1
+)
+CALLS = 30_000
+
+
+@pytest.fixture
+def job():
+    name = f"paths-{os.getpid()}"
+    yield name
+    for segment in Path("/dev/shm").glob(f"wherry-files-*-{name}-*"):
+        segment.unlink()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a.root", "a.idx"):
+        (tmp_path / name).write_bytes(bytes(1_000_000))
+    time.sleep(0.05)  # a file that was changed 20 ms ago or less is not cached
+    return tmp_path
+
+
+def top(*options):
+    return subprocess.run([PROGRAM, "top", "--files", "--once", "--interval", "0.05", *options], env=environment(), capture_output=True, text=True, check=True).stdout
+
+
+def shown(folder, job, rules, *words):
+    """What is shown of a program while it waits, as JSON and as text."""
+    command = [PROGRAM, "run", "--files", folder, "--job", job, "--file-paths", rules, "--", sys.executable, "-c", *words]
+    with subprocess.Popen(list(map(str, command)), env=environment(), cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdout.readline() == "read\n"
+        found = json.loads(top("--json"))
+        text = top()
+        program.communicate("\n")
+    clients = [one for one in found["clients"] if one["pid"] == program.pid and one["card"] == f"{job}-0"]
+    assert len(clients) <= 1
+    return (clients or [{"hits": 0}])[0], found["total"], next((line for line in text.splitlines() if line.split()[0] == str(program.pid)), "")
+
+
+def test_top_shows_what_a_program_read_and_why_from_where(folder, job):
+    client, total, line = shown(folder, job, "", READING, "a.root", CALLS)
+    assert client["program"].startswith("python")
+    assert client["hits"] > CALLS / 2
+    assert client["hit_bytes"] > CALLS / 2 * 512
+    assert 0 < client["fills"] <= 62
+    assert client["hits"] + client["fills_served"] <= client["reads"] <= CALLS + 100
+    assert total["hits"] >= client["hits"]
+    assert re.search(rf" python.* {client['hits'] * 100 // client['reads']}% ", line), line
+
+
+def test_the_path_is_chosen_by_the_end_of_the_name_or_for_one_descriptor(folder, job):
+    def hits(*words):
+        return shown(folder, job, "*.root=local,*.idx=comp", *words)[0]["hits"]
+
+    assert hits(READING, "a.root", CALLS) == 0
+    assert hits(READING, "a.idx", CALLS) > CALLS / 2
+    assert hits(CHOOSING, "a.root", CALLS, 2) > CALLS / 2
+    assert hits(CHOOSING, "a.idx", CALLS, 1) == 0
+
+
+def test_a_rule_that_is_none_is_said(folder):
+    result = subprocess.run([PROGRAM, "run", "--files", folder, "--file-paths", "root=local", "--", "true"], env=environment(), capture_output=True, text=True)
+    assert result.returncode == 125 and "*.root=local,*.idx=comp" in result.stderr
+
+
+def test_says_which_directories_are_on_a_file_system_that_is_not_cached(tmp_path):
+    result = subprocess.run([PROGRAM, "run", "--no-zmq", "--no-root", "--job", f"files-{os.getpid()}", "--files", f"/proc,{tmp_path}", "--", "cat", "/proc/self/comm"],
+                            env=environment(), capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "cat\n"), result.stderr
+    assert "/proc: files of its file system are not cached, the kernel serves them" in result.stderr
+    assert str(tmp_path) not in result.stderr or not cached(tmp_path)
+
+
+def cached(folder):
+    return subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip() in ("ext2/ext3", "xfs", "btrfs", "tmpfs")
