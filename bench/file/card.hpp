@@ -12,12 +12,15 @@ namespace wherry::bench::file {
 /// Sampler ends with all that it has started: killed, a card leaves its cache behind.
 class Card {
  public:
-  /// Returns when it serves. Throws std::runtime_error with what it said if it could not.
-  Card(const std::filesystem::path& wherry, const std::string& job);
+  /// `cache`: its size, empty for the default. Returns when it serves. Throws std::runtime_error with what it said if
+  /// it could not.
+  Card(const std::filesystem::path& wherry, const std::string& job, const std::string& cache = {});
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;
   /// Ends it. If this process is killed, it ends by itself soon after its last client.
   ~Card();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_;

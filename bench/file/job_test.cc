@@ -20,10 +20,12 @@ const Job kJob{.files = "/tmp/a b/out",
                .unit = 4096,
                .bytes = 1 << 20,
                .processes = 48,
+               .threads = true,
                .warm_ups = 3,
                .seconds = 0.25,
                .salt = UINT64_MAX,
-               .check = true};
+               .check = true,
+               .explain = true};
 
 TEST(FileJob, IsReadAsItWasWritten) {
   const Job job = job_in(to_line(kJob));
@@ -40,12 +42,16 @@ TEST(FileJob, IsReadAsItWasWritten) {
 }
 
 TEST(FileJob, AFindingIsReadAsItWasWritten) {
-  const Finding finding =
-      finding_in(to_line({.seconds = 0.5, .cpu_seconds = 0.25, .reaped_cpu_seconds = 0.75, .useful_bytes = 1000}));
+  const Finding finding = finding_in(to_line({.seconds = 0.5,
+                                              .cpu_seconds = 0.25,
+                                              .reaped_cpu_seconds = 0.75,
+                                              .useful_bytes = 1000,
+                                              .choices = {{"comp, hit", 7}}}));
   EXPECT_EQ(finding.seconds, 0.5);
   EXPECT_EQ(finding.cpu_seconds, 0.25);
   EXPECT_EQ(finding.reaped_cpu_seconds, 0.75);
   EXPECT_EQ(finding.useful_bytes, 1000U);
+  EXPECT_EQ(finding.choices, (std::map<std::string, std::uint64_t>{{"comp, hit", 7}}));
 }
 
 TEST(FileJob, WhatMakesNoSenseIsRefused) {

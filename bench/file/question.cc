@@ -24,8 +24,8 @@ constexpr int kStrangePasses = 3;
 using Entry = Contender<FileSystem, Finding>;
 
 std::string describe(const Point& point) {
-  return fmt::format("file {}, units of {}, {} x {}", word_of(point.figure), size_text(point.unit), point.processes,
-                     size_text(point.bytes));
+  return fmt::format("file {}, units of {}, {} x {}", mode_of(point.figure, point.threads), size_text(point.unit),
+                     point.processes, size_text(point.bytes));
 }
 
 /// No two checks write the same.
@@ -42,19 +42,22 @@ class Samples {
         job_(job_of(point, options.seconds)),
         passes_(strange() && !options.smoke ? kStrangePasses : 1) {
     job_.files = files.folder() / job_.files;
+    job_.explain = options.file.explain;
     files.prepare(job_);
   }
 
   Finding take(FileSystem& system) {
+    const Job job = system.part_of(job_);
     Finding sum;
-    if (checked_.insert(&system).second) sum.reaped_cpu_seconds = check(system);
+    if (checked_.insert(&system).second) sum.reaped_cpu_seconds = check(system, job);
     for (int i = 0; i < passes_; ++i) {
       prepare();
-      const Finding one = system.take(job_, kPatience);
+      const Finding one = system.take(job, kPatience);
       sum.seconds += one.seconds;
       sum.cpu_seconds += one.cpu_seconds;
       sum.reaped_cpu_seconds += one.reaped_cpu_seconds;
       sum.useful_bytes += one.useful_bytes;
+      for (const auto& [choice, calls] : one.choices) sum.choices[choice] += calls;
     }
     // What is left to be written would be written during the next sample.
     if (job_.writes) Files::flush(job_);
@@ -70,8 +73,7 @@ class Samples {
   }
 
   /// Every byte, once, in the same circumstances and outside of all samples. Returns the reaped CPU seconds.
-  double check(FileSystem& system) {
-    Job job = job_;
+  double check(FileSystem& system, Job job) const {
     job.check = true;
     if (job.writes) {
       job.warm_ups = 0;
@@ -119,6 +121,7 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   for (System* system : systems) {
     if (auto* one = dynamic_cast<FileSystem*>(system)) own.push_back(one);
   }
+  for (FileSystem* one : own) one->set_cache(options.file.cache);
   const Files files(options.file.directory);
   const std::vector<Point> all = possible(options, files, circumstances);
   Progress progress(all.size() * own.size() * static_cast<std::size_t>(options.samples));

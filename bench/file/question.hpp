@@ -30,8 +30,7 @@ inline constexpr Figure kFigures[] = {Figure::hit,         Figure::first,       
                                       Figure::random_read, Figure::used_read,    Figure::write,
                                       Figure::synced,      Figure::random_write, Figure::used_write};
 
-/// "hit", "first", "cold", "random-read", "used-read", "write", "write-synced", "random-write", "used-write": the modes
-/// of rows.
+/// "hit", "first", "cold", "random-read", "used-read", "write", "write-synced", "random-write", "used-write".
 std::string word_of(Figure figure);
 
 struct Point {
@@ -39,12 +38,17 @@ struct Point {
   std::uint64_t unit = 0;
   std::uint64_t bytes = 0;  ///< of one process's file
   std::uint32_t processes = 1;
+  bool threads = false;  ///< of one process, instead of processes
 };
+
+/// The mode of its rows.
+std::string mode_of(Figure figure, bool threads);
 
 void add_options(CLI::App& command, Options& options);
 
-/// Every size with the first number of processes; hits and writes at the middle size with the other numbers too. The
-/// bytes of a point are shared out among its processes. Throws std::invalid_argument for sizes that no file can have.
+/// Every size with the first number of processes; hits and writes at the middle size with the other numbers too, and
+/// with those of threads. The bytes of a point are shared out among its processes or threads. Throws
+/// std::invalid_argument for sizes that no file can have.
 std::vector<Point> points(const Options& options);
 
 /// What a program is asked for at that point, but for the folder of the files.

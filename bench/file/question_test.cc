@@ -8,6 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "bench/file/crossing.hpp"
+
 namespace wherry::bench::file {
 namespace {
 
@@ -31,10 +33,10 @@ Options options() {
 
 using Shape = std::pair<std::uint32_t, std::uint64_t>;
 
-std::vector<Shape> shapes(const std::vector<Point>& points, Figure figure) {
+std::vector<Shape> shapes(const std::vector<Point>& points, Figure figure, bool threads = false) {
   std::vector<Shape> found;
   for (const Point& point : points) {
-    if (point.figure == figure) found.emplace_back(point.processes, point.unit);
+    if (point.figure == figure && point.threads == threads) found.emplace_back(point.processes, point.unit);
   }
   return found;
 }
@@ -49,6 +51,18 @@ TEST(FileQuestion, EverySizeWithTheFirstNumberAndEveryNumberAtTheMiddleSize) {
   for (const Figure figure : {Figure::random_read, Figure::random_write}) {
     EXPECT_THAT(shapes(all, figure), ElementsAre(Shape(1, 4096)));
   }
+}
+
+TEST(FileQuestion, HitsAndWritesAreMeasuredWithThreadsToo) {
+  Options asked = options();
+  asked.file.threads = {4, 48};
+  const std::vector<Point> all = points(asked);
+  for (const Figure figure : kFigures) {
+    const bool scales = figure == Figure::hit || figure == Figure::write || figure == Figure::synced;
+    const std::vector<Shape> wanted{Shape(4, 64 << 10), Shape(48, 64 << 10)};
+    EXPECT_EQ(shapes(all, figure, true), scales ? wanted : std::vector<Shape>()) << word_of(figure);
+  }
+  EXPECT_TRUE(job_of({Figure::hit, 4096, kMiB, 4, true}, 0.5).threads);
 }
 
 TEST(FileQuestion, BytesAreUsedInPiecesThatFitACacheAndByOneCall) {
@@ -131,10 +145,11 @@ TEST(FileQuestion, AFindingIsGivenPerGigabyte) {
   EXPECT_EQ(rows.size(), 2U) << "nothing was measured";
 }
 
-Row row(const std::string& system, std::uint32_t processes, std::uint64_t size, double median) {
+Row row(const std::string& system, std::uint32_t processes, std::uint64_t size, double median,
+        const std::string& mode = "write") {
   return {.bench = "file",
           .system = system,
-          .mode = "write",
+          .mode = mode,
           .senders = processes,
           .size = size,
           .metric = "GB/s",
@@ -144,13 +159,48 @@ Row row(const std::string& system, std::uint32_t processes, std::uint64_t size, 
 
 TEST(FileQuestion, ATableByUnitAndOneByProcessesWithWhatEachIsToNative) {
   const std::vector<Row> rows{row("native", 1, 4096, 2), row("wherry-comp", 1, 4096, 6), row("native", 1, 512, 1),
-                              row("native", 48, 4096, 4)};
+                              row("native", 48, 4096, 4), row("native", 8, 16384, 7, "write-threads")};
   const std::string text = tables(rows, options());
   EXPECT_THAT(text, HasSubstr("GB/s: written, without fsync, one process, by unit"));
   EXPECT_THAT(text, HasSubstr("GB/s: written, without fsync, units of 4 KiB, by number of processes"));
   EXPECT_THAT(text, Not(HasSubstr("units of 512 B, by number"))) << "it stands in the table by unit";
+  EXPECT_THAT(text, HasSubstr("GB/s: written, without fsync, units of 16 KiB, by number of threads"));
   EXPECT_THAT(text, HasSubstr("3.00x"));
   EXPECT_THAT(tables({}, options()), IsEmpty());
+}
+
+TEST(FileQuestion, WhatServedTheCallsAndWhyIsExplainedPerSize) {
+  std::vector<Row> rows;
+  for (const std::uint64_t unit : {512U, 65536U}) {
+    append_rows(rows, "card-auto", {Figure::first, unit, kMiB, 1},
+                std::vector{Finding{.seconds = 1,
+                                    .useful_bytes = 1,
+                                    .choices = {{"comp, hit", unit == 512 ? 30U : 1U}, {"host, cheaper", 10}}}});
+  }
+  const std::string text = tables(rows, options());
+  EXPECT_THAT(text, HasSubstr("card-auto: read, first touch, one process: per cent of the calls"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("comp, hit +\\*75.0 +9.09 "));
+  EXPECT_THAT(text, ::testing::ContainsRegex("host, cheaper +25.0 +\\*90.9 "));
+}
+
+TEST(FileQuestion, WhereTheHostOvertakesTheCacheIsSaid) {
+  std::vector<Row> rows{row("card-comp", 1, 1 << 10, 4, "first"), row("card-host", 1, 1 << 10, 1, "first"),
+                        row("card-comp", 1, 16 << 10, 4, "first")};
+  const auto said = [&rows] { return crossing(rows, "first", 1, "card-comp", "card-host"); };
+  EXPECT_EQ(said(), "") << "one size only";
+  rows.push_back(row("card-host", 1, 16 << 10, 16, "first"));
+  EXPECT_THAT(tables(rows, options()), HasSubstr("card-host is faster than card-comp from units of about 4.0 KiB on"));
+  rows.push_back(row("card-comp", 1, 64 << 10, 4, "first"));
+  rows.push_back(row("card-host", 1, 64 << 10, 15, "first"));
+  rows.push_back(row("card-comp", 1, 256 << 10, 4, "first"));
+  rows.push_back(row("card-host", 1, 256 << 10, 3, "first"));
+  EXPECT_THAT(said(), HasSubstr("of about 4.0 KiB on")) << "the last size is noise";
+  rows.resize(4);
+  rows.back().median = 3;
+  EXPECT_THAT(said(), HasSubstr("card-comp is the faster up to the longest"));
+  rows[1].median = 5;
+  rows.back().median = 5;
+  EXPECT_THAT(said(), HasSubstr("card-host is the faster from the shortest"));
 }
 
 }  // namespace

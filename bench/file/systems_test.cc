@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -33,9 +34,9 @@ class FileSystems : public ::testing::Test {
   FileSystems() : named_("WHERRY_BENCH_FILE", folder_.path().c_str()) {}
 
   /// A program that keeps each job, and answers it with what `result` prints.
-  void write(const std::string& result) {
-    const fs::path path = folder_.path() / "wherry-bench-file";
-    std::ofstream(path) << "#!/bin/bash\necho processes $$\necho version\n"
+  void write(const std::string& result, const char* name = "wherry-bench-file") {
+    const fs::path path = folder_.path() / name;
+    std::ofstream(path) << "#!/bin/bash\n[[ $1 == check ]] && exit\necho processes $$\necho version\n"
                         << "while read -r word job; do [[ $word == end ]] && exit\n"
                         << "echo \"$job\" >>" << (folder_.path() / "jobs").string() << "\n"
                         << result << "\ndone\n";
@@ -50,17 +51,21 @@ class FileSystems : public ::testing::Test {
   }
 
   std::vector<Row> measure_native(const std::string& figure, int samples = 2) {
+    return measure_one("native", figure, samples, 64 << 10);
+  }
+
+  std::vector<Row> measure_one(const std::string& name, const std::string& figure, int samples, std::uint64_t bytes) {
     Registry registry;
     add_systems(registry);
-    std::vector<System*> native = registry.select(std::vector<std::string>{"native"}, "file");
+    std::vector<System*> system = registry.select(std::vector{name}, "file");
     Options options;
     options.sizes = {4096};
-    options.bytes = 64 << 10;
+    options.bytes = bytes;
     options.samples = samples;
     options.smoke = true;
     options.file.figures = {figure};
     options.file.directory = folder_.path();
-    return measure(options, native, circumstances_);
+    return measure(options, system, circumstances_);
   }
 
   static std::string done() {
@@ -116,6 +121,24 @@ TEST_F(FileSystems, AFileIsAnotherOneToCachesBeforeEachFirstTouch) {
   for (std::string line; std::getline(lines, line);) stamps.push_back(line);
   EXPECT_THAT(stamps, SizeIs(3));
   EXPECT_EQ(std::unique(stamps.begin(), stamps.end()), stamps.end());
+}
+
+TEST_F(FileSystems, WhatIsSlowGoesOverTheBeginOfItsFile) {
+  write(done(), "wherry-bench-file-fuse");
+  measure_one("fuse-direct", "hit", 1, 16 << 20);
+  EXPECT_THAT(jobs(), AllOf(SizeIs(2), Each(Field(&Job::bytes, 4 << 20))));
+  measure_one("fuse-cached", "hit", 1, 16 << 20);
+  EXPECT_EQ(jobs().back().bytes, 16U << 20);
+}
+
+TEST_F(FileSystems, WhereFuseIsForbiddenItIsMissingAndTheReasonIsTold) {
+  const fs::path program = folder_.path() / "wherry-bench-file-fuse";
+  std::ofstream(program) << "#!/bin/bash\necho no device for $1; exit 1\n";
+  fs::permissions(program, fs::perms::owner_all);
+  Registry registry;
+  add_systems(registry);
+  EXPECT_THAT(registry.missing, Contains(AllOf(Field(&Missing::name, "fuse-direct"),
+                                               Field(&Missing::reason, HasSubstr("no device for check; mounting")))));
 }
 
 TEST_F(FileSystems, WithoutTheProgramAllAreMissing) {

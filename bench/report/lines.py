@@ -15,19 +15,22 @@ X_LABELS = {"size": "message size", "senders": "connections"}
 X_LABELS_OF = {"root": {"size": "size of a file", "senders": "workers"}, "file": {"size": "bytes of a call", "senders": "processes"}}
 
 
-def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size") -> Figure:
-    """`over` names the field of a row that is its place on the x axis."""
+def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size", crossings: tuple[float, ...] = ()) -> Figure:
+    """`over` names the field of a row that is its place on the x axis. A dotted line stands at each crossing."""
     with canvas.styled():
         figure = Figure(figsize=(LEFT + WIDTH + NAMES, TOP + HEIGHT + BOTTOM))
         axes = canvas.axes_at(figure, LEFT, TOP, WIDTH, HEIGHT)
         axes.set_title(title, pad=10)
-        bench = next(own[0].bench for own in rows.values())
-        axes.set_xlabel(X_LABELS_OF.get(bench, X_LABELS)[over])
+        first = next(own[0] for own in rows.values())
+        label = X_LABELS_OF.get(first.bench, X_LABELS)[over]
+        axes.set_xlabel("threads" if (over, first.mode.endswith("-threads")) == ("senders", True) else label)
         places = sorted({getattr(row, over) for own in rows.values() for row in own})
         canvas.places_axis(axes, places, over)
         canvas.quantity_axis(axes.yaxis, metric)
         for system in reversed(systems.in_order(rows)):
             draw_line(axes, system, rows[system], over)
+        for place in crossings:
+            axes.axvline(place, color=systems.INK[0], linewidth=0.9, linestyle=":", zorder=1).set_gid("crossing")
         canvas.label_enough(axes.yaxis)
         name_lines(axes, rows, over)
     return figure

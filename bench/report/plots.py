@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which plots there are, by question. Only those are made that the results have rows for."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -113,8 +114,10 @@ def dot_drawing(title: str, shares: dict[str, dict[str, Row]], metric: str) -> C
     return lambda: dots.draw(title, shares, metric)
 
 
-def line_drawing(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size") -> Callable[[], Figure]:
-    return lambda: lines.draw(title, rows, metric, over)
+def line_drawing(
+    title: str, rows: dict[str, list[Row]], metric: str, over: str = "size", crossings: tuple[float, ...] = ()
+) -> Callable[[], Figure]:
+    return lambda: lines.draw(title, rows, metric, over, crossings)
 
 
 def many(results: Results) -> Iterator[Plot]:
@@ -197,17 +200,42 @@ def root_name(metric: str, mode: str) -> str:
 
 
 def file(results: Results) -> Iterator[Plot]:
-    """Over the bytes of a call, and over the number of processes, where there are several."""
+    """Over the bytes of a call, and over the number of processes or threads, where there are several."""
     for mode in results.modes("file"):
         every = [row for own in results.select("file", "GB/s", mode).values() for row in own]
-        for over, other, note in (("size", "senders", "processes"), ("senders", "size", "bytes a call")):
+        who = "thread" if mode.endswith("-threads") else "process"
+        for over, other in (("size", "senders"), ("senders", "size")):
             for held in sorted({getattr(row, other) for row in every}):
                 rows = chosen(every, lambda row: getattr(row, other) == held)
                 if len({getattr(row, over) for own in rows.values() for row in own}) > 1:
-                    title = f"A file {MODE_TEXT[mode]}: GB/s, {held} {note}"
+                    several = "" if held == 1 else "es" if who == "process" else "s"
+                    note = f"{held} {who}{several}" if over == "size" else f"{quantities.size(held)} a call"
+                    title = f"A file {MODE_TEXT[mode]}: GB/s, {note}"
                     how = f"Logarithmic axes. {better('GB/s')} Bars: median absolute deviation."
                     name = f"file-{mode}-over-{over}-{held}"
-                    yield Plot("file", name, title, how, line_drawing(title, rows, "GB/s", over))
+                    crossings = host_crossings(rows) if (mode, over) == ("first", "size") else {}
+                    how += "".join(
+                        f" Dotted: from about {quantities.byte_count(size)} a call on {pair}."
+                        for pair, size in crossings.items()
+                    )
+                    places = tuple(crossings.values())
+                    yield Plot("file", name, title, how, line_drawing(title, rows, "GB/s", over, places))
+
+
+def host_crossings(rows: dict[str, list[Row]]) -> dict[str, float]:
+    """From which size on the host is faster than the cache: as bench/file/crossing.cc has it."""
+    found = {}
+    for kind in ("wherry", "card"):
+        small = {row.size: row.median for row in rows.get(f"{kind}-comp", [])}
+        large = {row.size: row.median for row in rows.get(f"{kind}-host", [])}
+        leads = [(size, math.log(large[size] / small[size])) for size in sorted(small) if size in large]
+        # One size alone is no end of a lead.
+        ahead_at = [i for i in range(len(leads)) if all(lead >= 0 for _, lead in leads[i : i + 2])]
+        if ahead_at and ahead_at[0] > 0:
+            (before, behind), (after, ahead) = leads[ahead_at[0] - 1], leads[ahead_at[0]]
+            share = behind / (behind - ahead) if behind < 0 else 0
+            found[f"{kind}-host is faster than {kind}-comp"] = before * (after / before) ** share
+    return found
 
 
 def better(metric: str) -> str:

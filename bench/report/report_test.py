@@ -152,6 +152,18 @@ def test_a_run_of_one_system_at_one_size_is_drawn_too(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_files_at_first_touch_show_where_the_host_overtakes_the_cache(results, tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run(results, "--to", f"{tmp_path}/plots/", "--to", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    crossed = [path.name for path in (tmp_path / "plots").glob("file-*.svg") if 'id="crossing"' in path.read_text()]
+    assert crossed == ["file-first-over-size-1.svg"]
+    # Of the sizes 512 and 65536.
+    said = re.search(r"Dotted: from about (\S+) kB a call on wherry-host is faster", (tmp_path / "page.html").read_text())
+    assert 1 < float(said[1]) < 65
+    assert (tmp_path / "plots" / "file-hit-threads-over-senders-65536.svg").exists()
+
+
 def test_a_system_nobody_has_heard_of_is_drawn_too(tmp_path):
     pytest.importorskip("matplotlib")
     rows = [row | {"system": "novel"} for row in synthetic.results()["rows"] if row["system"] == "tcp"]

@@ -50,6 +50,9 @@ MODE_TEXT = {
     "write-synced": "written, with fsync",
     "random-write": "random writes, without fsync",
     "used-write": "made and written, without fsync",
+    "hit-threads": "read by threads, hits",
+    "write-threads": "written by threads, without fsync",
+    "write-synced-threads": "written by threads, with fsync",
 }
 TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")

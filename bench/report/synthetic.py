@@ -31,7 +31,7 @@ SPEEDS = {
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
 MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
 ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
-FILE = {"native": (16, 110), "wherry-local": (16, 115), "wherry-comp": (22, 15), "wherry-auto": (21, 16), "wherry-host": (15, 900)}
+FILE = {"native": (16, 110), "wherry-local": (16, 115), "wherry-comp": (22, 15), "wherry-auto": (21, 16), "wherry-host": (15, 900), "fuse-direct": (3, 20000)}
 LATENCIES = {
     "wherry": 190,
     "aeron-ipc": 263,
@@ -110,9 +110,10 @@ def add_root(add) -> None:
 def add_file(add) -> None:
     """Every size with one process, every number of processes at one size."""
     for system, (gigabytes, overhead) in FILE.items():
-        for mode in ("hit", "cold", "write"):
+        for mode in ("hit", "hit-threads", "first", "cold", "write"):
+            filled = 3 if (mode, system) == ("first", "wherry-comp") else gigabytes
             for processes, size in ((1, 512), (1, 65536), (1, 1 << 24), (8, 65536), (48, 65536)):
-                rate = 1 / (overhead / size + 1 / gigabytes)
+                rate = 1 / (overhead / size + 1 / filled)
                 add("file", system, mode, processes, size, "GB/s", rate)
                 add("file", system, mode, processes, size, "cpu_s_per_GB", 1 / rate)
         add("file", system, "random-read", 1, 4096, "GB/s", 1 / (overhead / 4096 + 1 / gigabytes))

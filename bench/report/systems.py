@@ -61,6 +61,12 @@ FILE = {
     "wherry-comp": (("#0a6fae", "#58b4ea"), "s"),
     "wherry-auto": (("#16408f", "#8fa9fb"), "o"),
     "wherry-host": (("#c2185b", "#f06fa5"), "D"),
+    "card-comp": (("#2a9d8f", "#6fd6c9"), "s"),
+    "card-os": (("#6a4c93", "#b79be0"), "h"),
+    "card-host": (("#e76f51", "#ffa78f"), "D"),
+    "card-auto": (("#1b7f3b", "#63cf86"), "o"),
+    "fuse-cached": (("#c77b1e", "#f0b063"), "^"),
+    "fuse-direct": (("#7b5b2e", "#c9a66b"), "P"),
 }
 OTHERS = ("pipe", "zmq-wherry", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = (
@@ -92,7 +98,7 @@ class Look:
 
 
 def is_wherry(system: str) -> bool:
-    return system == "wherry" or system.startswith("wherry-")
+    return system == "wherry" or system.startswith(("wherry-", "card-"))
 
 
 def is_limit(system: str) -> bool:
@@ -137,7 +143,7 @@ def look(system: str, bench: str = "") -> Look:
         return Look(light, light, marker, 1.4, None, 4)
     if system in FILE:
         (light, _), marker = FILE[system]
-        return Look(light, light, marker, 1.4 if system == "native" else 2.0, None, 4)
+        return Look(light, light, marker, 2.0 if is_wherry(system) else 1.4, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
     return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)

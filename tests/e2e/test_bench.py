@@ -119,6 +119,43 @@ def orphaned_caches():
     return {match[0] for match in found if match and not os.path.exists(f"/proc/{match[1]}")}
 
 
+FUSE = Path(PROGRAM).resolve().parent / "wherry-bench-file-fuse"
+
+
+def descendants(pid):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        own = [int(child) for thread in threads for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
+    except OSError:  # it has ended
+        return []
+    return own + [other for child in own for other in descendants(child)]
+
+
+def mounts(pid):
+    try:
+        return Path(f"/proc/{pid}/mounts").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.skipif(not FUSE.exists(), reason="libfuse was not found when this was built")
+def test_what_is_mounted_for_a_measurement_is_seen_by_nobody_else_and_gone_however_that_ends(tmp_path):
+    if subprocess.run([FUSE, "check"], capture_output=True).returncode != 0:
+        pytest.skip("FUSE is not permitted here")
+    words = ["file", "--figures", "hit", "--systems", "fuse-cached", "--seconds", "60", "--directory", tmp_path]
+    with subprocess.Popen([PROGRAM, "bench", *words], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        # The test's watchdog ends a wait in vain.
+        while not any(str(tmp_path) in mounts(pid) for pid in descendants(program.pid)):
+            assert program.poll() is None
+            time.sleep(0.01)
+        assert str(tmp_path) not in mounts("self")
+        found = descendants(program.pid)
+        program.kill()
+    while any(alive(pid) for pid in found):
+        time.sleep(0.01)
+    assert all(str(tmp_path) not in mounts(pid) for pid in os.listdir("/proc") if pid.isdigit())
+
+
 @pytest.mark.skipif(not (Path(PROGRAM).resolve().parent / "wherry-bench-file").exists(),
                     reason="a sanitizer's build has no programs of peers to measure with")
 def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(tmp_path):
@@ -126,12 +163,14 @@ def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(t
     table, document = measured(tmp_path, "file", "--directory", tmp_path, "--figures", "hit,first,write-synced,used-read")
     rows = document["rows"]
     assert {(row["mode"], row["senders"], row["size"]) for row in rows} == {
-        ("hit", 1, 4096), ("hit", 2, 4096), ("first", 1, 4096), ("write-synced", 1, 4096), ("write-synced", 2, 4096),
+        ("hit", 1, 4096), ("hit", 2, 4096), ("hit-threads", 2, 4096), ("write-synced-threads", 2, 4096), ("first", 1, 4096), ("write-synced", 1, 4096), ("write-synced", 2, 4096),
         ("used-read", 1, 65536), ("used-read", 1, 4 << 20)}
     assert {row["metric"] for row in rows} == {"GB/s", "cpu_s_per_GB"}
     assert not document["environment"]["failed"]
     systems = {row["system"] for row in rows}
-    assert "native" in systems and systems <= {"native", "wherry-local", "wherry-comp", "wherry-auto", "wherry-host"}
+    assert "native" in systems and systems <= {
+        "native", "wherry-local", "wherry-comp", "wherry-auto", "wherry-host", "fuse-cached", "fuse-direct",
+        "card-comp", "card-os", "card-host", "card-auto"}
     assert ("as a multiple of native" in table) == (len(systems) > 1)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
     assert orphaned_caches() <= orphans
@@ -143,6 +182,7 @@ def test_file_measures_every_figure_and_leaves_neither_files_nor_caches_behind(t
     ("stream", "--sizes", "2G"), ("many", "--senders", "0"), ("many", "--senders", "1001"), ("connect", "--connections", "10,10"),
     ("connect", "--connections", "10001"), ("stream", "--cores", "100000"),
     ("file", "--figures", "warm"), ("file", "--sizes", "100"), ("file", "--directory", "/nowhere"), ("file", "--cores", "0"),
+    ("file", "--threads", "0"), ("file", "--cache", "much"),
 ])
 def test_a_wrong_command_line_is_a_usage_error_with_a_reason(arguments):
     result = bench(*arguments)

@@ -19,7 +19,7 @@ int main() {
   return answer_jobs("", [&server](const std::string& line) {
     const file::Job job = file::job_in(line);
     // All jobs have their files in one folder.
-    if (!server) server.emplace(std::filesystem::path(job.files).parent_path());
+    if (!server) server.emplace(std::filesystem::path(job.files).parent_path(), file::ServerProcess::Lending::allowed);
     const auto open = [&server](const std::string& path, bool writes) {
       return std::make_unique<file::HostFile>(server->address(), std::filesystem::path(path).filename(), writes);
     };

@@ -135,6 +135,31 @@ TEST_F(FileProgram, EveryProcessReadsAllOfAFileOfItsOwn) {
   EXPECT_THROW(run(), std::runtime_error);
 }
 
+TEST_F(FileProgram, ThreadsOfOneProcessDoTheSame) {
+  job_.threads = true;
+  const Finding finding = run();
+  EXPECT_EQ(finding.useful_bytes, 3U << 20);
+  job_.check = true;
+  EXPECT_EQ(run().useful_bytes, 3U << 20);
+  spoil(2, 0);
+  EXPECT_THAT([this] { run(); }, ThrowsMessage<std::runtime_error>(HasSubstr("the threads' process: exit status 1")));
+}
+
+TEST_F(FileProgram, WhatServedTheCallsIsCountedFromTheStartOnIfItIsAsked) {
+  job_.warm_ups = 2;
+  std::uint64_t calls = 0;
+  const Counters counters{{"none", "calls"}, [&calls](std::span<std::uint64_t> counts) {
+                            counts[0] = 5;
+                            counts[1] = ++calls * 100;
+                          }};
+  const auto open = [](const std::string& path, bool writes) { return std::make_unique<KernelFile>(path, writes); };
+  EXPECT_TRUE(run_job(job_, {}, open, counters).choices.empty());
+  job_.explain = true;
+  EXPECT_EQ(run_job(job_, {}, open, counters).choices, (std::map<std::string, std::uint64_t>{{"calls", 300}}));
+  job_.threads = true;
+  EXPECT_EQ(run_job(job_, {}, open, counters).choices, (std::map<std::string, std::uint64_t>{{"calls", 100}}));
+}
+
 TEST_F(FileProgram, PassesFollowEachOtherUntilTheTimeIsOver) {
   job_.seconds = 0.05;
   job_.warm_ups = 2;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/file/program/server_process.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,35 +12,16 @@
 #include <system_error>
 #include <thread>
 
+#include "bench/file/program/pipe.hpp"
 #include "file/server.hpp"
 
 namespace wherry::bench::file {
 namespace {
 
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category(), "pipe");
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-/// What is written until nobody has the other end.
-std::string read_all(int descriptor) {
-  std::string text;
-  std::array<char, 256> bytes{};
-  for (ssize_t got = 0; (got = ::read(descriptor, bytes.data(), bytes.size())) > 0 || (got < 0 && errno == EINTR);) {
-    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
-int serve(const std::string& root, Pipe& address, int stop) {
+int serve(const std::string& root, ServerProcess::Lending lending, Pipe& address, int stop) {
   try {
-    ::wherry::file::Server server({.root = root, .listen = "wherry://*:*"});
+    const bool lends = lending == ServerProcess::Lending::allowed;
+    ::wherry::file::Server server({.root = root, .listen = "wherry://*:*", .lends = lends});
     const std::string text = server.address();
     if (::write(address.write.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return 1;
     address.write.reset();
@@ -62,14 +41,14 @@ int serve(const std::string& root, Pipe& address, int stop) {
 
 }  // namespace
 
-ServerProcess::ServerProcess(const std::string& root) {
+ServerProcess::ServerProcess(const std::string& root, Lending lending) {
   Pipe stop = make_pipe();
   Pipe address = make_pipe();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::system_category(), "fork");
   if (pid_ == 0) {
     stop.write.reset();
-    std::_Exit(serve(root, address, stop.read.get()));
+    std::_Exit(serve(root, lending, address, stop.read.get()));
   }
   stop_ = std::move(stop.write);
   address.write.reset();
