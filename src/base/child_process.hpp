@@ -56,7 +56,7 @@ class Child {
   template <class Body>
   [[noreturn]] static void run(Body&& body, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have been killed before that. 0: it is outside of the child's namespace, where that cannot be seen.
+    // The parent may have been killed before that. 0: it is outside of the child's namespace, and cannot be seen.
     if (const pid_t now = ::getppid(); now != parent && now != 0) std::_Exit(1);
     int status = 1;
     try {

@@ -29,6 +29,20 @@ std::uint64_t new_secret() {
   return secret;
 }
 
+std::thread serving(Server& server, const std::string& path) {
+  try {
+    return std::thread([&server] {
+      try {
+        server.run();
+      } catch (const std::exception& error) {
+        log::write(log::Level::warning, std::string("wherry card: no files are served any more: ") + error.what());
+      }
+    });
+  } catch (const std::system_error& error) {
+    throw Error(error.code().value(), "serve files from the card", path, "allow more processes (ulimit -u, pids.max)");
+  }
+}
+
 }  // namespace
 
 CardServer::CardServer(const std::string& path, AtFaultPoint at) {
@@ -49,17 +63,8 @@ CardServer::CardServer(const std::string& path, AtFaultPoint at) {
                                  .process = ::getpid(),
                                  .token = secrets.token,
                                  .proof = secrets.proof};
-    thread_ = std::thread([this] {
-      try {
-        server_->run();
-      } catch (const std::exception& error) {
-        log::write(log::Level::warning, std::string("wherry card: no files are served any more: ") + error.what());
-      }
-    });
+    thread_ = serving(*server_, path);
     cache_.announce(here);
-  } catch (const std::system_error& error) {
-    cache_.detach();
-    throw Error(error.code().value(), "serve files from the card", path, "allow more processes (ulimit -u, pids.max)");
   } catch (...) {
     cache_.detach();
     throw;

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -246,6 +247,22 @@ TEST_F(OsPath, WithoutACardTheCallerServesItselfAndWithTheNextTheCardDoes) {
   Child second = start_card();
   read_and_compare(file, 0, 1000);
   EXPECT_EQ(served_, 2);
+}
+
+TEST_F(OsPath, TheDeathOfTheCardIsSaidOnce) {
+  Child card = start_card();
+  ASSERT_FALSE(cache_.attach(path_.c_str()));
+  OsClient client(cache_, 1h);
+  OsFile file(client, data_.descriptor());
+  read_and_compare(file, 0, 1000);
+  card.kill();
+  card.wait();
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) read_and_compare(file, 0, 1000);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(served_, 1);
+  EXPECT_NE(said.find("the card's process is gone; this process reads by itself"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
 }
 
 TEST_F(OsPath, ACardThatEndsInOrderServesNobodyAnyMore) {

@@ -75,7 +75,9 @@ Server::Server(ServerOptions options)
   const std::size_t threads = options.threads != 0 ? options.threads : std::max<std::size_t>(cores(), 2);
   try {
     for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));
-  } catch (const std::system_error& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::system_error& error) {  // a thread's
     throw Error(error.code().value(), "start the threads of", address(), "allow more processes (ulimit -u, pids.max)");
   }
 }

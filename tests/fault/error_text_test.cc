@@ -45,18 +45,6 @@ constexpr std::size_t kPage = 4096;
 
 SocketName name_of(const Address& address) { return fabric::shm::socket_name(*address.node, *address.port); }
 
-/// The text of the error that `call` ends with in a process of its own: what it does to itself ends with it.
-std::string text_elsewhere(const std::function<void()>& call) {
-  const SharedValue<std::array<char, 1000>> text;
-  Child child([&] {
-    const std::string said = text_of(call);
-    std::memcpy(text->data(), said.data(), std::min(said.size(), text->size() - 1));
-    return true;
-  });
-  if (child.wait() != 0) return "the process died";
-  return text->data();
-}
-
 std::string connect_text(const Address& address) {
   return text_of([&] { (void)connect(address.to_string(), {}, kPatience); });
 }
