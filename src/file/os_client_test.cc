@@ -1,102 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads by way of the card's process, which is killed, and stopped.
-#include "file/os_client.hpp"
-#include "file/revocations_file.hpp"
+#include "tests/common/os_client_fixture.hpp"
 
-#include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <thread>
 
-#include <wherry/address.hpp>
 #include <wherry/error.hpp>
-#include <wherry/stream.hpp>
 
-#include "base/child_process.hpp"
-#include "file/card.hpp"
-#include "file/card_server.hpp"
-#include "tests/common/file_cache.hpp"
 #include "tests/common/refused_calls.hpp"
-#include "tests/common/served_directory.hpp"
 #include "tests/common/soak.hpp"
 
 namespace wherry::file {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t kBytes = 300'000;
-
-layout::FileHello hello_with(std::uint64_t token) {
-  layout::FileHello hello{};
-  hello.version = layout::kFileVersion;
-  hello.magic = layout::kFileMagic;
-  hello.token = token;
-  return hello;
-}
-
-iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-class OsPath : public ::testing::Test {
- protected:
-  ~OsPath() override {
-    ::unlink(path_.c_str());
-    const RevocationsFile last(path_);  // which killed cards left
-  }
-
-  /// In a process of its own. Returns once it serves.
-  Child start_card(bool until_last_client = false) {
-    plan_->ready = false;
-    Child card([&, until_last_client] {
-      Card own(
-          {.path = path_, .cache = kCache, .until_last_client = until_last_client, .linger = 50ms, .marks_stay = 50ms});
-      const CardServer server(path_, plan_->faults.at());
-      plan_->ready = true;
-      own.run(stop_.get());
-      return true;
-    });
-    while (!plan_->ready) ::usleep(1000);
-    return card;
-  }
-  /// As a caller does that is not served.
-  void read_and_compare(OsFile& file, std::uint64_t offset, std::size_t bytes) {
-    std::vector<std::byte> back(bytes);
-    const iovec buffer = buffer_of(back);
-    const auto result = file.read(offset, std::span(&buffer, 1));
-    if (!result) return;
-    ++served_;
-    const auto there = data_.content().subspan(offset, std::min<std::size_t>(bytes, data_.content().size() - offset));
-    ASSERT_EQ(result->bytes, there.size());
-    ASSERT_TRUE(std::ranges::equal(there, std::span(back).first(there.size())));
-  }
-  /// As a caller does: the kernel's call, and noted.
-  void write(std::uint64_t offset, std::size_t bytes, std::byte value) {
-    const Change change(cache_, data_.key(), offset, bytes);
-    data_.write(offset, std::vector<std::byte>(bytes, value));
-  }
-
-  static constexpr std::uint64_t kCache = std::uint64_t{4} << 20;
-  struct Plan {
-    FaultPlan faults;
-    std::atomic<bool> ready{false};
-  };
-  std::string path_ = "/dev/shm/wherry-files-ostest" + std::to_string(::getpid());
-  UniqueFd stop_{::eventfd(0, EFD_CLOEXEC)};
-  SharedValue<Plan> plan_;
-  TestFile data_{kBytes};
-  Cache cache_;
-  int served_ = 0;
-};
 
 TEST_F(OsPath, ReadsAreServedThroughTheCacheOfTheCard) {
   Child card = start_card();
@@ -277,85 +200,6 @@ TEST_F(OsPath, ACardThatEndsInOrderServesNobodyAnyMore) {
   EXPECT_EQ(cache_.card_server().port, 0U);
   read_and_compare(file, 0, 1000);
   EXPECT_EQ(served_, 1);
-}
-
-/// What the card's process says to one that sends this token: nothing before it has let it in.
-std::size_t bytes_said_to(const Cache::CardServer& server, std::uint64_t token) {
-  Stream stream = connect("wherry+shm://0:" + std::to_string(server.port));
-  const layout::FileHello hello = hello_with(token);
-  (void)stream.send(std::as_bytes(std::span(&hello, 1)));
-  std::array<std::byte, sizeof hello> answer{};
-  return stream.receive_all(answer).bytes;
-}
-
-TEST_F(OsPath, OnlyProcessesOfTheCardThatKnowItsTokenAreServed) {
-  const Child card = start_card();
-  ASSERT_FALSE(cache_.attach(path_.c_str()));
-  const Cache::CardServer server = cache_.card_server();
-  EXPECT_EQ(server.process, card.pid());
-  EXPECT_NE(server.token, server.proof);
-  for (const std::uint64_t wrong : {std::uint64_t{0}, server.proof, server.token + 1, ~server.token}) {
-    EXPECT_EQ(bytes_said_to(server, wrong), 0U);
-  }
-  EXPECT_EQ(bytes_said_to(server, server.token), sizeof(layout::FileHello));
-  Child stranger([&] { return bytes_said_to(server, server.token) == 0; });  // in no table
-  EXPECT_EQ(stranger.wait(), 0);
-}
-
-/// What listens where a card is said to be: greets with `proof`, and notes what it was told.
-class Impostor {
- public:
-  explicit Impostor(std::uint64_t proof)
-      : thread_([this, proof] {
-          Stream stream = listener_.accept();
-          layout::FileHello heard{};
-          if (!stream.receive_all(std::as_writable_bytes(std::span(&heard, 1))).ok()) return;
-          heard_ = heard.token;
-          const layout::FileHello hello = hello_with(proof);
-          (void)stream.send(std::as_bytes(std::span(&hello, 1)));
-        }) {}
-  ~Impostor() {
-    if (thread_.joinable()) thread_.join();
-  }
-  Impostor(const Impostor&) = delete;
-  Impostor& operator=(const Impostor&) = delete;
-
-  /// The error of a client that takes it for the card whose process is `process`.
-  int error_of_client(std::int64_t process, std::uint64_t proof) {
-    const Address address = listener_.local();
-    const Cache::CardServer card{.port = address.port.value_or(0), .process = process, .token = 5, .proof = proof};
-    int error = 0;
-    try {
-      const HostConnection connection(address.to_string(), 0, {}, {}, &card);
-    } catch (const Error& refused) {
-      error = refused.code().value();
-    }
-    thread_.join();
-    return error;
-  }
-  [[nodiscard]] std::uint64_t heard() const { return heard_; }
-
- private:
-  Listener listener_ = listen("wherry+shm://*:*");
-  std::uint64_t heard_ = 0;
-  std::thread thread_;
-};
-
-TEST_F(OsPath, AnotherProcessThatListensThereIsNotTakenForTheCardNorToldItsToken) {
-  Impostor right(7);
-  EXPECT_EQ(right.error_of_client(::getpid(), 7), 0);
-  EXPECT_EQ(right.heard(), 5U);
-  Impostor ignorant(6);
-  EXPECT_EQ(ignorant.error_of_client(::getpid(), 7), EACCES);
-  Impostor another(7);
-  EXPECT_EQ(another.error_of_client(::getppid(), 7), EACCES);
-  EXPECT_EQ(another.heard(), 0U);
-}
-
-TEST_F(OsPath, ACardIsNoClientOfItsOwn) {
-  Child card = start_card(true);
-  EXPECT_EQ(card.wait(), 0);
-  EXPECT_NE(::access(path_.c_str(), F_OK), 0);
 }
 
 TEST_F(OsPath, AForkedChildConnectsForItself) {
