@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything a program needs: wherry::listen, wherry::connect, wherry::Stream, wherry::Windows, wherry::Poller,
-// wherry::Publisher, wherry::Subscriber, wherry::files.
+// wherry::Publisher, wherry::Subscriber, wherry::Mailbox, wherry::files.
 #pragma once
 
 #include <wherry/require_cxx20.hpp>
@@ -9,6 +9,7 @@
 #include <wherry/error.hpp>
 #include <wherry/files.hpp>
 #include <wherry/framed.hpp>
+#include <wherry/mailbox.hpp>
 #include <wherry/message.hpp>
 #include <wherry/poller.hpp>
 #include <wherry/result.hpp>

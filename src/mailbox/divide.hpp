@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a budget is divided: arithmetic only. All sizes in lines of 64 bytes. May include: nothing of ours.
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::mailbox {
+
+using Lines = std::uint32_t;
+
+/// What all share, and what they have each.
+struct Division {
+  Lines budget = 0;
+  Lines header = 0;
+  std::uint32_t peers = 0;
+  std::uint64_t weights = 0;  ///< the sum over the peers
+
+  /// What the headers leave.
+  [[nodiscard]] Lines payload() const {
+    const std::uint64_t headers = std::uint64_t{header} * peers;
+    return headers < budget ? static_cast<Lines>(budget - headers) : 0;
+  }
+  /// The section of a peer of that weight: the header, and its part of the payload. The sum over all peers is at most
+  /// the budget, or the headers if those are more.
+  [[nodiscard]] Lines share(std::uint32_t weight) const {
+    if (weight == 0 || weights == 0) return header;
+    // Below 2^32 * 2^32.
+    return header + static_cast<Lines>(std::uint64_t{payload()} * weight / weights);
+  }
+};
+
+}  // namespace wherry::mailbox

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer's section in this side's mailbox: finds the messages in it, gives credit, and changes its size. May include:
+// base, arch, layout, fabric.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+
+#include <wherry/mailbox.hpp>
+
+#include "mailbox/section.hpp"
+#include "mailbox/words.hpp"
+
+namespace wherry::mailbox {
+
+class Incoming {
+ public:
+  explicit Incoming(fabric::Connection& connection);
+
+  /// Lines that the memory behind the words has.
+  [[nodiscard]] std::uint32_t most_lines() const noexcept { return most_lines_; }
+
+  /// Finds the next piece: of a message that is under way, or the beginning of another. False: nothing has come.
+  [[nodiscard]] bool find(Mailbox::Piece& piece) noexcept {
+    if (!parse()) return false;
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(rest_, reader_.fill()));
+    piece.message_bytes = length_;
+    piece.offset = length_ - rest_;
+    piece.bytes = reader_.peek(n);
+    return true;
+  }
+  /// Whether find would find something.
+  [[nodiscard]] bool waiting() noexcept { return parse(); }
+  /// The first `bytes` of the last piece found have been read. False: it had not so many.
+  bool consume(std::size_t bytes) noexcept;
+  /// Tells the peer what was read.
+  void return_credit() noexcept;
+
+  /// Changes the section's size to so many lines, once the peer agrees. Not while another change is outstanding.
+  void grant(std::uint32_t lines) noexcept;
+  /// Whether the peer has agreed to the outstanding change since this was last asked.
+  [[nodiscard]] bool take_agreement() noexcept {
+    if (!agreed_) return false;
+    agreed_ = false;
+    return true;
+  }
+  /// Looks at the peer's words again.
+  void look() noexcept;
+
+  /// Whether the peer has said that nothing follows. To be asked before the last look.
+  [[nodiscard]] std::uint64_t finished() const noexcept {
+    return own_.finished.load(std::memory_order_acquire);  // MAILBOX-FINISHED
+  }
+  /// How a peer ended that has finished, once all that came was read: an errno value, 0 if in order.
+  [[nodiscard]] int ending(std::uint64_t finished) const noexcept {
+    if (finished - 1 != reader_.head()) return EPROTO;
+    return in_message_ ? ECONNRESET : 0;
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return reader_.capacity(); }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return outstanding_.epoch; }
+  [[nodiscard]] bool broken() const noexcept { return reader_.broken(); }
+
+ private:
+  /// Sections up to this size return every credit at once: a sender fills them with a few messages.
+  static constexpr std::size_t kTiny = 1024;
+
+  [[nodiscard]] bool parse() noexcept;
+  [[nodiscard]] bool begin() noexcept;
+  void take_ack() noexcept;
+  void give_back_pages(std::size_t kept, std::size_t had) noexcept;
+
+  PeersWords words_;
+  const layout::MailboxPage& own_;
+  std::byte* segment_;
+  SectionReader reader_;
+  std::uint32_t most_lines_;
+  Grant outstanding_;  ///< the last grant made
+  bool waits_for_ack_ = false;
+  bool agreed_ = false;
+  bool in_message_ = false;  ///< its length was read, and not all of it consumed
+  std::uint64_t length_ = 0;
+  std::uint64_t rest_ = 0;
+};
+
+}  // namespace wherry::mailbox

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was granted to whom, and what may be granted next: the changes of a layout, one pair at a time. Arithmetic
+// only; sizes in lines of 64 bytes. May include: nothing of ours.
+//
+// Why nothing is lost or given twice:
+//  1. A pair has at most one outstanding grant. It holds the greater of what it had and what it is offered until the
+//     peer agrees: the peer may use either.
+//  2. A grant beyond the header is made only if the sum of what all pairs hold stays within the budget, and a
+//     shrinking one at once. So what a shrink frees is granted to others only after the peer agreed to it.
+//  3. A peer agrees only while its section is drained: everything it published was read, and it was told so
+//     (SectionWriter::drained). So at a change no byte lies in the section, and both ends begin anew at the same
+//     position.
+//  4. A peer publishes nothing between seeing a grant and agreeing to it, and stores its agreement before its next
+//     tail. So bytes behind an agreement lie where the new size puts them, those before it where the old one did.
+//  5. The reader looks at the agreement after the tail. It cannot be newer than unread bytes before that tail (3), nor
+//     older than bytes behind it (4).
+//  6. While a grant is outstanding every byte read is reported at once, so the peer's section drains by what is read,
+//     and a pair that has nothing under way agrees as soon as it looks.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "mailbox/divide.hpp"
+
+namespace wherry::mailbox {
+
+class Ledger {
+ public:
+  explicit Ledger(Lines budget) : budget_(budget) {}
+
+  void set_budget(Lines budget) noexcept { budget_ = budget; }
+  /// Makes room for peers numbered below `count`: nothing else allocates. Throws std::bad_alloc.
+  void reserve(std::size_t count) {
+    accounts_.resize(std::max(accounts_.size(), count));
+    unsettled_.reserve(accounts_.size());
+  }
+  /// A peer to which `lines`, its header, were granted at once.
+  void open(std::uint32_t peer, Lines lines) noexcept {
+    accounts_[peer] = {.target = lines, .offered = lines, .listed = accounts_[peer].listed};
+    held_ += lines;
+  }
+  void close(std::uint32_t peer) noexcept {
+    held_ -= held(accounts_[peer]);
+    accounts_[peer] = {.listed = accounts_[peer].listed};
+  }
+  /// What the peer should have.
+  void aim(std::uint32_t peer, Lines lines) noexcept {
+    Account& account = accounts_[peer];
+    account.target = lines;
+    if (account.target != latest(account)) list(peer);
+  }
+  /// The peer agreed to what it was offered.
+  void agreed(std::uint32_t peer) noexcept {
+    Account& account = accounts_[peer];
+    assert(account.offered != 0);
+    held_ -= held(account) - account.offered;
+    account.current = account.offered;
+    account.offered = 0;
+    if (account.target != account.current) list(peer);
+  }
+
+  /// Calls grant(peer, lines) for each grant that may be made now.
+  template <class Grant>
+  void settle(Grant&& grant) noexcept {
+    for (const bool grows : {false, true}) {
+      std::size_t kept = 0;
+      for (const std::uint32_t peer : unsettled_) {
+        Account& account = accounts_[peer];
+        if (account.offered == 0) offer(account, grows, [&](Lines lines) { grant(peer, lines); });
+        account.listed = account.offered == 0 && account.current != account.target;
+        if (account.listed) unsettled_[kept++] = peer;
+      }
+      unsettled_.resize(kept);
+    }
+    assert(held_ == sum());
+  }
+
+  [[nodiscard]] bool settled() const noexcept { return unsettled_.empty(); }
+  [[nodiscard]] std::uint64_t held() const noexcept { return held_; }
+
+ private:
+  struct Account {
+    Lines current = 0;  ///< in use by the peer; 0: it has agreed to nothing yet
+    Lines target = 0;
+    Lines offered = 0;  ///< outstanding; 0: nothing
+    bool listed = false;
+  };
+
+  static Lines held(const Account& account) { return std::max(account.current, account.offered); }
+  static Lines latest(const Account& account) { return account.offered != 0 ? account.offered : account.current; }
+
+  void list(std::uint32_t peer) noexcept {
+    if (accounts_[peer].listed) return;
+    accounts_[peer].listed = true;
+    unsettled_.push_back(peer);
+  }
+
+  template <class Make>
+  void offer(Account& account, bool grows, Make&& make) noexcept {
+    if (account.current == account.target || (account.target > account.current) != grows) return;
+    const Lines lines = grows ? affordable(account) : account.target;
+    if (lines == account.current) return;
+    account.offered = lines;
+    held_ += held(account) - account.current;
+    make(lines);
+  }
+
+  /// How far an account may grow: all the way, or at least half of it, so that a peer that does not give back what it
+  /// should holds up the others only in part.
+  [[nodiscard]] Lines affordable(const Account& account) const noexcept {
+    const Lines wanted = account.target - account.current;
+    const std::uint64_t free = held_ < budget_ ? budget_ - held_ : 0;
+    if (free >= wanted) return account.target;
+    return free >= (wanted + 1) / 2 ? account.current + static_cast<Lines>(free) : account.current;
+  }
+
+  [[nodiscard]] std::uint64_t sum() const noexcept {
+    std::uint64_t all = 0;
+    for (const Account& account : accounts_) all += held(account);
+    return all;
+  }
+
+  Lines budget_;
+  std::uint64_t held_ = 0;
+  std::vector<Account> accounts_;
+  std::vector<std::uint32_t> unsettled_;
+};
+
+}  // namespace wherry::mailbox

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mailbox/outgoing.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace wherry::mailbox {
+namespace {
+
+using fabric::Bell;
+
+/// Publishing in pieces lets the receiver copy out one piece while the next is copied in.
+constexpr std::size_t kMostPiece = std::size_t{64} << 10;
+
+std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
+
+std::span<const std::byte> bytes_of(const iovec& piece) {
+  return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
+}
+
+}  // namespace
+
+Outgoing::Outgoing(fabric::Connection& connection) : words_(connection), own_(own_words(connection)) {
+  if (!words_.mapped()) staging_ = std::make_unique_for_overwrite<std::byte[]>(words_.section_bytes());
+  writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head);
+}
+
+bool Outgoing::adopt() noexcept {
+  if (!writer_.drained()) return false;
+  const Grant grant = Grant::from(own_.grant.load(std::memory_order_acquire));  // MAILBOX-GRANT
+  if (grant.lines == 0 || grant.bytes() > words_.section_bytes()) {
+    broken_ = true;
+    return false;
+  }
+  grant_ = grant;
+  ++changes_;
+  piece_ = std::clamp(grant.bytes() / 4, layout::kMailboxLine, kMostPiece);
+  writer_.resize(grant.bytes());
+  words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch, Bell::data);
+  return true;
+}
+
+/// Writes the length of a message. False: there is no room for it and a byte.
+bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
+  if (writer_.room(kLeast) < kLeast) return false;
+  writer_.skip(padding_at(writer_.tail()));
+  rest_ = message.bytes;
+  writer_.write(std::as_bytes(std::span(&rest_, 1)));
+  return true;
+}
+
+Result Outgoing::try_send(Mailbox::Outgoing& message) noexcept {
+  const bool begins = rest_ == 0;
+  if (begins ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
+  if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
+  if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
+  std::size_t moved = 0;
+  // About one section at most: a receiver that keeps pace would keep a long message here.
+  while (rest_ != 0 && moved < writer_.capacity()) {
+    const std::size_t room = writer_.room(static_cast<std::size_t>(std::min<std::uint64_t>(rest_, piece_)));
+    const std::size_t n = copy(message.pieces, message.taken, std::min(room, piece_));
+    if (n == 0) break;
+    message.taken += n;
+    rest_ -= n;
+    moved += n;
+    if (!publish()) return Result::failure(ECONNRESET, moved);
+  }
+  if (writer_.unpublished_bytes() != 0 && !publish()) return Result::failure(ECONNRESET, moved);
+  if (writer_.broken()) return Result::failure(EPROTO, moved);
+  return moved != 0 || message.bytes == 0 ? Result::moved(moved) : Result::blocked();
+}
+
+/// Copies at most `most` bytes of the message, from `skip` on.
+std::size_t Outgoing::copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept {
+  std::size_t copied = 0;
+  for (const iovec& piece : pieces) {
+    if (skip >= piece.iov_len) {
+      skip -= piece.iov_len;
+      continue;
+    }
+    const auto rest = bytes_of(piece).subspan(static_cast<std::size_t>(skip));
+    skip = 0;
+    const auto part = rest.first(std::min(rest.size(), most - copied));
+    writer_.write(part);
+    copied += part.size();
+    if (copied == most) break;
+  }
+  return copied;
+}
+
+bool Outgoing::publish() noexcept {
+  if (!words_.mapped()) {
+    const Regions written = writer_.unpublished();
+    const auto place = static_cast<std::size_t>(written.first.data() - staging_.get());
+    if (!words_.put(place, written.first) || !words_.put(0, written.second)) return false;
+  }
+  return words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), Bell::data);
+}
+
+}  // namespace wherry::mailbox

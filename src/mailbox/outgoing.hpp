@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// This side's section in the mailbox of a peer: writes messages into it, and adopts the grants that change its size.
+// May include: base, arch, layout, fabric.
+#pragma once
+
+#include <memory>
+
+#include <wherry/mailbox.hpp>
+
+#include "mailbox/section.hpp"
+#include "mailbox/words.hpp"
+
+namespace wherry::mailbox {
+
+class Outgoing {
+ public:
+  /// What a message that begins needs: padding, its length, and one byte.
+  static constexpr std::size_t kLeast = 2 * sizeof(std::uint64_t);
+
+  /// Throws std::bad_alloc.
+  explicit Outgoing(fabric::Connection& connection);
+
+  /// As Mailbox::try_send, for a peer that lives.
+  [[nodiscard]] Result try_send(Mailbox::Outgoing& message) noexcept;
+
+  /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
+  [[nodiscard]] bool grant_waits() const noexcept {
+    // MAILBOX-GRANT acquire: pairs with the release in PeersWords::store.
+    return own_.grant.load(std::memory_order_acquire) != grant_.word();
+  }
+  /// Follows the peer's grant if the section is drained. False: it is not, or the grant is nonsense (broken()).
+  bool adopt() noexcept;
+  /// Whether a message could begin or go on now.
+  [[nodiscard]] bool has_room(std::size_t bytes = kLeast) noexcept {
+    return (!grant_waits() || adopt()) && writer_.room(bytes) >= bytes;
+  }
+  /// Nothing will follow. False: the peer is dead already.
+  bool finish() noexcept { return words_.store(WHERRY_MAILBOX_WORD(finished), writer_.tail() + 1, fabric::Bell::data); }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return grant_.bytes(); }
+  /// How often this side followed a grant.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+  [[nodiscard]] bool broken() const noexcept { return broken_ || writer_.broken(); }
+
+ private:
+  bool begin(const Mailbox::Outgoing& message) noexcept;
+  std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
+  bool publish() noexcept;
+
+  PeersWords words_;
+  const layout::MailboxPage& own_;
+  std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only: a copy of the peer's section
+  SectionWriter writer_;
+  Grant grant_;
+  std::size_t piece_ = 0;   ///< bytes that are published at once, at most
+  std::uint64_t rest_ = 0;  ///< of the message under way
+  std::uint64_t changes_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace wherry::mailbox

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One peer of a mailbox, from the first attempt to meet it until it is forgotten. May include: base, layout, fabric.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include <wherry/address.hpp>
+
+#include "fabric/fabric.hpp"
+#include "mailbox/incoming.hpp"
+#include "mailbox/outgoing.hpp"
+
+namespace wherry::mailbox {
+
+struct Pair;
+
+/// What an entry of a mailbox's epoll set is for.
+struct Source {
+  enum class Kind : std::uint8_t { interruption, port, attempt, data, space };
+  Kind kind;
+  Pair* pair = nullptr;
+};
+
+/// States of a pair, and the function of Mailbox::Impl that leads to each:
+///
+///   from                  to          by
+///   (new)                 connecting  start
+///   connecting            waiting     finish_attempt, start: the listener's queue is full, or this was the attempt of
+///                                     two that gives way, and the other is on its way
+///   waiting               connecting  retry
+///   connecting, waiting   open        finish_attempt, accept
+///   (new)                 open        accept
+///   open                  waiting     serve: it gave way, as above
+///   any                   lost        lose
+enum class State : std::uint8_t { connecting, waiting, open, lost };
+
+struct Pair {
+  explicit Pair(std::uint32_t name) : number(name) {}
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  const std::uint32_t number;
+  State state = State::connecting;
+  bool initiated = false;   ///< the connection, or the attempt, is this side's
+  bool active = false;      ///< its words are looked at; otherwise its bell is armed
+  bool gone = false;        ///< the peer closed or died
+  bool wants_room = false;  ///< a try_send found none
+  unsigned vain = 0;        ///< looks in vain since the last that was not
+  unsigned turn = 0;        ///< pieces since its last turn began
+  unsigned attempts = 0;
+  int error = 0;                   ///< of a lost one
+  std::uint32_t weight = 0;        ///< as a declared neighbour
+  std::uint64_t changes = 0;       ///< of its section here
+  std::uint64_t mailbox = 0;       ///< the peer's number for itself; 0: not known yet
+  std::optional<Address> address;  ///< where the peer listens
+  std::unique_ptr<fabric::Connecting> attempt;
+  std::unique_ptr<fabric::Connection> connection;
+  std::optional<Outgoing> out;  ///< while open
+  std::optional<Incoming> in;   ///< while open
+  std::size_t peers_header = 0;
+  std::list<Pair*>::iterator place;  ///< while open
+  Source attempt_source{Source::Kind::attempt, this};
+  Source data_source{Source::Kind::data, this};
+  Source space_source{Source::Kind::space, this};
+
+  [[nodiscard]] bool is_open() const noexcept { return state == State::open; }
+};
+
+}  // namespace wherry::mailbox

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ends of a section: a queue of bytes with one writer and one reader in memory that neither end owns. As
+// ring/ring.hpp, but its capacity is any multiple of a line, and changes while it is empty. May include: base, arch,
+// layout; knows no fabric.
+//
+// Positions count bytes ever written (tail) and read (head). A position's place is kept beside it, and wraps by a
+// comparison. Place and position agree modulo 8, also when the capacity changes in the middle of a message, so that a
+// length never wraps.
+//
+// Words come from a process that is not trusted: each is copied once and checked, and a wrong one makes the end
+// `broken` for good.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <wherry/result.hpp>
+
+#include "arch/prefetch.hpp"
+#include "arch/shared_copy.hpp"
+#include "layout/mailbox_page.hpp"
+
+namespace wherry::mailbox {
+
+/// The memory of a section as far as it is in use.
+struct Place {
+  std::byte* area = nullptr;
+  std::size_t capacity = 0;
+  std::size_t at = 0;  ///< of this end's position
+
+  void restart(std::size_t bytes, std::uint64_t position) {
+    capacity = bytes;
+    at = position % layout::kMailboxAlign;
+  }
+  [[nodiscard]] std::size_t after(std::size_t bytes) const {
+    const std::size_t place = at + bytes;
+    return place < capacity ? place : place - capacity;
+  }
+  /// `bytes` from `skip` bytes behind this end's position on. skip < capacity, bytes <= capacity.
+  [[nodiscard]] Regions range(std::size_t skip, std::size_t bytes) const {
+    if (capacity == 0) return {};
+    const std::size_t start = after(skip);
+    const std::size_t first = std::min(bytes, capacity - start);
+    return {{area + start, first}, {area, bytes - first}};
+  }
+};
+
+/// The writing end.
+class SectionWriter {
+ public:
+  SectionWriter() = default;
+  /// @param head  the word that the reader publishes its position in, in this side's memory
+  SectionWriter(std::byte* area, const layout::Word* head) : place_{.area = area}, head_(head) {}
+
+  /// From now on the section has `capacity` bytes. Only while it is drained.
+  void resize(std::size_t capacity) { place_.restart(capacity, position_); }
+
+  /// Bytes that can be written now; looks at the reader's word only when it knows of fewer than `want`.
+  std::size_t room(std::size_t want) {
+    if (known_room() < want) refresh();
+    return known_room();
+  }
+  /// Whether everything published was read.
+  bool drained() {
+    if (known_head_ != position_) refresh();
+    return known_head_ == position_;
+  }
+
+  /// Copies behind what was written since the last publish. bytes.size() <= room(), or beyond 0 is nothing.
+  void write(std::span<const std::byte> bytes) {
+    const Regions to = place_.range(unpublished_, bytes.size());
+    arch::copy_into_shared(to.first.data(), bytes.data(), to.first.size());
+    if (!to.second.empty()) {
+      arch::copy_into_shared(to.second.data(), bytes.data() + to.first.size(), to.second.size());
+    }
+    unpublished_ += bytes.size();
+  }
+  /// Leaves `bytes` as they are: padding.
+  void skip(std::size_t bytes) { unpublished_ += bytes; }
+  /// Where what was written since the last publish lies.
+  [[nodiscard]] Regions unpublished() const { return place_.range(0, unpublished_); }
+  [[nodiscard]] std::size_t unpublished_bytes() const { return unpublished_; }
+  /// The new tail, which the caller stores where the reader looks.
+  std::uint64_t publish() {
+    place_.at = place_.after(unpublished_);
+    position_ += unpublished_;
+    unpublished_ = 0;
+    return position_;
+  }
+
+  [[nodiscard]] std::uint64_t tail() const { return position_; }
+  [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
+  [[nodiscard]] bool broken() const { return broken_; }
+
+ private:
+  [[nodiscard]] std::size_t known_room() const {
+    return broken_ ? 0 : place_.capacity - static_cast<std::size_t>(position_ - known_head_) - unpublished_;
+  }
+  void refresh() {
+    // MAILBOX-HEAD acquire: pairs with the release in Incoming::return_credit; the bytes before this position have been
+    // read and may be overwritten.
+    const std::uint64_t head = head_->load(std::memory_order_acquire);
+    // It may only move forward, and never beyond what was written.
+    if (head - known_head_ > position_ - known_head_) {
+      broken_ = true;
+      return;
+    }
+    known_head_ = head;
+  }
+
+  Place place_;
+  const layout::Word* head_ = nullptr;
+  std::uint64_t position_ = 0;
+  std::uint64_t known_head_ = 0;
+  std::size_t unpublished_ = 0;
+  bool broken_ = false;
+};
+
+/// The reading end.
+class SectionReader {
+ public:
+  SectionReader() = default;
+  explicit SectionReader(std::byte* area) : place_{.area = area} {}
+
+  /// From now on the section has `capacity` bytes. Only while it is drained.
+  void resize(std::size_t capacity) { place_.restart(capacity, position_); }
+  /// Whether all that is known of was read, and the writer was told.
+  [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == returned_; }
+
+  /// Takes note of the writer's position.
+  void see(std::uint64_t tail) {
+    if (tail == known_tail_) return;
+    // It may only move forward, and never further than the credit this end has returned allows.
+    if (tail - known_tail_ > returned_ + place_.capacity - known_tail_) {
+      broken_ = true;
+      return;
+    }
+    known_tail_ = tail;
+    // The line of the bytes is then on its way while the caller returns.
+    arch::prefetch(place_.area + place_.at);
+  }
+  /// Bytes that have arrived, as last seen.
+  [[nodiscard]] std::size_t fill() const { return broken_ ? 0 : static_cast<std::size_t>(known_tail_ - position_); }
+  /// Where `bytes` of them lie, behind `skip`. skip + bytes <= fill().
+  [[nodiscard]] ConstRegions peek(std::size_t bytes, std::size_t skip = 0) const {
+    const Regions found = place_.range(skip, bytes);
+    return {found.first, found.second};
+  }
+  /// The first `bytes` have been read. bytes <= fill()
+  void consume(std::size_t bytes) {
+    place_.at = place_.after(bytes);
+    position_ += bytes;
+  }
+
+  [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
+  /// The new head, which the caller stores where the writer looks.
+  std::uint64_t return_credit() { return returned_ = position_; }
+
+  [[nodiscard]] std::uint64_t head() const { return position_; }
+  [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
+  [[nodiscard]] bool broken() const { return broken_; }
+  void declare_broken() { broken_ = true; }
+
+ private:
+  Place place_;
+  std::uint64_t position_ = 0;
+  std::uint64_t returned_ = 0;
+  std::uint64_t known_tail_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace wherry::mailbox

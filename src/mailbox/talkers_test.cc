@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mailbox/talkers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace wherry::mailbox {
+namespace {
+
+constexpr std::uint32_t kPeers = 48;
+
+class TalkersTest : public ::testing::Test {
+ protected:
+  TalkersTest() { talkers_.reserve(kPeers); }
+  void saw(std::uint32_t peer, std::size_t bytes) {
+    if (talkers_.saw(peer, bytes) && talkers_.judge()) ++changes_;
+  }
+  Talkers talkers_;
+  int changes_ = 0;
+};
+
+TEST_F(TalkersTest, TwoNeighboursAreSeenWithinAThousandPiecesAmongRareOthers) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    saw(i % 64 == 0 ? static_cast<std::uint32_t>(random() % kPeers) : 1 + 2 * static_cast<std::uint32_t>(i % 2), 4096);
+  }
+  EXPECT_TRUE(talkers_.talks(1));
+  EXPECT_TRUE(talkers_.talks(3));
+  EXPECT_LE(talkers_.count(), 6U);
+}
+
+TEST_F(TalkersTest, ASettledPatternChangesNothingMore) {
+  std::mt19937_64 random(2);
+  const auto exchange = [&](int pieces) {
+    for (int i = 0; i < pieces; ++i) saw(static_cast<std::uint32_t>(random() % 4), random() % 8192);
+  };
+  exchange(1000);
+  const int before = changes_;
+  exchange(1'000'000);
+  EXPECT_EQ(changes_, before);
+  EXPECT_EQ(talkers_.count(), 4U);
+}
+
+TEST_F(TalkersTest, AShareIsKeptUntilOthersWantIt) {
+  for (int i = 0; i < 1000; ++i) saw(0, 1000);
+  EXPECT_TRUE(talkers_.talks(0));
+  for (int i = 0; i < 3000; ++i) saw(1, 1000);
+  EXPECT_TRUE(talkers_.talks(0)) << "peer 1 had begun before peer 0 was quiet";
+  EXPECT_TRUE(talkers_.talks(1));
+  for (int i = 0; i < 20'000; ++i) saw(1, 1000);
+  EXPECT_TRUE(talkers_.talks(0)) << "nobody new wants it";
+  for (int i = 0; i < 20'000; ++i) saw(2, 1000);
+  EXPECT_FALSE(talkers_.talks(0));
+  EXPECT_TRUE(talkers_.talks(2));
+}
+
+TEST_F(TalkersTest, NoMoreThanTheLimitTalk) {
+  talkers_.limit(3);
+  for (int i = 0; i < 10'000; ++i) saw(static_cast<std::uint32_t>(i % 40), 100);
+  EXPECT_EQ(talkers_.count(), 3U);
+}
+
+TEST_F(TalkersTest, AForgottenPeerDoesNotTalk) {
+  for (int i = 0; i < 1000; ++i) saw(5, 100);
+  ASSERT_TRUE(talkers_.talks(5));
+  talkers_.forget(5);
+  EXPECT_FALSE(talkers_.talks(5));
+  EXPECT_EQ(talkers_.count(), 0U);
+}
+
+}  // namespace
+}  // namespace wherry::mailbox

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one side of a pair reaches the words and the section in the other's segment, on either form of fabric. May
+// include: base, layout, fabric.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fabric/fabric.hpp"
+#include "layout/mailbox_page.hpp"
+
+namespace wherry::mailbox {
+
+/// This side's words, which the peer writes.
+inline const layout::MailboxPage& own_words(const fabric::Connection& connection) {
+  return *reinterpret_cast<const layout::MailboxPage*>(connection.segment().data());
+}
+
+/// A grant as it stands in its word.
+struct Grant {
+  std::uint32_t epoch = 0;  ///< 0: none yet
+  std::uint32_t lines = 0;
+
+  static Grant from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
+  }
+  [[nodiscard]] std::uint64_t word() const { return std::uint64_t{epoch} << 32 | lines; }
+  [[nodiscard]] std::size_t bytes() const { return std::size_t{lines} * layout::kMailboxLine; }
+};
+
+/// The peer's words.
+class PeersWords {
+ public:
+  explicit PeersWords(fabric::Connection& connection)
+      : connection_(&connection), remote_(reinterpret_cast<layout::MailboxPage*>(connection.map())) {}
+
+  [[nodiscard]] bool mapped() const { return remote_ != nullptr; }
+  /// The peer's section where it is mapped.
+  [[nodiscard]] std::byte* section() const {
+    return reinterpret_cast<std::byte*>(remote_) + layout::kMailboxWordsBytes;
+  }
+  [[nodiscard]] std::size_t section_bytes() const { return connection_->remote_bytes() - layout::kMailboxWordsBytes; }
+
+  /// Stores a word with release order and rings. False: the fabric knows that the peer is dead.
+  bool store(layout::Word layout::MailboxPage::* word, std::size_t offset, std::uint64_t value, fabric::Bell bell) {
+    if (remote_ == nullptr) return connection_->signal(offset, value, bell);
+    // MAILBOX-TAIL, MAILBOX-ACK, MAILBOX-HEAD, MAILBOX-GRANT, MAILBOX-FINISHED release: see layout/mailbox_page.hpp.
+    (remote_->*word).store(value, std::memory_order_release);
+    connection_->announce(bell);
+    return true;
+  }
+  /// On put fabrics: `bytes` of this side's memory to the same place of the peer's section. False: dead.
+  bool put(std::size_t place, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const std::size_t taken = connection_->put(layout::kMailboxWordsBytes + place, bytes);
+      if (taken == 0) return false;
+      place += taken;
+      bytes = bytes.subspan(taken);
+    }
+    return true;
+  }
+
+ private:
+  fabric::Connection* connection_;
+  layout::MailboxPage* remote_;  ///< null on put fabrics
+};
+
+#define WHERRY_MAILBOX_WORD(name) &layout::MailboxPage::name, offsetof(layout::MailboxPage, name)
+
+}  // namespace wherry::mailbox
