@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of Wherry: byte streams between processes, windows into their memory, and files. C99; link with -lwherry_c
- * (pkg-config wherry-c), which needs no C++ compiler.
+ * The C API of Wherry: byte streams between processes, windows into their memory, files, and mailboxes. C99; link with
+ * -lwherry_c (pkg-config wherry-c), which needs no C++ compiler.
  *
  * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
  * fail with -EBADF. The function that makes a handle gives it to the caller, who gives it back with the matching
@@ -51,6 +51,10 @@ typedef struct wherry_connecting {
 typedef struct wherry_file {
   void* impl;
 } wherry_file;
+
+typedef struct wherry_mailbox {
+  void* impl;
+} wherry_mailbox;
 
 /* {0} of any handle. */
 #define WHERRY_NONE    {0}
@@ -285,6 +289,74 @@ struct wherry_capacities {
   size_t receive; /* bytes of the ring this side receives into */
 };
 int wherry_get_capacities(wherry_stream stream, struct wherry_capacities* capacities);
+
+/* Mailboxes ------------------------------------------------------------------------------------------------------- */
+
+/* Many senders, one receiver, a fixed budget of bytes, in which each sender has a section. A layout says how large, and
+ * changes while messages flow. <wherry/mailbox.hpp> tells all; peers are known by numbers. One thread at a time, but
+ * for wherry_mailbox_interrupt. Nothing happens in a mailbox but in its calls. */
+enum {
+  WHERRY_LAYOUT_EQUAL = 0,    /* all the same */
+  WHERRY_LAYOUT_TOPOLOGY = 1, /* declared neighbours share what the headers leave, by their weights */
+  WHERRY_LAYOUT_ADAPTIVE = 2  /* those that are seen to send share it */
+};
+
+struct wherry_mailbox_options {
+  size_t budget;     /* of all sections together; 0: 64 KiB */
+  size_t header;     /* that a sender always has: a multiple of 64 up to 1024; 0: 128 */
+  size_t most_peers; /* 0: 1024 */
+  int layout;        /* WHERRY_LAYOUT_... */
+  uint32_t reserved; /* 0 */
+};
+
+/* `options`: NULL for an adaptive mailbox of the default sizes. -EINVAL, -EMFILE. */
+int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mailbox* mailbox);
+/* Peers receive everything sent so far, then the end. */
+void wherry_mailbox_close(wherry_mailbox mailbox);
+/* Once, and before the first connect. -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL. */
+int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address);
+/* Where the mailbox listens, as wherry_listener_address. */
+int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size);
+/* Never blocks: messages wait until the peer has let this side in. -ECONNREFUSED, -ENOSPC most_peers, -EMFILE. */
+int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, uint32_t* peer);
+/* Where the peer listens, as it says; "": it does not. */
+int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* text, size_t size);
+/* Ends this side of a pair and frees its number. */
+int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer);
+
+/* Blocks until the whole message was taken. -EPIPE the peer has left, -ECONNRESET it died, -EPROTO. */
+int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size, int64_t timeout_ns);
+/* The whole message or -EAGAIN. -EMSGSIZE longer than the peer's header takes at once: its size less 16. */
+int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size);
+/* A whole message; 0 is an empty one. -EMSGSIZE the buffer is too short for it; it stays. -EAGAIN a peer was lost, or
+ * wherry_mailbox_interrupt. -ETIMEDOUT: what has come of a message lies in the buffer, which the next call must have
+ * again. */
+int64_t wherry_mailbox_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from, int64_t timeout_ns);
+/* -EAGAIN none is whole yet; otherwise as above. */
+int64_t wherry_mailbox_try_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from);
+/* 1: a peer was lost since the last call, and everything it had sent was received; `error`: 0 it left in order, else
+ * an errno value. 0: none was. */
+int wherry_mailbox_lost(wherry_mailbox mailbox, uint32_t* peer, int* error);
+
+/* 1: there is something to do: a message, room for a sender that had none, a loss, an interruption. 0: the timeout
+ * passed. A timeout of 0 polls. */
+int wherry_mailbox_wait(wherry_mailbox mailbox, int64_t timeout_ns);
+/* Makes the wait that sleeps now, or the next, return 1. From any thread. */
+int wherry_mailbox_interrupt(wherry_mailbox mailbox);
+/* Readable while wherry_mailbox_wait might return 1. Belongs to the mailbox. */
+int wherry_mailbox_descriptor(wherry_mailbox mailbox);
+
+int wherry_mailbox_set_layout(wherry_mailbox mailbox, int layout);
+int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
+/* Who sends to this mailbox, and with which weights (NULL: 1 each). Replaces what was declared before. */
+int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers, const uint32_t* weights, size_t count);
+
+struct wherry_section {
+  size_t incoming;  /* bytes of the peer's section in this mailbox */
+  size_t outgoing;  /* bytes of this side's section in the peer's */
+  uint64_t changes; /* of either */
+};
+int wherry_mailbox_get_section(wherry_mailbox mailbox, uint32_t peer, struct wherry_section* section);
 
 #ifdef __cplusplus
 }
