@@ -29,6 +29,8 @@ class Incoming {
     piece.bytes = reader_.peek(n);
     return true;
   }
+  /// Whether bytes have come that were not consumed, as last seen.
+  [[nodiscard]] bool has_known() const noexcept { return reader_.fill() != 0; }
   /// Whether find would find something.
   [[nodiscard]] bool waiting() noexcept { return parse(); }
   /// The first `bytes` of the last piece found have been read. False: it had not so many.

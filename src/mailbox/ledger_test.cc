@@ -33,7 +33,7 @@ TEST(Division, TheSharesNeverExceedTheBudgetAtAnyNumbers) {
       division.weights += weight = static_cast<std::uint32_t>(random() >> (random() % 33 + 31));
     std::uint64_t sum = 0;
     for (const auto weight : weights) sum += division.share(weight);
-    EXPECT_LE(sum, std::max<std::uint64_t>(division.budget, 2 * peers));
+    EXPECT_LE(sum, std::max<std::uint64_t>(division.budget, std::uint64_t{2} * peers));
   }
 }
 

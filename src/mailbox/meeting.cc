@@ -263,7 +263,7 @@ void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
     pair->state = State::connecting;
   } else {
     pair = &make_pair();
-    pair->address = address;
+    pair->address = std::move(address);
   }
   pair->initiated = false;
   const Peer number = pair->number;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "arch/pause.hpp"
 #include "mailbox/impl.hpp"
 
 namespace wherry {
@@ -141,16 +142,21 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
   auto& active = bells_.active();
   for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
-    if (pair.in->find(piece)) [[likely]] {
+    const bool found = pair.in->has_known() || serve(pair);
+    if (found && pair.is_open() && pair.in->find(piece)) [[likely]] {
       pair.vain = 0;
       piece.from = pair.number;
       return Result::moved(piece.bytes.size());
     }
+    // Bytes that are no piece, of a peer that is gone or hostile.
+    if (found && pair.is_open()) (void)serve(pair);
+    if (!pair.is_open()) continue;
     pair.turn = 0;
     bells_.end_turn(pair);
-    (void)serve(pair);
     rest_if_quiet(pair);
   }
+  // A program that polls calls again at once, and the peer may run on the same core's other thread.
+  arch::pause();
   return Result::blocked();
 }
 
