@@ -30,6 +30,8 @@ enum class Key : std::uint8_t {
   files,
   file_path,
   file_paths,
+  mpi_layout,
+  mpi_budget,
   faults,
   log,
 };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace wherry::mpi {
+
+Buffers::Buffers(const void* address, std::size_t bytes) : count_(1), bytes_(bytes) {
+  ranges_[0] = {const_cast<void*>(address), bytes};
+}
+
+Buffers::Buffers(std::span<const iovec> ranges) : count_(std::min(ranges.size(), kMostBuffers)) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    ranges_[i] = ranges[i];
+    bytes_ += ranges[i].iov_len;
+  }
+}
+
+std::span<std::byte> Buffers::at(std::uint64_t offset, std::uint64_t most) const {
+  for (const iovec& range : ranges()) {
+    if (offset < range.iov_len) {
+      return {static_cast<std::byte*>(range.iov_base) + offset, std::min<std::uint64_t>(range.iov_len - offset, most)};
+    }
+    offset -= range.iov_len;
+  }
+  return {};
+}
+
+void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from) const {
+  while (!from.empty()) {
+    const std::span<std::byte> to = at(offset, from.size());
+    if (to.empty()) return;
+    std::memcpy(to.data(), from.data(), to.size());
+    from = from.subspan(to.size());
+    offset += to.size();
+  }
+}
+
+void Buffers::gather(std::byte* to) const {
+  for (const iovec& range : ranges()) {
+    if (range.iov_len == 0) continue;
+    std::memcpy(to, range.iov_base, range.iov_len);
+    to += range.iov_len;
+  }
+}
+
+Buffers Buffers::shortened(std::uint64_t bytes) const {
+  Buffers result;
+  for (const iovec& range : ranges()) {
+    const std::uint64_t part = std::min<std::uint64_t>(range.iov_len, bytes - result.bytes_);
+    result.ranges_[result.count_++] = {range.iov_base, part};
+    result.bytes_ += part;
+  }
+  return result;
+}
+
+}  // namespace wherry::mpi

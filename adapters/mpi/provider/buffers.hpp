@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The application's memory of one request: up to four ranges, taken as one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <sys/uio.h>
+
+namespace wherry::mpi {
+
+inline constexpr std::size_t kMostBuffers = 4;
+
+class Buffers {
+ public:
+  Buffers() = default;
+  Buffers(const void* address, std::size_t bytes);
+  /// At most kMostBuffers.
+  explicit Buffers(std::span<const iovec> ranges);
+
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const iovec> ranges() const { return {ranges_.data(), count_}; }
+  [[nodiscard]] void* first() const { return count_ == 0 ? nullptr : ranges_[0].iov_base; }
+
+  /// What lies at this offset without a gap, at most `most` bytes; empty at the end.
+  [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t most) const;
+  /// Copies into the buffers from this offset on. What is beyond their end is dropped.
+  void scatter(std::uint64_t offset, std::span<const std::byte> from) const;
+  /// Copies out of them, all of it.
+  void gather(std::byte* to) const;
+  /// The first bytes of them.
+  [[nodiscard]] Buffers shortened(std::uint64_t bytes) const;
+
+ private:
+  std::array<iovec, kMostBuffers> ranges_;
+  std::size_t count_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace wherry::mpi

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// fi_cq(3). Completions and errors in the order in which they happened; as many as there are.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <deque>
+
+#include "completion.hpp"
+#include "domain.hpp"
+#include "waiting.hpp"
+
+namespace wherry::mpi {
+
+class CompletionQueue : public fid_cq {
+ public:
+  CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+  ~CompletionQueue();
+
+  static CompletionQueue& of(fid_t handle);
+  /// 0 and *queue, or a negative error number.
+  static int open(Domain& domain, const fi_cq_attr* attributes, void* context, fid_cq** queue);
+
+  /// Locked.
+  void write(const Completion& completion) { entries_.push_back(completion); }
+  [[nodiscard]] bool is_full() const { return entries_.size() >= size_; }
+  Waiting& waiting() { return waiting_; }
+  Domain& domain() { return domain_; }
+  int users = 0;  ///< endpoints that it is bound to
+
+  ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources);
+  ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* sources, int timeout);
+  ssize_t read_error(fi_cq_err_entry& entry);
+  void signal() noexcept;
+
+ private:
+  ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
+  void* put(void* to, const Completion& completion) const;
+
+  Domain& domain_;
+  fi_cq_format format_;
+  std::size_t size_;
+  std::deque<Completion> entries_;
+  Waiting waiting_;
+  std::atomic<bool> signaled_{false};
+};
+
+}  // namespace wherry::mpi

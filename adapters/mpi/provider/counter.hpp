@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// fi_cntr(3).
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <cstdint>
+
+#include "completion.hpp"
+#include "domain.hpp"
+#include "waiting.hpp"
+
+namespace wherry::mpi {
+
+class Counter : public fid_cntr {
+ public:
+  Counter(Domain& domain, void* context);
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+  ~Counter();
+
+  static Counter& of(fid_t handle);
+  static int open(Domain& domain, const fi_cntr_attr* attributes, void* context, fid_cntr** counter);
+
+  /// Locked.
+  void count(const Completion& completion) { ++(completion.error == 0 ? value_ : errors_); }
+  Waiting& waiting() { return waiting_; }
+  int users = 0;  ///< endpoints that it is bound to
+
+  std::uint64_t read(bool errors);
+  int change(std::uint64_t value, bool errors, bool adds);
+  int wait(std::uint64_t threshold, int timeout);
+
+ private:
+  Domain& domain_;
+  std::uint64_t value_ = 0;
+  std::uint64_t errors_ = 0;
+  Waiting waiting_;
+};
+
+}  // namespace wherry::mpi

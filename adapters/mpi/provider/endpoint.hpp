@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// fi_endpoint(3): a messenger, and where its completions go.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <memory>
+#include <vector>
+
+#include "completion_queue.hpp"
+#include "counter.hpp"
+#include "messenger.hpp"
+
+namespace wherry::mpi {
+
+class AddressVector;
+
+class Endpoint final : public fid_ep, private Reporter {
+ public:
+  Endpoint(Domain& domain, const fi_info& info, void* context);
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+  ~Endpoint();
+
+  static Endpoint& of(fid_t handle);
+  static int open(Domain& domain, const fi_info* info, void* context, fid_ep** endpoint);
+
+  int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* argument);
+  int get_option(int name, void* value, std::size_t* bytes);
+  int set_option(int name, const void* value, std::size_t bytes);
+  int name(void* to, std::size_t* bytes);
+  ssize_t cancel(void* context);
+
+  /// Of the calls that have no flags: what the endpoint was opened with.
+  [[nodiscard]] std::uint64_t send_flags() const { return send_flags_; }
+  [[nodiscard]] std::uint64_t receive_flags() const { return receive_flags_; }
+  /// `request.to` is filled in here.
+  ssize_t send(fi_addr_t to, SendRequest& request, std::uint64_t flags);
+  ssize_t receive(ReceiveRequest& request, std::uint64_t flags);
+
+  // Told by the address vector, locked.
+  void inserted(fi_addr_t address, const Name& name);
+  void removed(fi_addr_t address);
+
+ private:
+  int bind_queue(CompletionQueue& queue, std::uint64_t flags);
+  int bind_counter(Counter& counter, std::uint64_t flags);
+  int bind_addresses(AddressVector& addresses);
+  int enable() const;
+  ssize_t receive_special(const ReceiveRequest& request, std::uint64_t flags);
+
+  void sent(const Completion& completion) override;
+  void received(const Completion& completion) override;
+  void wrote(const Completion& completion) override;
+  void read(const Completion& completion) override;
+  static void report(const Completion& completion, CompletionQueue* queue, Counter* counter);
+
+  Domain& domain_;
+  const bool directed_;  ///< receives may name a source
+  std::uint64_t send_flags_;
+  std::uint64_t receive_flags_;
+  CompletionQueue* send_queue_ = nullptr;
+  CompletionQueue* receive_queue_ = nullptr;
+  bool selects_sends_ = false;  ///< only completions that are asked for
+  bool selects_receives_ = false;
+  Counter* send_counter_ = nullptr;
+  Counter* receive_counter_ = nullptr;
+  Counter* read_counter_ = nullptr;
+  Counter* write_counter_ = nullptr;
+  AddressVector* addresses_ = nullptr;
+  std::vector<Link*> links_;  ///< by address
+  Messenger messenger_;
+};
+
+/// The tables of the calls that move data (endpoint_message.cc, endpoint_tagged.cc).
+extern fi_ops_msg kMessageOperations;
+extern fi_ops_tagged kTaggedOperations;
+
+}  // namespace wherry::mpi

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every call that moves data does: flags, addresses, and where completions go.
+#include <mutex>
+
+#include "endpoint.hpp"
+#include "objects.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+constexpr std::uint64_t kUnserved = FI_FENCE | FI_TRIGGER | FI_MULTICAST;
+constexpr std::uint64_t kWhenDelivered = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+
+}  // namespace
+
+ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) {
+  if ((flags & kUnserved) != 0) return -FI_EBADFLAGS;
+  const std::lock_guard guard(domain_.lock());
+  request.to = to < links_.size() ? links_[to] : nullptr;
+  if (request.to == nullptr) return -FI_EADDRNOTAVAIL;
+  request.inject = (flags & FI_INJECT) != 0;
+  if (request.inject && request.buffers.bytes() > kMostInjected) return -FI_EINVAL;
+  request.delivery = (flags & kWhenDelivered) != 0;
+  request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
+  if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
+  return guarded([&] { return messenger_.send(request); });
+}
+
+ssize_t Endpoint::receive(ReceiveRequest& request, std::uint64_t flags) {
+  const std::lock_guard guard(domain_.lock());
+  if (!directed_) request.source = kAnySource;
+  request.wanted = !selects_receives_ || (flags & FI_COMPLETION) != 0;
+  request.several = (flags & FI_MULTI_RECV) != 0;
+  return guarded([&] {
+    if ((flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) return static_cast<int>(receive_special(request, flags));
+    if (request.several && (request.tagged || request.buffers.ranges().size() != 1)) return -FI_EINVAL;
+    return messenger_.receive(request);
+  });
+}
+
+ssize_t Endpoint::receive_special(const ReceiveRequest& request, std::uint64_t flags) {
+  if (!request.tagged || request.several) return -FI_EBADFLAGS;
+  const bool claims = (flags & FI_CLAIM) != 0;
+  const bool discards = (flags & FI_DISCARD) != 0;
+  if ((flags & FI_PEEK) != 0) return claims && discards ? -FI_EBADFLAGS : messenger_.peek(request, claims, discards);
+  if (!claims) return -FI_EBADFLAGS;
+  return discards ? messenger_.discard_claimed(request) : messenger_.receive_claimed(request);
+}
+
+void Endpoint::report(const Completion& completion, CompletionQueue* queue, Counter* counter) {
+  if (queue != nullptr && (completion.wanted || completion.error != 0)) queue->write(completion);
+  if (counter != nullptr) counter->count(completion);
+}
+
+void Endpoint::sent(const Completion& completion) { report(completion, send_queue_, send_counter_); }
+void Endpoint::received(const Completion& completion) { report(completion, receive_queue_, receive_counter_); }
+void Endpoint::wrote(const Completion& completion) { report(completion, send_queue_, write_counter_); }
+void Endpoint::read(const Completion& completion) { report(completion, send_queue_, read_counter_); }
+
+}  // namespace wherry::mpi

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// fi_eq(3): endpoints without connections have no events, so it holds what the application itself writes into it.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "domain.hpp"
+
+namespace wherry::mpi {
+
+class EventQueue : public fid_eq {
+ public:
+  EventQueue(Fabric& fabric, void* context);
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+  ~EventQueue();
+
+  static int open(Fabric& fabric, void* context, fid_eq** queue);
+
+  ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
+  ssize_t read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout, std::uint64_t flags);
+  ssize_t write(std::uint32_t event, const void* buffer, std::size_t length);
+
+ private:
+  struct Event {
+    std::uint32_t number;
+    std::vector<std::byte> bytes;
+  };
+  ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
+
+  Fabric& fabric_;
+  std::mutex mutex_;
+  std::condition_variable written_;
+  std::deque<Event> events_;
+};
+
+}  // namespace wherry::mpi

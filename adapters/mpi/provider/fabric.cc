@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "domain.hpp"
+#include "event_queue.hpp"
+#include "objects.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+int close(fid_t handle) {
+  Fabric& fabric = Fabric::of(handle);
+  if (fabric.users > 0) return -FI_EBUSY;
+  delete &fabric;
+  return 0;
+}
+
+fi_ops kObject = closable(close);
+
+int domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags, void* context) {
+  return flags == 0 ? Domain::open(fabric, info, domain, context) : -FI_EBADFLAGS;
+}
+
+int eq_open(fid_fabric* fabric, fi_eq_attr* /*attributes*/, fid_eq** queue, void* context) {
+  return EventQueue::open(*static_cast<Fabric*>(fabric), context, queue);
+}
+
+fi_ops_fabric fabric_operations() {
+  fi_ops_fabric result{};
+  result.size = sizeof(fi_ops_fabric);
+  result.domain = Domain::open;
+  result.passive_ep = not_served<int>;
+  result.eq_open = eq_open;
+  result.wait_open = not_served<int>;
+  result.trywait = not_served<int>;
+  result.domain2 = domain2;
+  return result;
+}
+fi_ops_fabric kFabric = fabric_operations();
+
+}  // namespace
+
+Fabric::Fabric(std::uint32_t version, void* context)
+    : fid_fabric{{FI_CLASS_FABRIC, context, &kObject}, &kFabric, version} {}
+
+Fabric& Fabric::of(fid_t handle) { return object_of<Fabric, fid_fabric>(handle); }
+
+int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
+  return guarded([&] {
+    *fabric = new Fabric(attributes->api_version, context);
+    return 0;
+  });
+}
+
+}  // namespace wherry::mpi

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "info.hpp"
+
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "messenger.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+// What newer versions may have added at the structures' ends.
+constexpr std::size_t kRoomToGrow = 512;
+
+template <class Structure>
+Structure* make() {
+  return static_cast<Structure*>(std::calloc(1, sizeof(Structure) + kRoomToGrow));
+}
+
+void release(fi_info* info) {
+  if (info == nullptr) return;
+  if (info->domain_attr != nullptr) std::free(info->domain_attr->name);
+  if (info->fabric_attr != nullptr) std::free(info->fabric_attr->name);
+  std::free(info->dest_addr);
+  std::free(info->tx_attr);
+  std::free(info->rx_attr);
+  std::free(info->ep_attr);
+  std::free(info->domain_attr);
+  std::free(info->fabric_attr);
+  std::free(info);
+}
+
+fi_info* allocate() {
+  auto* info = make<fi_info>();
+  if (info == nullptr) return nullptr;
+  info->tx_attr = make<fi_tx_attr>();
+  info->rx_attr = make<fi_rx_attr>();
+  info->ep_attr = make<fi_ep_attr>();
+  info->domain_attr = make<fi_domain_attr>();
+  info->fabric_attr = make<fi_fabric_attr>();
+  if (info->tx_attr != nullptr && info->rx_attr != nullptr && info->ep_attr != nullptr && info->domain_attr != nullptr &&
+      info->fabric_attr != nullptr) {
+    info->domain_attr->name = strdup(kProviderName);
+    info->fabric_attr->name = strdup(kProviderName);
+    if (info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr) return info;
+  }
+  release(info);
+  return nullptr;
+}
+
+// The primary ones that were asked for, all where none were; of sending and receiving both where neither was.
+std::uint64_t capabilities(const fi_info* hints) {
+  if (hints == nullptr || hints->caps == 0) return kPrimary | kSecondary;
+  std::uint64_t primary = hints->caps & kPrimary;
+  if ((primary & (FI_MSG | FI_TAGGED)) != 0 && (primary & (FI_SEND | FI_RECV)) == 0) primary |= FI_SEND | FI_RECV;
+  return primary | kSecondary;
+}
+
+void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, const fi_tx_attr* asked) {
+  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND);
+  attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
+  attributes.msg_order = FI_ORDER_SAS;
+  attributes.inject_size = kMostInjected;
+  attributes.size = kQueueSize;
+  attributes.iov_limit = kMostBuffers;
+}
+
+void fill_receives(fi_rx_attr& attributes, std::uint64_t caps, const fi_rx_attr* asked) {
+  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE);
+  attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
+  attributes.msg_order = FI_ORDER_SAS;
+  attributes.size = kQueueSize;
+  attributes.iov_limit = kMostBuffers;
+}
+
+void fill_endpoint(fi_ep_attr& attributes) {
+  attributes.type = FI_EP_RDM;
+  attributes.protocol = kProtocol;
+  attributes.protocol_version = kPacketVersion;
+  attributes.max_msg_size = SIZE_MAX / 2;
+  attributes.mem_tag_format = kTagFormat;
+  attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1;
+}
+
+void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_domain_attr* asked) {
+  attributes.threading = asked == nullptr || asked->threading == FI_THREAD_UNSPEC ? FI_THREAD_SAFE : asked->threading;
+  attributes.control_progress = attributes.data_progress = FI_PROGRESS_MANUAL;
+  attributes.resource_mgmt = FI_RM_ENABLED;
+  attributes.av_type = asked == nullptr || asked->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : asked->av_type;
+  // Registration asks nothing of the application; programs of before 1.5 know two words for it only.
+  if (version < FI_VERSION(1, 5)) attributes.mr_mode = FI_MR_SCALABLE;
+  attributes.mr_key_size = sizeof(std::uint64_t);
+  attributes.cq_data_size = kDataBytes;
+  attributes.cq_cnt = attributes.ep_cnt = attributes.cntr_cnt = 1024;
+  attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1024;
+  attributes.max_ep_tx_ctx = attributes.max_ep_rx_ctx = 1;
+  attributes.mr_iov_limit = kMostBuffers;
+  attributes.mr_cnt = 1 << 16;
+  attributes.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+}
+
+void fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
+  info.caps = capabilities(hints);
+  info.addr_format = FI_ADDR_STR;
+  fill_sends(*info.tx_attr, info.caps, hints == nullptr ? nullptr : hints->tx_attr);
+  fill_receives(*info.rx_attr, info.caps, hints == nullptr ? nullptr : hints->rx_attr);
+  fill_endpoint(*info.ep_attr);
+  fill_domain(*info.domain_attr, version, hints == nullptr ? nullptr : hints->domain_attr);
+  info.fabric_attr->prov_version = kPacketVersion;
+  info.fabric_attr->api_version = version;
+}
+
+// The name of a peer, which the endpoint is to talk to. Null where memory is short.
+void* copy_of(const Name& name) {
+  void* bytes = std::malloc(kNameBytes);
+  if (bytes != nullptr) std::memcpy(bytes, name.bytes().data(), kNameBytes);
+  return bytes;
+}
+
+// Nothing: the caller names a peer or an address that is none of this provider's.
+bool read_destination(const char* node, std::uint64_t flags, const fi_info* hints, std::optional<Name>& destination) {
+  if (hints != nullptr && hints->src_addr != nullptr) return false;
+  if ((flags & FI_SOURCE) != 0) return node == nullptr;  // endpoints choose their own
+  if (node != nullptr) {
+    destination = Name::parse(node);
+    return destination.has_value();
+  }
+  if (hints == nullptr || hints->dest_addr == nullptr) return true;
+  if (hints->dest_addrlen < kNameBytes) return false;
+  destination = Name::parse_bytes(hints->dest_addr);
+  return destination.has_value();
+}
+
+}  // namespace
+
+int get_info(std::uint32_t version, const char* node, const char* /*service*/, std::uint64_t flags, const fi_info* hints,
+             fi_info** info) {
+  std::optional<Name> destination;
+  if (!read_destination(node, flags, hints, destination)) return -FI_ENODATA;
+  if (hints != nullptr && !is_offered(version, *hints)) return -FI_ENODATA;
+  fi_info* made = allocate();
+  if (made == nullptr) return -FI_ENOMEM;
+  fill(*made, version, hints);
+  if (destination) {
+    made->dest_addr = copy_of(*destination);
+    made->dest_addrlen = kNameBytes;
+  }
+  *info = made;
+  return 0;
+}
+
+}  // namespace wherry::mpi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// fi_getinfo(3): what this provider offers, and whether that is what was asked for.
+//
+// The structures are read and freed by a libfabric that may be newer than the headers here: they are allocated with room
+// to grow, by malloc's family, and never by libfabric's own functions, whose oldest versions a linker would choose.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry::mpi {
+
+inline constexpr const char* kProviderName = "wherry";
+inline constexpr std::uint64_t kPrimary = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SEND | FI_RECV;
+inline constexpr std::uint64_t kSecondary = FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+
+/// The provider's getinfo. -FI_ENODATA: something is asked for that it has not.
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
+             fi_info** info);
+
+/// Whether the hints ask for nothing that is not offered (info_check.cc).
+bool is_offered(std::uint32_t version, const fi_info& hints);
+
+// What is offered, for info.cc and info_check.cc.
+inline constexpr std::uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
+                                            FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
+inline constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x5752;
+inline constexpr std::uint64_t kTagFormat = 0xAAAAAAAAAAAAAAAA;  // every bit may be used
+inline constexpr std::size_t kQueueSize = 1024;
+inline constexpr std::size_t kDataBytes = 8;
+
+}  // namespace wherry::mpi

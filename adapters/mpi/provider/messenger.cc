@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messenger.hpp"
+
+#include <rdma/fi_errno.h>
+
+#include <chrono>
+
+#include <wherry/error.hpp>
+
+#include "base/log.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+constexpr std::size_t kMostEager = 16 << 10;
+// Rounds of progress() that found nothing between two looks at who has come and who is gone.
+constexpr std::uint32_t kRoundsPerVisit = 16;
+constexpr std::chrono::milliseconds kDrain{5000};
+
+}  // namespace
+
+std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource : link->address; }
+
+Messenger::Messenger(Reporter& reporter, const MailboxOptions& options)
+    : reporter_(reporter), layout_(options.layout), mailbox_(options), most_eager_(kMostEager) {
+  mailbox_.listen(Address::parse("wherry+shm://*:*"));
+  name_ = Name::of(mailbox_.local());
+  link_to(name_).self = true;
+}
+
+Messenger::~Messenger() = default;
+
+Link& Messenger::link_to(const Name& name) {
+  std::unique_ptr<Link>& link = links_[name.text()];
+  if (link == nullptr) {
+    link = std::make_unique<Link>();
+    link->name = name;
+  }
+  return *link;
+}
+
+void Messenger::call(Link& link, std::uint64_t address) { link.address = address; }
+
+int Messenger::connect(Link& link) {
+  if (link.error != 0) return -link.error;
+  if (link.self || link.peer != Mailbox::kNoPeer) return 0;
+  if (!link.name.is_on_this_host()) return -FI_EHOSTUNREACH;
+  try {
+    link.peer = mailbox_.connect(link.name.address());
+    say_hello(link);
+    return 0;
+  } catch (const Error& error) {
+    log::write(log::Level::error, error.what());
+    link.error = error.code().value();
+    return -link.error;
+  }
+}
+
+bool Messenger::progress() noexcept {
+  bool moved = take_pieces();
+  if (!busy_.empty()) moved |= flush();
+  if (!pulls_.empty()) moved |= pull();
+  if (++rounds_ % kRoundsPerVisit == 0) {
+    moved |= mailbox_.progress();
+    moved |= take_losses();
+    if (declared_changed_.load(std::memory_order_relaxed)) apply_declared();
+  }
+  return moved;
+}
+
+bool Messenger::wait(Timeout timeout) noexcept {
+  if (!pulls_.empty()) return true;
+  rounds_ = kRoundsPerVisit - 1;  // whatever woke us, the next round sees it
+  return mailbox_.wait(timeout);
+}
+
+void Messenger::drain() noexcept {
+  const auto end = std::chrono::steady_clock::now() + kDrain;
+  while (sends_.taken() > 0 && std::chrono::steady_clock::now() < end) {
+    if (!progress()) wait(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace wherry::mpi

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between endpoints over mailboxes: short ones are copied through the receiver's mailbox, long ones stay with
+// their sender until they are matched and are then read out of its memory by the receiver. Knows libfabric's flags and
+// error numbers, none of its objects.
+//
+// Ownership: the application's buffers are its own until their completion was reported; links live as long as the
+// messenger. Threads: one at a time; interrupt() from any. Only wait() and close() sleep. Calls return 0 or a negative
+// FI_E value: -FI_EAGAIN is back-pressure, and passes with progress().
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <wherry/mailbox.hpp>
+
+#include "completion.hpp"
+#include "matching.hpp"
+#include "name.hpp"
+#include "send.hpp"
+
+namespace wherry::mpi {
+
+/// The way to one other endpoint, or to this one.
+struct Link : Hook {
+  Name name;
+  bool self = false;
+  std::uint64_t address = kAnySource;  ///< what the application calls it
+  Mailbox::Peer peer = Mailbox::kNoPeer;
+  List<Send> queue;         ///< packets that wait for room
+  std::size_t queued = 0;
+  bool pressed = false;     ///< the peer wants announcements only
+  bool presses = false;     ///< so do we of it
+  int error = 0;            ///< the connection is lost: an errno value
+};
+
+/// A packet that arrives from one peer of the mailbox.
+struct Inflow {
+  Mailbox::Peer peer = Mailbox::kNoPeer;
+  Link* link = nullptr;  ///< null until its hello
+  std::array<std::byte, sizeof(Send::Wire)> head;
+  std::size_t head_bytes = 0;
+  std::size_t head_wanted = sizeof(PacketHead);
+  std::uint64_t message_bytes = 0;
+  PacketHead packet{};
+  Buffers into;  ///< where the payload goes; what finds no place is dropped
+  std::uint64_t arrived = 0;
+  Receive* receive = nullptr;
+  Unexpected* unexpected = nullptr;
+  Send* request = nullptr;  ///< a read of ours whose answer this is
+  int error = 0;            ///< the peer breaks the rules
+};
+
+/// An endpoint that sends to this one, and its share.
+struct NeighbourName {
+  Name name;
+  std::uint32_t weight = 1;
+};
+
+struct SendRequest {
+  Link* to = nullptr;
+  Buffers buffers;
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  void* context = nullptr;
+  bool tagged = false;
+  bool has_data = false;
+  bool wanted = true;
+  bool inject = false;    ///< the buffers are the caller's again at once; at most kMostInjected bytes
+  bool delivery = false;  ///< complete when the receiver has it
+};
+
+struct ReceiveRequest {
+  Buffers buffers;
+  std::uint64_t source = kAnySource;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  void* context = nullptr;
+  bool tagged = false;
+  bool wanted = true;
+  bool several = false;  ///< messages one behind the other until less than the least room is left
+};
+
+inline constexpr std::size_t kMostInjected = 4096;
+
+class Messenger {
+ public:
+  /// Throws Error.
+  Messenger(Reporter& reporter, const MailboxOptions& options);
+  Messenger(const Messenger&) = delete;
+  Messenger& operator=(const Messenger&) = delete;
+  ~Messenger();
+
+  [[nodiscard]] const Name& name() const { return name_; }
+  /// Endpoints that the application has named, this one with them.
+  [[nodiscard]] std::size_t links() const { return links_.size(); }
+  /// The link to the endpoint of this name, connected or not.
+  Link& link_to(const Name& name);
+  /// What the application calls it from now on; kAnySource: nothing.
+  void call(Link& link, std::uint64_t address);
+
+  int send(const SendRequest& request);
+  int receive(const ReceiveRequest& request);
+  /// fi_trecvmsg with FI_PEEK, FI_CLAIM and FI_DISCARD.
+  int peek(const ReceiveRequest& request, bool claims, bool discards);
+  int receive_claimed(const ReceiveRequest& request);
+  int discard_claimed(const ReceiveRequest& request);
+  /// -FI_ENOENT: no receive with this context waits for a message.
+  int cancel(void* context);
+  void set_least_room(std::size_t bytes) { least_room_ = bytes; }
+  [[nodiscard]] std::size_t least_room() const { return least_room_; }
+
+  /// Moves what can be moved. True if anything was.
+  bool progress() noexcept;
+  /// Sleeps until progress() has something to do. False: the time is over.
+  bool wait(Timeout timeout) noexcept;
+  void interrupt() noexcept { mailbox_.interrupt(); }
+  int descriptor() { return mailbox_.descriptor(); }
+  /// Sends what is queued and waits for answers, but not for longer than a few seconds.
+  void drain() noexcept;
+
+  /// Those that send to this endpoint, as the program declares them: they become the mailbox's neighbours with the next
+  /// progress(). From any thread.
+  void declare(std::vector<NeighbourName> neighbours);
+
+  Mailbox& mailbox() { return mailbox_; }
+  /// Connects if need be. -FI_ECONNREFUSED ...
+  int connect(Link& link);
+
+ private:
+  // messenger_send.cc
+  int send_to_self(const SendRequest& request);
+  Send& new_send(const SendRequest& request);
+  bool is_congested(const Link& link) const;
+  void start(Send& send);
+  enum class Push : std::uint8_t { whole, blocked, lost };
+  Push push(Send& send) noexcept;
+  void was_pushed(Send& send);
+  void complete(Send& send, int error);
+  bool flush() noexcept;
+  bool flush(Link& link) noexcept;
+  void control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data);
+  void say_hello(Link& link);
+
+  // messenger_receive.cc
+  Receive& new_receive(const ReceiveRequest& request);
+  Receive& bind(Receive& posted, const Envelope& envelope);
+  void accept(Receive& receive, Unexpected& message);
+  void finish(Receive& receive, int error);
+  void start_pull(Receive& receive);
+  bool pull() noexcept;
+  bool pull(Receive& receive);
+  void drop(Unexpected& message);
+  void discard(Unexpected& message);
+  void settle(std::uint64_t bytes);
+  void take_from_self(Receive& receive, Unexpected& message);
+
+  // messenger_arrive.cc
+  bool take_pieces() noexcept;
+  void feed(Inflow& inflow, std::span<const std::byte> bytes);
+  void begin(Inflow& inflow);
+  void end(Inflow& inflow);
+  void on_hello(Inflow& inflow);
+  void on_eager(Inflow& inflow);
+  void on_announce(Inflow& inflow);
+  void on_want(Inflow& inflow);
+  void on_stream(Inflow& inflow);
+  void on_done(Inflow& inflow);
+  void on_message(Inflow& inflow, const Envelope& envelope);
+  void read_head(Inflow& inflow);
+  Unexpected& keep(Inflow& inflow, const Envelope& envelope);
+  Inflow& inflow_of(Mailbox::Peer peer);
+  void press(Link& link);
+
+  // messenger_loss.cc
+  bool take_losses() noexcept;
+  void lose(Mailbox::Peer peer, int error);
+  void lose_sends(Link& link, int error);
+  void lose_receives(Link& link, int error);
+
+  // messenger_neighbours.cc
+  void apply_declared();
+
+  Reporter& reporter_;
+  const Layout layout_;
+  Mailbox mailbox_;
+  Name name_;
+  std::map<std::string, std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Inflow>> inflows_;  ///< by the mailbox's number
+  Matching matching_;
+  Pool<Send> sends_;
+  Pool<Receive> receives_;
+  Pool<Unexpected> unexpected_;
+  List<Link> busy_;      ///< links with packets that wait for room
+  List<Receive> pulls_;  ///< receives whose payload is being read from its sender
+  std::size_t least_room_ = 64;
+  std::size_t most_eager_;
+  std::uint64_t buffered_ = 0;  ///< bytes of payload that nothing was posted for
+  bool presses_ = false;
+  std::uint32_t rounds_ = 0;
+  std::mutex declared_mutex_;
+  std::vector<NeighbourName> declared_;
+  std::atomic<bool> declared_changed_{false};
+};
+
+}  // namespace wherry::mpi

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes out of the mailbox. Every field of a packet is checked: a peer that breaks the rules is forgotten, and what
+// it had under way fails.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "messenger.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+constexpr int kMostPieces = 64;  // per round: what is to be sent has its turn, too
+// The longest payload that is sent unasked: longer ones are announced.
+constexpr std::uint64_t kMostUnasked = 1 << 20;
+// Payload that nothing was posted for: senders keep theirs beyond the first, until it has shrunk to the second.
+constexpr std::uint64_t kPress = 64 << 20;
+constexpr std::uint64_t kRelieve = 32 << 20;
+
+Envelope envelope_of(const PacketHead& packet) {
+  return {packet.tag, packet.data, packet.bytes, (packet.flags & kTagged) != 0, (packet.flags & kHasData) != 0};
+}
+
+// What of this operation follows the head before the payload.
+std::size_t table_bytes(const PacketHead& packet) {
+  if (packet.operation == Operation::hello) return kNameBytes;
+  const bool has_table = packet.operation == Operation::announce || packet.operation == Operation::put_remote;
+  return has_table ? packet.pieces * sizeof(RemotePiece) : 0;
+}
+
+bool carries_payload(Operation operation) {
+  return operation == Operation::eager || operation == Operation::stream || operation == Operation::put ||
+         operation == Operation::got;
+}
+
+bool is_consistent(const Inflow& inflow) {
+  const PacketHead& packet = inflow.packet;
+  if (packet.pieces > kMostRemotePieces) return false;
+  const std::uint64_t payload = carries_payload(packet.operation) ? packet.bytes : 0;
+  return inflow.message_bytes - sizeof(PacketHead) - table_bytes(packet) == payload;
+}
+
+// The table of an announcement, whose sum is what the head says.
+bool read_table(const Inflow& inflow, Receive* receive, Unexpected* message) {
+  auto& table = receive != nullptr ? receive->remote : message->remote;
+  auto& count = receive != nullptr ? receive->remote_pieces : message->remote_pieces;
+  count = inflow.packet.pieces;
+  std::memcpy(table.data(), inflow.head.data() + sizeof(PacketHead), count * sizeof(RemotePiece));
+  std::uint64_t left = inflow.packet.bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (table[i].bytes > left) return false;
+    left -= table[i].bytes;
+  }
+  return left == 0;
+}
+
+}  // namespace
+
+Inflow& Messenger::inflow_of(Mailbox::Peer peer) {
+  if (peer >= inflows_.size()) inflows_.resize(peer + 1);
+  if (inflows_[peer] == nullptr) {
+    inflows_[peer] = std::make_unique<Inflow>();
+    inflows_[peer]->peer = peer;
+  }
+  return *inflows_[peer];
+}
+
+bool Messenger::take_pieces() noexcept {
+  Mailbox::Piece piece;
+  int taken = 0;
+  for (; taken < kMostPieces && mailbox_.try_peek(piece).ok(); ++taken) {
+    Inflow& inflow = inflow_of(piece.from);
+    if (piece.offset == 0) {
+      inflow.head_bytes = 0;
+      inflow.head_wanted = sizeof(PacketHead);
+      inflow.arrived = 0;
+      inflow.message_bytes = piece.message_bytes;
+    }
+    const std::uint64_t end = piece.offset + piece.bytes.size();
+    feed(inflow, piece.bytes.first);
+    feed(inflow, piece.bytes.second);
+    mailbox_.consume(piece, piece.bytes.size());
+    if (end == piece.message_bytes && inflow.error == 0) this->end(inflow);
+    if (inflow.error != 0) {
+      mailbox_.forget(piece.from);
+      lose(piece.from, inflow.error);
+    }
+  }
+  return taken > 0;
+}
+
+void Messenger::feed(Inflow& inflow, std::span<const std::byte> bytes) {
+  while (inflow.head_bytes < inflow.head_wanted && !bytes.empty() && inflow.error == 0) {
+    const std::size_t part = std::min(bytes.size(), inflow.head_wanted - inflow.head_bytes);
+    std::memcpy(inflow.head.data() + inflow.head_bytes, bytes.data(), part);
+    inflow.head_bytes += part;
+    bytes = bytes.subspan(part);
+    if (inflow.head_bytes == inflow.head_wanted) read_head(inflow);
+  }
+  if (bytes.empty() || inflow.error != 0) return;
+  inflow.into.scatter(inflow.arrived, bytes);
+  inflow.arrived += bytes.size();
+  if (inflow.unexpected != nullptr) inflow.unexpected->arrived = inflow.arrived;
+}
+
+// The head is complete, or it and the table behind it.
+void Messenger::read_head(Inflow& inflow) {
+  if (inflow.head_bytes == sizeof(PacketHead)) {
+    std::memcpy(&inflow.packet, inflow.head.data(), sizeof(PacketHead));
+    if (!is_consistent(inflow)) {
+      inflow.error = FI_EIO;
+      return;
+    }
+    inflow.head_wanted += table_bytes(inflow.packet);
+    if (inflow.head_wanted > inflow.head_bytes) return;
+  }
+  begin(inflow);
+}
+
+void Messenger::begin(Inflow& inflow) {
+  inflow.into = Buffers();
+  inflow.receive = nullptr;
+  inflow.unexpected = nullptr;
+  inflow.request = nullptr;
+  const Operation operation = inflow.packet.operation;
+  if (inflow.link == nullptr && operation != Operation::hello) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  switch (operation) {
+    case Operation::hello: return on_hello(inflow);
+    case Operation::eager: return on_eager(inflow);
+    case Operation::announce: return on_announce(inflow);
+    case Operation::want: return on_want(inflow);
+    case Operation::stream: return on_stream(inflow);
+    case Operation::done: return on_done(inflow);
+    case Operation::press: inflow.link->pressed = true; return;
+    case Operation::relieve: inflow.link->pressed = false; return;
+    default: inflow.error = FI_EIO;
+  }
+}
+
+// All of the packet is there.
+void Messenger::end(Inflow& inflow) {
+  if (inflow.head_bytes < sizeof(PacketHead)) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  if (inflow.unexpected != nullptr) {
+    inflow.unexpected->inflow = nullptr;
+    inflow.unexpected = nullptr;
+  }
+  if (Receive* receive = inflow.receive; receive != nullptr) {
+    inflow.receive = nullptr;
+    finish(*receive, 0);
+  }
+}
+
+void Messenger::on_hello(Inflow& inflow) {
+  const auto name = Name::parse_bytes(inflow.head.data() + sizeof(PacketHead));
+  if (!name || inflow.packet.data != name_.incarnation || inflow.link != nullptr) {
+    inflow.error = FI_ECONNREFUSED;
+    return;
+  }
+  inflow.link = &link_to(*name);
+  if (inflow.link->peer != Mailbox::kNoPeer) return;
+  inflow.link->peer = inflow.peer;
+  say_hello(*inflow.link);
+}
+
+void Messenger::on_eager(Inflow& inflow) {
+  if (inflow.packet.bytes > kMostUnasked) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  const Envelope envelope = envelope_of(inflow.packet);
+  Receive* posted = matching_.receive_for(envelope, inflow.link->address);
+  if (posted == nullptr) {
+    keep(inflow, envelope);
+    return;
+  }
+  Receive& receive = bind(*posted, envelope);
+  receive.from = inflow.link;
+  receive.envelope = envelope;
+  receive.wants_reply = (inflow.packet.flags & kWantsReply) != 0;
+  receive.peer_request = inflow.packet.request;
+  inflow.receive = &receive;
+  inflow.into = receive.buffers;
+}
+
+Unexpected& Messenger::keep(Inflow& inflow, const Envelope& envelope) {
+  Unexpected& message = unexpected_.take();
+  message.from = inflow.link;
+  message.envelope = envelope;
+  message.wants_reply = (inflow.packet.flags & kWantsReply) != 0;
+  message.peer_request = inflow.packet.request;
+  matching_.keep(message);
+  if (inflow.packet.operation != Operation::eager) return message;
+  if (envelope.bytes > 0) message.payload = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
+  message.inflow = &inflow;
+  inflow.unexpected = &message;
+  inflow.into = Buffers(message.payload.get(), envelope.bytes);
+  buffered_ += envelope.bytes;
+  if (buffered_ > kPress) press(*inflow.link);
+  return message;
+}
+
+void Messenger::press(Link& link) {
+  if (link.presses) return;
+  link.presses = presses_ = true;
+  control(link, Operation::press, 0, 0);
+}
+
+// So much less is kept.
+void Messenger::settle(std::uint64_t bytes) {
+  buffered_ -= bytes;
+  if (!presses_ || buffered_ > kRelieve) return;
+  presses_ = false;
+  for (auto& [name, link] : links_) {
+    if (link->presses && link->error == 0) control(*link, Operation::relieve, 0, 0);
+    link->presses = false;
+  }
+}
+
+void Messenger::on_announce(Inflow& inflow) {
+  const Envelope envelope = envelope_of(inflow.packet);
+  Receive* posted = matching_.receive_for(envelope, inflow.link->address);
+  if (posted == nullptr) {
+    Unexpected& message = keep(inflow, envelope);
+    message.announced = true;
+    if (!read_table(inflow, nullptr, &message)) inflow.error = FI_EIO;
+    return;
+  }
+  Receive& receive = bind(*posted, envelope);
+  receive.from = inflow.link;
+  receive.envelope = envelope;
+  receive.peer_request = inflow.packet.request;
+  if (read_table(inflow, &receive, nullptr)) return start_pull(receive);
+  inflow.error = FI_EIO;
+  receive.from = nullptr;
+  finish(receive, FI_EIO);
+}
+
+void Messenger::on_want(Inflow& inflow) {
+  Send* send = sends_.find(inflow.packet.request);
+  const bool fits = send != nullptr && send->to == inflow.link && send->kind == Send::Kind::message && send->awaits &&
+                    !send->is_linked() && send->wire.head.operation == Operation::announce &&
+                    inflow.packet.bytes <= send->buffers.bytes();
+  if (!fits) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  send->wire.head.operation = Operation::stream;
+  send->wire.head.pieces = 0;
+  send->wire.head.request = inflow.packet.data;
+  send->wire.head.bytes = inflow.packet.bytes;
+  send->buffers = send->buffers.shortened(inflow.packet.bytes);
+  send->prepare(sizeof(PacketHead), true);
+  start(*send);
+}
+
+void Messenger::on_stream(Inflow& inflow) {
+  Receive* receive = receives_.find(inflow.packet.request);
+  const bool fits = receive != nullptr && receive->from == inflow.link && receive->streams &&
+                    inflow.packet.bytes == std::min(receive->envelope.bytes, receive->buffers.bytes());
+  if (!fits) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  receive->streams = false;
+  inflow.receive = receive;
+  inflow.into = receive->buffers;
+}
+
+void Messenger::on_done(Inflow& inflow) {
+  Send* send = sends_.find(inflow.packet.request);
+  if (send == nullptr || send->to != inflow.link || !send->awaits || send->is_linked() || inflow.packet.data > INT32_MAX) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  complete(*send, static_cast<int>(inflow.packet.data));
+}
+
+}  // namespace wherry::mpi

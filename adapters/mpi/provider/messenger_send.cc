@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <cstring>
+
+#include "messenger.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+// Back-pressure: packets that wait for room at one peer, and requests in all that wait for anything.
+constexpr std::size_t kMostQueued = 1024;
+constexpr std::size_t kMostSends = 1 << 16;
+
+std::uint8_t flags_of(const SendRequest& request) {
+  return static_cast<std::uint8_t>((request.tagged ? kTagged : 0) | (request.has_data ? kHasData : 0) |
+                                   (request.delivery ? kWantsReply : 0));
+}
+
+}  // namespace
+
+bool Messenger::is_congested(const Link& link) const {
+  return link.queued >= kMostQueued || sends_.taken() >= kMostSends;
+}
+
+Send& Messenger::new_send(const SendRequest& request) {
+  Send& send = sends_.take();
+  send.to = request.to;
+  send.context = request.context;
+  send.tagged = request.tagged;
+  send.wanted = request.wanted;
+  send.inject = request.inject;
+  send.awaits = request.delivery;
+  send.buffers = request.buffers;
+  PacketHead& head = send.wire.head;
+  head.operation = Operation::eager;
+  head.flags = flags_of(request);
+  head.tag = request.tag;
+  head.data = request.data;
+  head.bytes = request.buffers.bytes();
+  head.request = Pool<Send>::number_of(send);
+  return send;
+}
+
+int Messenger::send(const SendRequest& request) {
+  Link& link = *request.to;
+  if (link.self) return send_to_self(request);
+  if (link.peer == Mailbox::kNoPeer || link.error != 0) {
+    if (const int status = connect(link); status != 0) return status;
+  }
+  if (is_congested(link)) {
+    progress();
+    if (is_congested(link)) return -FI_EAGAIN;
+  }
+  Send& send = new_send(request);
+  if (link.pressed || request.buffers.bytes() > most_eager_) {
+    if (send.inject) send.copy_payload();
+    send.wire.head.operation = Operation::announce;
+    send.awaits = true;
+    send.describe_payload();
+    send.prepare(sizeof(PacketHead) + send.wire.head.pieces * sizeof(RemotePiece), false);
+  } else {
+    send.prepare(sizeof(PacketHead), true);
+  }
+  start(send);
+  return 0;
+}
+
+void Messenger::start(Send& send) {
+  Link& link = *send.to;
+  if (link.queue.empty()) {
+    const Push push_result = push(send);
+    if (push_result == Push::whole) return was_pushed(send);
+    if (push_result == Push::lost) return complete(send, link.error);
+  }
+  if (send.inject) send.copy_payload();
+  link.queue.push_back(send);
+  ++link.queued;
+  if (!link.is_linked()) busy_.push_back(link);
+}
+
+Messenger::Push Messenger::push(Send& send) noexcept {
+  Link& link = *send.to;
+  while (true) {
+    const Result result = mailbox_.try_send(link.peer, send.outgoing);
+    if (result.failed()) {
+      if (link.error == 0) link.error = FI_ECONNRESET;
+      return Push::lost;
+    }
+    if (send.outgoing.taken == send.outgoing.bytes) return Push::whole;
+    if (!result.ok()) return Push::blocked;
+  }
+}
+
+void Messenger::was_pushed(Send& send) {
+  if (!send.awaits) complete(send, 0);
+}
+
+void Messenger::complete(Send& send, int error) {
+  Completion completion;
+  completion.context = send.context;
+  completion.error = error;
+  completion.wanted = send.wanted;
+  const Send::Kind kind = send.kind;
+  const std::uint64_t kind_flag = send.tagged ? FI_TAGGED : FI_MSG;
+  completion.tag = send.wire.head.tag;
+  send.copy.reset();
+  sends_.give(send);
+  switch (kind) {
+    case Send::Kind::message:
+      completion.flags = FI_SEND | kind_flag;
+      return reporter_.sent(completion);
+    case Send::Kind::write:
+      completion.flags = FI_WRITE | FI_RMA;
+      return reporter_.wrote(completion);
+    case Send::Kind::read:
+      completion.flags = FI_READ | FI_RMA;
+      return reporter_.read(completion);
+    case Send::Kind::control:
+      break;
+  }
+}
+
+bool Messenger::flush() noexcept {
+  bool moved = false;
+  busy_.for_each([&](Link& link) { moved |= flush(link); });
+  return moved;
+}
+
+bool Messenger::flush(Link& link) noexcept {
+  bool moved = false;
+  while (Send* send = link.queue.front()) {
+    const std::uint64_t before = send->outgoing.taken;
+    const Push result = push(*send);
+    moved |= send->outgoing.taken != before || result != Push::blocked;
+    if (result == Push::blocked) return moved;
+    send->unlink();
+    --link.queued;
+    if (result == Push::whole) {
+      was_pushed(*send);
+    } else {
+      complete(*send, link.error);
+    }
+  }
+  link.unlink();
+  return moved;
+}
+
+void Messenger::control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data) {
+  if (link.peer == Mailbox::kNoPeer) return;
+  Send& send = sends_.take();
+  send.to = &link;
+  send.kind = Send::Kind::control;
+  send.wire.head.operation = operation;
+  send.wire.head.request = request;
+  send.wire.head.data = data;
+  send.prepare(sizeof(PacketHead), false);
+  start(send);
+}
+
+void Messenger::say_hello(Link& link) {
+  Send& send = sends_.take();
+  send.to = &link;
+  send.kind = Send::Kind::control;
+  send.wire.head.operation = Operation::hello;
+  send.wire.head.data = link.name.incarnation;
+  const auto own = name_.bytes();
+  static_assert(sizeof(own) == sizeof(send.wire.table));
+  std::memcpy(send.wire.table.data(), own.data(), own.size());
+  send.prepare(sizeof(Send::Wire), false);
+  start(send);
+}
+
+int Messenger::send_to_self(const SendRequest& request) {
+  const Envelope envelope{request.tag, request.data, request.buffers.bytes(), request.tagged, request.has_data};
+  Send& send = new_send(request);
+  Unexpected& message = unexpected_.take();
+  message.from = request.to;
+  message.envelope = envelope;
+  message.own = &send;
+  if (Receive* receive = matching_.receive_for(envelope, request.to->address); receive != nullptr) {
+    accept(bind(*receive, envelope), message);
+    return 0;
+  }
+  if (request.inject || envelope.bytes <= most_eager_) send.copy_payload();
+  matching_.keep(message);
+  if (request.delivery || (send.copy == nullptr && envelope.bytes > 0)) return 0;
+  message.payload = std::move(send.copy);
+  message.arrived = envelope.bytes;
+  message.own = nullptr;
+  buffered_ += envelope.bytes;
+  complete(send, 0);
+  return 0;
+}
+
+}  // namespace wherry::mpi

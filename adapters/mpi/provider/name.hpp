@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name of an endpoint, as MPI's processes hand it to each other: fi_wherry://NODE:PORT/HOST/INCARNATION/VERSION, every
+// field of fixed width, so that it is the same as a string (FI_ADDR_STR) and as an array of 64 bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <wherry/address.hpp>
+
+#include "topology.h"
+
+namespace wherry::mpi {
+
+inline constexpr std::size_t kNameBytes = WHERRY_FI_NAME_BYTES;
+
+struct Name {
+  std::uint16_t node = 0;
+  std::uint16_t port = 0;
+  std::uint64_t host = 0;         ///< a machine between two boots; other machines' mailboxes cannot be reached
+  std::uint64_t incarnation = 0;  ///< random: a port is used again by another process, a name is not
+
+  bool operator==(const Name&) const = default;
+
+  /// The name of the endpoint whose mailbox listens there, with a new incarnation.
+  static Name of(const Address& listening);
+  /// Nothing if the text is no name, or of another version of the packets.
+  static std::optional<Name> parse(std::string_view text);
+  /// Reads the name at the beginning of kNameBytes bytes.
+  static std::optional<Name> parse_bytes(const void* bytes);
+
+  /// kNameBytes - 1 characters.
+  [[nodiscard]] std::string text() const;
+  /// With the zero at its end.
+  [[nodiscard]] std::array<char, kNameBytes> bytes() const;
+  [[nodiscard]] Address address() const;
+  [[nodiscard]] bool is_on_this_host() const;
+};
+
+/// What tells this machine, since its last boot, from others.
+std::uint64_t this_host();
+
+}  // namespace wherry::mpi

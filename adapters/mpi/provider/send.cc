@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "send.hpp"
+
+#include <bit>
+
+namespace wherry::mpi {
+
+void Send::reset() {
+  to = nullptr;
+  context = nullptr;
+  kind = Kind::message;
+  tagged = awaits = inject = false;
+  wanted = true;
+  wire.head = PacketHead{};
+  wire_bytes = 0;
+  buffers = Buffers();
+  copy.reset();
+}
+
+void Send::prepare(std::size_t bytes_of_wire, bool carries_payload) {
+  wire_bytes = bytes_of_wire;
+  pieces[0] = {&wire, wire_bytes};
+  std::size_t count = 1;
+  std::uint64_t bytes = wire_bytes;
+  if (carries_payload) {
+    for (const iovec& range : buffers.ranges()) {
+      if (range.iov_len > 0) pieces[count++] = range;
+    }
+    bytes += buffers.bytes();
+  }
+  outgoing = Mailbox::Outgoing{{pieces.data(), count}, bytes, 0};
+}
+
+void Send::describe_payload() {
+  std::uint16_t count = 0;
+  for (const iovec& range : buffers.ranges()) {
+    wire.table[count++] = {std::bit_cast<std::uintptr_t>(range.iov_base), range.iov_len};
+  }
+  wire.head.pieces = count;
+}
+
+void Send::copy_payload() {
+  const std::size_t bytes = buffers.bytes();
+  if (copy != nullptr || bytes == 0) return;
+  copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  buffers.gather(copy.get());
+  buffers = Buffers(copy.get(), bytes);
+  if (outgoing.pieces.size() > 1) {
+    pieces[1] = {copy.get(), bytes};
+    outgoing.pieces = {pieces.data(), 2};
+  }
+}
+
+}  // namespace wherry::mpi

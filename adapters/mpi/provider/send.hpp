@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packet on its way, and what is known of the request that it stands for until its completion is reported.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <sys/uio.h>
+
+#include <wherry/mailbox.hpp>
+
+#include "adapters/mpi/layout/packet.hpp"
+#include "buffers.hpp"
+#include "list.hpp"
+#include "name.hpp"
+#include "pool.hpp"
+
+namespace wherry::mpi {
+
+struct Link;
+
+struct Send : Hook, Pooled {
+  enum class Kind : std::uint8_t { message, control, write, read };
+
+  /// What goes before the payload: the head, and the table of an announcement or the name of a hello.
+  struct Wire {
+    PacketHead head;
+    std::array<RemotePiece, kMostRemotePieces> table;
+  };
+  static_assert(sizeof(Wire) == sizeof(PacketHead) + kNameBytes);
+
+  Link* to;
+  void* context;
+  Kind kind;
+  bool tagged;
+  bool wanted;   ///< its completion is to be reported
+  bool awaits;   ///< complete only when the peer has answered
+  bool inject;   ///< the caller's memory is not used after the call
+  Wire wire;
+  std::size_t wire_bytes;
+  Buffers buffers;
+  std::unique_ptr<std::byte[]> copy;
+  std::array<iovec, kMostBuffers + 1> pieces;
+  Mailbox::Outgoing outgoing;
+
+  void reset();
+  /// The message of the mailbox: the wire's first bytes, and the buffers if it carries its payload.
+  void prepare(std::size_t bytes_of_wire, bool carries_payload);
+  /// The table of where the payload lies, for an announcement.
+  void describe_payload();
+  /// From now on the payload is a copy of the caller's memory.
+  void copy_payload();
+};
+
+}  // namespace wherry::mpi
