@@ -29,6 +29,10 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
 ssize_t Endpoint::receive(ReceiveRequest& request, std::uint64_t flags) {
   const std::lock_guard guard(domain_.lock());
   if (!directed_) request.source = kAnySource;
+  if (request.source != kAnySource) {
+    if (request.source >= links_.size() || links_[request.source] == nullptr) return -FI_EADDRNOTAVAIL;
+    request.source = links_[request.source]->address;  // one endpoint may have several addresses
+  }
   request.wanted = !selects_receives_ || (flags & FI_COMPLETION) != 0;
   request.several = (flags & FI_MULTI_RECV) != 0;
   return guarded([&] {
