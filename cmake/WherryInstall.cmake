@@ -19,6 +19,11 @@ if(TARGET wherry-preload)
   install(TARGETS wherry-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wherry/files)
 endif()
 
+if(TARGET wherry-fi)
+  add_dependencies(installed wherry-fi)
+  install(TARGETS wherry-fi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wherry/mpi)
+endif()
+
 configure_package_config_file(cmake/wherry-config.cmake.in ${PROJECT_BINARY_DIR}/wherry-config.cmake
   INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a minor version may change an interface.

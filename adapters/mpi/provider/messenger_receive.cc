@@ -241,12 +241,12 @@ int Messenger::cancel(void* context) {
 }
 
 int Messenger::peek(const ReceiveRequest& request, bool claims, bool discards) {
-  progress();
   Receive& probe = new_receive(request);
   Unexpected* message = matching_.message_for(probe);
   receives_.give(probe);
   if (message == nullptr) {
     reporter_.received(failed(request, FI_ENOMSG));
+    progress();  // so that one who peeks again and again finds it
     return 0;
   }
   reporter_.received(completion_of(request, *message));
