@@ -22,12 +22,14 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
   if (request.inject && request.buffers.bytes() > kMostInjected) return -FI_EINVAL;
   request.delivery = (flags & kWhenDelivered) != 0;
   request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
+  domain_.lock().note_activity();
   if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
   return guarded([&] { return messenger_.send(request); });
 }
 
 ssize_t Endpoint::receive(ReceiveRequest& request, std::uint64_t flags) {
   const std::lock_guard guard(domain_.lock());
+  domain_.lock().note_activity();
   if (!directed_) request.source = kAnySource;
   if (request.source != kAnySource) {
     if (request.source >= links_.size() || links_[request.source] == nullptr) return -FI_EADDRNOTAVAIL;

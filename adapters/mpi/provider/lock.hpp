@@ -21,6 +21,7 @@ class DomainLock {
     wake_sleeper();
     mutex_.lock();
     wanted_.fetch_sub(1);
+    ++served_;
   }
   void unlock() {
     if (used_) mutex_.unlock();
@@ -37,13 +38,17 @@ class DomainLock {
     set_sleeper(nullptr);
     pass_on();
   }
-  /// Held: lets others have it.
+  /// Held: lets a thread that waits for it have it first, if that gets a processor soon.
   void pass_on() {
     if (!used_ || wanted_.load() == 0) return;
+    const std::uint64_t before = served_.load();
     mutex_.unlock();
-    std::this_thread::yield();
+    for (int i = 0; i < kYields && served_.load() == before; ++i) std::this_thread::yield();
     mutex_.lock();
   }
+  /// Held: the application has posted something. A thread that finds nothing is not the only one then, or not idle.
+  void note_activity() { ++activity_; }
+  [[nodiscard]] std::uint64_t activity() const { return activity_; }
 
  private:
   void set_sleeper(Messenger* messenger) {
@@ -55,9 +60,13 @@ class DomainLock {
     if (sleeper_ != nullptr) sleeper_->interrupt();
   }
 
+  static constexpr int kYields = 100;
+
   const bool used_;
   std::mutex mutex_;
   std::atomic<int> wanted_{0};
+  std::atomic<std::uint64_t> served_{0};  ///< threads that had to wait and got it
+  std::uint64_t activity_ = 0;
   std::mutex sleeper_mutex_;
   Messenger* sleeper_ = nullptr;
 };

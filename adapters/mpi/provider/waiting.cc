@@ -47,8 +47,9 @@ bool Waiting::is_crowded() const {
 
 void Waiting::rest() noexcept {
   const std::uint64_t now = arch::ticks();
-  vain_ = now - last_ < kTogether ? vain_ + 1 : 0;
+  vain_ = now - last_ < kTogether && activity_ == lock_.activity() ? vain_ + 1 : 0;
   last_ = now;
+  activity_ = lock_.activity();
   if (vain_ >= (is_crowded() ? kCrowdedLooks : kLooks)) {
     sleep(kRest);
     last_ = arch::ticks();

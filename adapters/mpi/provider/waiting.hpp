@@ -41,6 +41,7 @@ class Waiting {
   std::vector<Messenger*> messengers_;
   std::uint32_t vain_ = 0;      ///< calls in vain one shortly after the other
   std::uint64_t last_ = 0;      ///< arch::ticks of the last of them
+  std::uint64_t activity_ = 0;  ///< of the lock, at the last of them
   std::size_t processors_;
 };
 

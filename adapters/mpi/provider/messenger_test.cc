@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two messengers in one process, their mailboxes over the fabric shm.
+#include "messenger.hpp"
+
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace wherry::mpi {
+namespace {
+
+class Log : public Reporter {
+ public:
+  void sent(const Completion& completion) override { sends.push_back(completion); }
+  void received(const Completion& completion) override { receives.push_back(completion); }
+  void wrote(const Completion& /*completion*/) override {}
+  void read(const Completion& /*completion*/) override {}
+  std::deque<Completion> sends;
+  std::deque<Completion> receives;
+};
+
+class MessengerTest : public testing::Test {
+ protected:
+  MessengerTest() {
+    at_a_ = &a_.link_to(b_.name());
+    at_a_->address = 1;
+    b_.link_to(a_.name()).address = 7;
+    a_.link_to(a_.name()).address = 0;
+  }
+
+  // The text is kept until the end of the test.
+  SendRequest message(std::string text, std::uint64_t tag = 5) {
+    SendRequest request;
+    request.to = at_a_;
+    const std::string& kept = kept_.emplace_back(std::move(text));
+    request.buffers = Buffers(kept.data(), kept.size());
+    request.tag = tag;
+    request.tagged = true;
+    return request;
+  }
+  static ReceiveRequest into(std::string& buffer, std::uint64_t tag = 5) {
+    ReceiveRequest request;
+    request.buffers = Buffers(buffer.data(), buffer.size());
+    request.tag = tag;
+    request.tagged = true;
+    request.context = &buffer;
+    return request;
+  }
+  void progress_until(const std::function<bool()>& done) {
+    while (!done()) {
+      a_.progress();
+      b_.progress();
+    }
+  }
+  Completion next_receive() {
+    progress_until([&] { return !at_b_log_.receives.empty(); });
+    const Completion first = at_b_log_.receives.front();
+    at_b_log_.receives.pop_front();
+    return first;
+  }
+  // Until what was sent before has arrived.
+  void settle() {
+    std::string flag(1, ' ');
+    ASSERT_EQ(b_.receive(into(flag, 999)), 0);
+    ASSERT_EQ(a_.send(message("x", 999)), 0);
+    EXPECT_EQ(next_receive().tag, 999U);
+  }
+
+  Log at_a_log_, at_b_log_;
+  Messenger a_{at_a_log_, {}};
+  Messenger b_{at_b_log_, {}};
+  Link* at_a_ = nullptr;
+  std::deque<std::string> kept_;
+};
+
+TEST_F(MessengerTest, AMessageArrivesInAPostedReceive) {
+  std::string buffer(10, '.');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  ASSERT_EQ(a_.send(message("hello")), 0);
+  const Completion completion = next_receive();
+  EXPECT_EQ(buffer, "hello.....");
+  EXPECT_EQ(completion.bytes, 5U);
+  EXPECT_EQ(completion.source, 7U);
+  EXPECT_EQ(completion.context, &buffer);
+  EXPECT_EQ(at_a_log_.sends.size(), 1U);
+}
+
+TEST_F(MessengerTest, MessagesThatNothingWasPostedForWait) {
+  ASSERT_EQ(a_.send(message("one")), 0);
+  ASSERT_EQ(a_.send(message("two")), 0);
+  settle();
+  std::string first(3, ' ');
+  std::string second(3, ' ');
+  ASSERT_EQ(b_.receive(into(first)), 0);
+  ASSERT_EQ(b_.receive(into(second)), 0);
+  EXPECT_EQ(next_receive().error, 0);
+  EXPECT_EQ(next_receive().error, 0);
+  EXPECT_EQ(first + second, "onetwo");
+}
+
+TEST_F(MessengerTest, ALargeMessageIsCompleteForTheSenderOnceItWasRead) {
+  const std::string large(5 << 20, 'L');
+  ASSERT_EQ(a_.send(message(large)), 0);
+  settle();
+  at_a_log_.sends.pop_back();  // of settle()
+  EXPECT_TRUE(at_a_log_.sends.empty());
+  std::string buffer(large.size(), ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  EXPECT_EQ(next_receive().bytes, large.size());
+  EXPECT_EQ(buffer, large);
+  progress_until([&] { return !at_a_log_.sends.empty(); });
+}
+
+TEST_F(MessengerTest, AnInjectedMessageDoesNotNeedItsBufferAnyLonger) {
+  std::string text(4096, 'a');
+  for (int i = 0; i < 200; ++i) {
+    SendRequest request = message("");
+    request.buffers = Buffers(text.data(), text.size());
+    request.inject = true;
+    while (a_.send(request) == -FI_EAGAIN) b_.progress();
+    std::fill(text.begin(), text.end(), static_cast<char>('a' + (i + 1) % 26));
+  }
+  for (int i = 0; i < 200; ++i) {
+    std::string buffer(4096, ' ');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    EXPECT_EQ(next_receive().error, 0);
+    EXPECT_EQ(buffer, std::string(4096, static_cast<char>('a' + i % 26))) << i;
+  }
+}
+
+TEST_F(MessengerTest, AMessageThatIsTooLongIsTruncatedAndSaid) {
+  const std::string large(1 << 20, 'L');
+  for (const std::string& text : {std::string("hello"), large}) {
+    std::string buffer(3, '.');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    ASSERT_EQ(a_.send(message(text)), 0);
+    const Completion completion = next_receive();
+    EXPECT_EQ(completion.error, FI_ETRUNC);
+    EXPECT_EQ(completion.bytes, 3U);
+    EXPECT_EQ(completion.missing, text.size() - 3);
+    EXPECT_EQ(buffer, text.substr(0, 3));
+    progress_until([&] { return !at_a_log_.sends.empty(); });
+    at_a_log_.sends.clear();
+  }
+}
+
+TEST_F(MessengerTest, ABufferForSeveralMessagesIsGivenBackWithTheLast) {
+  b_.set_least_room(4);
+  std::string buffer(12, '.');
+  ReceiveRequest request = into(buffer);
+  request.tagged = false;
+  request.several = true;
+  ASSERT_EQ(b_.receive(request), 0);
+  for (const char* text : {"abcde", "fghij"}) {
+    SendRequest part = message(text);
+    part.tagged = false;
+    ASSERT_EQ(a_.send(part), 0);
+  }
+  EXPECT_EQ(next_receive().flags & FI_MULTI_RECV, 0U);
+  const Completion last = next_receive();
+  EXPECT_NE(last.flags & FI_MULTI_RECV, 0U);
+  EXPECT_EQ(last.buffer, buffer.data() + 5);
+  EXPECT_EQ(buffer, "abcdefghij..");
+}
+
+TEST_F(MessengerTest, APeekFindsAMessageAndLeavesIt) {
+  std::string nothing;
+  ASSERT_EQ(b_.peek(into(nothing), false, false), 0);
+  EXPECT_EQ(next_receive().error, FI_ENOMSG);
+  ASSERT_EQ(a_.send(message("hello")), 0);
+  settle();
+  ASSERT_EQ(b_.peek(into(nothing), false, false), 0);
+  EXPECT_EQ(next_receive().bytes, 5U);
+  std::string buffer(5, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  EXPECT_EQ(next_receive().bytes, 5U);
+}
+
+TEST_F(MessengerTest, AClaimedMessageGoesToItsClaim) {
+  ASSERT_EQ(a_.send(message("claimed")), 0);
+  settle();
+  std::string buffer(7, ' ');
+  ASSERT_EQ(b_.peek(into(buffer), true, false), 0);
+  EXPECT_EQ(next_receive().bytes, 7U);
+  std::string other(7, ' ');
+  ASSERT_EQ(b_.peek(into(other), false, false), 0);
+  EXPECT_EQ(next_receive().error, FI_ENOMSG);
+  ASSERT_EQ(b_.receive_claimed(into(buffer)), 0);
+  EXPECT_EQ(next_receive().error, 0);
+  EXPECT_EQ(buffer, "claimed");
+  EXPECT_EQ(b_.receive_claimed(into(buffer)), -FI_EINVAL);
+}
+
+TEST_F(MessengerTest, ADiscardedLargeMessageIsCompleteForItsSender) {
+  const std::string large(1 << 20, 'L');
+  ASSERT_EQ(a_.send(message(large)), 0);
+  settle();
+  at_a_log_.sends.clear();
+  std::string nothing;
+  ASSERT_EQ(b_.peek(into(nothing), false, true), 0);
+  EXPECT_EQ(next_receive().bytes, large.size());
+  progress_until([&] { return !at_a_log_.sends.empty(); });
+  EXPECT_EQ(at_a_log_.sends.front().error, 0);
+}
+
+TEST_F(MessengerTest, ACancelledReceiveTakesNothing) {
+  std::string buffer(5, '.');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  ASSERT_EQ(b_.cancel(&buffer), 0);
+  EXPECT_EQ(next_receive().error, FI_ECANCELED);
+  EXPECT_EQ(b_.cancel(&buffer), -FI_ENOENT);
+  ASSERT_EQ(a_.send(message("hello")), 0);
+  settle();
+  EXPECT_EQ(buffer, ".....");
+}
+
+TEST_F(MessengerTest, AMessageToItselfArrives) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{1} << 20}) {
+    const std::string text(bytes, 'S');
+    SendRequest request = message(text);
+    request.to = &a_.link_to(a_.name());
+    ASSERT_EQ(a_.send(request), 0);
+    std::string buffer(bytes, ' ');
+    ReceiveRequest own = into(buffer);
+    own.source = 0;
+    ASSERT_EQ(a_.receive(own), 0);
+    ASSERT_EQ(at_a_log_.receives.size(), 1U);
+    at_a_log_.receives.clear();
+    EXPECT_EQ(buffer, text);
+    EXPECT_EQ(at_a_log_.sends.size(), 1U);
+    at_a_log_.sends.clear();
+  }
+}
+
+TEST_F(MessengerTest, DeliveryIsToldOnlyOnceTheReceiverHasIt) {
+  SendRequest request = message("hello");
+  request.delivery = true;
+  ASSERT_EQ(a_.send(request), 0);
+  settle();
+  EXPECT_EQ(at_a_log_.sends.size(), 1U);  // of settle()
+  std::string buffer(5, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  progress_until([&] { return at_a_log_.sends.size() == 2; });
+  EXPECT_EQ(buffer, "hello");
+}
+
+TEST_F(MessengerTest, WhatWaitsForAPeerFailsWhenThatCloses) {
+  const std::string large(1 << 20, 'L');
+  {
+    Log log;
+    Messenger gone(log, {});
+    SendRequest request = message(large);
+    request.to = &a_.link_to(gone.name());
+    ASSERT_EQ(a_.send(request), 0);
+    for (int i = 0; i < 100; ++i) {
+      gone.progress();
+      a_.progress();
+    }
+  }
+  progress_until([&] { return !at_a_log_.sends.empty(); });
+  EXPECT_EQ(at_a_log_.sends.front().error, FI_ECONNRESET);
+  EXPECT_EQ(a_.send(message("hello")), 0);  // others are as before
+}
+
+}  // namespace
+}  // namespace wherry::mpi
