@@ -136,10 +136,11 @@ constexpr std::array kOptions{
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,
            "rules separated by commas, together below 1024 bytes, such as *.root=local,*.idx=comp", is_file_path_list},
-    Option{Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
-           "how the mailbox of an MPI process is divided among its senders: adaptive by what they send, topology by what "
-           "the program declares, equal",
-           Kind::word, 0, 0, "adaptive, topology or equal", is_layout},
+    Option{
+        Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
+        "how the mailbox of an MPI process is divided among its senders: adaptive by what they send, topology by what "
+        "the program declares, equal",
+        Kind::word, 0, 0, "adaptive, topology or equal", is_layout},
     Option{Key::mpi_budget, "mpi_budget", "WHERRY_MPI_BUDGET", "1M", "bytes",
            "what the mailbox of an MPI process takes", Kind::bytes, 4 * kKiB, kGiB,
            "a number of bytes from 4K to 1G, such as 384K", nullptr},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the provider's endpoints write into each other's mailboxes: one packet is one message of the mailbox, a head and,
-// for some operations, what follows it. Written by the sending endpoint, read by the receiving one, which checks each
-// field. Both run on one machine, from builds that agree on kPacketVersion: the endpoint's name carries it.
+// What the provider's endpoints write into each other's mailboxes: one packet is one message of the mailbox, a head
+// and, for some operations, what follows it. Written by the sending endpoint, read by the receiving one, which checks
+// each field. Both run on one machine, from builds that agree on kPacketVersion: the endpoint's name carries it.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ enum class Operation : std::uint8_t {
   announce,   ///< a message that stays where it is until it is matched: a table of RemotePieces follows
   want,       ///< answers `announce`: stream the first `bytes` to the request `data`
   stream,     ///< answers `want`: `operation` is that request; the payload follows
-  done,       ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
-  press,      ///< the receiver holds too much that nothing was posted for: announce everything
-  relieve,    ///< no longer
-  put,        ///< one-sided write: `tag` is the key, `data` the offset; the payload follows
+  done,  ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
+  press,       ///< the receiver holds too much that nothing was posted for: announce everything
+  relieve,     ///< no longer
+  put,         ///< one-sided write: `tag` is the key, `data` the offset; the payload follows
   put_remote,  ///< one-sided write of memory that stays where it is: a table of RemotePieces follows
-  get,        ///< one-sided read of `bytes`: `tag` is the key, `data` the offset; answered by `got`
-  got,        ///< answers `get`: the payload follows, or none and `data` is an errno value
+  get,         ///< one-sided read of `bytes`: `tag` is the key, `data` the offset; answered by `got`
+  got,         ///< answers `get`: the payload follows, or none and `data` is an errno value
 };
 
 /// Bits of PacketHead::flags.
@@ -39,8 +39,9 @@ struct PacketHead {
   std::uint32_t reserved;  ///< 0
   std::uint64_t tag;
   std::uint64_t data;
-  std::uint64_t bytes;    ///< of the whole payload
-  std::uint64_t request;  ///< the number by which the peer knows its request; of the sender, or in answers of the receiver
+  std::uint64_t bytes;  ///< of the whole payload
+  std::uint64_t
+      request;  ///< the number by which the peer knows its request; of the sender, or in answers of the receiver
 };
 static_assert(sizeof(PacketHead) == 40 && alignof(PacketHead) == 8 && std::is_trivially_copyable_v<PacketHead>);
 static_assert(offsetof(PacketHead, pieces) == 2 && offsetof(PacketHead, tag) == 8 && offsetof(PacketHead, data) == 16);

@@ -17,7 +17,9 @@ AddressVector& vector_of(fid_av* vector) { return *static_cast<AddressVector*>(v
 int close(fid_t handle) { return AddressVector::of(handle).close(); }
 
 // The only thing to bind is an event queue, for insertions that are reported later: none is.
-int bind(fid_t /*vector*/, fid_t other, std::uint64_t /*flags*/) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; }
+int bind(fid_t /*vector*/, fid_t other, std::uint64_t /*flags*/) {
+  return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
 
 int insert(fid_av* vector, const void* names, std::size_t count, fi_addr_t* addresses, std::uint64_t flags,
            void* context) {

@@ -2,11 +2,11 @@
 // The application's memory of one request: up to four ranges, taken as one.
 #pragma once
 
+#include <sys/uio.h>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <sys/uio.h>
 
 namespace wherry::mpi {
 

@@ -75,7 +75,8 @@ CompletionQueue& CompletionQueue::of(fid_t handle) { return object_of<Completion
 
 int CompletionQueue::open(Domain& domain, const fi_cq_attr* attributes, void* context, fid_cq** queue) {
   const fi_cq_attr wanted = attributes == nullptr ? fi_cq_attr{} : *attributes;
-  const bool waits = wanted.wait_obj == FI_WAIT_NONE || wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_YIELD;
+  const bool waits =
+      wanted.wait_obj == FI_WAIT_NONE || wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_YIELD;
   if (!waits || wanted.wait_cond != FI_CQ_COND_NONE) return -FI_ENOSYS;
   if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
   return guarded([&] {

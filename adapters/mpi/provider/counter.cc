@@ -24,7 +24,9 @@ int add(fid_cntr* counter, std::uint64_t value) { return counter_of(counter).cha
 int set(fid_cntr* counter, std::uint64_t value) { return counter_of(counter).change(value, false, false); }
 int adderr(fid_cntr* counter, std::uint64_t value) { return counter_of(counter).change(value, true, true); }
 int seterr(fid_cntr* counter, std::uint64_t value) { return counter_of(counter).change(value, true, false); }
-int wait(fid_cntr* counter, std::uint64_t threshold, int timeout) { return counter_of(counter).wait(threshold, timeout); }
+int wait(fid_cntr* counter, std::uint64_t threshold, int timeout) {
+  return counter_of(counter).wait(threshold, timeout);
+}
 
 fi_ops kObject = closable(close);
 fi_ops_cntr kOperations{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};

@@ -17,7 +17,9 @@ int close(fid_t handle) {
   return 0;
 }
 
-int bind(fid_t /*domain*/, fid_t other, std::uint64_t /*flags*/) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; }
+int bind(fid_t /*domain*/, fid_t other, std::uint64_t /*flags*/) {
+  return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
 
 fi_ops object_operations() {
   fi_ops result = closable(close);

@@ -32,7 +32,7 @@ class Domain : public fid_domain {
   static int open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
 
   DomainLock& lock() { return lock_; }
-  std::atomic<int> users{0};  ///< objects that are open in it
+  std::atomic<int> users{0};                       ///< objects that are open in it
   std::map<std::uint64_t, MemoryRegion*> regions;  ///< by key; locked
   std::uint64_t next_key = 1;
 

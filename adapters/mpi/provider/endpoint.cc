@@ -42,8 +42,8 @@ int setopt(fid_t handle, int level, int name, const void* value, std::size_t byt
   return level == FI_OPT_ENDPOINT ? Endpoint::of(handle).set_option(name, value, bytes) : -FI_ENOPROTOOPT;
 }
 
-fi_ops_ep kEndpoint{sizeof(fi_ops_ep), cancel,           getopt,           setopt, not_served<int>, not_served<int>,
-                    not_served<ssize_t>, not_served<ssize_t>};
+fi_ops_ep kEndpoint{sizeof(fi_ops_ep),  cancel, getopt, setopt, not_served<int>, not_served<int>, not_served<ssize_t>,
+                    not_served<ssize_t>};
 
 int getname(fid_t handle, void* name, std::size_t* bytes) { return Endpoint::of(handle).name(name, bytes); }
 
@@ -66,9 +66,7 @@ fi_ops_cm kConnection = connection_operations();
 MailboxOptions configured() {
   MailboxOptions options;
   const std::string layout = config::word(config::Key::mpi_layout);
-  options.layout = layout == "equal"      ? Layout::equal
-                   : layout == "topology" ? Layout::topology
-                                          : Layout::adaptive;
+  options.layout = layout == "equal" ? Layout::equal : layout == "topology" ? Layout::topology : Layout::adaptive;
   options.budget = config::number(config::Key::mpi_budget);
   return options;
 }
@@ -76,8 +74,14 @@ MailboxOptions configured() {
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{{FI_CLASS_EP, context, &kObject}, &kEndpoint, &kConnection, &kMessageOperations, nullptr,
-             &kTaggedOperations, nullptr, nullptr},
+    : fid_ep{{FI_CLASS_EP, context, &kObject},
+             &kEndpoint,
+             &kConnection,
+             &kMessageOperations,
+             nullptr,
+             &kTaggedOperations,
+             nullptr,
+             nullptr},
       domain_(domain),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       send_flags_(info.tx_attr == nullptr ? 0 : info.tx_attr->op_flags),
@@ -118,11 +122,16 @@ int Endpoint::open(Domain& domain, const fi_info* info, void* context, fid_ep** 
 int Endpoint::bind(fid_t other, std::uint64_t flags) {
   const std::lock_guard guard(domain_.lock());
   switch (other->fclass) {
-    case FI_CLASS_CQ: return guarded([&] { return bind_queue(CompletionQueue::of(other), flags); });
-    case FI_CLASS_CNTR: return guarded([&] { return bind_counter(Counter::of(other), flags); });
-    case FI_CLASS_AV: return guarded([&] { return bind_addresses(AddressVector::of(other)); });
-    case FI_CLASS_EQ: return 0;
-    default: return -FI_EINVAL;
+    case FI_CLASS_CQ:
+      return guarded([&] { return bind_queue(CompletionQueue::of(other), flags); });
+    case FI_CLASS_CNTR:
+      return guarded([&] { return bind_counter(Counter::of(other), flags); });
+    case FI_CLASS_AV:
+      return guarded([&] { return bind_addresses(AddressVector::of(other)); });
+    case FI_CLASS_EQ:
+      return 0;
+    default:
+      return -FI_EINVAL;
   }
 }
 
@@ -198,7 +207,8 @@ int Endpoint::control(int command, void* argument) {
   const std::lock_guard guard(domain_.lock());
   auto* flags = static_cast<std::uint64_t*>(argument);
   switch (command) {
-    case FI_ENABLE: return enable();
+    case FI_ENABLE:
+      return enable();
     case FI_GETOPSFLAG:
       if ((*flags & FI_TRANSMIT) != 0 && (*flags & FI_RECV) != 0) return -FI_EINVAL;
       *flags = (*flags & FI_TRANSMIT) != 0 ? send_flags_ : receive_flags_;
@@ -207,7 +217,8 @@ int Endpoint::control(int command, void* argument) {
       if ((*flags & FI_TRANSMIT) != 0) send_flags_ = *flags & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
       if ((*flags & FI_RECV) != 0) receive_flags_ = *flags & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
       return 0;
-    default: return -FI_ENOSYS;
+    default:
+      return -FI_ENOSYS;
   }
 }
 

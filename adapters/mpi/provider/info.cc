@@ -40,8 +40,8 @@ fi_info* allocate() {
   info->ep_attr = make<fi_ep_attr>();
   info->domain_attr = make<fi_domain_attr>();
   info->fabric_attr = make<fi_fabric_attr>();
-  if (info->tx_attr != nullptr && info->rx_attr != nullptr && info->ep_attr != nullptr && info->domain_attr != nullptr &&
-      info->fabric_attr != nullptr) {
+  if (info->tx_attr != nullptr && info->rx_attr != nullptr && info->ep_attr != nullptr &&
+      info->domain_attr != nullptr && info->fabric_attr != nullptr) {
     info->domain_attr->name = strdup(kProviderName);
     info->fabric_attr->name = strdup(kProviderName);
     if (info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr) return info;
@@ -135,8 +135,8 @@ bool read_destination(const char* node, std::uint64_t flags, const fi_info* hint
 
 }  // namespace
 
-int get_info(std::uint32_t version, const char* node, const char* /*service*/, std::uint64_t flags, const fi_info* hints,
-             fi_info** info) {
+int get_info(std::uint32_t version, const char* node, const char* /*service*/, std::uint64_t flags,
+             const fi_info* hints, fi_info** info) {
   std::optional<Name> destination;
   if (!read_destination(node, flags, hints, destination)) return -FI_ENODATA;
   if (hints != nullptr && !is_offered(version, *hints)) return -FI_ENODATA;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // fi_getinfo(3): what this provider offers, and whether that is what was asked for.
 //
-// The structures are read and freed by a libfabric that may be newer than the headers here: they are allocated with room
-// to grow, by malloc's family, and never by libfabric's own functions, whose oldest versions a linker would choose.
+// The structures are read and freed by a libfabric that may be newer than the headers here: they are allocated with
+// room to grow, by malloc's family, and never by libfabric's own functions, whose oldest versions a linker would
+// choose.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -24,8 +25,8 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 bool is_offered(std::uint32_t version, const fi_info& hints);
 
 // What is offered, for info.cc and info_check.cc.
-inline constexpr std::uint64_t kSendFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-                                            FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+inline constexpr std::uint64_t kSendFlags =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x5752;
 inline constexpr std::uint64_t kTagFormat = 0xAAAAAAAAAAAAAAAA;  // every bit may be used

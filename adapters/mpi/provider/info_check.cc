@@ -23,7 +23,8 @@ bool domain_fits(const fi_domain_attr& asked) {
   if (asked.control_progress == FI_PROGRESS_AUTO || asked.data_progress == FI_PROGRESS_AUTO) return false;
   if (asked.threading > FI_THREAD_ENDPOINT || asked.av_type > FI_AV_TABLE) return false;
   if (asked.cq_data_size > kDataBytes || asked.mr_key_size > sizeof(std::uint64_t)) return false;
-  if (asked.max_ep_tx_ctx > 1 || asked.max_ep_rx_ctx > 1 || asked.max_ep_stx_ctx > 0 || asked.max_ep_srx_ctx > 0) return false;
+  if (asked.max_ep_tx_ctx > 1 || asked.max_ep_rx_ctx > 1 || asked.max_ep_stx_ctx > 0 || asked.max_ep_srx_ctx > 0)
+    return false;
   return is_within(asked.caps, FI_LOCAL_COMM | FI_REMOTE_COMM) && asked.auth_key_size == 0;
 }
 

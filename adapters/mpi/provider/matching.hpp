@@ -44,19 +44,19 @@ struct Receive : Hook, Pooled {
 
   // One that takes several messages.
   bool several;
-  std::uint64_t used;      ///< bytes given to messages
-  std::uint32_t parts;     ///< messages that are still arriving
-  Receive* whole;          ///< of a part: what it is a part of
+  std::uint64_t used;   ///< bytes given to messages
+  std::uint32_t parts;  ///< messages that are still arriving
+  Receive* whole;       ///< of a part: what it is a part of
 
   // The message, once it is matched.
   Link* from;
   Envelope envelope;
-  bool wants_reply;        ///< the sender waits for `done`
+  bool wants_reply;  ///< the sender waits for `done`
   std::uint64_t peer_request;
-  std::uint64_t arrived;   ///< bytes, of those that are pulled
+  std::uint64_t arrived;  ///< bytes, of those that are pulled
   std::array<RemotePiece, kMostRemotePieces> remote;
   std::uint16_t remote_pieces;
-  bool streams;            ///< the message was asked for by `want`
+  bool streams;  ///< the message was asked for by `want`
 
   void reset();
 };
@@ -106,7 +106,7 @@ class Matching {
   }
 
  private:
-  std::array<List<Receive>, 2> posted_;        // untagged, tagged
+  std::array<List<Receive>, 2> posted_;  // untagged, tagged
   std::array<List<Unexpected>, 2> unexpected_;
   List<Unexpected> claimed_;
 };

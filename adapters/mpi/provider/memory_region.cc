@@ -23,7 +23,9 @@ fi_ops kObject = operations();
 }  // namespace
 
 MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t own_key)
-    : fid_mr{{FI_CLASS_MR, attributes.context, &kObject}, nullptr, own_key}, domain_(domain), access_(attributes.access) {
+    : fid_mr{{FI_CLASS_MR, attributes.context, &kObject}, nullptr, own_key},
+      domain_(domain),
+      access_(attributes.access) {
   mem_desc = this;
   ++domain_.users;
 }

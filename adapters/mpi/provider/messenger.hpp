@@ -33,11 +33,11 @@ struct Link : Hook {
   bool self = false;
   std::uint64_t address = kAnySource;  ///< what the application calls it
   Mailbox::Peer peer = Mailbox::kNoPeer;
-  List<Send> queue;         ///< packets that wait for room
+  List<Send> queue;  ///< packets that wait for room
   std::size_t queued = 0;
-  bool pressed = false;     ///< the peer wants announcements only
-  bool presses = false;     ///< so do we of it
-  int error = 0;            ///< the connection is lost: an errno value
+  bool pressed = false;  ///< the peer wants announcements only
+  bool presses = false;  ///< so do we of it
+  int error = 0;         ///< the connection is lost: an errno value
 };
 
 /// A packet that arrives from one peer of the mailbox.

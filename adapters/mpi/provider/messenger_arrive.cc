@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes out of the mailbox. Every field of a packet is checked: a peer that breaks the rules is forgotten, and what
-// it had under way fails.
+// What comes out of the mailbox. Every field of a packet is checked: a peer that breaks the rules is forgotten, and
+// what it had under way fails.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -129,15 +129,26 @@ void Messenger::begin(Inflow& inflow) {
     return;
   }
   switch (operation) {
-    case Operation::hello: return on_hello(inflow);
-    case Operation::eager: return on_eager(inflow);
-    case Operation::announce: return on_announce(inflow);
-    case Operation::want: return on_want(inflow);
-    case Operation::stream: return on_stream(inflow);
-    case Operation::done: return on_done(inflow);
-    case Operation::press: inflow.link->pressed = true; return;
-    case Operation::relieve: inflow.link->pressed = false; return;
-    default: inflow.error = FI_EIO;
+    case Operation::hello:
+      return on_hello(inflow);
+    case Operation::eager:
+      return on_eager(inflow);
+    case Operation::announce:
+      return on_announce(inflow);
+    case Operation::want:
+      return on_want(inflow);
+    case Operation::stream:
+      return on_stream(inflow);
+    case Operation::done:
+      return on_done(inflow);
+    case Operation::press:
+      inflow.link->pressed = true;
+      return;
+    case Operation::relieve:
+      inflow.link->pressed = false;
+      return;
+    default:
+      inflow.error = FI_EIO;
   }
 }
 
@@ -275,7 +286,8 @@ void Messenger::on_stream(Inflow& inflow) {
 
 void Messenger::on_done(Inflow& inflow) {
   Send* send = sends_.find(inflow.packet.request);
-  if (send == nullptr || send->to != inflow.link || !send->awaits || send->is_linked() || inflow.packet.data > INT32_MAX) {
+  if (send == nullptr || send->to != inflow.link || !send->awaits || send->is_linked() ||
+      inflow.packet.data > INT32_MAX) {
     inflow.error = FI_EIO;
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of an endpoint, as MPI's processes hand it to each other: fi_wherry://NODE:PORT/HOST/INCARNATION/VERSION, every
-// field of fixed width, so that it is the same as a string (FI_ADDR_STR) and as an array of 64 bytes.
+// The name of an endpoint, as MPI's processes hand it to each other: fi_wherry://NODE:PORT/HOST/INCARNATION/VERSION,
+// every field of fixed width, so that it is the same as a string (FI_ADDR_STR) and as an array of 64 bytes.
 #pragma once
 
 #include <array>

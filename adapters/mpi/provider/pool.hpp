@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that are made once and used again and again: no allocation per message once as many exist as are in use at the
-// same time. Each has a number by which a peer can name it: stale and invented numbers find nothing.
+// Objects that are made once and used again and again: no allocation per message once as many exist as are in use at
+// the same time. Each has a number by which a peer can name it: stale and invented numbers find nothing.
 #pragma once
 
 #include <cstddef>

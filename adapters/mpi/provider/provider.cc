@@ -9,9 +9,9 @@
 namespace wherry::mpi {
 namespace {
 
-// Of the libfabric that runs: it skips providers of an older version than its caller asks for. Found at run time, since a
-// link to libfabric would bind the oldest version of each function. It may be loaded where RTLD_DEFAULT does not look,
-// as by a Python module.
+// Of the libfabric that runs: it skips providers of an older version than its caller asks for. Found at run time, since
+// a link to libfabric would bind the oldest version of each function. It may be loaded where RTLD_DEFAULT does not
+// look, as by a Python module.
 std::uint32_t version_of_libfabric() {
   using Version = std::uint32_t (*)();
   auto version = reinterpret_cast<Version>(dlsym(RTLD_DEFAULT, "fi_version"));

@@ -2,12 +2,12 @@
 // A packet on its way, and what is known of the request that it stands for until its completion is reported.
 #pragma once
 
+#include <sys/uio.h>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <sys/uio.h>
 
 #include <wherry/mailbox.hpp>
 
@@ -35,9 +35,9 @@ struct Send : Hook, Pooled {
   void* context;
   Kind kind;
   bool tagged;
-  bool wanted;   ///< its completion is to be reported
-  bool awaits;   ///< complete only when the peer has answered
-  bool inject;   ///< the caller's memory is not used after the call
+  bool wanted;  ///< its completion is to be reported
+  bool awaits;  ///< complete only when the peer has answered
+  bool inject;  ///< the caller's memory is not used after the call
   Wire wire;
   std::size_t wire_bytes;
   Buffers buffers;

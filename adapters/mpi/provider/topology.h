@@ -33,8 +33,8 @@ int wherry_fi_self(void* name, size_t* bytes);
 /* Declares the neighbours of one communicator: `names` is a table of `count` names of `name_bytes` each by rank; a name
  * whose bytes are all zero stands for a process without a provider, and is left out, as is this process itself. Copies
  * what it needs. Another declaration of the same communicator replaces the first. The union over all communicators
- * becomes the mailbox's neighbours while the layout is `topology`. -EINVAL: a rank beyond the table, or names of another
- * length. -ENOTCONN: no endpoint is open. */
+ * becomes the mailbox's neighbours while the layout is `topology`. -EINVAL: a rank beyond the table, or names of
+ * another length. -ENOTCONN: no endpoint is open. */
 typedef int wherry_fi_topology_call(const void* names, size_t name_bytes, size_t count,
                                     const struct wherry_fi_neighbour* neighbours, size_t neighbour_count,
                                     uint64_t communicator);

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program of libfabric's sees: the provider is found, refuses what it has not, and moves messages between
+// processes, one of which may be killed.
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+// Before libfabric is used for the first time.
+[[maybe_unused]] const bool provider_is_found = [] {
+  ::setenv("FI_PROVIDER_PATH", PROVIDER_FOLDER, 1);
+  ::setenv("FI_PROVIDER", "wherry", 1);
+  return true;
+}();
+
+using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
+
+Info hints() {
+  Info result(fi_allocinfo(), fi_freeinfo);
+  result->caps = FI_MSG | FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
+  result->mode = FI_CONTEXT | FI_CONTEXT2;
+  result->ep_attr->type = FI_EP_RDM;
+  result->tx_attr->msg_order = FI_ORDER_SAS;
+  result->rx_attr->msg_order = FI_ORDER_SAS;
+  result->tx_attr->op_flags = FI_COMPLETION;
+  result->domain_attr->threading = FI_THREAD_DOMAIN;
+  result->domain_attr->av_type = FI_AV_MAP;
+  result->domain_attr->cq_data_size = 4;
+  return result;
+}
+
+Info offered(const fi_info* asked) {
+  fi_info* found = nullptr;
+  fi_getinfo(FI_VERSION(1, 9), nullptr, nullptr, 0, asked, &found);
+  return {found, fi_freeinfo};
+}
+
+void check(ssize_t status, const char* what) {
+  if (status < 0) throw std::runtime_error(std::string(what) + ": " + fi_strerror(static_cast<int>(-status)));
+}
+
+template <class Object>
+struct Owned {
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (object != nullptr) fi_close(&object->fid);
+  }
+  Object* object = nullptr;
+};
+
+// An endpoint of one process, which reaches that of the other end of `socket`.
+class Side {
+ public:
+  explicit Side(int socket) : info_(offered(hints().get())) {
+    check(info_ == nullptr ? -FI_ENODATA : 0, "fi_getinfo");
+    check(fi_fabric(info_->fabric_attr, &fabric_.object, nullptr), "fi_fabric");
+    check(fi_domain(fabric_.object, info_.get(), &domain_.object, nullptr), "fi_domain");
+    fi_av_attr addresses{};
+    check(fi_av_open(domain_.object, &addresses, &addresses_.object, nullptr), "fi_av_open");
+    fi_cq_attr completions{};
+    completions.format = FI_CQ_FORMAT_TAGGED;
+    completions.wait_obj = FI_WAIT_UNSPEC;
+    check(fi_cq_open(domain_.object, &completions, &queue_.object, nullptr), "fi_cq_open");
+    check(fi_endpoint(domain_.object, info_.get(), &endpoint_.object, nullptr), "fi_endpoint");
+    check(fi_ep_bind(endpoint_.object, &addresses_.object->fid, 0), "fi_ep_bind");
+    check(fi_ep_bind(endpoint_.object, &queue_.object->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    check(fi_enable(endpoint_.object), "fi_enable");
+    meet(socket);
+  }
+
+  void send(const std::string& text) {
+    check(fi_tsend(endpoint_.object, text.data(), text.size(), nullptr, peer_, 5, nullptr), "fi_tsend");
+    next();
+  }
+  std::string receive(std::size_t most) {
+    std::string buffer(most, ' ');
+    post(buffer);
+    buffer.resize(next().len);
+    return buffer;
+  }
+  void post(std::string& buffer) {
+    check(fi_trecv(endpoint_.object, buffer.data(), buffer.size(), nullptr, peer_, 5, 0, nullptr), "fi_trecv");
+  }
+  fi_cq_tagged_entry next() {
+    fi_cq_tagged_entry entry{};
+    check(fi_cq_sread(queue_.object, &entry, 1, nullptr, -1), "fi_cq_sread");
+    return entry;
+  }
+  int next_error() {
+    fi_cq_tagged_entry entry{};
+    if (fi_cq_sread(queue_.object, &entry, 1, nullptr, -1) != -FI_EAVAIL) return 0;
+    fi_cq_err_entry error{};
+    check(fi_cq_readerr(queue_.object, &error, 0), "fi_cq_readerr");
+    return error.err;
+  }
+
+ private:
+  void meet(int socket) {
+    std::array<char, 64> name{};
+    std::size_t bytes = 0;
+    EXPECT_EQ(fi_getname(&endpoint_.object->fid, nullptr, &bytes), -FI_ETOOSMALL);
+    EXPECT_EQ(bytes, name.size());
+    check(fi_getname(&endpoint_.object->fid, name.data(), &bytes), "fi_getname");
+    if (write(socket, name.data(), name.size()) != 64 || read(socket, name.data(), name.size()) != 64) _exit(9);
+    if (fi_av_insert(addresses_.object, name.data(), 1, &peer_, 0, nullptr) != 1)
+      throw std::runtime_error("fi_av_insert");
+  }
+
+  Info info_;
+  Owned<fid_fabric> fabric_;
+  Owned<fid_domain> domain_;
+  Owned<fid_av> addresses_;
+  Owned<fid_cq> queue_;
+  Owned<fid_ep> endpoint_;
+  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+};
+
+// A child that runs `act` with an endpoint; exit status 0 unless it throws.
+pid_t child(int socket, const std::function<void(Side&)>& act) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  try {
+    Side side(socket);
+    act(side);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "child: %s\n", error.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+class Libfabric : public testing::Test {
+ protected:
+  Libfabric() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_.data()), 0); }
+  ~Libfabric() override {
+    for (const int socket : sockets_) close(socket);
+  }
+  std::array<int, 2> sockets_{};
+};
+
+TEST_F(Libfabric, FindsTheProviderWithoutHintsAndWithThoseOfAnMpi) {
+  for (const Info& asked : {Info(nullptr, fi_freeinfo), hints()}) {
+    const Info info = offered(asked.get());
+    ASSERT_NE(info, nullptr);
+    EXPECT_STREQ(info->fabric_attr->prov_name, "wherry");
+    EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
+  }
+}
+
+TEST_F(Libfabric, IsToldNoWhereTheProviderHasNotWhatIsAskedFor) {
+  const std::array<std::function<void(fi_info&)>, 7> asks{
+      [](fi_info& info) { info.caps |= FI_HMEM; },
+      [](fi_info& info) { info.caps |= FI_ATOMIC; },
+      [](fi_info& info) { info.ep_attr->type = FI_EP_MSG; },
+      [](fi_info& info) { info.domain_attr->data_progress = FI_PROGRESS_AUTO; },
+      [](fi_info& info) { info.domain_attr->cq_data_size = 9; },
+      [](fi_info& info) { info.tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_WAW; },
+      [](fi_info& info) { info.tx_attr->inject_size = 1 << 20; },
+  };
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const Info asked = hints();
+    asks[i](*asked);
+    EXPECT_EQ(offered(asked.get()), nullptr) << i;
+  }
+}
+
+TEST_F(Libfabric, MessagesOfAllSizesGoBetweenProcesses) {
+  const std::array<std::size_t, 6> sizes{0, 1, 4096, 20'000, 1 << 20, 5'000'001};
+  const pid_t pid = child(sockets_[1], [&](Side& side) {
+    for (const std::size_t size : sizes) side.send(side.receive(size));
+  });
+  {
+    Side side(sockets_[0]);
+    for (const std::size_t size : sizes) {
+      std::string text(size, 'm');
+      for (std::size_t i = 0; i < size; i += 97) text[i] = static_cast<char>('a' + i % 26);
+      side.send(text);
+      EXPECT_EQ(side.receive(size), text) << size;
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Libfabric, AReceiveFromAProcessThatIsKilledFails) {
+  const pid_t pid = child(sockets_[1], [&](Side& side) {
+    side.send("hello");
+    pause();
+  });
+  Side side(sockets_[0]);
+  EXPECT_EQ(side.receive(5), "hello");
+  std::string buffer(5, ' ');
+  side.post(buffer);
+  kill(pid, SIGKILL);
+  EXPECT_EQ(side.next_error(), FI_ECONNRESET);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+}
+
+}  // namespace
