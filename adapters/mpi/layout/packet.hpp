@@ -13,18 +13,15 @@ namespace wherry::mpi {
 inline constexpr std::uint32_t kPacketVersion = 1;
 
 enum class Operation : std::uint8_t {
-  hello = 1,  ///< the first packet of each side: `data` is the incarnation it expects; its own name follows
-  eager,      ///< a message: the payload follows
-  announce,   ///< a message that stays where it is until it is matched: a table of RemotePieces follows
-  want,       ///< answers `announce`: stream the first `bytes` to the request `data`
-  stream,     ///< answers `want`: `operation` is that request; the payload follows
+  none = 0,  ///< never sent
+  hello,     ///< the first packet of each side: `data` is the incarnation it expects; its own name follows
+  eager,     ///< a message: the payload follows
+  announce,  ///< a message that stays where it is until it is matched: a table of RemotePieces follows
+  want,      ///< answers `announce`: stream the first `bytes` to the request `data`
+  stream,    ///< answers `want`: `request` is that number; the payload follows
   done,  ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
-  press,       ///< the receiver holds too much that nothing was posted for: announce everything
-  relieve,     ///< no longer
-  put,         ///< one-sided write: `tag` is the key, `data` the offset; the payload follows
-  put_remote,  ///< one-sided write of memory that stays where it is: a table of RemotePieces follows
-  get,         ///< one-sided read of `bytes`: `tag` is the key, `data` the offset; answered by `got`
-  got,         ///< answers `get`: the payload follows, or none and `data` is an errno value
+  press,    ///< the receiver holds too much that nothing was posted for: announce everything
+  relieve,  ///< no longer
 };
 
 /// Bits of PacketHead::flags.

@@ -48,7 +48,7 @@ fi_ops object_operations() {
   result.bind = bind;
   return result;
 }
-fi_ops kObject = object_operations();
+fi_ops object_calls = object_operations();
 
 fi_ops_av vector_operations() {
   fi_ops_av result{};
@@ -62,12 +62,12 @@ fi_ops_av vector_operations() {
   result.av_set = not_served<int>;
   return result;
 }
-fi_ops_av kOperations = vector_operations();
+fi_ops_av own_calls = vector_operations();
 
 }  // namespace
 
 AddressVector::AddressVector(Domain& domain, void* context)
-    : fid_av{{FI_CLASS_AV, context, &kObject}, &kOperations}, domain_(domain) {
+    : fid_av{{FI_CLASS_AV, context, &object_calls}, &own_calls}, domain_(domain) {
   ++domain_.users;
 }
 

@@ -24,8 +24,6 @@ class Reporter {
  public:
   virtual void sent(const Completion& completion) = 0;
   virtual void received(const Completion& completion) = 0;
-  virtual void wrote(const Completion& completion) = 0;
-  virtual void read(const Completion& completion) = 0;
 
  protected:
   ~Reporter() = default;

@@ -55,13 +55,13 @@ const char* strerror(fid_cq* /*queue*/, int error, const void* /*data*/, char* b
   return buffer;
 }
 
-fi_ops kObject = closable(close);
-fi_ops_cq kOperations{sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom, signal, strerror};
+fi_ops object_calls = closable(close);
+fi_ops_cq own_calls{sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom, signal, strerror};
 
 }  // namespace
 
 CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context)
-    : fid_cq{{FI_CLASS_CQ, context, &kObject}, &kOperations},
+    : fid_cq{{FI_CLASS_CQ, context, &object_calls}, &own_calls},
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
       size_(std::max(attributes.size, kSize)),

@@ -28,13 +28,13 @@ int wait(fid_cntr* counter, std::uint64_t threshold, int timeout) {
   return counter_of(counter).wait(threshold, timeout);
 }
 
-fi_ops kObject = closable(close);
-fi_ops_cntr kOperations{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};
+fi_ops object_calls = closable(close);
+fi_ops_cntr own_calls{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};
 
 }  // namespace
 
 Counter::Counter(Domain& domain, void* context)
-    : fid_cntr{{FI_CLASS_CNTR, context, &kObject}, &kOperations}, domain_(domain), waiting_(domain.lock()) {
+    : fid_cntr{{FI_CLASS_CNTR, context, &object_calls}, &own_calls}, domain_(domain), waiting_(domain.lock()) {
   ++domain_.users;
 }
 

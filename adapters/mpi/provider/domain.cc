@@ -26,7 +26,7 @@ fi_ops object_operations() {
   result.bind = bind;
   return result;
 }
-fi_ops kObject = object_operations();
+fi_ops object_calls = object_operations();
 
 int av_open(fid_domain* domain, fi_av_attr* attributes, fid_av** vector, void* context) {
   return AddressVector::open(*static_cast<Domain*>(domain), attributes, context, vector);
@@ -65,7 +65,7 @@ fi_ops_domain domain_operations() {
   result.endpoint2 = endpoint2;
   return result;
 }
-fi_ops_domain kDomain = domain_operations();
+fi_ops_domain domain_calls = domain_operations();
 
 int regattr(fid_t domain, const fi_mr_attr* attributes, std::uint64_t flags, fid_mr** region) {
   return MemoryRegion::open(Domain::of(domain), *attributes, flags, region);
@@ -89,12 +89,14 @@ int reg(fid_t domain, const void* buffer, std::size_t length, std::uint64_t acce
   return regv(domain, &range, 1, access, offset, key, flags, region, context);
 }
 
-fi_ops_mr kRegions{sizeof(fi_ops_mr), reg, regv, regattr};
+fi_ops_mr region_calls{sizeof(fi_ops_mr), reg, regv, regattr};
 
 }  // namespace
 
 Domain::Domain(Fabric& fabric, bool locks, void* context)
-    : fid_domain{{FI_CLASS_DOMAIN, context, &kObject}, &kDomain, &kRegions}, fabric_(fabric), lock_(locks) {
+    : fid_domain{{FI_CLASS_DOMAIN, context, &object_calls}, &domain_calls, &region_calls},
+      fabric_(fabric),
+      lock_(locks) {
   ++fabric_.users;
 }
 

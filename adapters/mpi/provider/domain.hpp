@@ -18,7 +18,7 @@ class Fabric : public fid_fabric {
   std::atomic<int> users{0};
 };
 
-/// Memory that peers may read or write by its key.
+/// fi_mr(3): a key, and nothing else: no one-sided operation is offered.
 class MemoryRegion;
 
 class Domain : public fid_domain {
@@ -34,7 +34,6 @@ class Domain : public fid_domain {
   DomainLock& lock() { return lock_; }
   std::atomic<int> users{0};                       ///< objects that are open in it
   std::map<std::uint64_t, MemoryRegion*> regions;  ///< by key; locked
-  std::uint64_t next_key = 1;
 
  private:
   Fabric& fabric_;
@@ -47,11 +46,8 @@ class MemoryRegion : public fid_mr {
   static int open(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags, fid_mr** region);
   static int close(fid_t handle);
 
-  [[nodiscard]] std::uint64_t access() const { return access_; }
-
  private:
   Domain& domain_;
-  std::uint64_t access_;
 };
 
 /// fi_prov_ini's entry: opens a fabric.

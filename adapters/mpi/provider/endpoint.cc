@@ -30,7 +30,7 @@ fi_ops object_operations() {
   result.control = control;
   return result;
 }
-fi_ops kObject = object_operations();
+fi_ops object_calls = object_operations();
 
 ssize_t cancel(fid_t handle, void* context) { return Endpoint::of(handle).cancel(context); }
 
@@ -42,8 +42,9 @@ int setopt(fid_t handle, int level, int name, const void* value, std::size_t byt
   return level == FI_OPT_ENDPOINT ? Endpoint::of(handle).set_option(name, value, bytes) : -FI_ENOPROTOOPT;
 }
 
-fi_ops_ep kEndpoint{sizeof(fi_ops_ep),  cancel, getopt, setopt, not_served<int>, not_served<int>, not_served<ssize_t>,
-                    not_served<ssize_t>};
+fi_ops_ep endpoint_calls{
+    sizeof(fi_ops_ep),  cancel, getopt, setopt, not_served<int>, not_served<int>, not_served<ssize_t>,
+    not_served<ssize_t>};
 
 int getname(fid_t handle, void* name, std::size_t* bytes) { return Endpoint::of(handle).name(name, bytes); }
 
@@ -61,7 +62,7 @@ fi_ops_cm connection_operations() {
   result.join = not_served<int>;
   return result;
 }
-fi_ops_cm kConnection = connection_operations();
+fi_ops_cm connection_calls = connection_operations();
 
 MailboxOptions configured() {
   MailboxOptions options;
@@ -74,12 +75,12 @@ MailboxOptions configured() {
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{{FI_CLASS_EP, context, &kObject},
-             &kEndpoint,
-             &kConnection,
-             &kMessageOperations,
+    : fid_ep{{FI_CLASS_EP, context, &object_calls},
+             &endpoint_calls,
+             &connection_calls,
+             &message_calls,
              nullptr,
-             &kTaggedOperations,
+             &tagged_calls,
              nullptr,
              nullptr},
       domain_(domain),

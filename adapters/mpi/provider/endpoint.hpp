@@ -53,8 +53,6 @@ class Endpoint final : public fid_ep, private Reporter {
 
   void sent(const Completion& completion) override;
   void received(const Completion& completion) override;
-  void wrote(const Completion& completion) override;
-  void read(const Completion& completion) override;
   static void report(const Completion& completion, CompletionQueue* queue, Counter* counter);
 
   Domain& domain_;
@@ -67,7 +65,7 @@ class Endpoint final : public fid_ep, private Reporter {
   bool selects_receives_ = false;
   Counter* send_counter_ = nullptr;
   Counter* receive_counter_ = nullptr;
-  Counter* read_counter_ = nullptr;
+  Counter* read_counter_ = nullptr;  ///< MPICH binds them though no one-sided operation is offered
   Counter* write_counter_ = nullptr;
   AddressVector* addresses_ = nullptr;
   std::vector<Link*> links_;  ///< by address
@@ -75,7 +73,7 @@ class Endpoint final : public fid_ep, private Reporter {
 };
 
 /// The tables of the calls that move data (endpoint_message.cc, endpoint_tagged.cc).
-extern fi_ops_msg kMessageOperations;
-extern fi_ops_tagged kTaggedOperations;
+extern fi_ops_msg message_calls;
+extern fi_ops_tagged tagged_calls;
 
 }  // namespace wherry::mpi

@@ -60,7 +60,5 @@ void Endpoint::report(const Completion& completion, CompletionQueue* queue, Coun
 
 void Endpoint::sent(const Completion& completion) { report(completion, send_queue_, send_counter_); }
 void Endpoint::received(const Completion& completion) { report(completion, receive_queue_, receive_counter_); }
-void Endpoint::wrote(const Completion& completion) { report(completion, send_queue_, write_counter_); }
-void Endpoint::read(const Completion& completion) { report(completion, send_queue_, read_counter_); }
 
 }  // namespace wherry::mpi

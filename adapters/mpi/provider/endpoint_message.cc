@@ -85,7 +85,6 @@ ssize_t injectdata(fid_ep* endpoint, const void* buffer, std::size_t length, std
 
 }  // namespace
 
-fi_ops_msg kMessageOperations{sizeof(fi_ops_msg), recv,      recvv, recvmsg, send, sendv, sendmsg, inject,
-                              senddata,           injectdata};
+fi_ops_msg message_calls{sizeof(fi_ops_msg), recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata};
 
 }  // namespace wherry::mpi

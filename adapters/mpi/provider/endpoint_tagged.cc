@@ -89,7 +89,7 @@ ssize_t injectdata(fid_ep* endpoint, const void* buffer, std::size_t length, std
 
 }  // namespace
 
-fi_ops_tagged kTaggedOperations{
+fi_ops_tagged tagged_calls{
     sizeof(fi_ops_tagged), recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata};
 
 }  // namespace wherry::mpi

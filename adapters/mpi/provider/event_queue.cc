@@ -34,13 +34,13 @@ const char* strerror(fid_eq* /*queue*/, int error, const void* /*data*/, char* /
   return ::strerror(error);
 }
 
-fi_ops kObject = closable(close);
-fi_ops_eq kOperations{sizeof(fi_ops_eq), read, readerr, write, sread, strerror};
+fi_ops object_calls = closable(close);
+fi_ops_eq own_calls{sizeof(fi_ops_eq), read, readerr, write, sread, strerror};
 
 }  // namespace
 
 EventQueue::EventQueue(Fabric& fabric, void* context)
-    : fid_eq{{FI_CLASS_EQ, context, &kObject}, &kOperations}, fabric_(fabric) {
+    : fid_eq{{FI_CLASS_EQ, context, &object_calls}, &own_calls}, fabric_(fabric) {
   ++fabric_.users;
 }
 

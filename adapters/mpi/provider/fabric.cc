@@ -13,7 +13,7 @@ int close(fid_t handle) {
   return 0;
 }
 
-fi_ops kObject = closable(close);
+fi_ops object_calls = closable(close);
 
 int domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags, void* context) {
   return flags == 0 ? Domain::open(fabric, info, domain, context) : -FI_EBADFLAGS;
@@ -34,12 +34,12 @@ fi_ops_fabric fabric_operations() {
   result.domain2 = domain2;
   return result;
 }
-fi_ops_fabric kFabric = fabric_operations();
+fi_ops_fabric fabric_calls = fabric_operations();
 
 }  // namespace
 
 Fabric::Fabric(std::uint32_t version, void* context)
-    : fid_fabric{{FI_CLASS_FABRIC, context, &kObject}, &kFabric, version} {}
+    : fid_fabric{{FI_CLASS_FABRIC, context, &object_calls}, &fabric_calls, version} {}
 
 Fabric& Fabric::of(fid_t handle) { return object_of<Fabric, fid_fabric>(handle); }
 

@@ -18,14 +18,12 @@ fi_ops operations() {
   return result;
 }
 
-fi_ops kObject = operations();
+fi_ops object_calls = operations();
 
 }  // namespace
 
 MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t own_key)
-    : fid_mr{{FI_CLASS_MR, attributes.context, &kObject}, nullptr, own_key},
-      domain_(domain),
-      access_(attributes.access) {
+    : fid_mr{{FI_CLASS_MR, attributes.context, &object_calls}, nullptr, own_key}, domain_(domain) {
   mem_desc = this;
   ++domain_.users;
 }

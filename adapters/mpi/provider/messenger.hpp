@@ -53,8 +53,7 @@ struct Inflow {
   std::uint64_t arrived = 0;
   Receive* receive = nullptr;
   Unexpected* unexpected = nullptr;
-  Send* request = nullptr;  ///< a read of ours whose answer this is
-  int error = 0;            ///< the peer breaks the rules
+  int error = 0;  ///< the peer breaks the rules
 };
 
 /// An endpoint that sends to this one, and its share.

@@ -25,14 +25,10 @@ Envelope envelope_of(const PacketHead& packet) {
 // What of this operation follows the head before the payload.
 std::size_t table_bytes(const PacketHead& packet) {
   if (packet.operation == Operation::hello) return kNameBytes;
-  const bool has_table = packet.operation == Operation::announce || packet.operation == Operation::put_remote;
-  return has_table ? packet.pieces * sizeof(RemotePiece) : 0;
+  return packet.operation == Operation::announce ? packet.pieces * sizeof(RemotePiece) : 0;
 }
 
-bool carries_payload(Operation operation) {
-  return operation == Operation::eager || operation == Operation::stream || operation == Operation::put ||
-         operation == Operation::got;
-}
+bool carries_payload(Operation operation) { return operation == Operation::eager || operation == Operation::stream; }
 
 bool is_consistent(const Inflow& inflow) {
   const PacketHead& packet = inflow.packet;
@@ -122,7 +118,6 @@ void Messenger::begin(Inflow& inflow) {
   inflow.into = Buffers();
   inflow.receive = nullptr;
   inflow.unexpected = nullptr;
-  inflow.request = nullptr;
   const Operation operation = inflow.packet.operation;
   if (inflow.link == nullptr && operation != Operation::hello) {
     inflow.error = FI_EIO;

@@ -102,24 +102,12 @@ void Messenger::complete(Send& send, int error) {
   completion.context = send.context;
   completion.error = error;
   completion.wanted = send.wanted;
-  const Send::Kind kind = send.kind;
-  const std::uint64_t kind_flag = send.tagged ? FI_TAGGED : FI_MSG;
+  completion.flags = FI_SEND | (send.tagged ? FI_TAGGED : FI_MSG);
   completion.tag = send.wire.head.tag;
+  const bool is_message = send.kind == Send::Kind::message;
   send.copy.reset();
   sends_.give(send);
-  switch (kind) {
-    case Send::Kind::message:
-      completion.flags = FI_SEND | kind_flag;
-      return reporter_.sent(completion);
-    case Send::Kind::write:
-      completion.flags = FI_WRITE | FI_RMA;
-      return reporter_.wrote(completion);
-    case Send::Kind::read:
-      completion.flags = FI_READ | FI_RMA;
-      return reporter_.read(completion);
-    case Send::Kind::control:
-      break;
-  }
+  if (is_message) reporter_.sent(completion);
 }
 
 bool Messenger::flush() noexcept {

@@ -18,8 +18,6 @@ class Log : public Reporter {
  public:
   void sent(const Completion& completion) override { sends.push_back(completion); }
   void received(const Completion& completion) override { receives.push_back(completion); }
-  void wrote(const Completion& /*completion*/) override {}
-  void read(const Completion& /*completion*/) override {}
   std::deque<Completion> sends;
   std::deque<Completion> receives;
 };

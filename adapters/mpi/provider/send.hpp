@@ -22,7 +22,7 @@ namespace wherry::mpi {
 struct Link;
 
 struct Send : Hook, Pooled {
-  enum class Kind : std::uint8_t { message, control, write, read };
+  enum class Kind : std::uint8_t { message, control };
 
   /// What goes before the payload: the head, and the table of an announcement or the name of a hello.
   struct Wire {
