@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "declaration.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "list.hpp"
+#include "neighbours.hpp"
+#include "provider.hpp"
+
+namespace wherry::topology {
+namespace {
+
+constexpr int kSuccess = 0;  // MPI_SUCCESS, by the standard
+
+struct Name {
+  std::array<std::byte, WHERRY_FI_NAME_BYTES> bytes{};
+};
+
+/// Names and neighbours by rank. A duplicate has the same ranks, so all duplicates share it.
+struct Table {
+  explicit Table(std::size_t size) noexcept : names(size) {}
+
+  List<Name> names;
+  List<Neighbour> neighbours;
+  std::atomic<std::uint32_t> users{1};
+};
+
+/// The value of the attribute: one for each communicator.
+struct Declaration {
+  Table* table;
+  std::uint64_t communicator;  ///< its number in this process, never used again
+};
+
+std::atomic<std::uint64_t> communicators{0};
+
+void release(Table* table) noexcept {
+  if (table->users.fetch_sub(1) != 1) return;
+  table->~Table();
+  std::free(table);
+}
+
+template <class T, class... Arguments>
+T* make(Arguments... arguments) noexcept {
+  void* const place = std::malloc(sizeof(T));
+  return place == nullptr ? nullptr : new (place) T{arguments...};
+}
+
+/// Null for want of memory. On success the declaration has one of the table's uses.
+Declaration* tell_provider(Table* table) noexcept {
+  const Provider provider;
+  auto* const declaration = make<Declaration>(table, communicators.fetch_add(1) + 1);
+  if (declaration == nullptr || !provider.is_there()) return declaration;
+  const auto names = table->names.elements();
+  const auto neighbours = table->neighbours.elements();
+  (void)provider.topology(names.data(), sizeof(Name), names.size(), neighbours.data(), neighbours.size(),
+                          declaration->communicator);
+  return declaration;
+}
+
+int forget(Word, int, void* value, void*) noexcept {
+  auto* const declaration = static_cast<Declaration*>(value);
+  if (const Provider provider; provider.is_there()) (void)provider.forget(declaration->communicator);
+  release(declaration->table);
+  std::free(declaration);
+  return kSuccess;
+}
+
+int duplicate(Word, int, void*, void* value, void* copy, int* is_copied) noexcept {
+  Table* const table = static_cast<Declaration*>(value)->table;
+  Declaration* const declaration = tell_provider(table);
+  if (declaration != nullptr) table->users.fetch_add(1);
+  *static_cast<void**>(copy) = declaration;
+  *is_copied = declaration == nullptr ? 0 : 1;
+  return kSuccess;
+}
+
+/// A key for this communicator and its duplicates alone, freed at once: MPI keeps it for as long as they have it. A key
+/// for all would not survive the end of MPI, after which a program may begin it again (sessions).
+void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcept {
+  int key = 0;
+  int error = mpi.comm_create_keyval(duplicate, forget, &key, nullptr);
+  if (error == kSuccess) {
+    error = mpi.comm_set_attr(communicator, key, declaration);
+    (void)mpi.comm_free_keyval(&key);
+  }
+  if (error != kSuccess) (void)forget(communicator, key, declaration, nullptr);
+}
+
+Name own_name() noexcept {
+  Name name;
+  const Provider provider;
+  std::size_t bytes = name.bytes.size();
+  if (!provider.is_there() || provider.self(name.bytes.data(), &bytes) != 0) return {};
+  return name;
+}
+
+}  // namespace
+
+void declare(const Mpi& mpi, Word communicator) noexcept {
+  int size = 0;
+  if (mpi.comm_size(communicator, &size) != kSuccess || size <= 0) return;
+  auto* const table = make<Table>(static_cast<std::size_t>(size));
+  if (table == nullptr || !table->names.is_whole()) std::abort();
+  const Name own = own_name();
+  const bool is_known = mpi.allgather(&own, sizeof own, mpi.byte(), table->names.elements().data(), sizeof own,
+                                      mpi.byte(), communicator) == kSuccess;
+  if (is_known && neighbours_of(mpi, communicator, table->neighbours) && Provider().is_there()) {
+    if (Declaration* const declaration = tell_provider(table)) {
+      attach(mpi, communicator, declaration);
+      return;
+    }
+  }
+  release(table);
+}
+
+}  // namespace wherry::topology
