@@ -20,6 +20,7 @@ Action add_card(CLI::App& command);
 Action add_collect(CLI::App& command);
 Action add_config(CLI::App& command);
 Action add_doctor(CLI::App& command);
+Action add_mpirun(CLI::App& command);
 Action add_pipe(CLI::App& command);
 Action add_run(CLI::App& command);
 Action add_serve(CLI::App& command);

@@ -34,6 +34,7 @@ constexpr std::array kCommands{
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
     Command{"serve", "Serve the files below a directory to the processes of cards", wherry::tools::add_serve},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
+    Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun},
     Command{"card", "Own the cache of files that the programs of a node share", wherry::tools::add_card},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},

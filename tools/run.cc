@@ -23,6 +23,7 @@
 #include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
 #include "run/files.hpp"
+#include "run/loader.hpp"
 #include "run/zmq_advice.hpp"
 
 namespace wherry::tools {

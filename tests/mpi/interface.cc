@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   compare("MPI_DIST_GRAPH", static_cast<Word>(mpi->interface().dist_graph), static_cast<Word>(MPI_DIST_GRAPH));
   compare("MPI_SUCCESS", 0, MPI_SUCCESS);
   const MPI_Comm world = MPI_COMM_WORLD;
-  compare("MPI_COMM_WORLD", mpi->handle_at(&world), word(MPI_COMM_WORLD));
+  compare("MPI_COMM_WORLD", mpi->world(), word(world));
+  compare("MPI_COMM_WORLD in memory", mpi->handle_at(&world), word(world));
 #ifdef MPI_ABI_VERSION
   compare("of Fortran", mpi->from_fortran(MPI_Comm_toint(world)), word(world));
 #else

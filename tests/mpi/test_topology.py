@@ -209,3 +209,24 @@ def test_what_fortran_programs_make_is_declared_once(mpi, provider, tmp_path, bi
                               "graph": ["topology 3 of 6: 1*1 5*1"], "edges": ["topology 4 of 6: 5*2"],
                               "adjacent": ["topology 5 of 6: 5*3"], "duplicate": ["topology 6 of 6: 5*3"],
                               "free": ["forget 5", "forget 6"], "end": ["forget 1", "forget 2", "forget 3", "forget 4"]}
+
+
+SPAWN = """
+import sys
+from mpi4py import MPI
+parent = MPI.Comm.Get_parent()
+is_child = parent != MPI.COMM_NULL
+between = parent if is_child else MPI.COMM_SELF.Spawn("/usr/bin/env", ["-u", "LD_PRELOAD", sys.executable, __file__])
+both = between.Merge(is_child)
+both.Create_cart([2]).Free()
+both.Free()
+between.Disconnect()
+"""
+
+
+def test_a_topology_with_spawned_processes_does_not_wait_for_those_without_the_library(mpi, provider, tmp_path):
+    if mpi.python is None or mpi.name == "mpich-abi":
+        pytest.skip("there is no mpi4py for it")
+    (tmp_path / "spawn.py").write_text(SPAWN)
+    (tmp_path / "0").touch()
+    assert record(mpi, tmp_path, mpi.python, tmp_path / "spawn.py", preload=[provider, LIBRARY], processes=1) == {0: {}}

@@ -1,66 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/zmq_advice.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "base/unique_fd.hpp"
 #include "run/elf_file.hpp"
+#include "run/loader.hpp"
 
 namespace wherry::tools {
 namespace {
 
 constexpr std::string_view kSoname = "libzmq.so.5";
 
-/// All that a program writes to its standard output; its other output is dropped.
-std::string output_of(const std::vector<std::string>& words) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return "";
-  const UniqueFd reading(ends[0]);
-  UniqueFd writing(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  writing.reset();
-  if (error != 0) return "";
-  std::string text;
-  std::array<char, 4096> buffer{};
-  ssize_t n = 0;
-  while ((n = read(reading.get(), buffer.data(), buffer.size())) > 0 || (n < 0 && errno == EINTR)) {
-    if (n > 0) text.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return text;
-}
-
 /// The libzmq that the dynamic loader finds for the program or for a library that it needs.
-std::string library_in_use(const ElfFile& program, const std::filesystem::path& path) {
-  if (program.loader().empty()) return "";
-  const std::string list = output_of({program.loader(), "--list", path.string()});
-  const std::string before = fmt::format("\t{} => ", kSoname);
-  const std::size_t found = list.find(before);
-  if (found == std::string::npos) return "";
-  const std::string rest = list.substr(found + before.size());
-  return rest.substr(0, rest.find_first_of(" \n"));
+std::string library_in_use(const std::filesystem::path& program) {
+  for (const SharedLibrary& library : libraries_of(program)) {
+    if (library.name == kSoname) return library.path.string();
+  }
+  return "";
 }
 
 /// Of what libzmq can be built with, what shows in the file.
@@ -86,24 +48,10 @@ bool is_libzmq_inside(const ElfFile& program) {
 
 }  // namespace
 
-std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path;
-  while (true) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    std::filesystem::path candidate = colon == 0 ? "." : std::filesystem::path(rest.substr(0, colon));
-    candidate /= name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == rest.size()) return {};
-    rest.remove_prefix(colon + 1);
-  }
-}
-
 std::vector<std::string> zmq_advice(const std::filesystem::path& program, const std::filesystem::path& replacement) {
   const std::optional<ElfFile> file = ElfFile::open(program);
   if (!file) return {};
-  const std::string in_use = library_in_use(*file, program);
+  const std::string in_use = library_in_use(program);
   if (in_use.empty()) {
     if (!is_libzmq_inside(*file) || file->contains("WHERRY_ZMQ_MAP")) return {};
     return {

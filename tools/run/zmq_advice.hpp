@@ -9,9 +9,6 @@
 
 namespace wherry::tools {
 
-/// The file that execvp would run: itself if it has a slash in it, else found in PATH. Empty if there is none.
-std::filesystem::path find_program(const std::string& name);
-
 /// Sentences for the user, without a newline; none if there is nothing to say. `replacement` is the libzmq that
 /// `program` is going to use. Asks the dynamic loader, with the environment as it is, which libzmq it would have used.
 std::vector<std::string> zmq_advice(const std::filesystem::path& program, const std::filesystem::path& replacement);

@@ -91,6 +91,29 @@ void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcep
   if (error != kSuccess) (void)forget(communicator, key, declaration, nullptr);
 }
 
+/// The processes that were started together have the library together. Others, which were spawned or have connected,
+/// may not have it, and would not take part in an exchange of names. All members of a communicator see the same: it
+/// lies within the world of all of them, or of none. A program without a world (sessions) is taken for one world.
+bool is_of_one_world(const Mpi& mpi, Word communicator) noexcept {
+  int has_begun = 0;
+  int has_ended = 0;
+  if (mpi.initialized(&has_begun) != kSuccess || mpi.finalized(&has_ended) != kSuccess) return false;
+  if (has_begun == 0 || has_ended != 0) return true;
+  Word members = 0;
+  Word world = 0;
+  Word strangers = 0;
+  int count = -1;
+  if (mpi.comm_group(communicator, &members) != kSuccess || mpi.comm_group(mpi.world(), &world) != kSuccess)
+    return false;
+  if (mpi.group_difference(mpi.handle_at(&members), mpi.handle_at(&world), &strangers) == kSuccess) {
+    (void)mpi.group_size(mpi.handle_at(&strangers), &count);
+    (void)mpi.group_free(&strangers);
+  }
+  (void)mpi.group_free(&members);
+  (void)mpi.group_free(&world);
+  return count == 0;
+}
+
 Name own_name() noexcept {
   Name name;
   const Provider provider;
@@ -102,6 +125,7 @@ Name own_name() noexcept {
 }  // namespace
 
 void declare(const Mpi& mpi, Word communicator) noexcept {
+  if (!is_of_one_world(mpi, communicator)) return;
   int size = 0;
   if (mpi.comm_size(communicator, &size) != kSuccess || size <= 0) return;
   auto* const table = make<Table>(static_cast<std::size_t>(size));

@@ -9,10 +9,10 @@
 
 namespace wherry::topology {
 
-/// Declares the neighbours of a new communicator. Collective over it: every process of the communicator takes part,
-/// also one without the provider, since none can know that of the others. A failure costs the layout only: the
-/// communicator is as MPI made it. Ends the process if it has no memory for the table of names, without which the
-/// others would wait.
+/// Declares the neighbours of a new communicator, unless it has processes of another MPI_COMM_WORLD. Collective over
+/// it: every process of the communicator takes part, also one without the provider, since none can know that of the
+/// others. A failure costs the layout only: the communicator is as MPI made it. Ends the process if it has no memory
+/// for the table of names, without which the others would wait.
 void declare(const Mpi& mpi, Word communicator) noexcept;
 
 }  // namespace wherry::topology

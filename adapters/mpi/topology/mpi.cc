@@ -10,11 +10,47 @@ namespace wherry::topology {
 namespace {
 
 constexpr std::array kInterfaces{
-    Interface{"libmpi_abi.so.1", sizeof(void*), 0x100, nullptr, 0x247, nullptr, "PMPI_Comm_fromint", -3, 212, 211, 213},
-    Interface{"libmpi.so.12", sizeof(int), 0x04000000, nullptr, 0x4c00010d, nullptr, nullptr, -1, 1, 2, 3},
+    Interface{"libmpi_abi.so.1",
+              sizeof(void*),
+              {0x100, nullptr},
+              {0x101, nullptr},
+              {0x247, nullptr},
+              "PMPI_Comm_fromint",
+              -3,
+              212,
+              211,
+              213},
+    Interface{"libmpi.so.12",
+              sizeof(int),
+              {0x04000000, nullptr},
+              {0x44000000, nullptr},
+              {0x4c00010d, nullptr},
+              nullptr,
+              -1,
+              1,
+              2,
+              3},
     // The same under the name that Debian gives it.
-    Interface{"libmpich.so.12", sizeof(int), 0x04000000, nullptr, 0x4c00010d, nullptr, nullptr, -1, 1, 2, 3},
-    Interface{"libmpi.so.40", sizeof(void*), 0, "ompi_mpi_comm_null", 0, "ompi_mpi_byte", "PMPI_Comm_f2c", -2, 2, 1, 3},
+    Interface{"libmpich.so.12",
+              sizeof(int),
+              {0x04000000, nullptr},
+              {0x44000000, nullptr},
+              {0x4c00010d, nullptr},
+              nullptr,
+              -1,
+              1,
+              2,
+              3},
+    Interface{"libmpi.so.40",
+              sizeof(void*),
+              {0, "ompi_mpi_comm_null"},
+              {0, "ompi_mpi_comm_world"},
+              {0, "ompi_mpi_byte"},
+              "PMPI_Comm_f2c",
+              -2,
+              2,
+              1,
+              3},
 };
 
 /// The Fortran bindings, which C programs do not load.
@@ -55,16 +91,20 @@ std::optional<Mpi> Mpi::of_this_process() noexcept {
 bool Mpi::load(const Interface& interface, void* library) noexcept {
   interface_ = &interface;
   library_ = library;
-  const auto constant = [library](Word value, const char* object) {
-    return object == nullptr ? value : reinterpret_cast<Word>(object_in_use(library, object));
+  const auto constant = [library](const Interface::Handle& handle) {
+    return handle.object == nullptr ? handle.value : reinterpret_cast<Word>(object_in_use(library, handle.object));
   };
-  null_communicator_ = constant(interface.null_communicator, interface.null_communicator_is);
-  byte_ = constant(interface.byte, interface.byte_is);
-  return null_communicator_ != 0 && byte_ != 0 && load_functions();
+  null_communicator_ = constant(interface.null_communicator);
+  world_ = constant(interface.world);
+  byte_ = constant(interface.byte);
+  return null_communicator_ != 0 && world_ != 0 && byte_ != 0 && load_functions();
 }
 
 bool Mpi::load_functions() noexcept {
-  return find(library_, "PMPI_Comm_size", comm_size) && find(library_, "PMPI_Comm_rank", comm_rank) &&
+  return find(library_, "PMPI_Initialized", initialized) && find(library_, "PMPI_Finalized", finalized) &&
+         find(library_, "PMPI_Comm_group", comm_group) && find(library_, "PMPI_Group_difference", group_difference) &&
+         find(library_, "PMPI_Group_size", group_size) && find(library_, "PMPI_Group_free", group_free) &&
+         find(library_, "PMPI_Comm_size", comm_size) && find(library_, "PMPI_Comm_rank", comm_rank) &&
          find(library_, "PMPI_Topo_test", topo_test) && find(library_, "PMPI_Cartdim_get", cartdim_get) &&
          find(library_, "PMPI_Cart_shift", cart_shift) &&
          find(library_, "PMPI_Graph_neighbors_count", graph_neighbors_count) &&

@@ -18,17 +18,20 @@ using Word = std::uintptr_t;
 
 /// What one binary interface of MPI fixes.
 struct Interface {
-  const char* library;               ///< soname
-  std::size_t handle_bytes;          ///< sizeof(MPI_Comm)
-  Word null_communicator;            ///< MPI_COMM_NULL, unless the next is given
-  const char* null_communicator_is;  ///< the object whose address it is, or null
-  Word byte;                         ///< MPI_BYTE, unless the next is given
-  const char* byte_is;               ///< the object whose address it is, or null
-  const char* from_fortran;          ///< the function that turns a Fortran handle into a C one; null: they are the same
-  int no_process;                    ///< MPI_PROC_NULL
-  int graph;                         ///< MPI_GRAPH, as MPI_Topo_test says it
-  int cart;                          ///< MPI_CART
-  int dist_graph;                    ///< MPI_DIST_GRAPH
+  const char* library;       ///< soname
+  std::size_t handle_bytes;  ///< sizeof(MPI_Comm)
+  struct Handle {
+    Word value;          ///< unless it is an address
+    const char* object;  ///< the object whose address it is, or null
+  };
+  Handle null_communicator;  ///< MPI_COMM_NULL
+  Handle world;              ///< MPI_COMM_WORLD
+  Handle byte;               ///< MPI_BYTE
+  const char* from_fortran;  ///< the function that turns a Fortran handle into a C one; null: they are the same
+  int no_process;            ///< MPI_PROC_NULL
+  int graph;                 ///< MPI_GRAPH, as MPI_Topo_test says it
+  int cart;                  ///< MPI_CART
+  int dist_graph;            ///< MPI_DIST_GRAPH
 };
 
 /// An MPI library that is loaded, and its PMPI_ functions: they are what a profiling library between the program and
@@ -43,6 +46,7 @@ class Mpi {
   /// MPI_Comm of a Fortran handle.
   [[nodiscard]] Word from_fortran(int handle) const noexcept;
   [[nodiscard]] bool is_null(Word communicator) const noexcept { return communicator == null_communicator_; }
+  [[nodiscard]] Word world() const noexcept { return world_; }
   [[nodiscard]] Word byte() const noexcept { return byte_; }
   [[nodiscard]] const Interface& interface() const noexcept { return *interface_; }
   /// A function of the library, or of its Fortran part. Null: it has none of this name.
@@ -51,6 +55,12 @@ class Mpi {
   using CopyAttribute = int(Word communicator, int key, void* extra, void* value, void* copy, int* is_copied);
   using DeleteAttribute = int(Word communicator, int key, void* value, void* extra);
 
+  int (*initialized)(int* yes) = nullptr;
+  int (*finalized)(int* yes) = nullptr;
+  int (*comm_group)(Word communicator, void* group) = nullptr;
+  int (*group_difference)(Word group, Word without, void* difference) = nullptr;
+  int (*group_size)(Word group, int* size) = nullptr;
+  int (*group_free)(void* group) = nullptr;
   int (*comm_size)(Word communicator, int* size) = nullptr;
   int (*comm_rank)(Word communicator, int* rank) = nullptr;
   int (*topo_test)(Word communicator, int* kind) = nullptr;
@@ -74,6 +84,7 @@ class Mpi {
   const Interface* interface_ = nullptr;
   void* library_ = nullptr;
   Word null_communicator_ = 0;
+  Word world_ = 0;
   Word byte_ = 0;
 };
 

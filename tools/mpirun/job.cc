@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpirun/job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include <wherry/error.hpp>
+
+#include "common/environment.hpp"
+#include "mpirun/launcher.hpp"
+#include "mpirun/library.hpp"
+#include "mpirun/program.hpp"
+
+namespace wherry::tools {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+std::string value_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+std::string before(const std::string& value, const std::string& rest) {
+  return rest.empty() ? value : value + ":" + rest;
+}
+
+bool has_too_few_cores(const MpiJob& job) {
+  return job.processes > static_cast<int>(std::thread::hardware_concurrency());
+}
+
+std::filesystem::path installed(const char* name) {
+  const auto library = library_folder() / "mpi" / name;
+  std::error_code error;
+  if (!std::filesystem::exists(library, error)) {
+    throw Error(ENOENT, "use", library.string(), "install it beside this program (make install)");
+  }
+  return library;
+}
+
+/// The program's own MPI; of one that starts others, such as python, the one whose launcher is chosen.
+std::pair<Launcher, std::optional<MpiLibrary>> choose(const MpiJob& job, const std::filesystem::path& program) {
+  const auto library = mpi_of_program(program);
+  if (!library) {
+    if (job.mpi.empty()) require_starter(program);
+    const Launcher launcher = launcher_for(job.mpi, interpreter_of(program));
+    return {launcher, mpi_beside_launcher(launcher.path, launcher.family)};
+  }
+  if (job.mpi.empty() || job.mpi == "mpich" || job.mpi == "openmpi") {
+    if (!job.mpi.empty() && (job.mpi == "mpich") != (library->family == MpiFamily::mpich)) {
+      throw Error(EINVAL, "use --mpi", job.mpi,
+                  fmt::format("the program was linked with {}, {}", name_of(library->family), library->path.string()));
+    }
+    return {launcher_of(*library), library};
+  }
+  const Launcher launcher = launcher_for(job.mpi, program);
+  if (launcher.family != library->family) {
+    throw Error(EINVAL, "use --mpi", job.mpi,
+                fmt::format("the program was linked with {}, {}", name_of(library->family), library->path.string()));
+  }
+  return {launcher, library};
+}
+
+void set_for_all(const MpiJob& job, const std::filesystem::path& provider, Variables& variables) {
+  variables.emplace_back("FI_PROVIDER_PATH", before(provider.parent_path().string(), value_of("FI_PROVIDER_PATH")));
+  variables.emplace_back("FI_PROVIDER", "wherry");
+  variables.emplace_back("WHERRY_MPI_LAYOUT", job.layout);
+  if (!job.budget.empty()) variables.emplace_back("WHERRY_MPI_BUDGET", job.budget);
+}
+
+/// Not by the launchers' options for variables: Open MPI's gives them to the first program of a job alone, and not to
+/// processes that these spawn. The launcher makes no call that the library knows.
+void set_preload(Variables& variables) {
+  variables.emplace_back("LD_PRELOAD", before(installed("libwherry-topology.so").string(), value_of("LD_PRELOAD")));
+}
+
+/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. With more processes than cores a
+/// process that waits must let the others run.
+void set_for_mpich(const MpiJob& job, Variables& variables) {
+  variables.emplace_back("MPIR_CVAR_CH4_NETMOD", "ofi");
+  variables.emplace_back("MPIR_CVAR_NOLOCAL", "1");
+  if (has_too_few_cores(job)) variables.emplace_back("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1");
+}
+
+/// Open MPI 4 and 5 have different variables for the provider, and neither minds the other's.
+void set_for_openmpi(const MpiJob& job, Variables& variables) {
+  variables.emplace_back("OMPI_MCA_pml", "cm");
+  variables.emplace_back("OMPI_MCA_mtl", "ofi");
+  variables.emplace_back("OMPI_MCA_opal_common_ofi_provider_include", "wherry");
+  variables.emplace_back("OMPI_MCA_mtl_ofi_provider_include", "wherry");
+  if (has_too_few_cores(job)) variables.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
+}
+
+void refuse_root(const Launcher& launcher) {
+  if (geteuid() != 0 ||
+      (!value_of("OMPI_ALLOW_RUN_AS_ROOT").empty() && !value_of("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM").empty()))
+    return;
+  throw Error(
+      EPERM, "run as root", launcher.path.string(),
+      "Open MPI runs nothing as root unless OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 are set");
+}
+
+bool says(const std::vector<std::string>& options, std::string_view option) {
+  return std::ranges::any_of(options, [&](const std::string& word) { return word.starts_with(option); });
+}
+
+void add_openmpi_options(const MpiJob& job, const Launcher& launcher, std::vector<std::string>& words) {
+  if (!has_too_few_cores(job)) return;
+  if (launcher.major() < 5) {
+    words.emplace_back("--oversubscribe");
+  } else if (!says(job.launcher_options, "--map-by")) {
+    words.insert(words.end(), {"--map-by", ":OVERSUBSCRIBE"});
+  }
+  if (!says(job.launcher_options, "--bind-to")) words.insert(words.end(), {"--bind-to", "none"});
+}
+
+std::string quoted(const std::string& word) {
+  const bool is_plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+std::string LauncherCommand::text() const {
+  std::string text;
+  for (const auto& [name, value] : variables) text += fmt::format("{}={} \\\n", name, quoted(value));
+  for (const std::string& word : words) text += (&word == words.data() ? "" : " ") + quoted(word);
+  return text + "\n";
+}
+
+LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
+  const auto [launcher, library] = choose(job, program);
+  if (library) require_libfabric(*library);
+  if (launcher.family == MpiFamily::openmpi) refuse_root(launcher);
+  LauncherCommand command;
+  set_for_all(job, installed("libwherry-fi.so"), command.variables);
+  if (job.layout == "topology") set_preload(command.variables);
+  command.words = {launcher.path.string(), "-n", std::to_string(job.processes)};
+  if (launcher.family == MpiFamily::mpich) {
+    set_for_mpich(job, command.variables);
+  } else {
+    set_for_openmpi(job, command.variables);
+    add_openmpi_options(job, launcher, command.words);
+  }
+  command.words.insert(command.words.end(), job.launcher_options.begin(), job.launcher_options.end());
+  command.words.insert(command.words.end(), job.program.begin(), job.program.end());
+  return command;
+}
+
+}  // namespace wherry::tools

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpirun/program.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include <wherry/error.hpp>
+
+#include "run/elf_file.hpp"
+#include "run/loader.hpp"
+
+namespace wherry::tools {
+namespace {
+
+/// Beginnings of their names: python3.11, bash.
+constexpr std::array kStarters{"python", "pypy",    "ipython",  "julia",   "R",       "Rscript", "perl",
+                               "ruby",   "node",    "bash",     "dash",    "sh",      "zsh",     "env",
+                               "nice",   "numactl", "time",     "timeout", "taskset", "strace",  "gdb",
+                               "perf",   "xterm",   "valgrind", "stdbuf",  "setarch"};
+
+/// What a process of a job holds open: for each of the others a mailbox's doorbell, its memory and a socket that tells
+/// of its end, here and there; beside that MPI's own files and the launcher's pipes.
+constexpr rlim_t kFilesPerProcess = 6;
+constexpr rlim_t kFilesOfEach = 256;
+
+}  // namespace
+
+std::filesystem::path interpreter_of(const std::filesystem::path& program) {
+  std::ifstream file(program);
+  std::string line;
+  if (!std::getline(file, line) || !line.starts_with("#!")) return program;
+  std::istringstream words(line.substr(2));
+  std::string first;
+  std::string second;
+  words >> first >> second;
+  if (std::filesystem::path(first).filename() == "env") first = find_program(second);
+  return first.empty() ? program : std::filesystem::path(first);
+}
+
+void require_starter(const std::filesystem::path& program) {
+  const auto interpreter = interpreter_of(program);
+  if (interpreter != program || !ElfFile::open(program)) return;
+  const std::string name = program.filename();
+  const bool is_starter = std::ranges::any_of(kStarters, [&](std::string_view starter) {
+    return name.starts_with(starter) && name.find_first_not_of("0123456789.", starter.size()) == std::string::npos;
+  });
+  if (is_starter) return;
+  throw Error(ENOEXEC, "run", program.string(),
+              "it was not linked with an MPI library; if it starts a program that was, say which MPI with --mpi");
+}
+
+void allow_files_for(int processes) {
+  const rlim_t needed = static_cast<rlim_t>(processes) * kFilesPerProcess + kFilesOfEach;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed) {
+    throw Error(EMFILE, "start", fmt::format("{} processes", processes),
+                fmt::format("each may need {} open files and this user may have {}: start fewer, or raise the limit "
+                            "(ulimit -Hn, LimitNOFILE, /etc/security/limits.conf)",
+                            needed, limit.rlim_max));
+  }
+  limit.rlim_cur = needed;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace wherry::tools
