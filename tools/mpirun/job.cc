@@ -82,12 +82,11 @@ void set_preload(Variables& variables) {
   variables.emplace_back("LD_PRELOAD", before(installed("libwherry-topology.so").string(), value_of("LD_PRELOAD")));
 }
 
-/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. With more processes than cores a
-/// process that waits must let the others run.
-void set_for_mpich(const MpiJob& job, Variables& variables) {
+/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. Not MPIR_CVAR_ENABLE_HEAVY_YIELD, by which
+/// MPICH sleeps whenever it finds nothing: the provider sleeps itself, until something comes.
+void set_for_mpich(Variables& variables) {
   variables.emplace_back("MPIR_CVAR_CH4_NETMOD", "ofi");
   variables.emplace_back("MPIR_CVAR_NOLOCAL", "1");
-  if (has_too_few_cores(job)) variables.emplace_back("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1");
 }
 
 /// Open MPI 4 and 5 have different variables for the provider, and neither minds the other's.
@@ -151,7 +150,7 @@ LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
   if (job.layout == "topology") set_preload(command.variables);
   command.words = {launcher.path.string(), "-n", std::to_string(job.processes)};
   if (launcher.family == MpiFamily::mpich) {
-    set_for_mpich(job, command.variables);
+    set_for_mpich(command.variables);
   } else {
     set_for_openmpi(job, command.variables);
     add_openmpi_options(job, launcher, command.words);
