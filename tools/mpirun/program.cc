@@ -26,9 +26,9 @@ constexpr std::array kStarters{"python", "pypy",    "ipython",  "julia",   "R", 
                                "nice",   "numactl", "time",     "timeout", "taskset", "strace",  "gdb",
                                "perf",   "xterm",   "valgrind", "stdbuf",  "setarch"};
 
-/// What a process of a job holds open: for each of the others a mailbox's doorbell, its memory and a socket that tells
-/// of its end, here and there; beside that MPI's own files and the launcher's pipes.
-constexpr rlim_t kFilesPerProcess = 6;
+/// What a process of a job holds open: three for each of the others that it has met, the launcher as many pipes for each;
+/// beside that MPI's own files.
+constexpr rlim_t kFilesPerProcess = 4;
 constexpr rlim_t kFilesOfEach = 256;
 
 }  // namespace
