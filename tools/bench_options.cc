@@ -90,7 +90,7 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
   if (question.senders.size() > 1) {
     command.add_option(question.senders_option, senders, question.senders_help)
         ->delimiter(',')
-        ->check(CLI::Range(1U, question.most_senders));
+        ->check(CLI::Range(question.least_senders, question.most_senders));
   }
   if (has_option(question, "--cores")) {
     command

@@ -26,6 +26,12 @@ struct FileOptions {
   bool explain = false;
 };
 
+/// Of `wherry bench mpi` alone. Empty: by default.
+struct MpiOptions {
+  std::vector<std::string> figures{};
+  std::string budget{};  ///< of all mailboxes of a job together
+};
+
 struct Options {
   std::vector<std::uint64_t> sizes{};  ///< bytes of one message
   std::uint64_t bytes = 1 << 30;       ///< payload of one sample, at most
@@ -39,6 +45,7 @@ struct Options {
   bool smoke = false;
   RootOptions root{};
   FileOptions file{};
+  MpiOptions mpi{};
 };
 
 }  // namespace wherry::bench

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bench/file/systems.hpp"
+#include "bench/mpi/systems.hpp"
 #include "bench/peers/foreign/foreign.hpp"
 #include "bench/peers/foreign/zmq_programs.hpp"
 #include "bench/root/systems.hpp"
@@ -34,6 +35,7 @@ Registry Registry::find() {
   add_zmq_programs(registry);
   root::add_systems(registry);
   file::add_systems(registry);
+  mpi::add_systems(registry);
   return registry;
 }
 

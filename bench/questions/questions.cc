@@ -9,6 +9,7 @@
 #include "bench/file/question.hpp"
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
+#include "bench/mpi/question.hpp"
 #include "bench/questions/connect.hpp"
 #include "bench/root/question.hpp"
 
@@ -328,6 +329,23 @@ const std::array kQuestions{
           .measure = file::measure,
           .add_options = file::add_options,
           .tables = file::tables},
+    Asked{.name = "mpi",
+          .help = "MPI: one program over Wherry, over each MPI's own shared memory and over other libfabric providers",
+          .sizes = {8, 64, kKiB, 4 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB},
+          .smoke = {8, 64 * kKiB},
+          .senders = {2, 48},
+          .smoke_senders = {4},
+          .modes = {},
+          .own_only = true,
+          .seconds = 0.05,
+          .senders_option = "--ranks",
+          .senders_help = "How many ranks; of more than two, all but two are idle in latency and bandwidth",
+          .least_senders = 2,
+          .without = {{"--bytes", "a sample is as long as --seconds"},
+                      {"--cores", "two ranks are kept on the first two cores, more on none"}},
+          .measure = mpi::measure,
+          .add_options = mpi::add_options,
+          .tables = mpi::tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},

@@ -36,6 +36,7 @@ struct Asked {
   const char* bytes_help = "Payload of one sample, at most";
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
+  std::uint32_t least_senders = 1;
   std::uint32_t most_senders = 1000;
   std::vector<Without> without{};
   /// Points for a campaign, or else a way of its own to measure.

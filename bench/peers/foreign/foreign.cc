@@ -61,6 +61,14 @@ void add(const fs::path& folder, Registry& registry) {
 
 }  // namespace
 
+std::optional<fs::path> find_peer_folder(const std::string& name) {
+  for (const fs::path& place : places()) {
+    std::error_code ignored;
+    if (fs::is_directory(place / name, ignored)) return place / name;
+  }
+  return std::nullopt;
+}
+
 void add_foreign_peers(Registry& registry) {
   for (const fs::path& place : places()) {
     for (const fs::path& folder : peers_in(place)) add(folder, registry);
