@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <climits>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -39,7 +40,10 @@ Communicator::Communicator(MPI_Comm comm) : comm_(comm) {
   MPI_Comm_size(comm_, &size_);
 }
 
-Communicator::~Communicator() { MPI_Comm_free(&comm_); }
+Communicator::~Communicator() {
+  // After a failure the job is aborted: the other ranks would not come to this call, which waits for them.
+  if (std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+}
 
 MPI_Comm make_grid(int dimensions) {
   int size = 1;
