@@ -29,7 +29,7 @@ struct FileOptions {
 /// Of `wherry bench mpi` alone. Empty: by default.
 struct MpiOptions {
   std::vector<std::string> figures{};
-  std::string budget{};  ///< of all mailboxes of a job together
+  std::string budget{};  ///< of each mailbox
 };
 
 struct Options {

@@ -72,7 +72,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--figures", options.mpi.figures, fmt::format("Of {}; default: all", fmt::join(words, ", ")))
       ->delimiter(',')
       ->check(CLI::IsMember(words));
-  command.add_option("--budget", options.mpi.budget, "Of wherry mpirun: bytes of all mailboxes of a job together")
+  command.add_option("--budget", options.mpi.budget, "Of wherry mpirun: bytes of each process's buffer")
       ->check(check_budget);
 }
 
