@@ -51,11 +51,11 @@ endfunction()
 
 # wherry_bench_objects()
 #
-# What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions, peers/foreign, file, mpi
-# and root below the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
+# What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions, peers/foreign, file, mailbox,
+# mpi and root below the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
 function(wherry_bench_objects)
   file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc questions/*.cc peers/foreign/*.cc file/*.cc
-    mpi/*.cc root/*.cc)
+    mailbox/*.cc mpi/*.cc root/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")

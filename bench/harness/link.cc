@@ -18,6 +18,7 @@ namespace wherry::bench {
 namespace {
 
 std::string name_of(std::uint32_t rank) { return rank == 0 ? "receiver" : fmt::format("sender {}", rank); }
+std::string bystander_name(std::uint32_t rank) { return fmt::format("bystander {}", rank); }
 
 int process(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name) {
   try {
@@ -29,12 +30,23 @@ int process(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uin
   }
 }
 
+int bystander(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name) {
+  try {
+    system.stand_by(Place{sample, rank, meeting, name});
+    return 0;
+  } catch (const std::exception& error) {
+    meeting.report(rank).set_error(error.what());
+    return 1;
+  }
+}
+
 /// The first error that a process told of itself, or what is known from outside.
 std::string explain(const std::string& failure, Meeting& meeting) {
-  for (std::uint32_t rank = 0; rank < meeting.ranks(); ++rank) {
+  for (std::uint32_t rank = 0; rank < meeting.processes(); ++rank) {
     const char* error = meeting.report(rank).error;
-    if (*error != '\0' && (failure.starts_with(name_of(rank) + ":") || failure.starts_with("not done"))) {
-      return fmt::format("{}: {}", name_of(rank), error);
+    const std::string name = rank < meeting.ranks() ? name_of(rank) : bystander_name(rank);
+    if (*error != '\0' && (failure.starts_with(name + ":") || failure.starts_with("not done"))) {
+      return fmt::format("{}: {}", name, error);
     }
   }
   return failure;
@@ -88,10 +100,13 @@ std::uint64_t warm_up_messages(const Sample& sample, bool in_place) {
 Outcome LinkSystem::run(const Sample& sample) {
   static std::uint64_t number = 0;
   const std::string unique = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number);
-  Meeting meeting(sample.senders, sample.question == Question::stream ? 0 : sample.messages);
+  Meeting meeting(sample.senders, sample.question == Question::stream ? 0 : sample.messages, bystanders());
   ProcessGroup group;
   for (std::uint32_t rank = 0; rank <= sample.senders; ++rank) {
     group.start(name_of(rank), [&, rank] { return process(*this, sample, meeting, rank, unique); });
+  }
+  for (std::uint32_t rank = meeting.ranks(); rank < meeting.processes(); ++rank) {
+    group.start(bystander_name(rank), [&, rank] { return bystander(*this, sample, meeting, rank, unique); });
   }
   const std::string failure =
       group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 /// Socket pairs that both processes inherit, and a fault.
-class Faulty final : public LinkSystem {
+class Faulty : public LinkSystem {
  public:
   using Make = std::function<std::unique_ptr<Link>(const Place&, UniqueFd, UniqueFd)>;
   explicit Faulty(Make make) : make_(std::move(make)) {}
@@ -71,6 +71,38 @@ TEST(Link, FromSleepBothDirectionsCount) {
   sample.question = Question::asleep;
   sample.messages = 3;
   EXPECT_EQ(Faulty(sound).run(sample).latencies_ns.size(), 6U);
+}
+
+/// With two processes beside those that take part.
+class Watched final : public Faulty {
+ public:
+  explicit Watched(std::function<void(const Place&)> stand_by) : Faulty(sound), stand_by_(std::move(stand_by)) {}
+
+  [[nodiscard]] std::uint32_t bystanders() const override { return 2; }
+  std::unique_ptr<Link> open(const Place& place) override {
+    place.board.post(place.rank, "here");
+    return Faulty::open(place);
+  }
+  void stand_by(const Place& place) override { stand_by_(place); }
+
+ private:
+  std::function<void(const Place&)> stand_by_;
+};
+
+TEST(Link, BystandersHaveTheNextRanksAndSeeWhatTheOthersPost) {
+  const auto look = [](const Place& place) {
+    if (place.rank != 2 && place.rank != 3) throw std::runtime_error("no rank of a bystander");
+    if (place.board.read(0) != "here" || place.board.read(1) != "here") throw std::runtime_error("nobody is here");
+  };
+  EXPECT_GT(Watched(look).run(touched()).seconds, 0);
+}
+
+TEST(Link, WhyABystanderFailedIsTold) {
+  const auto fail = [](const Place& place) {
+    if (place.rank == 3) throw std::runtime_error("the door is closed");
+  };
+  EXPECT_THAT([&] { Watched(fail).run(touched()); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("bystander 3: the door is closed")));
 }
 
 /// Counts what each rank sends and receives, in memory that the processes share, and has a lap.

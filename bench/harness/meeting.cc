@@ -46,10 +46,11 @@ void Report::set_error(std::string_view text) {
   error[length] = '\0';
 }
 
-Meeting::Meeting(std::uint32_t senders, std::size_t latencies)
+Meeting::Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders)
     : ranks_(senders + 1),
+      processes_(ranks_ + bystanders),
       latencies_(latencies),
-      mapped_(pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note)) + pages(ranks_ * sizeof(Report)) +
+      mapped_(pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note)) + pages(processes_ * sizeof(Report)) +
               2 * latencies * sizeof(double)),
       memory_(static_cast<std::byte*>(
           // Populated: a page fault on the way would show among the latencies.
@@ -57,7 +58,7 @@ Meeting::Meeting(std::uint32_t senders, std::size_t latencies)
   if (memory_ == MAP_FAILED) throw std::bad_alloc();
   shared_ = new (memory_) Shared;
   notes_ = new (memory_ + pages(sizeof(Shared))) Note[ranks_];
-  reports_ = new (memory_ + pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note))) Report[ranks_];
+  reports_ = new (memory_ + pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note))) Report[processes_];
 }
 
 Meeting::~Meeting() { ::munmap(memory_, mapped_); }

@@ -46,8 +46,9 @@ struct Report {
 
 class Meeting final : public Board {
  public:
-  /// For ranks 0 to `senders`, and room for `latencies` of each of two.
-  Meeting(std::uint32_t senders, std::size_t latencies);
+  /// For ranks 0 to `senders`, and room for `latencies` of each of two. Bystanders have the next ranks, and nothing but
+  /// a report.
+  Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders = 0);
   ~Meeting() override;
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -56,6 +57,7 @@ class Meeting final : public Board {
   std::string read(std::uint32_t rank) override;
 
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+  [[nodiscard]] std::uint32_t processes() const { return processes_; }
   /// Everybody's link is open, and its lap is known.
   void open() { shared_->open.pass(ranks_); }
   /// Everybody's link is warm.
@@ -96,6 +98,7 @@ class Meeting final : public Board {
   };
 
   std::uint32_t ranks_;
+  std::uint32_t processes_;
   std::size_t latencies_;
   std::size_t mapped_;
   std::byte* memory_;

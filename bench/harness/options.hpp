@@ -32,6 +32,12 @@ struct MpiOptions {
   std::string budget{};  ///< of each mailbox
 };
 
+/// Of `wherry bench mailbox` alone.
+struct MailboxOptions {
+  std::uint64_t budget = 384 << 10;        ///< bytes of all mailboxes together
+  std::vector<std::uint32_t> connected{};  ///< senders to one receiver; empty: by default
+};
+
 struct Options {
   std::vector<std::uint64_t> sizes{};  ///< bytes of one message
   std::uint64_t bytes = 1 << 30;       ///< payload of one sample, at most
@@ -46,6 +52,7 @@ struct Options {
   RootOptions root{};
   FileOptions file{};
   MpiOptions mpi{};
+  MailboxOptions mailbox{};
 };
 
 }  // namespace wherry::bench

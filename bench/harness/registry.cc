@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bench/file/systems.hpp"
+#include "bench/mailbox/systems.hpp"
 #include "bench/mpi/systems.hpp"
 #include "bench/peers/foreign/foreign.hpp"
 #include "bench/peers/foreign/zmq_programs.hpp"
@@ -35,6 +36,7 @@ Registry Registry::find() {
   add_zmq_programs(registry);
   root::add_systems(registry);
   file::add_systems(registry);
+  mailbox::add_systems(registry);
   mpi::add_systems(registry);
   return registry;
 }

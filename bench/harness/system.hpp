@@ -168,6 +168,10 @@ class LinkSystem : public System {
   /// Called in each process of a sample, after fork: opens this process's end and returns when it is connected. With
   /// Question::latency and asleep both ends send and receive; a process that sends prepares, sends, then receives.
   virtual std::unique_ptr<Link> open(const Place& place) = 0;
+  /// How many processes each sample has beside those that take part; their ranks follow.
+  [[nodiscard]] virtual std::uint32_t bystanders() const { return 0; }
+  /// Called in each of these: returns when those that take part have ended.
+  virtual void stand_by(const Place& /*place*/) {}
   Outcome run(const Sample& sample) override;  // harness/link.cc
 };
 

@@ -9,6 +9,7 @@
 #include "bench/file/question.hpp"
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
+#include "bench/mailbox/question.hpp"
 #include "bench/mpi/question.hpp"
 #include "bench/questions/connect.hpp"
 #include "bench/root/question.hpp"
@@ -329,6 +330,22 @@ const std::array kQuestions{
           .measure = file::measure,
           .add_options = file::add_options,
           .tables = file::tables},
+    Asked{.name = "mailbox",
+          .help = "Mailboxes: two processes that talk, of 2 to 96 that are started, by how the receiver's buffer is divided",
+          .sizes = {4, 64, kKiB, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB},
+          .smoke = {64, 64 * kKiB},
+          .senders = {2, 12, 24, 48, 96},
+          .smoke_senders = {2, 6},
+          .modes = {"handover"},
+          .own_only = true,
+          .beside = {"wherry"},
+          .seconds = 0.1,
+          .senders_option = "--started",
+          .senders_help = "How many processes have mailboxes, each connected to both that talk",
+          .least_senders = 2,
+          .measure = mailbox::measure,
+          .add_options = mailbox::add_options,
+          .tables = mailbox::tables},
     Asked{.name = "mpi",
           .help = "MPI: one program over Wherry, over each MPI's own shared memory and over other libfabric providers",
           .sizes = {8, 64, kKiB, 4 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB},

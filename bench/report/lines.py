@@ -12,7 +12,11 @@ WIDTH, HEIGHT = 7.2, 4.9  # of the axes, in inches
 LEFT, TOP, BOTTOM, NAMES = 0.85, 0.45, 0.55, 1.75  # room around them
 NAME_GAP = 12 / 72  # inches from one name to the next
 X_LABELS = {"size": "message size", "senders": "connections"}
-X_LABELS_OF = {"root": {"size": "size of a file", "senders": "workers"}, "file": {"size": "bytes of a call", "senders": "processes"}}
+X_LABELS_OF = {
+    "root": {"size": "size of a file", "senders": "workers"},
+    "file": {"size": "bytes of a call", "senders": "processes"},
+    "mailbox": {"size": "message size", "senders": "senders connected"},
+}
 
 
 def draw(title: str, rows: dict[str, list[Row]], metric: str, over: str = "size", crossings: tuple[float, ...] = ()) -> Figure:

@@ -50,6 +50,8 @@ def plots(results: Results) -> Iterator[Plot]:
     yield from connect(results)
     yield from root(results)
     yield from file(results)
+    yield from mailbox(results)
+    yield from mpi(results)
 
 
 def over_size(
@@ -236,6 +238,53 @@ def host_crossings(rows: dict[str, list[Row]]) -> dict[str, float]:
             share = behind / (behind - ahead) if behind < 0 else 0
             found[f"{kind}-host is faster than {kind}-comp"] = before * (after / before) ** share
     return found
+
+
+def mailbox(results: Results) -> Iterator[Plot]:
+    """Bandwidth over the size, of each layout with all numbers started, and of each number with all layouts; the cost of
+    a message over the number of senders."""
+    for mode in results.modes("mailbox"):
+        every = [row for own in results.select("mailbox", "GB/s", mode).values() for row in own]
+        for system in dict.fromkeys(row.system for row in every):
+            own = [row for row in every if row.system == system]
+            rows = {f"{n} started": [row for row in own if row.senders == n] for n in sorted({row.senders for row in own})}
+            if len(rows) > 1 and len(sizes_of(rows)) > 1:
+                yield mailbox_lines(mode, system, rows)
+        for started in sorted({row.senders for row in every}):
+            rows = chosen(every, lambda row: row.senders == started)
+            if len(rows) > 1 and len(sizes_of(rows)) > 1:
+                yield mailbox_lines(mode, f"{started} started", rows)
+        rows = results.select("mailbox", "ns_receive", mode)
+        if len({row.senders for own in rows.values() for row in own}) > 1:
+            title = "A message of 8 bytes, by senders connected, of which one sends"
+            how = f"Logarithmic axes. {better('ns_receive')} Flat is what a doorbell is for."
+            yield Plot("mailbox", f"mailbox-receive-{mode}", title, how, line_drawing(title, rows, "ns_receive", "senders"))
+
+
+def mailbox_lines(mode: str, what: str, rows: dict[str, list[Row]]) -> Plot:
+    title = f"Two neighbours, {what}: GB/s, {MODE_TEXT[mode]}"
+    how = f"Logarithmic axes. {better('GB/s')} All mailboxes together have the same bytes. Bars: median absolute deviation."
+    return Plot("mailbox", f"mailbox-{mode}-{what.replace(' ', '-')}", title, how, line_drawing(title, rows, "GB/s"))
+
+
+def mpi(results: Results) -> Iterator[Plot]:
+    """Over the size of a message, where there are several; else beside each other."""
+    for mode in results.modes("mpi"):
+        metric = MPI_METRICS.get(mode, "ns_mean")
+        for ranks in results.senders("mpi"):
+            rows = results.select("mpi", metric, mode, ranks)
+            title = f"MPI, {MODE_TEXT[mode]}, {ranks} ranks"
+            name = f"mpi-{mode}-{ranks}-ranks"
+            sizes = sizes_of(rows)
+            if mode in ("latency", "bandwidth") and len(sizes) > 1:
+                how = f"Logarithmic axes. {better(metric)} Bars: median absolute deviation."
+                yield Plot("mpi", name, title, how, line_drawing(title, rows, metric))
+            elif rows:
+                panels = [(quantities.size(size) if size else "", at_size(rows, size)) for size in sizes]
+                yield Plot("mpi", name, title, better(metric), bar_drawing(title, panels, metric))
+
+
+MPI_METRICS = {"latency": "ns_p50", "bandwidth": "GB/s", "memory": "shared_bytes"}
 
 
 def better(metric: str) -> str:

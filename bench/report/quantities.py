@@ -60,7 +60,7 @@ def quantity(value: float, metric: str) -> str:
 
 
 def lower_is_better(metric: str) -> bool:
-    return not metric.endswith(("GB/s", "msgs/s"))
+    return not metric.endswith(("GB/s", "msgs/s", "share_of_fewest"))
 
 
 def noise(median: float, mad: float) -> str:

@@ -134,6 +134,8 @@ def test_a_folder_gets_each_plot_as_svg_and_png(results, tmp_path):
         assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     names = {path.stem for path in (tmp_path / "plots").iterdir()}
     assert {"stream-handover-gb-per-s", "stream-touched-gb-per-s", "latency-awake-handover", "many-60-touched"} <= names
+    assert {"mailbox-handover-48-started", "mailbox-handover-mailbox-equal", "mailbox-receive-handover"} <= names
+    assert {"mpi-latency-48-ranks", "mpi-halo-1-2-ranks", "mpi-memory-48-ranks"} <= names
     assert {"zmq-handover-gb-per-s", "zmq-handover-cpu-s-per-gb", "zmq-handover-ns-mean"} <= names
 
 

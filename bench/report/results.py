@@ -53,6 +53,15 @@ MODE_TEXT = {
     "hit-threads": "read by threads, hits",
     "write-threads": "written by threads, without fsync",
     "write-synced-threads": "written by threads, with fsync",
+    "latency": "half a round trip of ranks 0 and 1",
+    "bandwidth": "from rank 0 to rank 1",
+    "halo-1": "halo exchange on a ring",
+    "halo-2": "halo exchange in 2 dimensions",
+    "halo-3": "halo exchange in 3 dimensions",
+    "allreduce": "MPI_Allreduce",
+    "heat": "a step of the heat equation",
+    "fft": "a 2-D Fourier transform",
+    "memory": "all ranks together",
 }
 TEXTS = ("bench", "system", "version", "mode", "metric")
 COUNTS = ("senders", "size", "n")

@@ -32,6 +32,8 @@ IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
 MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
 ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
 FILE = {"native": (16, 110), "wherry-local": (16, 115), "wherry-comp": (22, 15), "wherry-auto": (21, 16), "wherry-host": (15, 900), "fuse-direct": (3, 20000)}
+MAILBOX = {"mailbox-equal": 0.05, "mailbox-topology-2": 0.9, "mailbox-adaptive": 0.85}
+MPI = {"mpich": 900, "mpich-ofi-tcp": 5500, "wherry-mpich-adaptive": 700, "ompi": 400, "wherry-ompi-topology": 450}
 LATENCIES = {
     "wherry": 190,
     "aeron-ipc": 263,
@@ -92,6 +94,8 @@ def results(seed: int = 1) -> dict:
             add("connect", system, "handover", count, 0, "memory_bytes_per_connection", memory)
     add_root(add)
     add_file(add)
+    add_mailbox(add)
+    add_mpi(add)
     return {"environment": environment(), "rows": rows}
 
 
@@ -117,6 +121,29 @@ def add_file(add) -> None:
                 add("file", system, mode, processes, size, "GB/s", rate)
                 add("file", system, mode, processes, size, "cpu_s_per_GB", 1 / rate)
         add("file", system, "random-read", 1, 4096, "GB/s", 1 / (overhead / 4096 + 1 / gigabytes))
+
+
+def add_mailbox(add) -> None:
+    """Two numbers of processes started with two sizes, and two numbers of senders."""
+    for system, share in MAILBOX.items():
+        for started, left in ((2, 1), (48, share)):
+            for size in (64, 65536):
+                add("mailbox", system, "handover", started, size, "GB/s", 10 * left * size / (size + 1000))
+                add("mailbox", system, "handover", started, size, "ns_p50", 300 + size / 10 / left)
+        add("mailbox", system, "handover", 48, 64, "share_of_fewest", share)
+        for connected in (2, 1000):
+            add("mailbox", system, "handover", connected, 8, "ns_receive", 60)
+
+
+def add_mpi(add) -> None:
+    for system, nanoseconds in MPI.items():
+        for ranks in (2, 48):
+            for size in (8, 65536):
+                add("mpi", system, "latency", ranks, size, "ns_p50", nanoseconds + size / 10)
+                add("mpi", system, "bandwidth", ranks, size, "GB/s", size / (nanoseconds + size / 10))
+            for mode in ("halo-1", "heat"):
+                add("mpi", system, mode, ranks, 1024, "ns_mean", 20 * ranks * nanoseconds)
+            add("mpi", system, "memory", ranks, 0, "shared_bytes", 1e6 * ranks)
 
 
 def add_throughput(add, bench: str, senders: int, size: int) -> None:

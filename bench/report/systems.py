@@ -68,6 +68,31 @@ FILE = {
     "fuse-cached": (("#c77b1e", "#f0b063"), "^"),
     "fuse-direct": (("#7b5b2e", "#c9a66b"), "P"),
 }
+# What `wherry bench mailbox` compares; and one layout with more and more processes.
+MAILBOX = {
+    "mailbox-topology-2": (("#0b5fa5", "#5cb0f2"), "o"),
+    "mailbox-topology-3": (("#3a8fb7", "#8acdee"), "s"),
+    "mailbox-adaptive": (("#1b7a4b", "#61c795"), "D"),
+    "mailbox-equal": (("#b0413e", "#f08c88"), "v"),
+    "2 started": (("#163a5f", "#9ec5ee"), "o"),
+    "12 started": (("#2f6f8f", "#86c6e2"), "s"),
+    "24 started": (("#c98a1b", "#f2c26b"), "^"),
+    "48 started": (("#b5502b", "#f29a76"), "v"),
+    "96 started": (("#7d3c6b", "#d191bd"), "X"),
+}
+# What `wherry bench mpi` compares beside mpich and ompi.
+MPI = {
+    "wherry-mpich-adaptive": (("#0073b3", "#50b1ed"), "o"),
+    "wherry-mpich-topology": (("#0a4f8a", "#74b6f0"), "s"),
+    "wherry-mpich-equal": (("#7fb2d9", "#b8d9f2"), "D"),
+    "wherry-ompi-adaptive": (("#1d7d4d", "#63c897"), "o"),
+    "wherry-ompi-topology": (("#115c37", "#86d6ae"), "s"),
+    "wherry-ompi-equal": (("#8cc2a4", "#c3e4d1"), "D"),
+    "mpich-yield": (("#b893a5", "#dcb8cc"), "P"),
+    "mpich-ofi-shm": (("#d09000", "#f1b52a"), "^"),
+    "mpich-ofi-tcp": (("#5e5e5e", "#bababa"), "x"),
+    "ompi-ofi-tcp": (("#6e6e6e", "#b0b0b0"), "+"),
+}
 OTHERS = ("pipe", "zmq-wherry", "zmq-tcp", "zmq-ipc", "nanomsg-tcp", "nanomsg-ipc", "nng-tcp", "nng-ipc", "ofi-tcp")
 LIMITS = (
     *("memcpy-1", "memcpy-2", "kernel-copy", "two-copy", "one-copy", "split-copy", "in-place"),
@@ -83,7 +108,7 @@ DASHES = {
 }
 RANK = {
     name: rank
-    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *FILE, *(LIMIT_PREFIX + name for name in LIMITS)])
+    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *FILE, *MAILBOX, *MPI, *(LIMIT_PREFIX + name for name in LIMITS)])
 }
 
 
@@ -144,6 +169,9 @@ def look(system: str, bench: str = "") -> Look:
     if system in FILE:
         (light, _), marker = FILE[system]
         return Look(light, light, marker, 2.0 if is_wherry(system) else 1.4, None, 4)
+    if system in MAILBOX | MPI:
+        (light, _), marker = (MAILBOX | MPI)[system]
+        return Look(light, light, marker, 2.0 if is_wherry(system) else 1.4, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
     return Look(GREY[0], GREY_TEXT[0], "", 0.9, None, 3)
@@ -161,5 +189,5 @@ def lettering(system: str, bench: str = "") -> dict[str, str]:
 def colour_pairs() -> dict[str, tuple[str, str]]:
     """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
     pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
-    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT | FILE).items()}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT | FILE | MAILBOX | MPI).items()}
     return pairs

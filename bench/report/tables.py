@@ -93,13 +93,20 @@ METRIC_TITLES = {
     "sent_per_byte": "Bytes sent per byte of a file",
     "fill_sent_per_byte": "Bytes sent per byte of a file, live fill",
     "merge_sent_per_byte": "Bytes sent per byte of a file, with merge",
+    "share_of_fewest": "Share of the bandwidth with the fewest processes started",
+    "ns_receive": "Each message of a stream, with so many senders connected of which one sends",
+    "ns_mean": "Mean time",
+    "shared_bytes": "Shared memory",
+    "memory_bytes_per_rank": "Memory of a rank since MPI_Init",
     "memory_bytes_per_worker": "Memory of a worker that holds a full file (proportional set size)",
 }
 
 
 def table_title(bench: str, metric: str, mode: str) -> str:
     title = METRIC_TITLES.get(metric)
-    if metric.startswith(("ns_", "asleep_ns_")):
+    if bench == "mpi":
+        title = {"ns_p50": "Median time", "memory_bytes": "Memory since MPI_Init"}.get(metric, title)
+    elif metric.startswith(("ns_", "asleep_ns_")) and metric != "ns_receive":
         share = metric.rsplit("_", 1)[1]
         title = f"One way {'to a sleeper' if metric.startswith('asleep') else 'while both are awake'}, {share}"
     title = title or metric.replace("_", " ")

@@ -73,6 +73,25 @@ BENCHES = {
             "64 KiB or with one call for all. Bytes of several processes are in files of their own."
         ),
     ),
+    "mailbox": (
+        "Mailboxes",
+        (
+            "A receiver's buffer has a fixed size and a section for each sender. Two processes talk, neighbours on a "
+            "ring; the others are connected to both and sleep. All mailboxes together have the same bytes, however many "
+            "are started. <b>Equal</b>: the same section for each. <b>Topology</b>: a header of 2 or 3 lines for each, "
+            "and both neighbours share the rest. <b>Adaptive</b>: those that send share it. <b>wherry</b> is a stream, "
+            "whose memory nobody counts."
+        ),
+    ),
+    "mpi": (
+        "MPI",
+        (
+            "One unmodified MPI program over Wherry, over each MPI's own shared memory and over other providers of "
+            "libfabric; each launch measures everything, and launches take turns. Ranks 0 and 1 are neighbours on a "
+            "ring of all; the others sleep meanwhile. Halo exchanges, the heat equation and the Fourier transform are of "
+            "all ranks. Memory is what all ranks have at the end, less what they had before MPI_Init."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (
