@@ -36,6 +36,7 @@ void Unexpected::reset() {
   own = nullptr;
   claimed = nullptr;
   error = 0;
+  round = 0;
 }
 
 Receive* Matching::receive_for(const Envelope& message, std::uint64_t source) {

@@ -76,6 +76,7 @@ struct Unexpected : Hook, Pooled {
   Send* own;              ///< a message to this endpoint itself that stays where it is
   void* claimed;          ///< the context of the peek that claimed it
   int error;              ///< an errno value: it will never be complete
+  std::uint32_t round;    ///< the messenger's, in which it arrived
 
   void reset();
 };

@@ -70,7 +70,7 @@ bool Messenger::progress() noexcept {
 
 bool Messenger::wait(Timeout timeout) noexcept {
   if (!pulls_.empty()) return true;
-  rounds_ = kRoundsPerVisit - 1;  // whatever woke us, the next round sees it
+  rounds_ |= kRoundsPerVisit - 1;  // a power of two less one: whatever woke us, the next round sees it
   return mailbox_.wait(timeout);
 }
 

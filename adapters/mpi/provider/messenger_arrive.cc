@@ -201,6 +201,7 @@ Unexpected& Messenger::keep(Inflow& inflow, const Envelope& envelope) {
   message.envelope = envelope;
   message.wants_reply = (inflow.packet.flags & kWantsReply) != 0;
   message.peer_request = inflow.packet.request;
+  message.round = rounds_;
   matching_.keep(message);
   if (inflow.packet.operation != Operation::eager) return message;
   if (envelope.bytes > 0) message.payload = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);

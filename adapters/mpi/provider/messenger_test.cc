@@ -67,6 +67,7 @@ class MessengerTest : public testing::Test {
     ASSERT_EQ(b_.receive(into(flag, 999)), 0);
     ASSERT_EQ(a_.send(message("x", 999)), 0);
     EXPECT_EQ(next_receive().tag, 999U);
+    b_.progress();
   }
 
   Log at_a_log_, at_b_log_;
