@@ -96,7 +96,10 @@ bool Mailbox::Impl::told(bool found) noexcept {
 
 bool Mailbox::Impl::wait_for(News wanted, const fabric::Deadline& deadline) noexcept {
   if (asking_is_due(1)) ask();
-  const auto found = [&] { return serve_active() | news(wanted); };
+  const auto found = [&] {
+    const bool served = serve_active();
+    return news(wanted) || served;
+  };
   while (true) {
     if (found() || spin(wanted, deadline)) return true;
     ask();
@@ -115,7 +118,8 @@ bool Mailbox::Impl::spin(News wanted, const fabric::Deadline& deadline) noexcept
   if (bells_.active().empty()) return false;
   const auto ready = [&] {
     if (asking_is_due(static_cast<unsigned>(bells_.active().size()))) ask();
-    return serve_active() | news(wanted);
+    const bool served = serve_active();
+    return news(wanted) || served;
   };
   return spin_.look(ready, deadline);
 }
@@ -123,7 +127,8 @@ bool Mailbox::Impl::spin(News wanted, const fabric::Deadline& deadline) noexcept
 bool Mailbox::Impl::progress() noexcept {
   drop_told();
   if (nested_ || asking_is_due(8)) ask();
-  if (serve_active() | news(News::all)) return told(true);
+  const bool served = serve_active();
+  if (news(News::all) || served) return told(true);
   if (!nested_) return false;
   if (!arm_all()) return told(true);
   hush();

@@ -82,8 +82,8 @@ void set_preload(Variables& variables) {
   variables.emplace_back("LD_PRELOAD", before(installed("libwherry-topology.so").string(), value_of("LD_PRELOAD")));
 }
 
-/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. Not MPIR_CVAR_ENABLE_HEAVY_YIELD, by which
-/// MPICH sleeps whenever it finds nothing: the provider sleeps itself, until something comes.
+/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. Not MPIR_CVAR_ENABLE_HEAVY_YIELD, by
+/// which MPICH sleeps whenever it finds nothing: the provider sleeps itself, until something comes.
 void set_for_mpich(Variables& variables) {
   variables.emplace_back("MPIR_CVAR_CH4_NETMOD", "ofi");
   variables.emplace_back("MPIR_CVAR_NOLOCAL", "1");

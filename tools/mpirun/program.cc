@@ -26,8 +26,8 @@ constexpr std::array kStarters{"python", "pypy",    "ipython",  "julia",   "R", 
                                "nice",   "numactl", "time",     "timeout", "taskset", "strace",  "gdb",
                                "perf",   "xterm",   "valgrind", "stdbuf",  "setarch"};
 
-/// What a process of a job holds open: three for each of the others that it has met, the launcher as many pipes for each;
-/// beside that MPI's own files.
+/// What a process of a job holds open: three for each of the others that it has met, the launcher as many pipes for
+/// each; beside that MPI's own files.
 constexpr rlim_t kFilesPerProcess = 4;
 constexpr rlim_t kFilesOfEach = 256;
 
