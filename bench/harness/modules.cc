@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -37,7 +38,32 @@ std::vector<fs::path> modules_in(const fs::path& folder) {
   return found;
 }
 
+/// What signals do is this program's affair, and stays as it is while libraries are loaded: one of libfabric's handles
+/// SIGTERM and SIGINT by exit(), which waits for ever if the heap was in use.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (int number = 1; number < NSIG; ++number) {
+      const auto index = static_cast<std::size_t>(number);
+      known_[index] = ::sigaction(number, nullptr, &actions_[index]) == 0;
+    }
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+  ~KeptSignals() {
+    for (int number = 1; number < NSIG; ++number) {
+      const auto index = static_cast<std::size_t>(number);
+      if (known_[index]) ::sigaction(number, &actions_[index], nullptr);
+    }
+  }
+
+ private:
+  std::array<bool, NSIG> known_{};
+  std::array<struct sigaction, NSIG> actions_{};
+};
+
 void load(const fs::path& module, Registry& registry) {
+  const KeptSignals kept;
   const auto missing = [&](const std::string& reason) {
     registry.missing.push_back({module.stem().string().substr(std::string_view(kPrefix).size()), reason});
   };
