@@ -32,7 +32,7 @@ namespace wherry {
 /// How a mailbox divides its budget among its senders.
 enum class Layout : std::uint8_t {
   equal,     ///< all the same; with more than 100 peers as `adaptive`
-  topology,  ///< declared neighbours share what the headers leave, by their weights; with none declared as `equal`
+  topology,  ///< declared neighbours share what the headers leave, by their weights; with none declared as `adaptive`
   adaptive,  ///< those that are seen to send share it
 };
 

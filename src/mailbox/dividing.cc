@@ -15,13 +15,20 @@ constexpr mailbox::Lines kLeastPayload = 4;
 }  // namespace
 
 bool Mailbox::Impl::counts() const noexcept {
-  const bool by_itself = layout_ == Layout::equal || (layout_ == Layout::topology && !neighbours_);
-  return layout_ == Layout::adaptive || (by_itself && open_ > kMostEqual);
+  switch (layout_) {
+    case Layout::equal:
+      return open_ > kMostEqual;
+    case Layout::topology:
+      return !neighbours_;
+    case Layout::adaptive:
+      break;
+  }
+  return true;
 }
 
 std::uint32_t Mailbox::Impl::weight_of(const Pair& pair) const noexcept {
   if (counts()) return talkers_.talks(pair.number) ? 1 : 0;
-  return layout_ == Layout::topology && neighbours_ ? pair.weight : 1;
+  return layout_ == Layout::topology ? pair.weight : 1;
 }
 
 /// The header is granted at once: a peer that can say nothing cannot be seen to talk either.

@@ -68,15 +68,19 @@ TEST_P(MailboxLayout, TopologyGivesNeighboursWhatTheHeadersLeaveByTheirWeights) 
   });
 }
 
-TEST_P(MailboxLayout, AdaptiveGivesTheBudgetToThoseThatTalkWithinAThousandMessages) {
-  Mailbox to = listening({.budget = 64 * 100, .header = 128, .layout = Layout::adaptive});
-  join_all(to, 5);
-  for (int i = 0; i < 500; ++i) {
-    pass(senders_[1], peers_[1], to, pattern_, 1000);
-    pass(senders_[2], peers_[2], to, pattern_, 1000);
+TEST_P(MailboxLayout, AdaptiveAndTopologyWithoutNeighboursGiveTheBudgetToThoseThatTalkWithinAThousandMessages) {
+  for (const Layout layout : {Layout::adaptive, Layout::topology}) {
+    senders_.clear();
+    peers_.clear();
+    Mailbox to = listening({.budget = 64 * 100, .header = 128, .layout = layout});
+    join_all(to, 5);
+    for (int i = 0; i < 500; ++i) {
+      pass(senders_[1], peers_[1], to, pattern_, 1000);
+      pass(senders_[2], peers_[2], to, pattern_, 1000);
+    }
+    drive_all(to, [&] { return outgoing(1) == 64 * 47 && outgoing(2) == 64 * 47; });
+    EXPECT_EQ(outgoing(0), 128U);
   }
-  drive_all(to, [&] { return outgoing(1) == 64 * 47 && outgoing(2) == 64 * 47; });
-  EXPECT_EQ(outgoing(0), 128U);
 }
 
 TEST_P(MailboxLayout, WithMoreThanAHundredSendersEqualGivesSectionsOnDemand) {
