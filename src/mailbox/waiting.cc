@@ -26,9 +26,6 @@ constexpr unsigned kLooksInVain = 128;
 constexpr std::chrono::microseconds kAskInterval{20};
 constexpr unsigned kLooksPerClock = 32;
 
-/// How long a sleep is where the kernel tells nothing.
-constexpr std::chrono::milliseconds kTick{1};
-
 }  // namespace
 
 /// Looks at the pair's words, and answers them. True: there is something for the user.

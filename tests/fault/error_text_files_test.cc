@@ -188,11 +188,12 @@ TEST_F(FileErrorText, OfAPathThatAFileHasNotNamesThoseThatItHas) {
 }
 
 /// What a server logs of a client that greets it so, and sends `after`.
-std::string log_of_a_client(layout::FileHello hello, const layout::FileRequest* after, std::uint64_t token = 0) {
+std::string log_of_a_client(layout::FileHello hello, const layout::FileRequest* after, Cache* of_card = nullptr) {
   const TemporaryDirectory directory;
   ::testing::internal::CaptureStderr();
   {
-    Server server({.root = directory.path().string(), .listen = "wherry+shm://*:*", .secrets = {.token = token}});
+    Server server(
+        {.root = directory.path().string(), .listen = "wherry+shm://*:*", .cache = of_card, .secrets = {.token = 7}});
     std::thread thread([&] { server.run(); });
     Stream stream = connect(server.address(), {}, kPatience);
     (void)stream.send(std::as_bytes(std::span(&hello, 1)), kPatience);
@@ -211,7 +212,10 @@ TEST_F(FileErrorText, OfAClientThatIsNoneStandsInTheServersLog) {
   hello.magic = layout::kFileMagic;
   EXPECT_THAT(log_of_a_client(hello, nullptr), HasSubstr("it is of another version of Wherry"));
   hello.version = layout::kFileVersion;
-  EXPECT_THAT(log_of_a_client(hello, nullptr, 7), HasSubstr("it is no client of this card"));
+  const Card card({.path = path(), .cache = kLeastCache});
+  Cache cache;
+  ASSERT_FALSE(cache.attach(path().c_str()));
+  EXPECT_THAT(log_of_a_client(hello, nullptr, &cache), HasSubstr("it is no client of this card"));
   layout::FileRequest request{};
   request.name_bytes = UINT32_MAX;
   EXPECT_THAT(log_of_a_client(hello, &request), HasSubstr("a request that makes no sense"));
