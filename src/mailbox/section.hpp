@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,8 +56,11 @@ class SectionWriter {
   /// @param head  the word that the reader publishes its position in, in this side's memory
   SectionWriter(std::byte* area, const layout::Word* head) : place_{.area = area}, head_(head) {}
 
-  /// From now on the section has `capacity` bytes. Only while it is drained.
-  void resize(std::size_t capacity) { place_.restart(capacity, position_); }
+  /// From now on the section has `capacity` bytes. Only while it is drained, and known to be.
+  void resize(std::size_t capacity) {
+    assert(known_head_ == position_);
+    place_.restart(capacity, position_);
+  }
 
   /// Bytes that can be written now; looks at the reader's word only when it knows of fewer than `want`.
   std::size_t room(std::size_t want) {

@@ -17,6 +17,7 @@ constexpr std::size_t kMost = 1024;
 class Section : public ::testing::Test {
  protected:
   void resize(std::size_t capacity) {
+    ASSERT_TRUE(writer_.drained());
     writer_.resize(capacity);
     reader_.resize(capacity);
   }
@@ -88,6 +89,7 @@ TEST_F(Section, ALengthAtAMultipleOfEightNeverWraps) {
     const std::size_t padding = (0 - writer_.tail()) % layout::kMailboxAlign;
     if (writer_.room(kMost) >= padding + 8) {
       write(padding + 8);
+      ASSERT_GE(reader_.fill(), padding + 8);
       EXPECT_TRUE(reader_.peek(8, reader_.fill() - 8).second.empty());
     }
     read(reader_.fill());
