@@ -81,12 +81,14 @@ class Mailbox::Impl {
   void accept_all() noexcept;
   void rest_port(bool rests) noexcept;
   void accept(std::unique_ptr<fabric::Connection> connection);
+  void change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept;
   [[nodiscard]] Pair* crossing(const Address& address, std::uint64_t number) const noexcept;
   void drop_attempt(Pair& pair) noexcept;
   void open(Pair& pair, std::unique_ptr<fabric::Connection> connection);
   void close(Pair& pair) noexcept;
   bool lose(Pair& pair, int error) noexcept;
   void end_connection(Pair& pair) noexcept;
+  static void drop_connection(Pair& pair) noexcept;
 
   // moving.cc
   Result send_open(Pair& pair, Outgoing& message) noexcept;
@@ -106,7 +108,7 @@ class Mailbox::Impl {
   bool serve_active() noexcept;
   void drop_told() noexcept;
   bool told(bool found) noexcept;
-  /// What ends a wait: everything, or what concerns those who receive.
+  /// What ends a wait: everything, or what a receiver waits for.
   enum class News : std::uint8_t { all, received };
   [[nodiscard]] bool news(News wanted) const noexcept;
   bool wait_for(News wanted, const fabric::Deadline& deadline) noexcept;

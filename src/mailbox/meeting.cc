@@ -254,27 +254,39 @@ void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   std::optional<Address> address;
   if (greeting.listens != 0) address = Address{fabric_name_, greeting.node, greeting.port};
-  Pair* pair = address ? crossing(*address, greeting.mailbox) : nullptr;
-  if (pair != nullptr) {
-    if (number_ < greeting.mailbox) return;
-    drop_attempt(*pair);
-    if (pair->state == State::waiting) --waiting_;
-    if (pair->is_open()) end_connection(*pair);
-    pair->state = State::connecting;
-  } else {
-    pair = &make_pair();
-    pair->address = std::move(address);
+  Pair* crossed = address ? crossing(*address, greeting.mailbox) : nullptr;
+  if (crossed != nullptr) {
+    if (number_ > greeting.mailbox) change_over(*crossed, std::move(connection));
+    return;
   }
-  pair->initiated = false;
-  const Peer number = pair->number;
+  Pair& pair = make_pair();
+  pair.address = std::move(address);
   try {
-    open(*pair, std::move(connection));
+    open(pair, std::move(connection));
   } catch (...) {
-    forget(number);
+    forget(pair.number);
     throw;
   }
 }
 
+/// This side's own way to the peer gives way to the peer's. The user knows the pair, and events of the batch at hand
+/// may name it: a failure ends it as a loss, and nothing is freed.
+void Mailbox::Impl::change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept {
+  drop_attempt(pair);
+  if (pair.state == State::waiting) --waiting_;
+  if (pair.is_open()) end_connection(pair);
+  pair.state = State::connecting;
+  pair.initiated = false;
+  try {
+    open(pair, std::move(connection));
+  } catch (const Error& error) {
+    (void)lose(pair, error.code().value());
+  } catch (...) {
+    (void)lose(pair, ENOMEM);
+  }
+}
+
+/// Throws Error, std::bad_alloc: the pair then has no connection.
 void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   pair.connection = std::move(connection);
@@ -282,9 +294,14 @@ void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connect
   pair.mailbox = greeting.mailbox;
   pair.peers_header = greeting.header;
   pair.gone = false;
-  pair.out.emplace(*pair.connection);
-  pair.in.emplace(*pair.connection);
-  bells_.join(pair);
+  try {
+    pair.out.emplace(*pair.connection);
+    pair.in.emplace(*pair.connection);
+    bells_.join(pair);
+  } catch (...) {
+    drop_connection(pair);
+    throw;
+  }
   pair.state = State::open;
   join_layout(pair);
   show();
@@ -310,6 +327,10 @@ void Mailbox::Impl::end_connection(Pair& pair) noexcept {
   leave_layout(pair);
   bells_.leave(pair, !origin_.inherited());
   if (woken_ == &pair) woken_ = nullptr;
+  drop_connection(pair);
+}
+
+void Mailbox::Impl::drop_connection(Pair& pair) noexcept {
   pair.out.reset();
   pair.in.reset();
   pair.connection.reset();

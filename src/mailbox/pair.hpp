@@ -31,9 +31,10 @@ struct Source {
 ///   connecting            waiting     finish_attempt, start: the listener's queue is full, or this was the attempt of
 ///                                     two that gives way, and the other is on its way
 ///   waiting               connecting  retry
-///   connecting, waiting   open        finish_attempt, accept
+///   connecting, waiting   open        finish_attempt, change_over
 ///   (new)                 open        accept
 ///   open                  waiting     serve: it gave way, as above
+///   open                  open        change_over
 ///   any                   lost        lose
 enum class State : std::uint8_t { connecting, waiting, open, lost };
 
