@@ -8,6 +8,7 @@
 
 #include "layout/frame.hpp"
 #include "tests/fuzz/hostile_connection.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -77,8 +78,7 @@ void one_call(FramedStream& framed, HostileConnection& hostile, Input& input, st
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_SPIN", "0", 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
+  wherry::fuzz::quieten();
   return 0;
 }
 

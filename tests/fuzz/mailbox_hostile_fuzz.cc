@@ -14,6 +14,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -128,9 +129,7 @@ void play(Input& input) {
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_SPIN", "0", 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
-  setenv("WHERRY_LOG", "error", 1);
+  wherry::fuzz::quieten();
   return 0;
 }
 

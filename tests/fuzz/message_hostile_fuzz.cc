@@ -15,6 +15,7 @@
 
 #include "message/handshake.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -145,9 +146,7 @@ void publish(Input& input) {
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_SPIN", "0", 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
-  setenv("WHERRY_LOG", "error", 1);
+  wherry::fuzz::quieten();
   return 0;
 }
 

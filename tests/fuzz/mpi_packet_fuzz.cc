@@ -13,6 +13,7 @@
 
 #include "adapters/mpi/provider/messenger.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::mpi {
 namespace {
@@ -128,9 +129,7 @@ class Game {
 }  // namespace wherry::mpi
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_SPIN", "0", 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
-  setenv("WHERRY_LOG", "error", 1);
+  wherry::fuzz::quieten();
   return 0;
 }
 

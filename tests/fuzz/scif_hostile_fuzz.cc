@@ -21,6 +21,7 @@
 #include "fabric/shm/connection.hpp"
 #include "layout/scif_page.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -268,7 +269,7 @@ void open_what_a_process_keeps() {
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_JOB", ("fuzz." + std::to_string(getpid())).c_str(), 1);
+  wherry::fuzz::quieten();
   wherry::fuzz::open_what_a_process_keeps();
   return 0;
 }

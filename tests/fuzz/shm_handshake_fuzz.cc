@@ -22,6 +22,7 @@
 #include "fabric/shm/rendezvous.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"
+#include "tests/fuzz/quieten.hpp"
 #include "window/space.hpp"
 
 namespace wherry::fuzz {
@@ -182,8 +183,7 @@ void attack_connector(Input& input) {
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_JOB", ("fuzz." + std::to_string(getpid())).c_str(), 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
+  wherry::fuzz::quieten();
   (void)wherry::fabric::Arena::instance();  // a process opens it once
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/fuzz/hostile_connection.hpp"
+#include "tests/fuzz/quieten.hpp"
 
 namespace wherry::fuzz {
 namespace {
@@ -68,9 +69,8 @@ void one_call(Stream& stream, Input& input, std::vector<std::byte>& buffer) {
 }  // namespace wherry::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  setenv("WHERRY_SPIN", "0", 1);
+  wherry::fuzz::quieten();
   setenv("WHERRY_SPLIT", "256", 1);
-  setenv("WHERRY_STATISTICS", "off", 1);
   return 0;
 }
 
