@@ -76,7 +76,7 @@ class Mailbox {
   explicit Mailbox(const MailboxOptions& options = {});
   Mailbox(Mailbox&&) noexcept;
   Mailbox& operator=(Mailbox&&) noexcept;
-  /// Peers receive everything sent so far, then the end. Waits for nobody.
+  /// Peers receive everything sent so far, then the end. Does not wait.
   ~Mailbox();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Mailbox {
 
   // Waiting -----------------------------------------------------------------------------------------------------------
 
-  /// Lets in who has come, answers layouts, and returns true at once if there is something: a piece, room for a sender
+  /// Lets newcomers in, answers layouts, and returns true at once if there is something: a piece, room for a sender
   /// that had none, a loss, an interruption. Otherwise sleeps until there is. False: the timeout passed.
   bool wait(Timeout timeout = {}) noexcept;
   /// The same without sleeping: for a program that polls. It asks the kernel only now and then.

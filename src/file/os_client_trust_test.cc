@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is served by a card's process, and who is taken for it.
+// Which processes a card's process serves, and which are taken for it.
 #include "tests/common/os_client_fixture.hpp"
 
 #include <cerrno>

@@ -27,7 +27,7 @@ bool Talkers::judge() noexcept {
   const std::uint64_t greatest = age();
   const bool waiting =
       std::any_of(listed_.begin(), listed_.end(), [&](std::uint32_t peer) { return begins(seen_[peer], greatest); });
-  // Nobody loses a share that nobody else wants.
+  // A share ends only where another peer begins.
   const bool changed = waiting && end_the_quiet(greatest) + admit(greatest) != 0;
   period_ = changed ? kShortestPeriod : std::min(2 * period_, kLongestPeriod);
   return changed;

@@ -13,7 +13,7 @@ namespace wherry::mpi {
 namespace {
 
 constexpr std::size_t kMostEager = 16 << 10;
-// Rounds of progress() that found nothing between two looks at who has come and who is gone.
+// Rounds of progress() that found nothing between two looks at newcomers and losses.
 constexpr std::uint32_t kRoundsPerVisit = 16;
 constexpr std::chrono::milliseconds kDrain{5000};
 

@@ -171,7 +171,6 @@ class Messenger {
   void on_want(Inflow& inflow);
   void on_stream(Inflow& inflow);
   void on_done(Inflow& inflow);
-  void on_message(Inflow& inflow, const Envelope& envelope);
   void read_head(Inflow& inflow);
   Unexpected& keep(Inflow& inflow, const Envelope& envelope);
   Inflow& inflow_of(Mailbox::Peer peer);
