@@ -81,6 +81,9 @@ struct Unexpected : Hook, Pooled {
   void reset();
 };
 
+/// What a message takes here that is neither announced nor still in its sender's buffer.
+inline std::uint64_t kept_bytes(const Unexpected& message) { return sizeof(message) + message.envelope.bytes; }
+
 class Matching {
  public:
   void post(Receive& receive) { posted_[receive.tagged ? 1 : 0].push_back(receive); }

@@ -136,7 +136,7 @@ class Messenger {
   // messenger_send.cc
   int send_to_self(const SendRequest& request);
   Send& new_send(const SendRequest& request);
-  bool is_congested(const Link& link) const;
+  bool is_congested(const SendRequest& request) const;
   void start(Send& send);
   enum class Push : std::uint8_t { whole, blocked, lost };
   Push push(Send& send) noexcept;
@@ -199,7 +199,8 @@ class Messenger {
   List<Receive> pulls_;  ///< receives whose payload is being read from its sender
   std::size_t least_room_ = 64;
   std::size_t most_eager_;
-  std::uint64_t buffered_ = 0;  ///< bytes of payload that nothing was posted for
+  std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for
+  std::size_t injections_ = 0;  ///< injected messages on their way to others
   bool presses_ = false;
   std::uint32_t rounds_ = 0;
   std::mutex declared_mutex_;

@@ -129,7 +129,7 @@ void Messenger::take_from_self(Receive& receive, Unexpected& message) {
 }
 
 void Messenger::drop(Unexpected& message) {
-  if (message.payload != nullptr) settle(message.envelope.bytes);
+  if (!message.announced && message.own == nullptr) settle(kept_bytes(message));
   message.payload.reset();
   unexpected_.give(message);
 }

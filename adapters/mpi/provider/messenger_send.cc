@@ -9,9 +9,10 @@
 namespace wherry::mpi {
 namespace {
 
-// Back-pressure: packets that wait for room at one peer, and requests in all that wait for anything.
+// Back-pressure: packets that wait for room at one peer, and injected messages, whose payload is copied, that wait for
+// anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
-constexpr std::size_t kMostSends = 1 << 16;
+constexpr std::size_t kMostInjections = 1 << 17;
 
 std::uint8_t flags_of(const SendRequest& request) {
   return static_cast<std::uint8_t>((request.tagged ? kTagged : 0) | (request.has_data ? kHasData : 0) |
@@ -20,8 +21,8 @@ std::uint8_t flags_of(const SendRequest& request) {
 
 }  // namespace
 
-bool Messenger::is_congested(const Link& link) const {
-  return link.queued >= kMostQueued || sends_.taken() >= kMostSends;
+bool Messenger::is_congested(const SendRequest& request) const {
+  return request.to->queued >= kMostQueued || (request.inject && injections_ >= kMostInjections);
 }
 
 Send& Messenger::new_send(const SendRequest& request) {
@@ -49,11 +50,12 @@ int Messenger::send(const SendRequest& request) {
   if (link.peer == Mailbox::kNoPeer || link.error != 0) {
     if (const int status = connect(link); status != 0) return status;
   }
-  if (is_congested(link)) {
+  if (is_congested(request)) {
     progress();
-    if (is_congested(link)) return -FI_EAGAIN;
+    if (is_congested(request)) return -FI_EAGAIN;
   }
   Send& send = new_send(request);
+  if (send.inject) ++injections_;
   if (link.pressed || request.buffers.bytes() > most_eager_) {
     if (send.inject) send.copy_payload();
     send.wire.head.operation = Operation::announce;
@@ -105,6 +107,7 @@ void Messenger::complete(Send& send, int error) {
   completion.flags = FI_SEND | (send.tagged ? FI_TAGGED : FI_MSG);
   completion.tag = send.wire.head.tag;
   const bool is_message = send.kind == Send::Kind::message;
+  if (send.inject && !send.to->self) --injections_;
   send.copy.reset();
   sends_.give(send);
   if (is_message) reporter_.sent(completion);
@@ -177,7 +180,7 @@ int Messenger::send_to_self(const SendRequest& request) {
   message.payload = std::move(send.copy);
   message.arrived = envelope.bytes;
   message.own = nullptr;
-  buffered_ += envelope.bytes;
+  buffered_ += kept_bytes(message);
   complete(send, 0);
   return 0;
 }

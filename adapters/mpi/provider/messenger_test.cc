@@ -266,5 +266,69 @@ TEST_F(MessengerTest, WhatWaitsForAPeerFailsWhenThatCloses) {
   EXPECT_EQ(a_.send(message("hello")), 0);  // others are as before
 }
 
+// 4 KiB of them go round as the payload of all.
+class ManyMessages : public MessengerTest {
+ protected:
+  SendRequest one_of_many(std::size_t bytes, std::uint64_t tag) {
+    SendRequest request = message("", tag);
+    request.buffers = Buffers(content_.data(), bytes);
+    return request;
+  }
+  // Sends without any receive posted; returns how many were complete at once, once all had arrived.
+  std::size_t send_unexpected(std::size_t count, std::size_t bytes, std::uint64_t tag, bool inject = false) {
+    for (std::size_t i = 0; i < count; ++i) {
+      SendRequest request = one_of_many(bytes, tag);
+      request.inject = inject;
+      int status = 0;
+      while ((status = a_.send(request)) == -FI_EAGAIN) b_.progress();
+      EXPECT_EQ(status, 0);
+    }
+    settle();
+    const std::size_t complete = at_a_log_.sends.size() - 1;  // but that of settle()
+    at_a_log_.sends.clear();
+    return complete;
+  }
+  void receive_all(std::size_t count, std::size_t bytes, std::uint64_t tag) {
+    std::string buffer(bytes, ' ');
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(b_.receive(into(buffer, tag)), 0);
+      ASSERT_EQ(next_receive().bytes, bytes);
+    }
+    EXPECT_EQ(buffer, content_.substr(0, bytes));
+  }
+
+  const std::string content_ = std::string(8 << 10, 'c') + std::string(8 << 10, 'd');
+};
+
+TEST_F(ManyMessages, StayWithTheirSenderWhileTooManyAreUnexpectedAndAreSentAtOnceAgainAfterwards) {
+  constexpr std::size_t kCount = 10'000;
+  constexpr std::size_t kBytes = 16 << 10;
+  const std::size_t complete = send_unexpected(kCount, kBytes, 1);
+  EXPECT_GT(complete, (64U << 20) / kBytes - 100);
+  EXPECT_LT(complete, (96U << 20) / kBytes);
+  receive_all(kCount, kBytes, 1);
+  progress_until([&] { return at_a_log_.sends.size() == kCount - complete; });
+  at_a_log_.sends.clear();
+  EXPECT_EQ(send_unexpected(100, kBytes, 2), 100U);
+}
+
+TEST_F(ManyMessages, OfZeroBytesTakeMemoryToo) {
+  constexpr std::size_t kCount = 400'000;
+  const std::size_t complete = send_unexpected(kCount, 0, 1);
+  EXPECT_LT(complete, kCount);
+  receive_all(kCount, 0, 1);
+  progress_until([&] { return at_a_log_.sends.size() == kCount - complete; });
+}
+
+// MPI_Isend returns, whatever the receiver waits for.
+TEST_F(ManyMessages, AreTakenHoweverManyThePeerHasNotReceived) {
+  constexpr std::size_t kCount = 100'000;
+  for (const bool inject : {false, true}) {
+    send_unexpected(kCount, 4096, 1, inject);
+    receive_all(kCount, 4096, 1);
+    at_a_log_.sends.clear();
+  }
+}
+
 }  // namespace
 }  // namespace wherry::mpi

@@ -56,8 +56,8 @@ class Pool {
   void grow() {
     auto object = std::make_unique<Object>();
     object->pool_index = static_cast<std::uint32_t>(objects_.size());
-    free_.reserve(objects_.size() + 1);  // give() allocates nothing
     objects_.push_back(std::move(object));
+    free_.reserve(objects_.capacity());  // give() allocates nothing
     free_.push_back(objects_.back()->pool_index);
   }
 
