@@ -14,7 +14,8 @@ namespace {
 constexpr int kMostPieces = 64;  // per round: what is to be sent has its turn, too
 // The longest payload that is sent unasked: longer ones are announced.
 constexpr std::uint64_t kMostUnasked = 1 << 20;
-// Bytes of messages that nothing was posted for: senders keep theirs beyond the first, until it has shrunk to the second.
+// Bytes of messages that nothing was posted for: senders keep theirs beyond the first, until it has shrunk to the
+// second.
 constexpr std::uint64_t kPress = 64 << 20;
 constexpr std::uint64_t kRelieve = 32 << 20;
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs do with messages, beyond what mpi4py's suite tries: messages.c, over Wherry."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from mpis import ALL, environment, need
+
+PROGRAM = os.environ["WHERRY_PROGRAM"]
+SOURCE = Path(__file__).parent / "messages.c"
+
+if not (Path(os.environ["WHERRY_MPI_LIBRARIES"]) / "libwherry-fi.so").exists():
+    pytest.skip("the provider was not built: libfabric's headers are missing (scripts/setup mpi)", allow_module_level=True)
+
+
+@pytest.fixture(scope="module", params=[mpi for mpi in ALL if mpi.name in ("mpich", "openmpi")], ids=lambda mpi: mpi.name)
+def messages(request, tmp_path_factory):
+    need(request.param)
+    return request.param.compile(tmp_path_factory.mktemp(request.param.name) / "messages", SOURCE, options=["-D_GNU_SOURCE"])
+
+
+def play(messages, *arguments, processes=3):
+    result = subprocess.run([PROGRAM, "mpirun", "-n", str(processes), messages, *arguments], env=environment(),
+                            capture_output=True, text=True, timeout=200)
+    assert (result.returncode, result.stdout.split("\n")[-2:]) == (0, ["passed", ""]), result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("scenario", ["long_and_short", "unexpected"])
+def test_messages_arrive_where_ranks_may_not_read_each_others_memory(messages, scenario):
+    play(messages, scenario, "unreadable")
+
+
+def test_100000_messages_that_nothing_is_posted_for_take_bounded_memory(messages):
+    print(play(messages, "unexpected"))
+
+
+def test_threads_send_and_receive_at_once(messages):
+    play(messages, "threads")
+
+
+def test_gaps_of_a_datatype_are_neither_sent_nor_written(messages):
+    play(messages, "gaps")
+
+
+def test_a_message_too_long_for_its_buffer_is_an_error_and_the_next_arrives(messages):
+    play(messages, "truncation")
+
+
+def test_wildcards_take_every_message_each_senders_in_order(messages):
+    play(messages, "wildcards")
+
+
+def test_a_cancelled_receive_takes_nothing(messages):
+    play(messages, "cancelled")
+
+
+@pytest.mark.skipif("WHERRY_SOAK" not in os.environ, reason="4 GiB of memory: make soak")
+def test_a_message_may_have_more_bytes_than_an_int_counts(messages):
+    play(messages, "huge", processes=2)
