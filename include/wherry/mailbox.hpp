@@ -42,6 +42,7 @@ struct MailboxOptions {
   std::size_t budget = std::size_t{64} << 10;
   std::size_t header = 128;  ///< bytes that a sender always has: a multiple of 64, 64 to 1024
   Layout layout = Layout::adaptive;
+  std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer; a multiple of 64, at most 1 GiB
   std::size_t most_peers = 1024;  ///< those beyond are not let in; connect throws ENOSPC
 };
 
@@ -177,6 +178,9 @@ class Mailbox {
   /// For Layout::topology: the peers that send to this mailbox. Replaces what was declared before. Throws
   /// std::bad_alloc.
   void set_neighbours(std::span<const Neighbour> neighbours);
+  /// Gives the peer's section a lane beyond what the layout gives it, for much that is to come; or takes it back. Each
+  /// lane is memory beyond the budget, while it is given.
+  void widen(Peer peer, bool wide) noexcept;
   /// The sizes of the peer's section in this mailbox and of this side's in the peer's, and how often the two changed.
   struct Section {
     std::size_t incoming = 0, outgoing = 0;

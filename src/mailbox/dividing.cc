@@ -43,6 +43,7 @@ void Mailbox::Impl::join_layout(Pair& pair) noexcept {
 void Mailbox::Impl::leave_layout(Pair& pair) noexcept {
   --open_;
   ledger_.close(pair.number);
+  count_lanes(pair, false);
   talkers_.forget(pair.number);
 }
 
@@ -54,7 +55,8 @@ void Mailbox::Impl::divide() noexcept {
   talkers_.limit(std::max<std::size_t>(1, division.payload() / kLeastPayload));
   for (const auto& pair : pairs_) {
     if (pair == nullptr || !pair->is_open()) continue;
-    ledger_.aim(pair->number, std::min(division.share(weight_of(*pair)), pair->in->most_lines()));
+    const mailbox::Lines lines = division.share(weight_of(*pair)) + (pair->wide ? lane_ : 0);
+    ledger_.aim(pair->number, std::min(lines, pair->in->most_lines()));
   }
   settle();
 }
@@ -81,8 +83,23 @@ void Mailbox::Impl::set_layout(Layout layout) noexcept {
 
 void Mailbox::Impl::set_budget(std::size_t bytes) noexcept {
   budget_ = static_cast<mailbox::Lines>(std::min<std::size_t>(bytes / layout::kMailboxLine, UINT32_MAX / 2));
-  ledger_.set_budget(budget_);
+  ledger_.set_budget(budget_ + std::uint64_t{lanes_} * lane_);
   divide();
+}
+
+void Mailbox::Impl::widen(Peer peer, bool wide) noexcept {
+  Pair* pair = find_open(peer);
+  if (pair == nullptr || pair->wide == wide || lane_ == 0) return;
+  count_lanes(*pair, wide);
+  divide();
+}
+
+/// What is taken back stays held until the peer has agreed; no other share grows into it meanwhile.
+void Mailbox::Impl::count_lanes(Pair& pair, bool wide) noexcept {
+  lanes_ += wide ? 1 : 0;
+  lanes_ -= pair.wide ? 1 : 0;
+  pair.wide = wide;
+  ledger_.set_budget(budget_ + std::uint64_t{lanes_} * lane_);
 }
 
 void Mailbox::Impl::set_neighbours(std::span<const Neighbour> neighbours) {

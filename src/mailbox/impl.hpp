@@ -53,6 +53,7 @@ class Mailbox::Impl {
   void set_layout(Layout layout) noexcept;
   void set_budget(std::size_t bytes) noexcept;
   void set_neighbours(std::span<const Neighbour> neighbours);
+  void widen(Peer peer, bool wide) noexcept;
   [[nodiscard]] Section section(Peer peer) const noexcept;
 
   bool reaches_private_memory(Peer peer) noexcept;
@@ -130,6 +131,7 @@ class Mailbox::Impl {
   void leave_layout(Pair& pair) noexcept;
   void divide() noexcept;
   void settle() noexcept;
+  void count_lanes(Pair& pair, bool wide) noexcept;
   void agreed(Pair& pair) noexcept;
   void count(const Pair& pair, std::size_t bytes) noexcept;
   [[nodiscard]] bool counts() const noexcept;
@@ -138,6 +140,7 @@ class Mailbox::Impl {
   const Origin origin_;
   const std::uint64_t number_;  ///< random: by it peers know this mailbox
   const mailbox::Lines header_;
+  const mailbox::Lines lane_;
   const std::size_t most_peers_;
   mailbox::Lines budget_;
   Layout layout_;
@@ -164,6 +167,7 @@ class Mailbox::Impl {
   mailbox::Ledger ledger_;
   mailbox::Talkers talkers_;
   bool neighbours_ = false;  ///< any declared
+  std::uint32_t lanes_ = 0;  ///< pairs that have one
 
   Peer whole_from_ = kNoPeer;  ///< of the message that try_receive has begun
 

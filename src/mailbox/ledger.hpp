@@ -30,9 +30,9 @@ namespace wherry::mailbox {
 
 class Ledger {
  public:
-  explicit Ledger(Lines budget) : budget_(budget) {}
+  explicit Ledger(std::uint64_t budget) : budget_(budget) {}
 
-  void set_budget(Lines budget) noexcept { budget_ = budget; }
+  void set_budget(std::uint64_t budget) noexcept { budget_ = budget; }
   /// Makes room for peers numbered below `count`: nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t count) {
     accounts_.resize(std::max(accounts_.size(), count));
@@ -124,7 +124,7 @@ class Ledger {
     return all;
   }
 
-  Lines budget_;
+  std::uint64_t budget_;
   std::uint64_t held_ = 0;
   std::vector<Account> accounts_;
   std::vector<std::uint32_t> unsettled_;

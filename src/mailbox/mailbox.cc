@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kLeastHeader = 64;
 constexpr std::size_t kMostHeader = 1024;
+constexpr std::size_t kMostLane = std::size_t{1} << 30;
 /// More descriptors than any process may have open.
 constexpr std::size_t kMostPeers = 1 << 20;
 
@@ -24,6 +25,8 @@ MailboxOptions checked(const MailboxOptions& options) {
   const char* wrong = nullptr;
   if (!header) wrong = "a header is a multiple of 64 bytes, from 64 to 1024";
   if (options.budget < options.header) wrong = "the budget must hold a header";
+  if (options.lane % layout::kMailboxLine != 0 || options.lane > kMostLane)
+    wrong = "a lane is a multiple of 64 bytes, at most 1 GiB";
   if (options.most_peers == 0 || options.most_peers > kMostPeers) wrong = "most_peers is from 1 to 1048576";
   if (wrong != nullptr) throw Error(EINVAL, "make a mailbox", "", wrong);
   return options;
@@ -39,6 +42,7 @@ std::uint64_t random_number() {
 Mailbox::Impl::Impl(const MailboxOptions& options)
     : number_(random_number()),
       header_(lines_of(checked(options).header)),
+      lane_(lines_of(options.lane)),
       most_peers_(options.most_peers),
       budget_(lines_of(options.budget)),
       layout_(options.layout),
@@ -134,6 +138,7 @@ int Mailbox::descriptor() noexcept { return impl_->descriptor(); }
 void Mailbox::set_layout(Layout layout) noexcept { impl_->set_layout(layout); }
 void Mailbox::set_budget(std::size_t bytes) noexcept { impl_->set_budget(bytes); }
 void Mailbox::set_neighbours(std::span<const Neighbour> neighbours) { impl_->set_neighbours(neighbours); }
+void Mailbox::widen(Peer peer, bool wide) noexcept { impl_->widen(peer, wide); }
 Mailbox::Section Mailbox::section(Peer peer) const noexcept { return impl_->section(peer); }
 
 bool Mailbox::reaches_private_memory(Peer peer) noexcept { return impl_->reaches_private_memory(peer); }

@@ -85,7 +85,7 @@ fabric::Offer Mailbox::Impl::offer() const {
                            .port = local().port.value_or(0),
                            .reserved0 = {},
                            .reserved = {}};
-  const std::size_t section = std::size_t{std::max(budget_, header_)} * layout::kMailboxLine;
+  const std::size_t section = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
   fabric::Offer offer{.segment_bytes = whole_pages(layout::kMailboxWordsBytes + section)};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);

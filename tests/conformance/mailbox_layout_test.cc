@@ -68,6 +68,30 @@ TEST_P(MailboxLayout, TopologyGivesNeighboursWhatTheHeadersLeaveByTheirWeights) 
   });
 }
 
+TEST_P(MailboxLayout, ALaneIsBeyondTheBudgetAndGoesBack) {
+  Mailbox to = listening({.budget = 6400, .header = 128, .layout = Layout::equal, .lane = 64 << 10});
+  join_all(to, 5);
+  const auto known = introduce(to);
+  const auto all_have = [&](std::size_t wide) {
+    bool right = outgoing(0) == wide;
+    for (std::size_t i = 1; i < 5; ++i) right &= outgoing(i) == 1280;
+    return right;
+  };
+  drive_all(to, [&] { return all_have(1280); });
+  for (int i = 0; i < 2; ++i) {
+    to.widen(known[0], true);
+    drive_all(to, [&] { return all_have(1280 + (64 << 10)); });
+    pass(senders_[0], peers_[0], to, pattern_, 300'000);
+    to.widen(known[0], false);
+    pass(senders_[0], peers_[0], to, pattern_, 300'000);
+    drive_all(to, [&] { return all_have(1280); });
+  }
+  to.widen(known[0], true);
+  to.forget(known[0]);
+  to.widen(known[0], true);
+  drive_all(to, [&] { return outgoing(1) == 1600 && outgoing(4) == 1600; });
+}
+
 TEST_P(MailboxLayout, AdaptiveAndTopologyWithoutNeighboursGiveTheBudgetToThoseThatTalkWithinAThousandMessages) {
   for (const Layout layout : {Layout::adaptive, Layout::topology}) {
     senders_.clear();
