@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arch/shared_copy.hpp"
+
 namespace wherry::mpi {
 
 Buffers::Buffers(const void* address, std::size_t bytes) : count_(1), bytes_(bytes) {
@@ -31,7 +33,7 @@ void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from) con
   while (!from.empty()) {
     const std::span<std::byte> to = at(offset, from.size());
     if (to.empty()) return;
-    std::memcpy(to.data(), from.data(), to.size());
+    arch::copy_out_of_shared(to.data(), from.data(), to.size());
     from = from.subspan(to.size());
     offset += to.size();
   }
