@@ -10,7 +10,7 @@
 
 namespace wherry::mpi {
 
-inline constexpr std::uint32_t kPacketVersion = 1;
+inline constexpr std::uint32_t kPacketVersion = 2;
 
 enum class Operation : std::uint8_t {
   none = 0,  ///< never sent
@@ -18,7 +18,7 @@ enum class Operation : std::uint8_t {
   eager,     ///< a message: the payload follows
   announce,  ///< a message that stays where it is until it is matched: a table of RemotePieces follows
   want,      ///< answers `announce`: stream the first `bytes` to the request `data`
-  stream,    ///< answers `want`: `request` is that number; the payload follows
+  stream,    ///< answers `want`, one for each chunk: `request` is that number, `data` the chunk's offset; it follows
   done,  ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
   press,    ///< the receiver holds too much that nothing was posted for: announce everything
   relieve,  ///< no longer
@@ -36,7 +36,7 @@ struct PacketHead {
   std::uint32_t reserved;  ///< 0
   std::uint64_t tag;
   std::uint64_t data;
-  std::uint64_t bytes;  ///< of the whole payload
+  std::uint64_t bytes;  ///< of the whole payload; of `stream` of the chunk
   std::uint64_t
       request;  ///< the number by which the peer knows its request; of the sender, or in answers of the receiver
 };

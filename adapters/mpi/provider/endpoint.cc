@@ -69,6 +69,7 @@ MailboxOptions configured() {
   const std::string layout = config::word(config::Key::mpi_layout);
   options.layout = layout == "equal" ? Layout::equal : layout == "topology" ? Layout::topology : Layout::adaptive;
   options.budget = config::number(config::Key::mpi_budget);
+  options.lane = config::number(config::Key::ring);
   return options;
 }
 

@@ -13,7 +13,7 @@ bool fits(const Receive& receive, const Envelope& message, std::uint64_t source)
 
 void Receive::reset() {
   source = kAnySource;
-  tag = ignore = used = peer_request = arrived = 0;
+  tag = ignore = used = peer_request = arrived = pulled = 0;
   context = nullptr;
   buffers = Buffers();
   tagged = several = wants_reply = streams = false;

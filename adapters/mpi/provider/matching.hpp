@@ -53,7 +53,8 @@ struct Receive : Hook, Pooled {
   Envelope envelope;
   bool wants_reply;  ///< the sender waits for `done`
   std::uint64_t peer_request;
-  std::uint64_t arrived;  ///< bytes, of those that are pulled
+  std::uint64_t arrived;  ///< bytes from the front on, of those that are pulled or streamed
+  std::uint64_t pulled;   ///< bytes at the end, of one that is streamed from the front
   std::array<RemotePiece, kMostRemotePieces> remote;
   std::uint16_t remote_pieces;
   bool streams;  ///< the message was asked for by `want`

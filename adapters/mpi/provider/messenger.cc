@@ -21,8 +21,12 @@ constexpr std::chrono::milliseconds kDrain{5000};
 
 std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource : link->address; }
 
-Messenger::Messenger(Reporter& reporter, const MailboxOptions& options)
-    : reporter_(reporter), layout_(options.layout), mailbox_(options), most_eager_(kMostEager) {
+Messenger::Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors)
+    : reporter_(reporter),
+      layout_(options.layout),
+      mailbox_(options),
+      processors_(processors),
+      most_eager_(kMostEager) {
   mailbox_.listen(Address::parse("wherry+shm://*:*"));
   name_ = Name::of(mailbox_.local());
   link_to(name_).self = true;
@@ -60,16 +64,18 @@ bool Messenger::progress() noexcept {
   bool moved = take_pieces();
   if (!busy_.empty()) moved |= flush();
   if (!pulls_.empty()) moved |= pull();
+  if (!moved && !streams_.empty()) moved = end_stalled_streams();
   if (++rounds_ % kRoundsPerVisit == 0) {
     moved |= mailbox_.progress();
     moved |= take_losses();
+    if (!lanes_.empty()) close_idle_lanes();
     if (declared_changed_.load(std::memory_order_relaxed)) apply_declared();
   }
   return moved;
 }
 
 bool Messenger::wait(Timeout timeout) noexcept {
-  if (!pulls_.empty()) return true;
+  if (!pulls_.empty() || !streams_.empty()) return true;
   rounds_ |= kRoundsPerVisit - 1;  // a power of two less one: whatever woke us, the next round sees it
   return mailbox_.wait(timeout);
 }

@@ -23,6 +23,7 @@
 #include "completion.hpp"
 #include "matching.hpp"
 #include "name.hpp"
+#include "processors.hpp"
 #include "send.hpp"
 
 namespace wherry::mpi {
@@ -38,6 +39,13 @@ struct Link : Hook {
   bool pressed = false;  ///< the peer wants announcements only
   bool presses = false;  ///< so do we of it
   int error = 0;         ///< the connection is lost: an errno value
+
+  // Long messages from the peer: messenger_stream.cc.
+  std::uint64_t heard = 0;       ///< arch::ticks when it last announced one, or streamed
+  std::uint32_t penalty = 0;     ///< messages that are read without asking it to stream, after the last stall
+  std::uint32_t to_be_read = 0;  ///< of them, still to come
+  std::uint64_t announced = 0;   ///< bytes since it was idle, or was refused a lane
+  bool has_lane = false;
 };
 
 /// A packet that arrives from one peer of the mailbox.
@@ -91,7 +99,8 @@ inline constexpr std::size_t kMostInjected = 4096;
 class Messenger {
  public:
   /// Throws Error.
-  Messenger(Reporter& reporter, const MailboxOptions& options);
+  /// @param processors  that the endpoints linked to may run on: with fewer of them both sides do not copy at once
+  Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors = job_processors());
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
   ~Messenger();
@@ -155,6 +164,7 @@ class Messenger {
   void start_pull(Receive& receive);
   bool pull() noexcept;
   bool pull(Receive& receive);
+  bool read_from_sender(Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   void drop(Unexpected& message);
   void discard(Unexpected& message);
   void settle(std::uint64_t bytes);
@@ -176,6 +186,20 @@ class Messenger {
   Inflow& inflow_of(Mailbox::Peer peer);
   void press(Link& link);
 
+  // messenger_stream.cc
+  [[nodiscard]] bool is_crowded() const { return links_.size() > processors_; }
+  bool prefers_stream(Link& from, std::uint64_t bytes);
+  void want(Receive& receive, std::uint64_t goal);
+  void consider_lane(Link& link, std::uint64_t bytes);
+  void close_idle_lanes() noexcept;
+  void close_lane(Link& link) noexcept;
+  void push_chunk(Send& send);
+  void end_stream(Send& send, int error);
+  void streamed(Inflow& inflow);
+  bool end_stalled_streams() noexcept;
+  bool pull_from_back(Receive& receive);
+  void detach(Receive& receive);
+
   // messenger_loss.cc
   bool take_losses() noexcept;
   void lose(Mailbox::Peer peer, int error);
@@ -195,8 +219,11 @@ class Messenger {
   Pool<Send> sends_;
   Pool<Receive> receives_;
   Pool<Unexpected> unexpected_;
-  List<Link> busy_;      ///< links with packets that wait for room
-  List<Receive> pulls_;  ///< receives whose payload is being read from its sender
+  List<Link> busy_;           ///< links with packets that wait for room
+  List<Receive> pulls_;       ///< receives whose payload is being read from its sender
+  List<Receive> streams_;     ///< whose payload its sender streams, and that could be read from it as well
+  std::vector<Link*> lanes_;  ///< whose section in this mailbox has a lane
+  const std::size_t processors_;
   std::size_t least_room_ = 64;
   std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for

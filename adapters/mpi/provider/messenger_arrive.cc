@@ -98,6 +98,7 @@ void Messenger::feed(Inflow& inflow, std::span<const std::byte> bytes) {
   if (bytes.empty() || inflow.error != 0) return;
   inflow.into.scatter(inflow.arrived, bytes);
   inflow.arrived += bytes.size();
+  if (inflow.packet.operation == Operation::stream) return streamed(inflow);
   if (inflow.unexpected != nullptr) inflow.unexpected->arrived = inflow.arrived;
 }
 
@@ -160,7 +161,7 @@ void Messenger::end(Inflow& inflow) {
   }
   if (Receive* receive = inflow.receive; receive != nullptr) {
     inflow.receive = nullptr;
-    finish(*receive, 0);
+    if (!receive->streams) finish(*receive, 0);
   }
 }
 
@@ -254,7 +255,7 @@ void Messenger::on_want(Inflow& inflow) {
   Send* send = sends_.find(inflow.packet.request);
   const bool fits = send != nullptr && send->to == inflow.link && send->kind == Send::Kind::message && send->awaits &&
                     !send->is_linked() && send->wire.head.operation == Operation::announce &&
-                    inflow.packet.bytes <= send->buffers.bytes();
+                    inflow.packet.bytes != 0 && inflow.packet.bytes <= send->buffers.bytes();
   if (!fits) {
     inflow.error = FI_EIO;
     return;
@@ -262,33 +263,37 @@ void Messenger::on_want(Inflow& inflow) {
   send->wire.head.operation = Operation::stream;
   send->wire.head.pieces = 0;
   send->wire.head.request = inflow.packet.data;
-  send->wire.head.bytes = inflow.packet.bytes;
-  send->buffers = send->buffers.shortened(inflow.packet.bytes);
-  send->prepare(sizeof(PacketHead), true);
-  start(*send);
+  send->wanted_bytes = inflow.packet.bytes;
+  push_chunk(*send);
 }
 
 void Messenger::on_stream(Inflow& inflow) {
   Receive* receive = receives_.find(inflow.packet.request);
-  const bool fits = receive != nullptr && receive->from == inflow.link && receive->streams &&
-                    inflow.packet.bytes == std::min(receive->envelope.bytes, receive->buffers.bytes());
+  if (receive == nullptr) return;  // it was faster by itself
+  const std::uint64_t goal = std::min(receive->envelope.bytes, receive->buffers.bytes());
+  const bool fits = receive->from == inflow.link && receive->streams && inflow.packet.data == receive->arrived &&
+                    inflow.packet.bytes != 0 && inflow.packet.bytes <= goal - receive->arrived;
   if (!fits) {
     inflow.error = FI_EIO;
     return;
   }
-  receive->streams = false;
   inflow.receive = receive;
   inflow.into = receive->buffers;
+  inflow.arrived = receive->arrived;
 }
 
 void Messenger::on_done(Inflow& inflow) {
   Send* send = sends_.find(inflow.packet.request);
-  if (send == nullptr || send->to != inflow.link || !send->awaits || send->is_linked() ||
-      inflow.packet.data > INT32_MAX) {
+  const bool fits = send != nullptr && send->to == inflow.link && send->awaits && !send->over &&
+                    inflow.packet.data <= INT32_MAX &&
+                    (!send->is_linked() || send->wire.head.operation == Operation::stream);
+  if (!fits) {
     inflow.error = FI_EIO;
     return;
   }
-  complete(*send, static_cast<int>(inflow.packet.data));
+  const int error = static_cast<int>(inflow.packet.data);
+  if (send->is_linked()) return end_stream(*send, error);
+  complete(*send, error);
 }
 
 }  // namespace wherry::mpi

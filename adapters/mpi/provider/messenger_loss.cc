@@ -22,7 +22,7 @@ bool Messenger::take_losses() noexcept {
 void Messenger::lose(Mailbox::Peer peer, int error) {
   if (peer < inflows_.size() && inflows_[peer] != nullptr) {
     const std::unique_ptr<Inflow> inflow = std::move(inflows_[peer]);
-    if (inflow->receive != nullptr) finish(*inflow->receive, FI_ECONNRESET);
+    if (inflow->receive != nullptr && !inflow->receive->streams) finish(*inflow->receive, FI_ECONNRESET);
     if (inflow->unexpected != nullptr) {
       inflow->unexpected->inflow = nullptr;
       inflow->unexpected->error = FI_ECONNRESET;
@@ -30,6 +30,7 @@ void Messenger::lose(Mailbox::Peer peer, int error) {
   }
   for (auto& [name, link] : links_) {
     if (link->peer != peer) continue;
+    close_lane(*link);
     link->peer = Mailbox::kNoPeer;
     link->error = FI_ECONNRESET;
     lose_sends(*link, FI_ECONNRESET);
@@ -57,7 +58,9 @@ void Messenger::lose_receives(Link& link, int error) {
     if (message.from == &link && message.announced) message.error = FI_ECONNRESET;
   });
   receives_.for_each_taken([&](Receive& receive) {
-    if (receive.from == &link && receive.streams) finish(receive, FI_ECONNRESET);
+    if (receive.from != &link || !receive.streams) return;
+    if (receive.is_linked()) receive.unlink();
+    finish(receive, FI_ECONNRESET);
   });
   if (error == 0 || link.address == kAnySource) return;
   matching_.for_each_posted([&](Receive& receive) {

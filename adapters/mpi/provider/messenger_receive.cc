@@ -163,20 +163,10 @@ void Messenger::start_pull(Receive& receive) {
   const std::uint64_t goal = std::min(receive.envelope.bytes, receive.buffers.bytes());
   if (goal == 0) return finish(receive, 0);
   if (receive.from->error != 0) return finish(receive, receive.from->error);
-  if (mailbox_.reaches_private_memory(receive.from->peer)) {
-    pulls_.push_back(receive);
-    return;
-  }
-  receive.streams = true;
-  Send& want = sends_.take();
-  want.to = receive.from;
-  want.kind = Send::Kind::control;
-  want.wire.head.operation = Operation::want;
-  want.wire.head.request = receive.peer_request;
-  want.wire.head.data = Pool<Receive>::number_of(receive);
-  want.wire.head.bytes = goal;
-  want.prepare(sizeof(PacketHead), false);
-  start(want);
+  const bool reaches = mailbox_.reaches_private_memory(receive.from->peer);
+  if (reaches && !prefers_stream(*receive.from, goal)) return pulls_.push_back(receive);
+  want(receive, goal);
+  if (reaches) streams_.push_back(receive);
 }
 
 bool Messenger::pull() noexcept {
@@ -204,19 +194,26 @@ RemotePiece remote_at(const Receive& receive, std::uint64_t offset) {
 
 }  // namespace
 
+// False: not all of it could be read.
+bool Messenger::read_from_sender(Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
+  while (bytes > 0) {
+    const RemotePiece source = remote_at(receive, offset);
+    const std::span<std::byte> to = receive.buffers.at(offset, std::min(bytes, source.bytes));
+    const std::size_t moved = mailbox_.read_private(receive.from->peer, to, source.address);
+    if (moved == 0) return false;
+    offset += moved;
+    bytes -= moved;
+  }
+  return true;
+}
+
 // True if the receive is over.
 bool Messenger::pull(Receive& receive) {
   const std::uint64_t goal = std::min(receive.envelope.bytes, receive.buffers.bytes());
-  std::uint64_t left = std::min(goal - receive.arrived, kPullAtOnce);
+  const std::uint64_t part = std::min(goal - receive.arrived, kPullAtOnce);
   int error = receive.from->error;
-  while (left > 0 && error == 0) {
-    const RemotePiece source = remote_at(receive, receive.arrived);
-    const std::span<std::byte> to = receive.buffers.at(receive.arrived, std::min(left, source.bytes));
-    const std::size_t moved = mailbox_.read_private(receive.from->peer, to, source.address);
-    if (moved == 0) error = FI_EIO;
-    receive.arrived += moved;
-    left -= moved;
-  }
+  if (error == 0 && !read_from_sender(receive, receive.arrived, part)) error = FI_EIO;
+  receive.arrived += part;
   if (error == 0 && receive.arrived < goal) return false;
   receive.unlink();
   finish(receive, error);

@@ -96,7 +96,9 @@ Messenger::Push Messenger::push(Send& send) noexcept {
 }
 
 void Messenger::was_pushed(Send& send) {
-  if (!send.awaits) complete(send, 0);
+  if (send.over) return complete(send, send.result);
+  if (!send.awaits) return complete(send, 0);
+  if (send.wire.head.operation == Operation::stream && send.streamed < send.wanted_bytes) push_chunk(send);
 }
 
 void Messenger::complete(Send& send, int error) {
@@ -121,7 +123,10 @@ bool Messenger::flush() noexcept {
 
 bool Messenger::flush(Link& link) noexcept {
   bool moved = false;
-  while (Send* send = link.queue.front()) {
+  // What is streamed comes back to the queue's end, chunk by chunk: what the peer sends has its turn after one round.
+  for (std::size_t left = link.queued; left > 0; --left) {
+    Send* const send = link.queue.front();
+    if (send == nullptr) break;
     const std::uint64_t before = send->outgoing.taken;
     const Push result = push(*send);
     moved |= send->outgoing.taken != before || result != Push::blocked;
@@ -134,7 +139,7 @@ bool Messenger::flush(Link& link) noexcept {
       complete(*send, link.error);
     }
   }
-  link.unlink();
+  if (link.queue.empty()) link.unlink();
   return moved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "send.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace wherry::mpi {
@@ -9,12 +10,14 @@ void Send::reset() {
   to = nullptr;
   context = nullptr;
   kind = Kind::message;
-  tagged = awaits = inject = false;
+  tagged = awaits = inject = over = false;
   wanted = true;
   wire.head = PacketHead{};
   wire_bytes = 0;
   buffers = Buffers();
   copy.reset();
+  streamed = wanted_bytes = 0;
+  result = 0;
 }
 
 void Send::prepare(std::size_t bytes_of_wire, bool carries_payload) {
@@ -29,6 +32,17 @@ void Send::prepare(std::size_t bytes_of_wire, bool carries_payload) {
     bytes += buffers.bytes();
   }
   outgoing = Mailbox::Outgoing{{pieces.data(), count}, bytes, 0};
+}
+
+void Send::prepare_chunk(std::uint64_t most) {
+  const std::span<std::byte> chunk = buffers.at(streamed, std::min(most, wanted_bytes - streamed));
+  wire.head.data = streamed;
+  wire.head.bytes = chunk.size();
+  wire_bytes = sizeof(PacketHead);
+  pieces[0] = {&wire, wire_bytes};
+  pieces[1] = {chunk.data(), chunk.size()};
+  outgoing = Mailbox::Outgoing{{pieces.data(), 2}, wire_bytes + chunk.size(), 0};
+  streamed += chunk.size();
 }
 
 void Send::describe_payload() {

@@ -42,12 +42,19 @@ struct Send : Hook, Pooled {
   std::size_t wire_bytes;
   Buffers buffers;
   std::unique_ptr<std::byte[]> copy;
+  std::uint64_t streamed;      ///< bytes of the payload in the chunks prepared so far, once the peer wants them
+  std::uint64_t wanted_bytes;  ///< of those that the peer wants
+  bool over;                   ///< the peer needs no more of it; complete once the chunk under way has left
+  int result;                  ///< what it then is complete with: 0 or an errno value
   std::array<iovec, kMostBuffers + 1> pieces;
   Mailbox::Outgoing outgoing;
 
   void reset();
   /// The message of the mailbox: the wire's first bytes, and the buffers if it carries its payload.
   void prepare(std::size_t bytes_of_wire, bool carries_payload);
+  /// The next chunk of what the peer wants: the wire's head, and `most` bytes of the buffers, or fewer where a range
+  /// ends.
+  void prepare_chunk(std::uint64_t most);
   /// The table of where the payload lies, for an announcement.
   void describe_payload();
   /// From now on the payload is a copy of the caller's memory.
