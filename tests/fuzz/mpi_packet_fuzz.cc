@@ -32,6 +32,9 @@ class Deaf final : public Reporter {
   }
 };
 
+/// What the hostile peer announces to lie at an address that can be read.
+std::array<std::byte, 4096> announced{};
+
 /// What the endpoint may write: between guards.
 struct Posted {
   std::array<std::byte, 64> before{};
@@ -56,6 +59,10 @@ std::vector<std::byte> packet(Input& input) {
   std::memcpy(bytes.data(), &head, sizeof head);
   const auto rest = input.take(std::min(bytes.size() - sizeof head, std::size_t{64}));
   if (!rest.empty()) std::memcpy(bytes.data() + sizeof head, rest.data(), rest.size());
+  if (announces && head.pieces == 1 && head.bytes <= announced.size()) {
+    const RemotePiece piece{reinterpret_cast<std::uintptr_t>(announced.data()), head.bytes};
+    std::memcpy(bytes.data() + sizeof head, &piece, sizeof piece);
+  }
   return bytes;
 }
 
@@ -102,6 +109,8 @@ class Game {
     SendRequest request;
     request.to = &endpoint_.link_to(own_);
     request.buffers = Buffers(posted_.before.data(), posted_.before.size());
+    // Long enough to be announced, and streamed in several chunks if the peer wants it.
+    if (input.one_in(2)) request.buffers = Buffers(long_.data(), long_.size());
     request.delivery = input.one_in(2);
     (void)endpoint_.send(request);
   }
@@ -118,8 +127,10 @@ class Game {
 
  private:
   Posted posted_;
+  std::vector<std::byte> long_ = std::vector<std::byte>(600'000);
   Deaf reporter_;
-  Messenger endpoint_{reporter_, {.budget = 8192}};
+  // Sections that long messages are streamed through.
+  Messenger endpoint_{reporter_, {.budget = 1 << 20, .layout = Layout::equal, .lane = 64 << 10}, 4};
   Mailbox hostile_{{.budget = 8192}};
   Name own_;
   Mailbox::Peer peer_ = Mailbox::kNoPeer;
