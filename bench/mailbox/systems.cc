@@ -22,12 +22,14 @@ constexpr std::chrono::seconds kPatience{20};
 
 constexpr std::array kDescriptions{
     MailboxSystem::Description{"mailbox-equal", "the same section for each sender", Layout::equal, 64},
-    MailboxSystem::Description{"mailbox-topology-2",
-                               "headers of 2 lines, 128 B; both neighbours on the ring share the rest",
-                               Layout::topology, 128},
-    MailboxSystem::Description{"mailbox-topology-3",
-                               "headers of 3 lines, 192 B; both neighbours on the ring share the rest",
-                               Layout::topology, 192},
+    MailboxSystem::Description{
+        "mailbox-topology-2",
+        "headers of 2 lines, 128 B, of 1 before the first message; both neighbours share the rest", Layout::topology,
+        128, 64},
+    MailboxSystem::Description{
+        "mailbox-topology-3",
+        "headers of 3 lines, 192 B, of 1 before the first message; both neighbours share the rest", Layout::topology,
+        192, 64},
     MailboxSystem::Description{"mailbox-adaptive", "headers of 2 lines, 128 B; those that send share the rest",
                                Layout::adaptive, 128},
 };
@@ -95,6 +97,7 @@ std::string StartedMailboxes::name() const { return fmt::format("{}/{}", system_
 wherry::MailboxOptions StartedMailboxes::options() const {
   return {.budget = started_.budget,
           .header = system_.description().header,
+          .quiet = system_.description().quiet,
           .layout = system_.description().layout,
           .most_peers = std::max<std::size_t>(started_.processes, 2)};
 }

@@ -19,7 +19,8 @@ class MailboxSystem final : public System {
     const char* name;
     const char* settings;
     Layout layout;
-    std::size_t header;  ///< bytes
+    std::size_t header;     ///< bytes
+    std::size_t quiet = 0;  ///< bytes before the first message; 0: the same
   };
 
   explicit MailboxSystem(const Description& description) : description_(description) {}

@@ -40,7 +40,8 @@ struct MailboxOptions {
   /// Bytes that all senders' sections take together, headers included. Headers are given whatever the budget is, and
   /// that of a newcomer at once, before the others have given back what they must.
   std::size_t budget = std::size_t{64} << 10;
-  std::size_t header = 128;  ///< bytes that a sender always has: a multiple of 64, 64 to 1024
+  std::size_t header = 128;  ///< bytes that a sender always has once it has sent: a multiple of 64, 64 to 1024
+  std::size_t quiet = 0;     ///< bytes that it has before: a multiple of 64, at most `header`; 0: the same
   Layout layout = Layout::adaptive;
   std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer; a multiple of 64, at most 1 GiB
   std::size_t most_peers = 1024;  ///< those beyond are not let in; connect throws ENOSPC
@@ -108,8 +109,8 @@ class Mailbox {
   /// Takes as much as there is room for: moved (how much of it; 0 only of an empty message, which then was taken),
   /// would_block, failed. The message is whole once taken == bytes. Messages to one peer one after the other.
   [[nodiscard]] Result try_send(Peer to, Outgoing& message) noexcept;
-  /// The whole message or nothing (would_block). EMSGSIZE: it is longer than the peer's header takes at once, 16 bytes
-  /// less than its size; use an Outgoing.
+  /// The whole message or nothing (would_block). EMSGSIZE: it is longer than what the peer gives this sender before it
+  /// has sent takes at once, 16 bytes less than that; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
   /// Blocks until the whole message was taken. Layouts are answered meanwhile; incoming messages wait. After a timeout
   /// (ETIMEDOUT) with Result::bytes > 0 the rest must follow before anything else goes to this peer: by an Outgoing

@@ -13,11 +13,13 @@ struct Division {
   Lines budget = 0;
   Lines header = 0;
   std::uint32_t peers = 0;
+  Lines quiet_header = 0;
+  std::uint32_t quiet = 0;    ///< of the peers, those that have not sent yet
   std::uint64_t weights = 0;  ///< the sum over the peers
 
   /// What the headers leave.
   [[nodiscard]] Lines payload() const {
-    const std::uint64_t headers = std::uint64_t{header} * peers;
+    const std::uint64_t headers = std::uint64_t{header} * (peers - quiet) + std::uint64_t{quiet_header} * quiet;
     return headers < budget ? static_cast<Lines>(budget - headers) : 0;
   }
   /// The section of a peer of that weight: the header, and its part of the payload. The sum over all peers is at most

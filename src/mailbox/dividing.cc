@@ -31,10 +31,12 @@ std::uint32_t Mailbox::Impl::weight_of(const Pair& pair) const noexcept {
   return layout_ == Layout::topology ? pair.weight : 1;
 }
 
-/// The header is granted at once: a peer that can say nothing cannot be seen to talk either.
+/// The header, or what a peer has before it sends, is granted at once: one that can say nothing cannot be seen to talk
+/// either.
 void Mailbox::Impl::join_layout(Pair& pair) noexcept {
   ++open_;
-  const auto header = std::min(header_, pair.in->most_lines());
+  pair.heard = quiet_header_ == header_;
+  const auto header = std::min(quiet_header_, pair.in->most_lines());
   ledger_.open(pair.number, header);
   pair.in->grant(header);
   divide();
@@ -48,14 +50,18 @@ void Mailbox::Impl::leave_layout(Pair& pair) noexcept {
 }
 
 void Mailbox::Impl::divide() noexcept {
-  mailbox::Division division{.budget = budget_, .header = header_, .peers = static_cast<std::uint32_t>(open_)};
+  mailbox::Division division{
+      .budget = budget_, .header = header_, .peers = static_cast<std::uint32_t>(open_), .quiet_header = quiet_header_};
   for (const auto& pair : pairs_) {
-    if (pair != nullptr && pair->is_open()) division.weights += weight_of(*pair);
+    if (pair == nullptr || !pair->is_open()) continue;
+    division.weights += weight_of(*pair);
+    division.quiet += is_quiet(*pair) ? 1 : 0;
   }
   talkers_.limit(std::max<std::size_t>(1, division.payload() / kLeastPayload));
   for (const auto& pair : pairs_) {
     if (pair == nullptr || !pair->is_open()) continue;
-    const mailbox::Lines lines = division.share(weight_of(*pair)) + (pair->wide ? lane_ : 0);
+    const mailbox::Lines share = is_quiet(*pair) ? quiet_header_ : division.share(weight_of(*pair));
+    const mailbox::Lines lines = share + (pair->wide ? lane_ : 0);
     ledger_.aim(pair->number, std::min(lines, pair->in->most_lines()));
   }
   settle();
@@ -72,7 +78,11 @@ void Mailbox::Impl::agreed(Pair& pair) noexcept {
   if (!ledger_.settled()) settle();
 }
 
-void Mailbox::Impl::count(const Pair& pair, std::size_t bytes) noexcept {
+void Mailbox::Impl::count(Pair& pair, std::size_t bytes) noexcept {
+  if (!pair.heard) {
+    pair.heard = true;
+    divide();
+  }
   if (counts() && talkers_.saw(pair.number, bytes) && talkers_.judge()) divide();
 }
 

@@ -133,13 +133,15 @@ class Mailbox::Impl {
   void settle() noexcept;
   void count_lanes(Pair& pair, bool wide) noexcept;
   void agreed(Pair& pair) noexcept;
-  void count(const Pair& pair, std::size_t bytes) noexcept;
+  void count(Pair& pair, std::size_t bytes) noexcept;
+  [[nodiscard]] bool is_quiet(const Pair& pair) const noexcept { return !pair.heard && weight_of(pair) == 0; }
   [[nodiscard]] bool counts() const noexcept;
   [[nodiscard]] std::uint32_t weight_of(const Pair& pair) const noexcept;
 
   const Origin origin_;
   const std::uint64_t number_;  ///< random: by it peers know this mailbox
   const mailbox::Lines header_;
+  const mailbox::Lines quiet_header_;
   const mailbox::Lines lane_;
   const std::size_t most_peers_;
   mailbox::Lines budget_;

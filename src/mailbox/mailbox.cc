@@ -25,6 +25,8 @@ MailboxOptions checked(const MailboxOptions& options) {
   const char* wrong = nullptr;
   if (!header) wrong = "a header is a multiple of 64 bytes, from 64 to 1024";
   if (options.budget < options.header) wrong = "the budget must hold a header";
+  if (options.quiet % layout::kMailboxLine != 0 || options.quiet > options.header)
+    wrong = "what quiet senders have is a multiple of 64 bytes, at most the header";
   if (options.lane % layout::kMailboxLine != 0 || options.lane > kMostLane)
     wrong = "a lane is a multiple of 64 bytes, at most 1 GiB";
   if (options.most_peers == 0 || options.most_peers > kMostPeers) wrong = "most_peers is from 1 to 1048576";
@@ -42,6 +44,7 @@ std::uint64_t random_number() {
 Mailbox::Impl::Impl(const MailboxOptions& options)
     : number_(random_number()),
       header_(lines_of(checked(options).header)),
+      quiet_header_(options.quiet == 0 ? header_ : lines_of(options.quiet)),
       lane_(lines_of(options.lane)),
       most_peers_(options.most_peers),
       budget_(lines_of(options.budget)),

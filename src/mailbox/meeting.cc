@@ -79,7 +79,7 @@ fabric::Offer Mailbox::Impl::offer() const {
   MailboxGreeting greeting{.magic = layout::kMailboxMagic,
                            .version = layout::kMailboxVersion,
                            .mailbox = number_,
-                           .header = static_cast<std::uint32_t>(header_ * layout::kMailboxLine),
+                           .header = static_cast<std::uint32_t>(quiet_header_ * layout::kMailboxLine),
                            .listens = listener_ != nullptr,
                            .node = local().node.value_or(0),
                            .port = local().port.value_or(0),

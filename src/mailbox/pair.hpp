@@ -55,6 +55,7 @@ struct Pair {
   int error = 0;                   ///< of a lost one
   std::uint32_t weight = 0;        ///< as a declared neighbour
   bool wide = false;               ///< its section has a lane
+  bool heard = false;              ///< it has sent something, or has its header from the beginning
   std::uint64_t changes = 0;       ///< of its section here
   std::uint64_t mailbox = 0;       ///< the peer's number for itself; 0: not known yet
   std::optional<Address> address;  ///< where the peer listens

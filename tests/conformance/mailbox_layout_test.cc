@@ -68,6 +68,24 @@ TEST_P(MailboxLayout, TopologyGivesNeighboursWhatTheHeadersLeaveByTheirWeights) 
   });
 }
 
+TEST_P(MailboxLayout, ASenderHasItsHeaderOnceItHasSent) {
+  Mailbox to = listening({.budget = 64 * 100, .header = 192, .quiet = 64, .layout = Layout::topology});
+  join_all(to, 5);
+  const std::array neighbours{Mailbox::Neighbour{0, 1}, Mailbox::Neighbour{1, 1}};
+  to.set_neighbours(neighbours);
+  const auto sections = [&] {
+    std::vector<std::size_t> all;
+    for (Mailbox::Peer peer = 0; peer < 5; ++peer) all.push_back(to.section(peer).incoming / 64);
+    return all;
+  };
+  drive_all(to, [&] { return sections() == std::vector<std::size_t>{48, 48, 1, 1, 1}; });
+  const auto known = introduce(to);
+  drive_all(to, [&] { return sections() == std::vector<std::size_t>{45, 45, 3, 3, 3}; });
+  std::array<std::byte, 64> longer{};
+  EXPECT_EQ(senders_[4].try_send(peers_[4], longer).error, EMSGSIZE);
+  pass(senders_[4], peers_[4], to, pattern_, 100'000);
+}
+
 TEST_P(MailboxLayout, ALaneIsBeyondTheBudgetAndGoesBack) {
   Mailbox to = listening({.budget = 6400, .header = 128, .layout = Layout::equal, .lane = 64 << 10});
   join_all(to, 5);
