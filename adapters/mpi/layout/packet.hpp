@@ -22,21 +22,36 @@ enum class Operation : std::uint8_t {
   done,  ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
   press,    ///< the receiver holds too much that nothing was posted for: announce everything
   relieve,  ///< no longer
+
+  // One-sided, into and out of memory that the receiver has registered: a table of RemoteRanges says where. The
+  // receiver checks each, and does what is asked only if all are allowed.
+  write,           ///< the payload follows; answered by `done`
+  announce_write,  ///< the payload stays where it is: a table of RemotePieces before that of ranges; `want` or `done`
+  read,            ///< answered by `reply`, by `grant` if kReaches is set, or, where it is not allowed, by `done`
+  atomic,          ///< operands follow, then comparands; answered by `done`, with kFetches by `reply`
+  reply,           ///< answers `read` and `atomic`: the payload follows
+  grant,  ///< answers `read`: a table of RemotePieces, to be read there; `data` is for `done`, which answers it
 };
 
 /// Bits of PacketHead::flags.
 inline constexpr std::uint8_t kTagged = 1;
 inline constexpr std::uint8_t kHasData = 2;     ///< `data` is the application's, for the receiver's completion
 inline constexpr std::uint8_t kWantsReply = 4;  ///< the sender waits for `done`
+inline constexpr std::uint8_t kReaches = 8;     ///< the sender can read the receiver's private memory
+inline constexpr std::uint8_t kFetches = 16;    ///< the sender wants the values from before
 
 struct PacketHead {
-  Operation operation;     ///< what this is
-  std::uint8_t flags;      ///< of the above
-  std::uint16_t pieces;    ///< entries of the table that follows, at most kMostRemotePieces
-  std::uint32_t reserved;  ///< 0
+  Operation operation;    ///< what this is
+  std::uint8_t flags;     ///< of the above
+  std::uint16_t pieces;   ///< entries of the table that follows, at most kMostRemotePieces
+  std::uint8_t ranges;    ///< entries of the table of RemoteRanges, at most kMostRemoteRanges
+  std::uint8_t datatype;  ///< of `atomic`: an fi_datatype
+  std::uint8_t action;    ///< of `atomic`: an fi_op
+  std::uint8_t reserved;  ///< 0
   std::uint64_t tag;
   std::uint64_t data;
-  std::uint64_t bytes;  ///< of the whole payload; of `stream` of the chunk
+  /// Of the whole payload; of `stream` of the chunk; of `read` and `atomic` of the memory that the ranges name.
+  std::uint64_t bytes;
   std::uint64_t
       request;  ///< the number by which the peer knows its request; of the sender, or in answers of the receiver
 };
@@ -52,5 +67,17 @@ struct RemotePiece {
   std::uint64_t bytes;
 };
 static_assert(sizeof(RemotePiece) == 16 && std::is_trivially_copyable_v<RemotePiece>);
+
+inline constexpr std::size_t kMostRemoteRanges = 4;
+/// Bytes of the memory that one `atomic` names.
+inline constexpr std::size_t kMostAtomicBytes = 4096;
+
+/// Registered memory of the receiver.
+struct RemoteRange {
+  std::uint64_t address;  ///< from the region's beginning, or as that was registered
+  std::uint64_t bytes;
+  std::uint64_t key;
+};
+static_assert(sizeof(RemoteRange) == 24 && std::is_trivially_copyable_v<RemoteRange>);
 
 }  // namespace wherry::mpi

@@ -29,13 +29,26 @@ std::span<std::byte> Buffers::at(std::uint64_t offset, std::uint64_t most) const
   return {};
 }
 
-void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from) const {
+template <class Copy>
+void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from, Copy copy) const {
   while (!from.empty()) {
     const std::span<std::byte> to = at(offset, from.size());
     if (to.empty()) return;
-    arch::copy_out_of_shared(to.data(), from.data(), to.size());
+    copy(to.data(), from.data(), to.size());
     from = from.subspan(to.size());
     offset += to.size();
+  }
+}
+
+void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from) const {
+  scatter(offset, from, arch::copy_out_of_shared);
+}
+
+void Buffers::copy_to(const Buffers& to) const {
+  std::uint64_t offset = 0;
+  for (const iovec& range : ranges()) {
+    to.scatter(offset, {static_cast<const std::byte*>(range.iov_base), range.iov_len}, std::memmove);
+    offset += range.iov_len;
   }
 }
 

@@ -27,12 +27,17 @@ class Buffers {
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t most) const;
   /// Copies into the buffers from this offset on. What is beyond their end is dropped.
   void scatter(std::uint64_t offset, std::span<const std::byte> from) const;
+  /// Copies all of it into others, which may overlap.
+  void copy_to(const Buffers& to) const;
   /// Copies out of them, all of it.
   void gather(std::byte* to) const;
   /// The first bytes of them.
   [[nodiscard]] Buffers shortened(std::uint64_t bytes) const;
 
  private:
+  template <class Copy>
+  void scatter(std::uint64_t offset, std::span<const std::byte> from, Copy copy) const;
+
   std::array<iovec, kMostBuffers> ranges_;
   std::size_t count_ = 0;
   std::uint64_t bytes_ = 0;

@@ -24,6 +24,8 @@ class Reporter {
  public:
   virtual void sent(const Completion& completion) = 0;
   virtual void received(const Completion& completion) = 0;
+  /// A peer's one-sided operation was carried out here: FI_REMOTE_READ or FI_REMOTE_WRITE. Wanted: it brings data.
+  virtual void accessed(const Completion& /*completion*/) {}
 
  protected:
   ~Reporter() = default;

@@ -5,6 +5,7 @@
 #include "completion_queue.hpp"
 #include "counter.hpp"
 #include "endpoint.hpp"
+#include "memory_region.hpp"
 #include "objects.hpp"
 
 namespace wherry::mpi {
@@ -60,7 +61,7 @@ fi_ops_domain domain_operations() {
   result.poll_open = not_served<int>;
   result.stx_ctx = not_served<int>;
   result.srx_ctx = not_served<int>;
-  result.query_atomic = not_served<int>;
+  result.query_atomic = query_atomic;
   result.query_collective = not_served<int>;
   result.endpoint2 = endpoint2;
   return result;
@@ -93,10 +94,11 @@ fi_ops_mr region_calls{sizeof(fi_ops_mr), reg, regv, regattr};
 
 }  // namespace
 
-Domain::Domain(Fabric& fabric, bool locks, void* context)
+Domain::Domain(Fabric& fabric, bool locks, bool basic, void* context)
     : fid_domain{{FI_CLASS_DOMAIN, context, &object_calls}, &domain_calls, &region_calls},
       fabric_(fabric),
-      lock_(locks) {
+      lock_(locks),
+      basic_(basic) {
   ++fabric_.users;
 }
 
@@ -106,8 +108,9 @@ Domain& Domain::of(fid_t handle) { return object_of<Domain, fid_domain>(handle);
 
 int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
   const fi_threading threading = info->domain_attr == nullptr ? FI_THREAD_SAFE : info->domain_attr->threading;
+  const bool basic = info->domain_attr != nullptr && info->domain_attr->mr_mode == FI_MR_BASIC;
   return guarded([&] {
-    *domain = new Domain(*static_cast<Fabric*>(fabric), threading != FI_THREAD_DOMAIN, context);
+    *domain = new Domain(*static_cast<Fabric*>(fabric), threading != FI_THREAD_DOMAIN, basic, context);
     return 0;
   });
 }

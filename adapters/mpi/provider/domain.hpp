@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_fabric(3), fi_domain(3) and fi_mr(3): what everything else hangs on, and the one lock.
+// fi_fabric(3) and fi_domain(3): what everything else hangs on, and the one lock.
 #pragma once
 
 #include <rdma/fi_domain.h>
 
 #include <atomic>
-#include <map>
+#include <vector>
 
 #include "lock.hpp"
+#include "regions.hpp"
 
 namespace wherry::mpi {
 
@@ -18,12 +19,9 @@ class Fabric : public fid_fabric {
   std::atomic<int> users{0};
 };
 
-/// fi_mr(3): a key, and nothing else: no one-sided operation is offered.
-class MemoryRegion;
-
 class Domain : public fid_domain {
  public:
-  Domain(Fabric& fabric, bool locks, void* context);
+  Domain(Fabric& fabric, bool locks, bool basic, void* context);
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
   ~Domain();
@@ -32,22 +30,16 @@ class Domain : public fid_domain {
   static int open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
 
   DomainLock& lock() { return lock_; }
-  std::atomic<int> users{0};                       ///< objects that are open in it
-  std::map<std::uint64_t, MemoryRegion*> regions;  ///< by key; locked
+  /// Whether regions are named as FI_MR_BASIC says: by the addresses that they have here, and keys of the provider's.
+  [[nodiscard]] bool is_basic() const { return basic_; }
+  std::atomic<int> users{0};           ///< objects that are open in it
+  Regions regions;                     ///< locked
+  std::vector<Messenger*> messengers;  ///< of its endpoints; locked
 
  private:
   Fabric& fabric_;
   DomainLock lock_;
-};
-
-class MemoryRegion : public fid_mr {
- public:
-  MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t own_key);
-  static int open(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags, fid_mr** region);
-  static int close(fid_t handle);
-
- private:
-  Domain& domain_;
+  const bool basic_;
 };
 
 /// fi_prov_ini's entry: opens a fabric.

@@ -10,6 +10,7 @@
 #include "address_vector.hpp"
 #include "base/config.hpp"
 #include "declared.hpp"
+#include "info.hpp"
 #include "objects.hpp"
 
 namespace wherry::mpi {
@@ -80,15 +81,22 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
              &endpoint_calls,
              &connection_calls,
              &message_calls,
-             nullptr,
+             &rma_calls,
              &tagged_calls,
-             nullptr,
+             &atomic_calls,
              nullptr},
       domain_(domain),
+      caps_(info.caps),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       send_flags_(info.tx_attr == nullptr ? 0 : info.tx_attr->op_flags),
       receive_flags_(info.rx_attr == nullptr ? 0 : info.rx_attr->op_flags),
       messenger_(*this, configured()) {
+  const bool serves = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
+  const bool says = (caps_ & kDirections) != 0;  // none: all of them
+  messenger_.serve(domain_.regions, {.reads = serves && (!says || (caps_ & FI_REMOTE_READ) != 0),
+                                     .writes = serves && (!says || (caps_ & FI_REMOTE_WRITE) != 0)});
+  const std::lock_guard guard(domain_.lock());
+  domain_.messengers.push_back(&messenger_);
   ++domain_.users;
   Declared::instance().opened(messenger_);
 }
@@ -97,12 +105,14 @@ Endpoint::~Endpoint() {
   Declared::instance().closed(messenger_);
   const std::lock_guard guard(domain_.lock());
   messenger_.drain();
+  std::erase(domain_.messengers, &messenger_);
   for (CompletionQueue* queue : {send_queue_, receive_queue_}) {
     if (queue == nullptr) continue;
     queue->waiting().remove(messenger_);
     --queue->users;
   }
-  for (Counter* counter : {send_counter_, receive_counter_, read_counter_, write_counter_}) {
+  for (Counter* counter :
+       {send_counter_, receive_counter_, read_counter_, write_counter_, remote_read_counter_, remote_write_counter_}) {
     if (counter == nullptr) continue;
     counter->waiting().remove(messenger_);
     --counter->users;
@@ -158,7 +168,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, std::uint64_t flags) {
 }
 
 int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
-  constexpr std::uint64_t kKinds = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  constexpr std::uint64_t kKinds = FI_SEND | FI_RECV | kDirections;
   if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
   const auto take = [&](std::uint64_t kind, Counter*& place) {
     if ((flags & kind) == 0) return;
@@ -170,6 +180,8 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   take(FI_RECV, receive_counter_);
   take(FI_READ, read_counter_);
   take(FI_WRITE, write_counter_);
+  take(FI_REMOTE_READ, remote_read_counter_);
+  take(FI_REMOTE_WRITE, remote_write_counter_);
   counter.waiting().add(messenger_);
   return 0;
 }

@@ -2,7 +2,9 @@
 // fi_endpoint(3): a messenger, and where its completions go.
 #pragma once
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include <memory>
@@ -39,6 +41,7 @@ class Endpoint final : public fid_ep, private Reporter {
   /// `request.to` is filled in here.
   ssize_t send(fi_addr_t to, SendRequest& request, std::uint64_t flags);
   ssize_t receive(ReceiveRequest& request, std::uint64_t flags);
+  ssize_t access(fi_addr_t to, RemoteRequest& request, std::uint64_t flags);
 
   // Told by the address vector, locked.
   void inserted(fi_addr_t address, const Name& name);
@@ -53,9 +56,13 @@ class Endpoint final : public fid_ep, private Reporter {
 
   void sent(const Completion& completion) override;
   void received(const Completion& completion) override;
+  void accessed(const Completion& completion) override;
+  [[nodiscard]] bool may_access(const RemoteRequest& request) const;
+  [[nodiscard]] Counter* counter_of(const Completion& completion) const;
   static void report(const Completion& completion, CompletionQueue* queue, Counter* counter);
 
   Domain& domain_;
+  const std::uint64_t caps_;
   const bool directed_;  ///< receives may name a source
   std::uint64_t send_flags_;
   std::uint64_t receive_flags_;
@@ -65,15 +72,22 @@ class Endpoint final : public fid_ep, private Reporter {
   bool selects_receives_ = false;
   Counter* send_counter_ = nullptr;
   Counter* receive_counter_ = nullptr;
-  Counter* read_counter_ = nullptr;  ///< MPICH binds them though no one-sided operation is offered
+  Counter* read_counter_ = nullptr;
   Counter* write_counter_ = nullptr;
+  Counter* remote_read_counter_ = nullptr;
+  Counter* remote_write_counter_ = nullptr;
   AddressVector* addresses_ = nullptr;
   std::vector<Link*> links_;  ///< by address
   Messenger messenger_;
 };
 
-/// The tables of the calls that move data (endpoint_message.cc, endpoint_tagged.cc).
+/// The tables of the calls that move data (endpoint_message.cc, _tagged.cc, _rma.cc, _atomic.cc).
 extern fi_ops_msg message_calls;
 extern fi_ops_tagged tagged_calls;
+extern fi_ops_rma rma_calls;
+extern fi_ops_atomic atomic_calls;
+/// fi_query_atomic.
+int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op action, fi_atomic_attr* attributes,
+                 std::uint64_t flags);
 
 }  // namespace wherry::mpi

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "endpoint.hpp"
+#include "info.hpp"
 #include "objects.hpp"
 
 namespace wherry::mpi {
@@ -58,7 +59,38 @@ void Endpoint::report(const Completion& completion, CompletionQueue* queue, Coun
   if (counter != nullptr) counter->count(completion);
 }
 
-void Endpoint::sent(const Completion& completion) { report(completion, send_queue_, send_counter_); }
+bool Endpoint::may_access(const RemoteRequest& request) const {
+  const std::uint64_t needed = request.flags();
+  if ((caps_ & needed & (FI_RMA | FI_ATOMIC)) == 0) return false;
+  return (caps_ & kDirections) == 0 || (caps_ & needed & kDirections) != 0;
+}
+
+ssize_t Endpoint::access(fi_addr_t to, RemoteRequest& request, std::uint64_t flags) {
+  if (!may_access(request)) return -FI_EOPNOTSUPP;
+  if ((flags & kUnserved) != 0) return -FI_EBADFLAGS;
+  if (!request.fits()) return -FI_EINVAL;
+  const std::lock_guard guard(domain_.lock());
+  request.to = to < links_.size() ? links_[to] : nullptr;
+  if (request.to == nullptr) return -FI_EADDRNOTAVAIL;
+  request.inject = (flags & FI_INJECT) != 0;
+  if (request.inject && request.source.bytes() + request.comparand.bytes() > kMostInjected) return -FI_EINVAL;
+  request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
+  domain_.lock().note_activity();
+  if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
+  return guarded([&] { return messenger_.access(request); });
+}
+
+Counter* Endpoint::counter_of(const Completion& completion) const {
+  if ((completion.flags & FI_READ) != 0) return read_counter_;
+  return (completion.flags & FI_WRITE) != 0 ? write_counter_ : send_counter_;
+}
+
+void Endpoint::accessed(const Completion& completion) {
+  report(completion, receive_queue_,
+         (completion.flags & FI_REMOTE_READ) != 0 ? remote_read_counter_ : remote_write_counter_);
+}
+
+void Endpoint::sent(const Completion& completion) { report(completion, send_queue_, counter_of(completion)); }
 void Endpoint::received(const Completion& completion) { report(completion, receive_queue_, receive_counter_); }
 
 }  // namespace wherry::mpi

@@ -55,22 +55,26 @@ std::uint64_t capabilities(const fi_info* hints) {
   if (hints == nullptr || hints->caps == 0) return kPrimary | kSecondary;
   std::uint64_t primary = hints->caps & kPrimary;
   if ((primary & (FI_MSG | FI_TAGGED)) != 0 && (primary & (FI_SEND | FI_RECV)) == 0) primary |= FI_SEND | FI_RECV;
-  return primary | kSecondary;
+  const bool is_one_sided = (primary & (FI_RMA | FI_ATOMIC)) != 0;
+  if (is_one_sided && (primary & kDirections) == 0) primary |= kDirections;
+  return primary | (is_one_sided ? kSecondary : kSecondary & ~std::uint64_t{FI_RMA_EVENT});
 }
 
 void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, const fi_tx_attr* asked) {
-  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND);
+  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE);
   attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
-  attributes.msg_order = FI_ORDER_SAS;
+  attributes.msg_order = kOrder;
   attributes.inject_size = kMostInjected;
   attributes.size = kQueueSize;
   attributes.iov_limit = kMostBuffers;
+  attributes.rma_iov_limit = kMostRemoteRanges;
 }
 
 void fill_receives(fi_rx_attr& attributes, std::uint64_t caps, const fi_rx_attr* asked) {
-  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE);
+  attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA |
+                            FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT);
   attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
-  attributes.msg_order = FI_ORDER_SAS;
+  attributes.msg_order = kOrder;
   attributes.size = kQueueSize;
   attributes.iov_limit = kMostBuffers;
 }
@@ -80,8 +84,16 @@ void fill_endpoint(fi_ep_attr& attributes) {
   attributes.protocol = kProtocol;
   attributes.protocol_version = kPacketVersion;
   attributes.max_msg_size = SIZE_MAX / 2;
+  attributes.max_order_raw_size = attributes.max_order_war_size = attributes.max_order_waw_size = kMostOrdered;
   attributes.mem_tag_format = kTagFormat;
   attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1;
+}
+
+// Registration asks nothing of the application. Programs of before 1.5 know two words for it, later ones may use them:
+// the addresses and keys that FI_MR_BASIC speaks of are for those who ask for it.
+int mr_mode(std::uint32_t version, int asked) {
+  if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
+  return version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0;
 }
 
 void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_domain_attr* asked) {
@@ -89,14 +101,13 @@ void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_dom
   attributes.control_progress = attributes.data_progress = FI_PROGRESS_MANUAL;
   attributes.resource_mgmt = FI_RM_ENABLED;
   attributes.av_type = asked == nullptr || asked->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : asked->av_type;
-  // Registration asks nothing of the application; programs of before 1.5 know two words for it only.
-  if (version < FI_VERSION(1, 5)) attributes.mr_mode = FI_MR_SCALABLE;
+  attributes.mr_mode = mr_mode(version, asked == nullptr ? 0 : asked->mr_mode);
   attributes.mr_key_size = sizeof(std::uint64_t);
   attributes.cq_data_size = kDataBytes;
   attributes.cq_cnt = attributes.ep_cnt = attributes.cntr_cnt = 1024;
   attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1024;
   attributes.max_ep_tx_ctx = attributes.max_ep_rx_ctx = 1;
-  attributes.mr_iov_limit = kMostBuffers;
+  attributes.mr_iov_limit = kMostRegionRanges;
   attributes.mr_cnt = 1 << 16;
   attributes.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }

@@ -14,7 +14,9 @@ bool endpoint_fits(const fi_ep_attr& asked) {
   if (asked.type != FI_EP_UNSPEC && asked.type != FI_EP_RDM) return false;
   if (asked.protocol != FI_PROTO_UNSPEC && asked.protocol != kProtocol) return false;
   if (asked.max_msg_size > SIZE_MAX / 2 || asked.msg_prefix_size > 0 || asked.auth_key_size > 0) return false;
-  if (asked.max_order_raw_size > 0 || asked.max_order_war_size > 0 || asked.max_order_waw_size > 0) return false;
+  if (asked.max_order_raw_size > kMostOrdered || asked.max_order_war_size > kMostOrdered ||
+      asked.max_order_waw_size > kMostOrdered)
+    return false;
   return asked.tx_ctx_cnt <= 1 && asked.rx_ctx_cnt <= 1;  // FI_SHARED_CONTEXT is a large number
 }
 
@@ -35,13 +37,13 @@ bool fabric_fits(const fi_fabric_attr& asked) {
 
 bool sends_fit(const fi_tx_attr& asked) {
   return is_within(asked.caps, kPrimary | kSecondary) && is_within(asked.op_flags, kSendFlags) &&
-         is_within(asked.msg_order, FI_ORDER_SAS) && asked.comp_order == 0 && asked.inject_size <= kMostInjected &&
-         asked.size <= kQueueSize && asked.iov_limit <= kMostBuffers && asked.rma_iov_limit == 0;
+         is_within(asked.msg_order, kOrder) && asked.comp_order == 0 && asked.inject_size <= kMostInjected &&
+         asked.size <= kQueueSize && asked.iov_limit <= kMostBuffers && asked.rma_iov_limit <= kMostRemoteRanges;
 }
 
 bool receives_fit(const fi_rx_attr& asked) {
   return is_within(asked.caps, kPrimary | kSecondary) && is_within(asked.op_flags, kReceiveFlags) &&
-         is_within(asked.msg_order, FI_ORDER_SAS) && asked.comp_order == 0 && asked.size <= kQueueSize &&
+         is_within(asked.msg_order, kOrder) && asked.comp_order == 0 && asked.size <= kQueueSize &&
          asked.iov_limit <= kMostBuffers;
 }
 

@@ -23,6 +23,10 @@ void Receive::reset() {
   from = nullptr;
   envelope = Envelope();
   remote_pieces = 0;
+  role = Role::message;
+  request = 0;
+  refused = 0;
+  regions.fill(nullptr);
 }
 
 void Unexpected::reset() {

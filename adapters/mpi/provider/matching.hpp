@@ -20,6 +20,7 @@ namespace wherry::mpi {
 struct Link;
 struct Inflow;
 struct Send;
+struct Region;
 
 inline constexpr std::uint64_t kAnySource = UINT64_MAX;
 
@@ -58,6 +59,13 @@ struct Receive : Hook, Pooled {
   std::array<RemotePiece, kMostRemotePieces> remote;
   std::uint16_t remote_pieces;
   bool streams;  ///< the message was asked for by `want`
+
+  // One that no application has posted: of a one-sided operation (messenger_remote.cc, messenger_target.cc).
+  enum class Role : std::uint8_t { message, write, read };
+  Role role;
+  std::uint64_t request;                           ///< of `read`: the number of the Send that it completes
+  int refused;                                     ///< of `write`: why the payload is dropped
+  std::array<Region*, kMostRemoteRanges> regions;  ///< of `write`: whose memory the buffers are
 
   void reset();
 };

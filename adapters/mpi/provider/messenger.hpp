@@ -24,6 +24,8 @@
 #include "matching.hpp"
 #include "name.hpp"
 #include "processors.hpp"
+#include "regions.hpp"
+#include "remote.hpp"
 #include "send.hpp"
 
 namespace wherry::mpi {
@@ -61,7 +63,9 @@ struct Inflow {
   std::uint64_t arrived = 0;
   Receive* receive = nullptr;
   Unexpected* unexpected = nullptr;
-  int error = 0;  ///< the peer breaks the rules
+  Send* answered = nullptr;               ///< the request that the payload is for
+  std::unique_ptr<std::byte[]> operands;  ///< of an atomic, until all of them are there
+  int error = 0;                          ///< the peer breaks the rules
 };
 
 /// An endpoint that sends to this one, and its share.
@@ -94,7 +98,7 @@ struct ReceiveRequest {
   bool several = false;  ///< messages one behind the other until less than the least room is left
 };
 
-inline constexpr std::size_t kMostInjected = 4096;
+inline constexpr std::size_t kMostInjected = 16 << 10;
 
 class Messenger {
  public:
@@ -124,6 +128,13 @@ class Messenger {
   void set_least_room(std::size_t bytes) { least_room_ = bytes; }
   [[nodiscard]] std::size_t least_room() const { return least_room_; }
 
+  /// A one-sided operation. Its completion comes with the target's answer.
+  int access(const RemoteRequest& request);
+  /// From now on peers may access these regions. They outlive the messenger.
+  void serve(const Regions& regions, Access access);
+  /// The region is about to end: no peer's operation touches its memory after this. Throws std::bad_alloc.
+  void revoke(const Region& region);
+
   /// Moves what can be moved. True if anything was.
   bool progress() noexcept;
   /// Sleeps until progress() has something to do. False: the time is over.
@@ -145,7 +156,7 @@ class Messenger {
   // messenger_send.cc
   int send_to_self(const SendRequest& request);
   Send& new_send(const SendRequest& request);
-  bool is_congested(const SendRequest& request) const;
+  bool is_congested(const Link& link, bool injects) const;
   void start(Send& send);
   enum class Push : std::uint8_t { whole, blocked, lost };
   Push push(Send& send) noexcept;
@@ -155,6 +166,30 @@ class Messenger {
   bool flush(Link& link) noexcept;
   void control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data);
   void say_hello(Link& link);
+
+  int make_way(Link& link, bool injects);
+
+  // messenger_remote.cc
+  int access_self(const RemoteRequest& request);
+  Send& new_remote(const RemoteRequest& request);
+  Send* answered(const Inflow& inflow);
+  void on_reply(Inflow& inflow);
+  void on_grant(Inflow& inflow);
+  void finish_read(Receive& receive, int error);
+
+  // messenger_target.cc
+  [[nodiscard]] Regions::Found find(std::span<const RemoteRange> ranges, const PacketHead& packet) const;
+  bool find_targets(Inflow& inflow, Regions::Found& found) const;
+  void note_access(const PacketHead& packet, const Link* from, const std::array<Region*, kMostRemoteRanges>& regions);
+  Receive& new_target(const Inflow& inflow, const Regions::Found& found);
+  Send& new_answer(const Inflow& inflow, Operation operation);
+  void on_write(Inflow& inflow);
+  void on_announce_write(Inflow& inflow);
+  void on_read(Inflow& inflow);
+  void on_atomic(Inflow& inflow);
+  void carry_out(Inflow& inflow);
+  void finish_write(Receive& receive, int error);
+  void revoke(Receive& receive);
 
   // messenger_receive.cc
   Receive& new_receive(const ReceiveRequest& request);
@@ -182,6 +217,7 @@ class Messenger {
   void on_stream(Inflow& inflow);
   void on_done(Inflow& inflow);
   void read_head(Inflow& inflow);
+  static bool read_table(const Inflow& inflow, std::array<RemotePiece, kMostRemotePieces>& table, std::uint16_t& count);
   Unexpected& keep(Inflow& inflow, const Envelope& envelope);
   Inflow& inflow_of(Mailbox::Peer peer);
   void press(Link& link);
@@ -224,6 +260,8 @@ class Messenger {
   List<Receive> streams_;     ///< whose payload its sender streams, and that could be read from it as well
   std::vector<Link*> lanes_;  ///< whose section in this mailbox has a lane
   const std::size_t processors_;
+  const Regions* regions_ = nullptr;
+  Access served_;
   std::size_t least_room_ = 64;
   std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for

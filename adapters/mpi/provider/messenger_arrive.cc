@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "messenger.hpp"
 
@@ -23,25 +24,46 @@ Envelope envelope_of(const PacketHead& packet) {
   return {packet.tag, packet.data, packet.bytes, (packet.flags & kTagged) != 0, (packet.flags & kHasData) != 0};
 }
 
+bool has_pieces(Operation operation) {
+  return operation == Operation::announce || operation == Operation::announce_write || operation == Operation::grant;
+}
+
+bool has_ranges(Operation operation) { return operation >= Operation::write && operation <= Operation::atomic; }
+
 // What of this operation follows the head before the payload.
 std::size_t table_bytes(const PacketHead& packet) {
   if (packet.operation == Operation::hello) return kNameBytes;
-  return packet.operation == Operation::announce ? packet.pieces * sizeof(RemotePiece) : 0;
+  return (has_pieces(packet.operation) ? packet.pieces * sizeof(RemotePiece) : 0) +
+         (has_ranges(packet.operation) ? packet.ranges * sizeof(RemoteRange) : 0);
 }
 
-bool carries_payload(Operation operation) { return operation == Operation::eager || operation == Operation::stream; }
+std::uint64_t payload_bytes(const PacketHead& packet) {
+  switch (packet.operation) {
+    case Operation::eager:
+    case Operation::stream:
+    case Operation::reply:
+    case Operation::write:
+      return packet.bytes;
+    case Operation::atomic:
+      return operand_bytes(packet);
+    default:
+      return 0;
+  }
+}
 
 bool is_consistent(const Inflow& inflow) {
   const PacketHead& packet = inflow.packet;
-  if (packet.pieces > kMostRemotePieces) return false;
-  const std::uint64_t payload = carries_payload(packet.operation) ? packet.bytes : 0;
-  return inflow.message_bytes - sizeof(PacketHead) - table_bytes(packet) == payload;
+  if (packet.pieces > kMostRemotePieces || packet.ranges > kMostRemoteRanges) return false;
+  if (has_ranges(packet.operation) && !has_pieces(packet.operation) && packet.pieces != 0) return false;
+  if (packet.operation == Operation::atomic && !is_valid_atomic(packet)) return false;
+  return inflow.message_bytes - sizeof(PacketHead) - table_bytes(packet) == payload_bytes(packet);
 }
 
+}  // namespace
+
 // The table of an announcement, whose sum is what the head says.
-bool read_table(const Inflow& inflow, Receive* receive, Unexpected* message) {
-  auto& table = receive != nullptr ? receive->remote : message->remote;
-  auto& count = receive != nullptr ? receive->remote_pieces : message->remote_pieces;
+bool Messenger::read_table(const Inflow& inflow, std::array<RemotePiece, kMostRemotePieces>& table,
+                           std::uint16_t& count) {
   count = inflow.packet.pieces;
   std::memcpy(table.data(), inflow.head.data() + sizeof(PacketHead), count * sizeof(RemotePiece));
   std::uint64_t left = inflow.packet.bytes;
@@ -51,8 +73,6 @@ bool read_table(const Inflow& inflow, Receive* receive, Unexpected* message) {
   }
   return left == 0;
 }
-
-}  // namespace
 
 Inflow& Messenger::inflow_of(Mailbox::Peer peer) {
   if (peer >= inflows_.size()) inflows_.resize(peer + 1);
@@ -120,6 +140,7 @@ void Messenger::begin(Inflow& inflow) {
   inflow.into = Buffers();
   inflow.receive = nullptr;
   inflow.unexpected = nullptr;
+  inflow.answered = nullptr;
   const Operation operation = inflow.packet.operation;
   if (inflow.link == nullptr && operation != Operation::hello) {
     inflow.error = FI_EIO;
@@ -144,6 +165,18 @@ void Messenger::begin(Inflow& inflow) {
     case Operation::relieve:
       inflow.link->pressed = false;
       return;
+    case Operation::write:
+      return on_write(inflow);
+    case Operation::announce_write:
+      return on_announce_write(inflow);
+    case Operation::read:
+      return on_read(inflow);
+    case Operation::atomic:
+      return on_atomic(inflow);
+    case Operation::reply:
+      return on_reply(inflow);
+    case Operation::grant:
+      return on_grant(inflow);
     default:
       inflow.error = FI_EIO;
   }
@@ -151,7 +184,7 @@ void Messenger::begin(Inflow& inflow) {
 
 // All of the packet is there.
 void Messenger::end(Inflow& inflow) {
-  if (inflow.head_bytes < sizeof(PacketHead)) {
+  if (inflow.head_bytes < inflow.head_wanted) {
     inflow.error = FI_EIO;
     return;
   }
@@ -163,6 +196,8 @@ void Messenger::end(Inflow& inflow) {
     inflow.receive = nullptr;
     if (!receive->streams) finish(*receive, 0);
   }
+  if (inflow.operands != nullptr) carry_out(inflow);
+  if (Send* send = std::exchange(inflow.answered, nullptr); send != nullptr) complete(*send, 0);
 }
 
 void Messenger::on_hello(Inflow& inflow) {
@@ -238,14 +273,14 @@ void Messenger::on_announce(Inflow& inflow) {
   if (posted == nullptr) {
     Unexpected& message = keep(inflow, envelope);
     message.announced = true;
-    if (!read_table(inflow, nullptr, &message)) inflow.error = FI_EIO;
+    if (!read_table(inflow, message.remote, message.remote_pieces)) inflow.error = FI_EIO;
     return;
   }
   Receive& receive = bind(*posted, envelope);
   receive.from = inflow.link;
   receive.envelope = envelope;
   receive.peer_request = inflow.packet.request;
-  if (read_table(inflow, &receive, nullptr)) return start_pull(receive);
+  if (read_table(inflow, receive.remote, receive.remote_pieces)) return start_pull(receive);
   inflow.error = FI_EIO;
   receive.from = nullptr;
   finish(receive, FI_EIO);
@@ -253,15 +288,17 @@ void Messenger::on_announce(Inflow& inflow) {
 
 void Messenger::on_want(Inflow& inflow) {
   Send* send = sends_.find(inflow.packet.request);
-  const bool fits = send != nullptr && send->to == inflow.link && send->kind == Send::Kind::message && send->awaits &&
-                    !send->is_linked() && send->wire.head.operation == Operation::announce &&
-                    inflow.packet.bytes != 0 && inflow.packet.bytes <= send->buffers.bytes();
+  const bool fits =
+      send != nullptr && send->to == inflow.link && send->awaits && !send->is_linked() &&
+      (send->wire.head.operation == Operation::announce || send->wire.head.operation == Operation::announce_write) &&
+      inflow.packet.bytes != 0 && inflow.packet.bytes <= send->buffers.bytes();
   if (!fits) {
     inflow.error = FI_EIO;
     return;
   }
   send->wire.head.operation = Operation::stream;
   send->wire.head.pieces = 0;
+  send->wire.head.ranges = 0;
   send->wire.head.request = inflow.packet.data;
   send->wanted_bytes = inflow.packet.bytes;
   push_chunk(*send);
@@ -278,20 +315,21 @@ void Messenger::on_stream(Inflow& inflow) {
     return;
   }
   inflow.receive = receive;
-  inflow.into = receive->buffers;
+  if (receive->refused == 0) inflow.into = receive->buffers;
   inflow.arrived = receive->arrived;
 }
 
 void Messenger::on_done(Inflow& inflow) {
   Send* send = sends_.find(inflow.packet.request);
-  const bool fits = send != nullptr && send->to == inflow.link && send->awaits && !send->over &&
-                    inflow.packet.data <= INT32_MAX &&
+  const std::uint64_t outcome = inflow.packet.data;
+  const bool fits = send != nullptr && send->to == inflow.link && send->awaits && !send->over && outcome <= INT32_MAX &&
+                    (outcome != 0 || send->result.bytes() == 0) &&
                     (!send->is_linked() || send->wire.head.operation == Operation::stream);
   if (!fits) {
     inflow.error = FI_EIO;
     return;
   }
-  const int error = static_cast<int>(inflow.packet.data);
+  const int error = static_cast<int>(outcome);
   if (send->is_linked()) return end_stream(*send, error);
   complete(*send, error);
 }

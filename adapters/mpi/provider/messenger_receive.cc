@@ -135,6 +135,8 @@ void Messenger::drop(Unexpected& message) {
 }
 
 void Messenger::finish(Receive& receive, int error) {
+  if (receive.role == Receive::Role::write) return finish_write(receive, error);
+  if (receive.role == Receive::Role::read) return finish_read(receive, error);
   Completion completion;
   completion.context = receive.context;
   completion.flags = kind_flags(receive.tagged, receive.envelope);
@@ -164,7 +166,8 @@ void Messenger::start_pull(Receive& receive) {
   if (goal == 0) return finish(receive, 0);
   if (receive.from->error != 0) return finish(receive, receive.from->error);
   const bool reaches = mailbox_.reaches_private_memory(receive.from->peer);
-  if (reaches && !prefers_stream(*receive.from, goal)) return pulls_.push_back(receive);
+  const bool streams = receive.role != Receive::Role::read && prefers_stream(*receive.from, goal);
+  if (reaches && !streams) return pulls_.push_back(receive);
   want(receive, goal);
   if (reaches) streams_.push_back(receive);
 }

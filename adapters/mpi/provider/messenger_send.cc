@@ -21,8 +21,8 @@ std::uint8_t flags_of(const SendRequest& request) {
 
 }  // namespace
 
-bool Messenger::is_congested(const SendRequest& request) const {
-  return request.to->queued >= kMostQueued || (request.inject && injections_ >= kMostInjections);
+bool Messenger::is_congested(const Link& link, bool injects) const {
+  return link.queued >= kMostQueued || (injects && injections_ >= kMostInjections);
 }
 
 Send& Messenger::new_send(const SendRequest& request) {
@@ -44,16 +44,20 @@ Send& Messenger::new_send(const SendRequest& request) {
   return send;
 }
 
-int Messenger::send(const SendRequest& request) {
-  Link& link = *request.to;
-  if (link.self) return send_to_self(request);
+// 0: one more request may go there.
+int Messenger::make_way(Link& link, bool injects) {
   if (link.peer == Mailbox::kNoPeer || link.error != 0) {
     if (const int status = connect(link); status != 0) return status;
   }
-  if (is_congested(request)) {
-    progress();
-    if (is_congested(request)) return -FI_EAGAIN;
-  }
+  if (!is_congested(link, injects)) return 0;
+  progress();
+  return is_congested(link, injects) ? -FI_EAGAIN : 0;
+}
+
+int Messenger::send(const SendRequest& request) {
+  Link& link = *request.to;
+  if (link.self) return send_to_self(request);
+  if (const int status = make_way(link, request.inject); status != 0) return status;
   Send& send = new_send(request);
   if (send.inject) ++injections_;
   if (link.pressed || request.buffers.bytes() > most_eager_) {
@@ -96,7 +100,7 @@ Messenger::Push Messenger::push(Send& send) noexcept {
 }
 
 void Messenger::was_pushed(Send& send) {
-  if (send.over) return complete(send, send.result);
+  if (send.over) return complete(send, send.outcome);
   if (!send.awaits) return complete(send, 0);
   if (send.wire.head.operation == Operation::stream && send.streamed < send.wanted_bytes) push_chunk(send);
 }
@@ -106,13 +110,13 @@ void Messenger::complete(Send& send, int error) {
   completion.context = send.context;
   completion.error = error;
   completion.wanted = send.wanted;
-  completion.flags = FI_SEND | (send.tagged ? FI_TAGGED : FI_MSG);
+  completion.flags = send.kind == Send::Kind::remote ? send.report : FI_SEND | (send.tagged ? FI_TAGGED : FI_MSG);
   completion.tag = send.wire.head.tag;
-  const bool is_message = send.kind == Send::Kind::message;
-  if (send.inject && !send.to->self) --injections_;
+  const bool is_reported = send.kind != Send::Kind::control;
+  if (send.inject && is_reported && !send.to->self) --injections_;
   send.copy.reset();
   sends_.give(send);
-  if (is_message) reporter_.sent(completion);
+  if (is_reported) reporter_.sent(completion);
 }
 
 bool Messenger::flush() noexcept {
@@ -162,9 +166,9 @@ void Messenger::say_hello(Link& link) {
   send.wire.head.operation = Operation::hello;
   send.wire.head.data = link.name.incarnation;
   const auto own = name_.bytes();
-  static_assert(sizeof(own) == sizeof(send.wire.table));
+  static_assert(sizeof(own) <= sizeof(send.wire.table));
   std::memcpy(send.wire.table.data(), own.data(), own.size());
-  send.prepare(sizeof(Send::Wire), false);
+  send.prepare(sizeof(PacketHead) + kNameBytes, false);
   start(send);
 }
 

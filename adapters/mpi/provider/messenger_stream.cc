@@ -98,7 +98,7 @@ void Messenger::push_chunk(Send& send) {
 void Messenger::end_stream(Send& send, int error) {
   if (send.outgoing.taken != 0) {
     send.over = true;
-    send.result = error;
+    send.outcome = error;
     return;
   }
   send.unlink();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace wherry::mpi {
 
@@ -14,10 +15,12 @@ void Send::reset() {
   wanted = true;
   wire.head = PacketHead{};
   wire_bytes = 0;
-  buffers = Buffers();
+  buffers = result = Buffers();
+  report = 0;
+  regions.fill(nullptr);
   copy.reset();
   streamed = wanted_bytes = 0;
-  result = 0;
+  outcome = 0;
 }
 
 void Send::prepare(std::size_t bytes_of_wire, bool carries_payload) {
@@ -51,6 +54,15 @@ void Send::describe_payload() {
     wire.table[count++] = {std::bit_cast<std::uintptr_t>(range.iov_base), range.iov_len};
   }
   wire.head.pieces = count;
+}
+
+std::size_t Send::head_bytes() const {
+  return sizeof(PacketHead) + wire.head.pieces * sizeof(RemotePiece) + wire.head.ranges * sizeof(RemoteRange);
+}
+
+void Send::name_ranges(std::span<const RemoteRange> ranges) {
+  std::memcpy(reinterpret_cast<std::byte*>(&wire) + head_bytes(), ranges.data(), ranges.size_bytes());
+  wire.head.ranges = static_cast<std::uint8_t>(ranges.size());
 }
 
 void Send::copy_payload() {

@@ -20,16 +20,19 @@
 namespace wherry::mpi {
 
 struct Link;
+struct Region;
 
 struct Send : Hook, Pooled {
-  enum class Kind : std::uint8_t { message, control };
+  enum class Kind : std::uint8_t { message, control, remote };
 
-  /// What goes before the payload: the head, and the table of an announcement or the name of a hello.
+  /// What goes before the payload: the head, and behind it the table of an announcement, the ranges of a one-sided
+  /// operation, or the name of a hello.
   struct Wire {
     PacketHead head;
     std::array<RemotePiece, kMostRemotePieces> table;
+    std::array<RemoteRange, kMostRemoteRanges> ranges;  ///< room for them: they begin where the table ends
   };
-  static_assert(sizeof(Wire) == sizeof(PacketHead) + kNameBytes);
+  static_assert(sizeof(Wire) >= sizeof(PacketHead) + kNameBytes);
 
   Link* to;
   void* context;
@@ -41,11 +44,14 @@ struct Send : Hook, Pooled {
   Wire wire;
   std::size_t wire_bytes;
   Buffers buffers;
+  Buffers result;                                  ///< of a one-sided operation: where what it fetches goes
+  std::uint64_t report;                            ///< of a one-sided operation: its completion's flags
+  std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory the buffers are, of an answer to `read`
   std::unique_ptr<std::byte[]> copy;
   std::uint64_t streamed;      ///< bytes of the payload in the chunks prepared so far, once the peer wants them
   std::uint64_t wanted_bytes;  ///< of those that the peer wants
   bool over;                   ///< the peer needs no more of it; complete once the chunk under way has left
-  int result;                  ///< what it then is complete with: 0 or an errno value
+  int outcome;                 ///< what it then is complete with: 0 or an errno value
   std::array<iovec, kMostBuffers + 1> pieces;
   Mailbox::Outgoing outgoing;
 
@@ -57,6 +63,9 @@ struct Send : Hook, Pooled {
   void prepare_chunk(std::uint64_t most);
   /// The table of where the payload lies, for an announcement.
   void describe_payload();
+  /// The table of ranges, after that of where the payload lies.
+  void name_ranges(std::span<const RemoteRange> ranges);
+  [[nodiscard]] std::size_t head_bytes() const;
   /// From now on the payload is a copy of the caller's memory.
   void copy_payload();
 };

@@ -168,11 +168,11 @@ TEST_F(Libfabric, FindsTheProviderWithoutHintsAndWithThoseOfAnMpi) {
 TEST_F(Libfabric, IsToldNoWhereTheProviderHasNotWhatIsAskedFor) {
   const std::array<std::function<void(fi_info&)>, 7> asks{
       [](fi_info& info) { info.caps |= FI_HMEM; },
-      [](fi_info& info) { info.caps |= FI_ATOMIC; },
+      [](fi_info& info) { info.caps |= FI_COLLECTIVE; },
       [](fi_info& info) { info.ep_attr->type = FI_EP_MSG; },
       [](fi_info& info) { info.domain_attr->data_progress = FI_PROGRESS_AUTO; },
       [](fi_info& info) { info.domain_attr->cq_data_size = 9; },
-      [](fi_info& info) { info.tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_WAW; },
+      [](fi_info& info) { info.tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAR; },
       [](fi_info& info) { info.tx_attr->inject_size = 1 << 20; },
   };
   for (std::size_t i = 0; i < asks.size(); ++i) {
