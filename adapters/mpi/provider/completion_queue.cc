@@ -55,7 +55,16 @@ const char* strerror(fid_cq* /*queue*/, int error, const void* /*data*/, char* b
   return buffer;
 }
 
-fi_ops object_calls = closable(close);
+int control(fid_t handle, int command, void* argument) {
+  return WaitObject::control(CompletionQueue::of(handle).wait_object(), command, argument);
+}
+
+fi_ops object_operations() {
+  fi_ops result = closable(close);
+  result.control = control;
+  return result;
+}
+fi_ops object_calls = object_operations();
 fi_ops_cq own_calls{sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom, signal, strerror};
 
 }  // namespace
@@ -65,6 +74,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, v
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
       size_(std::max(attributes.size, kSize)),
+      wait_object_(WaitObject::of(attributes.wait_obj)),
       waiting_(domain.lock()) {
   ++domain_.users;
 }
@@ -75,9 +85,7 @@ CompletionQueue& CompletionQueue::of(fid_t handle) { return object_of<Completion
 
 int CompletionQueue::open(Domain& domain, const fi_cq_attr* attributes, void* context, fid_cq** queue) {
   const fi_cq_attr wanted = attributes == nullptr ? fi_cq_attr{} : *attributes;
-  const bool waits =
-      wanted.wait_obj == FI_WAIT_NONE || wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_YIELD;
-  if (!waits || wanted.wait_cond != FI_CQ_COND_NONE) return -FI_ENOSYS;
+  if (!WaitObject::serves(wanted.wait_obj) || wanted.wait_cond != FI_CQ_COND_NONE) return -FI_ENOSYS;
   if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
   return guarded([&] {
     *queue = new CompletionQueue(domain, wanted, context);
@@ -153,7 +161,18 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& entry) {
 
 void CompletionQueue::signal() noexcept {
   signaled_.store(true);
+  if (wait_object_ != nullptr) {
+    const std::lock_guard guard(domain_.lock());
+    wait_object_->raise();
+  }
   waiting_.interrupt();
+}
+
+int CompletionQueue::try_wait() noexcept {
+  const std::lock_guard guard(domain_.lock());
+  if (!entries_.empty() || signaled_.exchange(false)) return -FI_EAGAIN;
+  if (wait_object_ != nullptr) wait_object_->lower();
+  return waiting_.may_sleep() && entries_.empty() ? 0 : -FI_EAGAIN;
 }
 
 }  // namespace wherry::mpi

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 
 #include "completion.hpp"
 #include "domain.hpp"
+#include "wait_object.hpp"
 #include "waiting.hpp"
 
 namespace wherry::mpi {
@@ -25,9 +27,13 @@ class CompletionQueue : public fid_cq {
   static int open(Domain& domain, const fi_cq_attr* attributes, void* context, fid_cq** queue);
 
   /// Locked.
-  void write(const Completion& completion) { entries_.push_back(completion); }
+  void write(const Completion& completion) {
+    entries_.push_back(completion);
+    if (wait_object_ != nullptr) wait_object_->raise();
+  }
   [[nodiscard]] bool is_full() const { return entries_.size() >= size_; }
   Waiting& waiting() { return waiting_; }
+  WaitObject* wait_object() { return wait_object_.get(); }
   Domain& domain() { return domain_; }
   int users = 0;  ///< endpoints that it is bound to
 
@@ -35,6 +41,8 @@ class CompletionQueue : public fid_cq {
   ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* sources, int timeout);
   ssize_t read_error(fi_cq_err_entry& entry);
   void signal() noexcept;
+  /// fi_trywait: 0 or -FI_EAGAIN.
+  int try_wait() noexcept;
 
  private:
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
@@ -44,6 +52,7 @@ class CompletionQueue : public fid_cq {
   fi_cq_format format_;
   std::size_t size_;
   std::deque<Completion> entries_;
+  std::unique_ptr<WaitObject> wait_object_;
   Waiting waiting_;
   std::atomic<bool> signaled_{false};
 };

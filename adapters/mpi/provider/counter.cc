@@ -28,13 +28,25 @@ int wait(fid_cntr* counter, std::uint64_t threshold, int timeout) {
   return counter_of(counter).wait(threshold, timeout);
 }
 
-fi_ops object_calls = closable(close);
+int control(fid_t handle, int command, void* argument) {
+  return WaitObject::control(Counter::of(handle).wait_object(), command, argument);
+}
+
+fi_ops object_operations() {
+  fi_ops result = closable(close);
+  result.control = control;
+  return result;
+}
+fi_ops object_calls = object_operations();
 fi_ops_cntr own_calls{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};
 
 }  // namespace
 
-Counter::Counter(Domain& domain, void* context)
-    : fid_cntr{{FI_CLASS_CNTR, context, &object_calls}, &own_calls}, domain_(domain), waiting_(domain.lock()) {
+Counter::Counter(Domain& domain, fi_wait_obj wait, void* context)
+    : fid_cntr{{FI_CLASS_CNTR, context, &object_calls}, &own_calls},
+      domain_(domain),
+      wait_object_(WaitObject::of(wait)),
+      waiting_(domain.lock()) {
   ++domain_.users;
 }
 
@@ -43,13 +55,13 @@ Counter::~Counter() { --domain_.users; }
 Counter& Counter::of(fid_t handle) { return object_of<Counter, fid_cntr>(handle); }
 
 int Counter::open(Domain& domain, const fi_cntr_attr* attributes, void* context, fid_cntr** counter) {
+  const fi_wait_obj object = attributes == nullptr ? FI_WAIT_NONE : attributes->wait_obj;
   if (attributes != nullptr) {
-    const fi_wait_obj object = attributes->wait_obj;
-    if (object != FI_WAIT_NONE && object != FI_WAIT_UNSPEC && object != FI_WAIT_YIELD) return -FI_ENOSYS;
+    if (!WaitObject::serves(object)) return -FI_ENOSYS;
     if (attributes->events != FI_CNTR_EVENTS_COMP || attributes->flags != 0) return -FI_ENOSYS;
   }
   return guarded([&] {
-    *counter = new Counter(domain, context);
+    *counter = new Counter(domain, object, context);
     return 0;
   });
 }
@@ -63,6 +75,7 @@ std::uint64_t Counter::read(bool errors) {
   } else {
     waiting_.moved();
   }
+  seen_ = value_ + errors_;
   return errors ? errors_ : value_;
 }
 
@@ -70,8 +83,16 @@ int Counter::change(std::uint64_t value, bool errors, bool adds) {
   const std::lock_guard guard(domain_.lock());
   std::uint64_t& word = errors ? errors_ : value_;
   word = adds ? word + value : value;
+  if (wait_object_ != nullptr) wait_object_->raise();
   waiting_.interrupt();
   return 0;
+}
+
+int Counter::try_wait() noexcept {
+  const std::lock_guard guard(domain_.lock());
+  if (seen_ != value_ + errors_) return -FI_EAGAIN;
+  if (wait_object_ != nullptr) wait_object_->lower();
+  return waiting_.may_sleep() && seen_ == value_ + errors_ ? 0 : -FI_EAGAIN;
 }
 
 int Counter::wait(std::uint64_t threshold, int timeout) {

@@ -109,12 +109,14 @@ Endpoint::~Endpoint() {
   for (CompletionQueue* queue : {send_queue_, receive_queue_}) {
     if (queue == nullptr) continue;
     queue->waiting().remove(messenger_);
+    if (queue->wait_object() != nullptr) queue->wait_object()->remove(messenger_.descriptor());
     --queue->users;
   }
   for (Counter* counter :
        {send_counter_, receive_counter_, read_counter_, write_counter_, remote_read_counter_, remote_write_counter_}) {
     if (counter == nullptr) continue;
     counter->waiting().remove(messenger_);
+    if (counter->wait_object() != nullptr) counter->wait_object()->remove(messenger_.descriptor());
     --counter->users;
   }
   if (addresses_ != nullptr) addresses_->unbind(*this);
@@ -164,6 +166,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, std::uint64_t flags) {
     ++queue.users;
   }
   queue.waiting().add(messenger_);
+  if (queue.wait_object() != nullptr) queue.wait_object()->add(messenger_.descriptor());
   return 0;
 }
 
@@ -183,6 +186,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   take(FI_REMOTE_READ, remote_read_counter_);
   take(FI_REMOTE_WRITE, remote_write_counter_);
   counter.waiting().add(messenger_);
+  if (counter.wait_object() != nullptr) counter.wait_object()->add(messenger_.descriptor());
   return 0;
 }
 

@@ -34,21 +34,34 @@ const char* strerror(fid_eq* /*queue*/, int error, const void* /*data*/, char* /
   return ::strerror(error);
 }
 
-fi_ops object_calls = closable(close);
+int control(fid_t handle, int command, void* argument) {
+  return WaitObject::control(EventQueue::of(handle).wait_object(), command, argument);
+}
+
+fi_ops object_operations() {
+  fi_ops result = closable(close);
+  result.control = control;
+  return result;
+}
+fi_ops object_calls = object_operations();
 fi_ops_eq own_calls{sizeof(fi_ops_eq), read, readerr, write, sread, strerror};
 
 }  // namespace
 
-EventQueue::EventQueue(Fabric& fabric, void* context)
-    : fid_eq{{FI_CLASS_EQ, context, &object_calls}, &own_calls}, fabric_(fabric) {
+EventQueue::EventQueue(Fabric& fabric, fi_wait_obj wait, void* context)
+    : fid_eq{{FI_CLASS_EQ, context, &object_calls}, &own_calls}, fabric_(fabric), wait_object_(WaitObject::of(wait)) {
   ++fabric_.users;
 }
 
 EventQueue::~EventQueue() { --fabric_.users; }
 
-int EventQueue::open(Fabric& fabric, void* context, fid_eq** queue) {
+EventQueue& EventQueue::of(fid_t handle) { return object_of<EventQueue, fid_eq>(handle); }
+
+int EventQueue::open(Fabric& fabric, const fi_eq_attr* attributes, void* context, fid_eq** queue) {
+  const fi_wait_obj wait = attributes == nullptr ? FI_WAIT_NONE : attributes->wait_obj;
+  if (!WaitObject::serves(wait)) return -FI_ENOSYS;
   return guarded([&] {
-    *queue = new EventQueue(fabric, context);
+    *queue = new EventQueue(fabric, wait, context);
     return 0;
   });
 }
@@ -59,8 +72,16 @@ ssize_t EventQueue::write(std::uint32_t event, const void* buffer, std::size_t l
     const std::lock_guard guard(mutex_);
     events_.push_back({event, {bytes, bytes + length}});
     written_.notify_one();
+    if (wait_object_ != nullptr) wait_object_->raise();
     return static_cast<int>(length);
   });
+}
+
+int EventQueue::try_wait() noexcept {
+  const std::lock_guard guard(mutex_);
+  if (!events_.empty()) return -FI_EAGAIN;
+  if (wait_object_ != nullptr) wait_object_->lower();
+  return 0;
 }
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "completion_queue.hpp"
+#include "counter.hpp"
 #include "domain.hpp"
 #include "event_queue.hpp"
 #include "objects.hpp"
@@ -19,8 +21,30 @@ int domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_
   return flags == 0 ? Domain::open(fabric, info, domain, context) : -FI_EBADFLAGS;
 }
 
-int eq_open(fid_fabric* fabric, fi_eq_attr* /*attributes*/, fid_eq** queue, void* context) {
-  return EventQueue::open(*static_cast<Fabric*>(fabric), context, queue);
+int eq_open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** queue, void* context) {
+  return EventQueue::open(*static_cast<Fabric*>(fabric), attributes, context, queue);
+}
+
+int try_wait(fid_t object) {
+  switch (object->fclass) {
+    case FI_CLASS_CQ:
+      return CompletionQueue::of(object).try_wait();
+    case FI_CLASS_CNTR:
+      return Counter::of(object).try_wait();
+    case FI_CLASS_EQ:
+      return EventQueue::of(object).try_wait();
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+// All of them, so that each of their descriptors may be waited for next time.
+int trywait(fid_fabric* /*fabric*/, fid** objects, int count) {
+  int result = 0;
+  for (int i = 0; i < count; ++i) {
+    if (const int status = try_wait(objects[i]); status != 0) result = status;
+  }
+  return result;
 }
 
 fi_ops_fabric fabric_operations() {
@@ -30,7 +54,7 @@ fi_ops_fabric fabric_operations() {
   result.passive_ep = not_served<int>;
   result.eq_open = eq_open;
   result.wait_open = not_served<int>;
-  result.trywait = not_served<int>;
+  result.trywait = trywait;
   result.domain2 = domain2;
   return result;
 }

@@ -80,6 +80,11 @@ bool Messenger::wait(Timeout timeout) noexcept {
   return mailbox_.wait(timeout);
 }
 
+bool Messenger::may_sleep() noexcept {
+  rounds_ |= kRoundsPerVisit - 1;  // it must look at the mailbox itself, which is silent only after that
+  return !progress();
+}
+
 void Messenger::drain() noexcept {
   const auto end = std::chrono::steady_clock::now() + kDrain;
   while (sends_.taken() > 0 && std::chrono::steady_clock::now() < end) {

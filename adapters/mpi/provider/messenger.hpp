@@ -139,6 +139,8 @@ class Messenger {
   bool progress() noexcept;
   /// Sleeps until progress() has something to do. False: the time is over.
   bool wait(Timeout timeout) noexcept;
+  /// Moves what can be moved. True: nothing is left to do, and the descriptor will say when there is.
+  bool may_sleep() noexcept;
   void interrupt() noexcept { mailbox_.interrupt(); }
   int descriptor() { return mailbox_.descriptor(); }
   /// Sends what is queued and waits for answers, but not for longer than a few seconds.

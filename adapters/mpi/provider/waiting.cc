@@ -41,6 +41,12 @@ bool Waiting::progress() noexcept {
   return moved;
 }
 
+bool Waiting::may_sleep() noexcept {
+  bool may = true;
+  for (Messenger* messenger : messengers_) may &= messenger->may_sleep();
+  return may;
+}
+
 bool Waiting::is_crowded() const {
   return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->links() > processors_; });
 }

@@ -30,6 +30,8 @@ class Waiting {
   /// Locked: sleeps until something may have happened, or the deadline.
   void sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
   void moved() { vain_ = 0; }
+  /// Locked. True: nothing is left to do, and the mailboxes' descriptors will say when there is.
+  bool may_sleep() noexcept;
   /// Wakes sleep_until, from any thread.
   void interrupt() noexcept;
 
