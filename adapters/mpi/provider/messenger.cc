@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include <wherry/error.hpp>
@@ -15,7 +16,9 @@ namespace {
 constexpr std::size_t kMostEager = 16 << 10;
 // Rounds of progress() that found nothing between two looks at newcomers and losses.
 constexpr std::uint32_t kRoundsPerVisit = 16;
+// Closing: in all, and while nothing moves, as with a peer that is stopped.
 constexpr std::chrono::milliseconds kDrain{5000};
+constexpr std::chrono::milliseconds kDrainInVain{500};
 
 }  // namespace
 
@@ -86,9 +89,15 @@ bool Messenger::may_sleep() noexcept {
 }
 
 void Messenger::drain() noexcept {
-  const auto end = std::chrono::steady_clock::now() + kDrain;
-  while (sends_.taken() > 0 && std::chrono::steady_clock::now() < end) {
-    if (!progress()) wait(std::chrono::milliseconds(1));
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + kDrain;
+  auto moved = Clock::now();
+  while (sends_.taken() > 0 && Clock::now() < std::min(end, moved + kDrainInVain)) {
+    if (progress()) {
+      moved = Clock::now();
+    } else {
+      wait(std::chrono::milliseconds(1));
+    }
   }
 }
 
