@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <fstream>
 #include <random>
+#include <stdexcept>
+#include <string>
 
 #include "tests/conformance/mailbox_pair.hpp"
 
@@ -39,6 +42,15 @@ class MailboxLayout : public MailboxTest {
       for (Mailbox& sender : senders_) sender.progress();
       return done();
     });
+  }
+
+  /// Bytes of shared memory that this process has in its pages.
+  static std::size_t shared_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("RssShmem:")) return std::stoul(line.substr(9)) << 10;
+    }
+    throw std::runtime_error("no RssShmem in /proc/self/status");
   }
 
   std::deque<Mailbox> senders_;
@@ -193,6 +205,21 @@ TEST_P(MailboxLayout, ABudgetMayShrinkAndTheSectionsFollow) {
   to.set_budget(1 << 20);
   drive_all(to, [&] { return outgoing(0) == 1 << 19; });
   pass(senders_[0], peers_[0], to, pattern_, 1 << 19);
+}
+
+TEST_P(MailboxLayout, PagesThatASectionNoLongerReachesGoBackToTheSystem) {
+  if (!GetParam().between_processes) GTEST_SKIP() << "only memory that processes share has pages to give back";
+  constexpr std::size_t kSection = 16 << 20;
+  Mailbox to = listening({.budget = kSection, .layout = Layout::equal});
+  join_all(to, 1);
+  const auto known = introduce(to);
+  drive_all(to, [&] { return outgoing(0) == kSection; });
+  pass(senders_[0], peers_[0], to, pattern_, 2 * kSection);
+  const std::size_t before = shared_bytes();
+  to.set_budget(4096);
+  drive_all(to, [&] { return to.section(known[0]).incoming == 4096; });
+  EXPECT_LT(shared_bytes() + kSection - 65536, before);
+  pass(senders_[0], peers_[0], to, pattern_, 100'000);
 }
 
 TEST_P(MailboxLayout, ALostPeersShareGoesToTheOthers) {
