@@ -16,6 +16,7 @@
 
 #include "base/child_process.hpp"
 #include "tests/common/pattern.hpp"
+#include "tests/common/soak.hpp"
 #include "tests/stress/options.hpp"
 
 namespace wherry::stress {
@@ -30,6 +31,9 @@ struct Case {
   std::uint64_t share;  ///< this part of the operations: one in so many
 };
 
+/// In `make soak`: 10^8 in all three cases together.
+constexpr std::uint64_t kSoakMessages = 273'000'000;
+
 struct Numbered {
   std::uint64_t sender;
   std::uint64_t number;
@@ -37,7 +41,9 @@ struct Numbered {
 
 class MailboxStress : public ::testing::TestWithParam<Case> {
  protected:
-  [[nodiscard]] static std::uint64_t each() { return options().operations / GetParam().share / GetParam().senders; }
+  [[nodiscard]] static std::uint64_t each() {
+    return (soaking() ? kSoakMessages : options().operations) / GetParam().share / GetParam().senders;
+  }
 
   static void doze(std::mt19937_64& random) {
     const std::uint64_t die = random() % 4096;
