@@ -7,7 +7,9 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +17,17 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "tests/common/seccomp.hpp"
+
 namespace {
+
+using wherry::refuse;
 
 // Before libfabric is used for the first time.
 [[maybe_unused]] const bool provider_is_found = [] {
@@ -66,7 +73,7 @@ struct Owned {
   Object* object = nullptr;
 };
 
-// An endpoint of one process, which reaches that of the other end of `socket`.
+// Endpoints of one process with one queue. Each reaches that at the other end of a socket.
 class Side {
  public:
   explicit Side(int socket) : info_(offered(hints().get())) {
@@ -79,25 +86,36 @@ class Side {
     completions.format = FI_CQ_FORMAT_TAGGED;
     completions.wait_obj = FI_WAIT_UNSPEC;
     check(fi_cq_open(domain_.object, &completions, &queue_.object, nullptr), "fi_cq_open");
-    check(fi_endpoint(domain_.object, info_.get(), &endpoint_.object, nullptr), "fi_endpoint");
-    check(fi_ep_bind(endpoint_.object, &addresses_.object->fid, 0), "fi_ep_bind");
-    check(fi_ep_bind(endpoint_.object, &queue_.object->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-    check(fi_enable(endpoint_.object), "fi_enable");
-    meet(socket);
+    add(socket);
   }
 
-  void send(const std::string& text) {
-    check(fi_tsend(endpoint_.object, text.data(), text.size(), nullptr, peer_, 5, nullptr), "fi_tsend");
+  // One more endpoint on the same queue.
+  void add(int socket) {
+    Endpoint& endpoint = endpoints_.emplace_back();
+    check(fi_endpoint(domain_.object, info_.get(), &endpoint.object, nullptr), "fi_endpoint");
+    check(fi_ep_bind(endpoint.object, &addresses_.object->fid, 0), "fi_ep_bind");
+    check(fi_ep_bind(endpoint.object, &queue_.object->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    check(fi_enable(endpoint.object), "fi_enable");
+    meet(endpoint, socket);
+  }
+
+  void send(const std::string& text, std::size_t by = 0) {
+    start_send(text, by);
     next();
   }
-  std::string receive(std::size_t most) {
+  void start_send(const std::string& text, std::size_t by) {
+    const Endpoint& endpoint = endpoints_[by];
+    check(fi_tsend(endpoint.object, text.data(), text.size(), nullptr, endpoint.peer, 5, nullptr), "fi_tsend");
+  }
+  std::string receive(std::size_t most, std::size_t by = 0) {
     std::string buffer(most, ' ');
-    post(buffer);
+    post(buffer, by);
     buffer.resize(next().len);
     return buffer;
   }
-  void post(std::string& buffer) {
-    check(fi_trecv(endpoint_.object, buffer.data(), buffer.size(), nullptr, peer_, 5, 0, nullptr), "fi_trecv");
+  void post(std::string& buffer, std::size_t by = 0, void* context = nullptr) {
+    const Endpoint& endpoint = endpoints_[by];
+    check(fi_trecv(endpoint.object, buffer.data(), buffer.size(), nullptr, endpoint.peer, 5, 0, context), "fi_trecv");
   }
   fi_cq_tagged_entry next() {
     fi_cq_tagged_entry entry{};
@@ -113,14 +131,18 @@ class Side {
   }
 
  private:
-  void meet(int socket) {
+  struct Endpoint : Owned<fid_ep> {
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+  };
+
+  void meet(Endpoint& endpoint, int socket) {
     std::array<char, 64> name{};
     std::size_t bytes = 0;
-    EXPECT_EQ(fi_getname(&endpoint_.object->fid, nullptr, &bytes), -FI_ETOOSMALL);
+    EXPECT_EQ(fi_getname(&endpoint.object->fid, nullptr, &bytes), -FI_ETOOSMALL);
     EXPECT_EQ(bytes, name.size());
-    check(fi_getname(&endpoint_.object->fid, name.data(), &bytes), "fi_getname");
+    check(fi_getname(&endpoint.object->fid, name.data(), &bytes), "fi_getname");
     if (write(socket, name.data(), name.size()) != 64 || read(socket, name.data(), name.size()) != 64) _exit(9);
-    if (fi_av_insert(addresses_.object, name.data(), 1, &peer_, 0, nullptr) != 1)
+    if (fi_av_insert(addresses_.object, name.data(), 1, &endpoint.peer, 0, nullptr) != 1)
       throw std::runtime_error("fi_av_insert");
   }
 
@@ -129,14 +151,14 @@ class Side {
   Owned<fid_domain> domain_;
   Owned<fid_av> addresses_;
   Owned<fid_cq> queue_;
-  Owned<fid_ep> endpoint_;
-  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  std::deque<Endpoint> endpoints_;
 };
 
-// A child that runs `act` with an endpoint; exit status 0 unless it throws.
+// A child that runs `act` with an endpoint; exit status 0 unless it throws. It ends with this process.
 pid_t child(int socket, const std::function<void(Side&)>& act) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
     Side side(socket);
     act(side);
@@ -199,6 +221,63 @@ TEST_F(Libfabric, MessagesOfAllSizesGoBetweenProcesses) {
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
+}
+
+// A process that may not read this one's memory asks for the payload piece by piece, and may be read itself.
+TEST_F(Libfabric, LongMessagesGoToAProcessThatMayNotReadOthersMemory) {
+  const std::array<std::size_t, 4> sizes{16'385, 1 << 20, 5'000'001, 20'000};
+  const pid_t pid = child(sockets_[1], [&](Side& side) {
+    if (!refuse({SYS_process_vm_readv})) _exit(3);
+    for (const std::size_t size : sizes) side.send(side.receive(size));
+  });
+  {
+    Side side(sockets_[0]);
+    for (const std::size_t size : sizes) {
+      std::string text(size, 'n');
+      for (std::size_t i = 0; i < size; i += 89) text[i] = static_cast<char>('a' + i % 26);
+      side.send(text);
+      EXPECT_EQ(side.receive(size), text) << size;
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Libfabric, OneQueueServesSeveralEndpointsWhicheverHasSomething) {
+  std::array<int, 2> others{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, others.data()), 0);
+  constexpr int kRounds = 2000;
+  // The child waits for an answer to each before the next: so the queue sleeps between them.
+  const pid_t pid = child(sockets_[1], [&](Side& side) {
+    side.add(others[1]);
+    for (int i = 0; i < kRounds; ++i) {
+      const std::size_t by = i / 3 % 2;
+      const std::string text(i % 7 == 0 ? 30'000 : i % 500, static_cast<char>('a' + i % 26));
+      side.send(text, by);
+      if (side.receive(text.size(), by) != text) _exit(4);
+    }
+  });
+  {
+    Side side(sockets_[0]);
+    side.add(others[0]);
+    std::array<std::string, 2> buffers{std::string(30'000, ' '), std::string(30'000, ' ')};
+    for (std::size_t by = 0; by < 2; ++by) side.post(buffers[by], by, &buffers[by]);
+    std::deque<std::string> answers;
+    for (int completions = 0; completions < 2 * kRounds; ++completions) {
+      const fi_cq_tagged_entry entry = side.next();
+      if (entry.op_context == nullptr) continue;
+      const std::size_t by = answers.size() / 3 % 2;
+      ASSERT_EQ(entry.op_context, &buffers[by]) << answers.size();
+      answers.push_back(buffers[by].substr(0, entry.len));
+      side.post(buffers[by], by, &buffers[by]);
+      side.start_send(answers.back(), by);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  for (const int socket : others) close(socket);
 }
 
 TEST_F(Libfabric, AReceiveFromAProcessThatIsKilledFails) {
