@@ -46,6 +46,7 @@ class Mailbox::Impl {
   void forget(Peer peer) noexcept;
 
   bool wait(const Timeout& timeout) noexcept;
+  bool sleep(const Timeout& timeout) noexcept;
   bool progress() noexcept;
   void interrupt() noexcept;
   int descriptor() noexcept;
@@ -121,7 +122,8 @@ class Mailbox::Impl {
   bool arm(Pair& pair) noexcept;
   bool arm_all() noexcept;
   void arm_for_room() noexcept;
-  void sleep(fabric::Deadline deadline) noexcept;
+  void doze(fabric::Deadline deadline) noexcept;
+  void look_again_at(std::size_t armed) noexcept;
   void rest_if_quiet(Pair& pair) noexcept;
   void show() noexcept;
   void hush() noexcept;
@@ -175,8 +177,9 @@ class Mailbox::Impl {
 
   stream::SpinBudget spin_;
   stream::SpinBudget spin_for_room_;
-  Pair* woken_ = nullptr;  ///< by its bell, last
-  unsigned looks_ = 0;     ///< since the clock was looked at
+  Pair* woken_ = nullptr;    ///< by its bell, last
+  unsigned looks_ = 0;       ///< since the clock was looked at
+  unsigned vain_looks_ = 0;  ///< of try_peek, since a piece was found
   Time next_ask_{};
   bool nested_ = false;  ///< the descriptor was asked for
   bool shown_ = false;   ///< the own bell rings because of it

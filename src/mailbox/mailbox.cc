@@ -134,6 +134,7 @@ std::size_t Mailbox::losses(std::span<Loss> into) noexcept { return impl_->losse
 void Mailbox::forget(Peer peer) noexcept { impl_->forget(peer); }
 
 bool Mailbox::wait(Timeout timeout) noexcept { return impl_->wait(timeout); }
+bool Mailbox::sleep(Timeout timeout) noexcept { return impl_->sleep(timeout); }
 bool Mailbox::progress() noexcept { return impl_->progress(); }
 void Mailbox::interrupt() noexcept { impl_->interrupt(); }
 int Mailbox::descriptor() noexcept { return impl_->descriptor(); }

@@ -13,6 +13,8 @@ using fabric::Bell;
 
 /// A sender that has much to say goes on for so many pieces while others wait.
 constexpr unsigned kPiecesPerTurn = 8;
+/// As many as a round trip between two cores takes.
+constexpr unsigned kLooksWithoutPause = 16;
 /// A message of this many bytes less than a section fits whole: its length and padding take the rest.
 constexpr std::size_t kAroundMessage = 16;
 
@@ -47,7 +49,7 @@ Result Mailbox::Impl::try_send(Peer to, std::span<const std::byte> message) noex
   }
   const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
   Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
-  return try_send(to, outgoing);
+  return pair != nullptr && pair->is_open() ? send_open(*pair, outgoing) : try_send(to, outgoing);
 }
 
 void Mailbox::Impl::want_room(Pair& pair) noexcept {
@@ -109,7 +111,7 @@ bool Mailbox::Impl::wait_until(Ready&& ready, stream::SpinBudget& spin, Bell bel
     arm_for_room();
     (void)serve_active();
     if (ready()) return true;
-    sleep(deadline);
+    doze(deadline);
     if (woken_ != nullptr) spin.learn(*woken_->connection, bell);
   }
 }
@@ -144,7 +146,7 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
     Pair& pair = *active.front();
     const bool found = pair.in->has_known() || serve(pair);
     if (found && pair.is_open() && pair.in->find(piece)) [[likely]] {
-      pair.vain = 0;
+      pair.vain = vain_looks_ = 0;
       piece.from = pair.number;
       return Result::moved(piece.bytes.size());
     }
@@ -155,8 +157,9 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
     bells_.end_turn(pair);
     rest_if_quiet(pair);
   }
-  // A program that polls calls again at once, and the peer may run on the same core's other thread.
-  arch::pause();
+  // A program that polls calls again at once, and the peer may run on the same core's other thread. A wait of a few
+  // looks is an answer that is on its way, and a pause takes as long as a line from another core.
+  if (++vain_looks_ > kLooksWithoutPause) arch::pause();
   return Result::blocked();
 }
 

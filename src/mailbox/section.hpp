@@ -136,7 +136,12 @@ class SectionReader {
 
   /// Takes note of the writer's position.
   void see(std::uint64_t tail) {
-    if (tail == known_tail_) return;
+    if (tail == known_tail_) {
+      // A reader that polls has the next bytes' line on its way as soon as it is written, not only once it sees the
+      // tail.
+      arch::prefetch(place_.area + place_.at);
+      return;
+    }
     // It may only move forward, and never further than the credit this end has returned allows.
     if (tail - known_tail_ > returned_ + place_.capacity - known_tail_) {
       broken_ = true;

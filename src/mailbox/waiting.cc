@@ -79,6 +79,36 @@ bool Mailbox::Impl::wait(const Timeout& timeout) noexcept {
   return told(wait_for(News::all, stream::deadline_of(timeout)));
 }
 
+bool Mailbox::Impl::sleep(const Timeout& timeout) noexcept {
+  drop_told();
+  const fabric::Deadline deadline = stream::deadline_of(timeout);
+  if (asking_is_due(1)) ask();
+  while (true) {
+    if (serve_active() || news(News::all)) return told(true);
+    const std::size_t active = bells_.active().size();
+    if (!arm_all()) continue;
+    hush();
+    if (news(News::all)) return told(true);
+    if (stream::has_passed(deadline)) return told(false);
+    doze(deadline);
+    if (woken_ != nullptr) look_again_at(active);
+  }
+}
+
+/// At the pairs that were armed last, so many, as far as they were not quiet before: their peers need not ring, and the
+/// kernel need not be asked.
+void Mailbox::Impl::look_again_at(std::size_t armed) noexcept {
+  auto& idle = bells_.idle();
+  for (std::size_t left = std::min({armed, kAlwaysActive, idle.size()}); left > 0; --left) {
+    Pair& pair = *idle.back();
+    const unsigned vain = pair.vain;
+    if (!pair.is_open() || vain > kLooksInVain) return;
+    pair.connection->disarm(Bell::data);
+    bells_.activate(pair);
+    pair.vain = vain;
+  }
+}
+
 /// Room that a wait has told of is told of once.
 void Mailbox::Impl::drop_told() noexcept {
   writable_.erase(writable_.begin(), writable_.begin() + static_cast<std::ptrdiff_t>(told_writable_));
@@ -105,7 +135,7 @@ bool Mailbox::Impl::wait_for(News wanted, const fabric::Deadline& deadline) noex
     hush();
     if (news(wanted)) return true;
     if (stream::has_passed(deadline)) return false;
-    sleep(deadline);
+    doze(deadline);
     if (woken_ != nullptr && woken_->connection != nullptr) spin_.learn(*woken_->connection, Bell::data);
   }
 }
@@ -227,7 +257,7 @@ void Mailbox::Impl::rest_if_quiet(Pair& pair) noexcept {
   if (arm(pair)) bells_.set_idle(pair);
 }
 
-void Mailbox::Impl::sleep(fabric::Deadline deadline) noexcept {
+void Mailbox::Impl::doze(fabric::Deadline deadline) noexcept {
   if (waiting_ != 0 || port_rests_) deadline = deadline ? std::min(*deadline, next_retry_) : next_retry_;
   woken_ = nullptr;
   (void)bells_.sleep(deadline);
