@@ -119,8 +119,8 @@ ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* source
 ssize_t CompletionQueue::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   const std::lock_guard guard(domain_.lock());
   if (entries_.empty()) {
-    const bool moved = waiting_.progress();
-    if (entries_.empty() && !moved) waiting_.rest();
+    bool moved = waiting_.look();
+    if (entries_.empty() && !moved && waiting_.rest()) moved = waiting_.progress();
     if (!entries_.empty() || moved) waiting_.moved();
   }
   if (count == 0) return entries_.empty() || entries_.front().error == 0 ? -FI_EAGAIN : -FI_EAVAIL;

@@ -27,16 +27,15 @@ class DomainLock {
     if (used_) mutex_.unlock();
   }
   /// Held: sleeps in the messenger's mailbox until it has something to do, the time is over, or another thread wants
-  /// the lock, which it then gets first.
-  void sleep(Messenger& messenger, Timeout timeout) {
-    if (!used_) {
-      messenger.wait(timeout);
-      return;
-    }
+  /// the lock, which it then gets first. `looks`: for a while before it sleeps, as nobody has yet. False: the time
+  /// is over.
+  bool sleep(Messenger& messenger, Timeout timeout, bool looks) {
+    if (!used_) return messenger.wait(timeout, looks);
     set_sleeper(&messenger);
-    if (wanted_.load() == 0) messenger.wait(timeout);
+    const bool found = wanted_.load() != 0 || messenger.wait(timeout, looks);
     set_sleeper(nullptr);
     pass_on();
+    return found;
   }
   /// Held: lets a thread that waits for it have it first, if that gets a processor soon.
   void pass_on() {
@@ -45,6 +44,12 @@ class DomainLock {
     mutex_.unlock();
     for (int i = 0; i < kYields && served_.load() == before; ++i) std::this_thread::yield();
     mutex_.lock();
+  }
+  /// Held: gives the processor to other processes, and the lock to other threads.
+  void yield() {
+    if (used_) mutex_.unlock();
+    std::this_thread::yield();
+    if (used_) mutex_.lock();
   }
   /// Held: the application has posted something. A thread that finds nothing is not the only one then, or not idle.
   void note_activity() { ++activity_; }

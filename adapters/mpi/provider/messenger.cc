@@ -77,10 +77,10 @@ bool Messenger::progress() noexcept {
   return moved;
 }
 
-bool Messenger::wait(Timeout timeout) noexcept {
+bool Messenger::wait(Timeout timeout, bool looks) noexcept {
   if (!pulls_.empty() || !streams_.empty()) return true;
   rounds_ |= kRoundsPerVisit - 1;  // a power of two less one: whatever woke us, the next round sees it
-  return mailbox_.wait(timeout);
+  return looks ? mailbox_.wait(timeout) : mailbox_.sleep(timeout);
 }
 
 bool Messenger::may_sleep() noexcept {

@@ -110,8 +110,8 @@ class Messenger {
   ~Messenger();
 
   [[nodiscard]] const Name& name() const { return name_; }
-  /// Endpoints that the application has named, this one with them.
-  [[nodiscard]] std::size_t links() const { return links_.size(); }
+  /// More endpoints than processors: the application has named so many, this one with them.
+  [[nodiscard]] bool is_crowded() const { return links_.size() > processors_; }
   /// The link to the endpoint of this name, connected or not.
   Link& link_to(const Name& name);
   /// What the application calls it from now on; kAnySource: nothing.
@@ -137,8 +137,8 @@ class Messenger {
 
   /// Moves what can be moved. True if anything was.
   bool progress() noexcept;
-  /// Sleeps until progress() has something to do. False: the time is over.
-  bool wait(Timeout timeout) noexcept;
+  /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
+  bool wait(Timeout timeout, bool looks = true) noexcept;
   /// Moves what can be moved. True: nothing is left to do, and the descriptor will say when there is.
   bool may_sleep() noexcept;
   void interrupt() noexcept { mailbox_.interrupt(); }
@@ -225,7 +225,6 @@ class Messenger {
   void press(Link& link);
 
   // messenger_stream.cc
-  [[nodiscard]] bool is_crowded() const { return links_.size() > processors_; }
   bool prefers_stream(Link& from, std::uint64_t bytes);
   void want(Receive& receive, std::uint64_t goal);
   void consider_lane(Link& link, std::uint64_t bytes);

@@ -2,32 +2,61 @@
 #include "waiting.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <utility>
 
 #include "arch/ticks.hpp"
 
 namespace wherry::mpi {
 namespace {
 
-// Calls with more than this between them are of a program that does something else, too.
-constexpr std::uint64_t kTogether = 50'000;  // ticks: 10 to 50 us
-// Calls in vain before the first sleep: a few times as long as a wake-up takes; where processes wait for processors,
-// only as long as a peer that is running needs to answer.
-constexpr std::uint32_t kLooks = 4000;
-constexpr std::uint32_t kCrowdedLooks = 40;
-constexpr std::uint32_t kLooksPerYield = 10;
+// So many calls that take longer are of a program that does something else, too.
+constexpr std::uint64_t kTogether = 500'000;  // ticks: 100 to 500 us
+// Calls in vain before the first sleep: a few times as long as a wake-up takes.
+constexpr std::int64_t kCalls = 2000;
+constexpr std::int64_t kCallsPerPass = 10;
+// Looks of a call that follows one in vain: what MPI libraries do from one call to the next takes as long as several,
+// and what comes meanwhile is seen that much later.
+constexpr int kLooksPerCall = 4;
+// In a crowd it is not looks that count but the processor's time that looks and yields have taken, of which others have
+// missed so much. A sleep and the wake-up take 20 to 40 us of two processes: that much is spent first, so a wait costs
+// no more than twice what it had to.
+constexpr std::int64_t kLeastNs = 30'000;
+// But a process that has slept is ahead of those that have yielded, and the scheduler gives it the processor back from
+// its yields until it is even with them, while they wait for it, and sleep in turn: then every exchange is a chain of
+// sleeps. So as much is spent at first as a scheduler may favour one process by, a time slice; half as much from then
+// on where the first sleep of a wait lasts its whole time, and twice as much where it does not.
+constexpr std::int64_t kMostNs = 4'000'000;
+// The clock of the processor's time is a system call: most waits are over before it is looked at.
+constexpr std::int64_t kLooksPerClock = 8;
+// What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
+// them is none of it: in a crowd a yield may take many milliseconds.
+constexpr std::int64_t kTogetherNs = 10'000;
 constexpr std::chrono::milliseconds kRest{1};
 
-std::size_t allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+std::int64_t used_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
+// Linux schedules sessions, not their processes, where "autogroup" is on: the yield of a process with a session of its
+// own, as MPICH's launcher makes one for each, lets nobody else run.
+bool scheduler_heeds_yields() {
+  if (::getsid(0) != ::getpid()) return true;
+  std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
+  int enabled = 0;
+  return !(file >> enabled) || enabled == 0;
 }
 
 }  // namespace
 
-Waiting::Waiting(DomainLock& lock) : lock_(lock), processors_(allowed_processors()) {}
+Waiting::Waiting(DomainLock& lock)
+    : lock_(lock), most_ns_(scheduler_heeds_yields() ? kMostNs : kLeastNs), limit_ns_(most_ns_) {}
 
 void Waiting::add(Messenger& messenger) {
   if (std::ranges::find(messengers_, &messenger) == messengers_.end()) messengers_.push_back(&messenger);
@@ -48,37 +77,89 @@ bool Waiting::may_sleep() noexcept {
 }
 
 bool Waiting::is_crowded() const {
-  return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->links() > processors_; });
+  return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->is_crowded(); });
 }
 
-void Waiting::rest() noexcept {
-  const std::uint64_t now = arch::ticks();
-  vain_ = now - last_ < kTogether && activity_ == lock_.activity() ? vain_ + 1 : 0;
-  last_ = now;
-  activity_ = lock_.activity();
-  if (vain_ >= (is_crowded() ? kCrowdedLooks : kLooks)) {
-    sleep(kRest);
-    last_ = arch::ticks();
-  } else if (vain_ % kLooksPerYield == kLooksPerYield - 1) {
-    lock_.pass_on();
-    if (is_crowded()) sched_yield();
+bool Waiting::look() noexcept {
+  const int looks = vain_ == 0 || is_crowded() ? 1 : kLooksPerCall;
+  for (int i = 0; i < looks; ++i) {
+    if (progress()) return true;
   }
+  return false;
+}
+
+void Waiting::moved() noexcept {
+  vain_ = 0;
+  slept_ = false;
+}
+
+bool Waiting::rest() noexcept {
+  if (activity_ != lock_.activity()) moved();
+  activity_ = lock_.activity();
+  return is_crowded() ? rest_in_a_crowd() : rest_alone();
+}
+
+bool Waiting::rest_alone() noexcept {
+  if (++vain_ % kCallsPerPass != 0) return false;
+  const std::uint64_t now = arch::ticks();
+  if (now - std::exchange(last_, now) > kTogether) vain_ = 0;
+  if (vain_ < kCalls) {
+    lock_.pass_on();
+    return false;
+  }
+  sleep(kRest, false);
+  vain_ = kCalls - 1;
+  last_ = arch::ticks();
+  return true;
+}
+
+bool Waiting::rest_in_a_crowd() noexcept {
+  const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || slept_;
+  if (looks_at_clock && !only_waits()) {
+    moved();
+    return false;
+  }
+  if (!slept_ && (!looks_at_clock || waited_ns_ < limit_ns_)) {
+    lock_.yield();
+  } else {
+    sleep_in_a_crowd();
+  }
+  return true;
+}
+
+bool Waiting::only_waits() noexcept {
+  const std::int64_t now = used_ns();
+  const std::int64_t used = now - std::exchange(looked_ns_, now);
+  if (vain_ == kLooksPerClock) {
+    waited_ns_ = 0;
+    return true;
+  }
+  waited_ns_ += used;
+  return used <= kLooksPerClock * kTogetherNs;
+}
+
+void Waiting::sleep_in_a_crowd() noexcept {
+  const bool found = sleep(kRest, false);
+  if (!std::exchange(slept_, true)) {
+    limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);
+  }
+  looked_ns_ = used_ns();
 }
 
 void Waiting::sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {
   std::chrono::nanoseconds most = std::chrono::seconds(1);
   if (deadline) most = std::clamp<std::chrono::nanoseconds>(*deadline - std::chrono::steady_clock::now(), {}, most);
-  sleep(most);
+  sleep(most, true);
 }
 
 // With several mailboxes it looks at the others soon.
-void Waiting::sleep(std::chrono::nanoseconds most) noexcept {
+bool Waiting::sleep(std::chrono::nanoseconds most, bool looks) noexcept {
   if (messengers_.empty()) {
     sched_yield();
-    return;
+    return false;
   }
   if (messengers_.size() > 1) most = std::min<std::chrono::nanoseconds>(most, std::chrono::microseconds(100));
-  lock_.sleep(*messengers_.front(), std::chrono::ceil<std::chrono::milliseconds>(most));
+  return lock_.sleep(*messengers_.front(), std::chrono::ceil<std::chrono::milliseconds>(most), looks);
 }
 
 void Waiting::interrupt() noexcept {

@@ -3,7 +3,9 @@
 //
 // MPI libraries ask again and again. A program that asks in vain many times without doing anything else in between is
 // waiting: it sleeps then, for at most a millisecond, until something comes. It looks for a while first, since a sleep
-// and a wake-up take longer than an answer of a peer that runs; but not where more processes than processors wait.
+// and a wake-up take longer than an answer of a peer that runs. Where more processes than processors wait, the peer
+// does not run while this process looks: it yields after each look, and sleeps once the looks have taken more of the
+// processor than the sleep and the wake-up would have.
 #pragma once
 
 #include <chrono>
@@ -25,26 +27,39 @@ class Waiting {
 
   /// Locked. True if anything was moved.
   bool progress() noexcept;
-  /// Locked, after a progress() in vain by a call that does not block.
-  void rest() noexcept;
+  /// The same for a call that does not block: several times where it is likely that the program waits.
+  bool look() noexcept;
+  /// Locked, after a progress() in vain by a call that does not block. True: others have had the processor meanwhile,
+  /// and another progress() may find something.
+  bool rest() noexcept;
   /// Locked: sleeps until something may have happened, or the deadline.
   void sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
-  void moved() { vain_ = 0; }
+  void moved() noexcept;
   /// Locked. True: nothing is left to do, and the mailboxes' descriptors will say when there is.
   bool may_sleep() noexcept;
   /// Wakes sleep_until, from any thread.
   void interrupt() noexcept;
 
  private:
-  void sleep(std::chrono::nanoseconds most) noexcept;
+  bool rest_alone() noexcept;
+  bool rest_in_a_crowd() noexcept;
+  bool only_waits() noexcept;
+  void sleep_in_a_crowd() noexcept;
+  bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   [[nodiscard]] bool is_crowded() const;
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
-  std::uint32_t vain_ = 0;      ///< calls in vain one shortly after the other
+  std::int64_t vain_ = 0;       ///< calls in vain one shortly after the other
   std::uint64_t last_ = 0;      ///< arch::ticks of the last of them
   std::uint64_t activity_ = 0;  ///< of the lock, at the last of them
-  std::size_t processors_;
+
+  // In a crowd.
+  bool slept_ = false;          ///< since the first call in vain
+  std::int64_t looked_ns_ = 0;  ///< what this thread had used of the processor at the last look at the clock
+  std::int64_t waited_ns_ = 0;  ///< used since the first look at the clock
+  const std::int64_t most_ns_;  ///< to be used before the first sleep, at most
+  std::int64_t limit_ns_;       ///< to be used before it now
 };
 
 }  // namespace wherry::mpi
