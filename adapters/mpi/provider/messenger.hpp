@@ -159,17 +159,22 @@ class Messenger {
   int send_to_self(const SendRequest& request);
   Send& new_send(const SendRequest& request);
   bool is_congested(const Link& link, bool injects) const;
+  bool send_at_once(const SendRequest& request) noexcept;
+  bool is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept;
+  void announce(Send& send);
   void start(Send& send);
   enum class Push : std::uint8_t { whole, blocked, lost };
   Push push(Send& send) noexcept;
   void was_pushed(Send& send);
   void complete(Send& send, int error);
+  void report(const Send& send, int error);
   bool flush() noexcept;
   bool flush(Link& link) noexcept;
   void control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data);
   void say_hello(Link& link);
 
   int make_way(Link& link, bool injects);
+  void note_injection(Send& send);
 
   // messenger_remote.cc
   int access_self(const RemoteRequest& request);
@@ -266,7 +271,8 @@ class Messenger {
   std::size_t least_room_ = 64;
   std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for
-  std::size_t injections_ = 0;  ///< injected messages on their way to others
+  std::uint64_t injected_ = 0;  ///< bytes of injected messages on their way to others, their requests included
+  std::uint64_t kept_ = 0;      ///< the sum of the sends'
   bool presses_ = false;
   std::uint32_t rounds_ = 0;
   std::mutex declared_mutex_;

@@ -33,7 +33,7 @@ int Messenger::access(const RemoteRequest& request) {
   if (link.self) return access_self(request);
   if (const int status = make_way(link, request.inject); status != 0) return status;
   Send& send = new_remote(request);
-  if (send.inject) ++injections_;
+  note_injection(send);
   if (request.operation == Operation::write && request.source.bytes() > most_eager_) {
     send.wire.head.operation = Operation::announce_write;
     send.describe_payload();

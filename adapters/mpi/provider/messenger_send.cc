@@ -2,7 +2,9 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "messenger.hpp"
 
@@ -12,17 +14,44 @@ namespace {
 // Back-pressure: packets that wait for room at one peer, and injected messages, whose payload is copied, that wait for
 // anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
-constexpr std::size_t kMostInjections = 1 << 17;
+constexpr std::uint64_t kMostInjectedBytes = 256 << 20;
+// What goes before a payload in a section: the message's length after padding, and the head.
+constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
+// Sections' fill of an eager payload where the receiver runs beside the sender.
+constexpr std::uint64_t kMostPartsAwake = 8;
+// What fits a section of any size with its head: a short message is sent as a whole, or not yet.
+constexpr std::size_t kMostAtOnce = 64;
+// Payload that is kept here until it was read, though its completion was reported.
+constexpr std::uint64_t kMostKept = 1 << 20;
 
 std::uint8_t flags_of(const SendRequest& request) {
   return static_cast<std::uint8_t>((request.tagged ? kTagged : 0) | (request.has_data ? kHasData : 0) |
                                    (request.delivery ? kWantsReply : 0));
 }
 
+PacketHead head_of(const SendRequest& request) {
+  PacketHead head{};
+  head.operation = Operation::eager;
+  head.flags = flags_of(request);
+  head.tag = request.tag;
+  head.data = request.data;
+  head.bytes = request.buffers.bytes();
+  return head;
+}
+
+Completion completion_of(const SendRequest& request) {
+  Completion completion;
+  completion.context = request.context;
+  completion.wanted = request.wanted;
+  completion.flags = FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG);
+  completion.tag = request.tag;
+  return completion;
+}
+
 }  // namespace
 
 bool Messenger::is_congested(const Link& link, bool injects) const {
-  return link.queued >= kMostQueued || (injects && injections_ >= kMostInjections);
+  return link.queued >= kMostQueued || (injects && injected_ >= kMostInjectedBytes);
 }
 
 Send& Messenger::new_send(const SendRequest& request) {
@@ -34,14 +63,15 @@ Send& Messenger::new_send(const SendRequest& request) {
   send.inject = request.inject;
   send.awaits = request.delivery;
   send.buffers = request.buffers;
-  PacketHead& head = send.wire.head;
-  head.operation = Operation::eager;
-  head.flags = flags_of(request);
-  head.tag = request.tag;
-  head.data = request.data;
-  head.bytes = request.buffers.bytes();
-  head.request = Pool<Send>::number_of(send);
+  send.wire.head = head_of(request);
+  send.wire.head.request = Pool<Send>::number_of(send);
   return send;
+}
+
+void Messenger::note_injection(Send& send) {
+  if (!send.inject) return;
+  send.injected = sizeof(Send) + send.buffers.bytes();
+  injected_ += send.injected;
 }
 
 // 0: one more request may go there.
@@ -58,19 +88,59 @@ int Messenger::send(const SendRequest& request) {
   Link& link = *request.to;
   if (link.self) return send_to_self(request);
   if (const int status = make_way(link, request.inject); status != 0) return status;
+  if (request.buffers.bytes() <= kMostAtOnce && send_at_once(request)) return 0;
   Send& send = new_send(request);
-  if (send.inject) ++injections_;
-  if (link.pressed || request.buffers.bytes() > most_eager_) {
-    if (send.inject) send.copy_payload();
-    send.wire.head.operation = Operation::announce;
-    send.awaits = true;
-    send.describe_payload();
-    send.prepare(sizeof(PacketHead) + send.wire.head.pieces * sizeof(RemotePiece), false);
+  note_injection(send);
+  if (is_to_be_announced(link, request.buffers.bytes())) {
+    announce(send);
   } else {
     send.prepare(sizeof(PacketHead), true);
   }
   start(send);
   return 0;
+}
+
+// From the stack, as nothing of it is needed afterwards. False: it is to go the long way, where there is no room for
+// all of it just now, nor another reason.
+bool Messenger::send_at_once(const SendRequest& request) noexcept {
+  struct {
+    PacketHead head;
+    std::array<std::byte, kMostAtOnce> payload;
+  } packet;
+  Link& link = *request.to;
+  if (request.delivery || link.pressed || !link.queue.empty()) return false;
+  packet.head = head_of(request);
+  request.buffers.gather(packet.payload.data());
+  const auto bytes = std::as_bytes(std::span(&packet, 1)).first(sizeof(PacketHead) + request.buffers.bytes());
+  if (!mailbox_.try_send(link.peer, bytes).ok()) return false;
+  reporter_.sent(completion_of(request));
+  return true;
+}
+
+// A payload that its section does not hold goes through it in parts, and both sides have to run in turn for each: the
+// receiver reads it by one call instead. Both awake, a part takes them a tenth of what that call and its answer take.
+bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept {
+  if (link.pressed || bytes > most_eager_) return true;
+  const std::uint64_t section = mailbox_.section(link.peer).outgoing;
+  const std::uint64_t parts = is_crowded() ? 1 : kMostPartsAwake;
+  if (section == 0 || bytes + kAroundPayload <= parts * section) return false;
+  return mailbox_.reaches_private_memory(link.peer);
+}
+
+// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone.
+void Messenger::announce(Send& send) {
+  const std::uint64_t bytes = send.buffers.bytes();
+  const bool is_kept = bytes <= kMostInjected && !send.awaits && kept_ + bytes <= kMostKept;
+  if (send.inject || is_kept) send.copy_payload();
+  if (is_kept) {
+    send.kept = bytes;
+    kept_ += bytes;
+    report(send, 0);
+  }
+  send.awaits = true;
+  send.wire.head.operation = Operation::announce;
+  send.describe_payload();
+  send.prepare(sizeof(PacketHead) + send.wire.head.pieces * sizeof(RemotePiece), false);
 }
 
 void Messenger::start(Send& send) {
@@ -106,17 +176,21 @@ void Messenger::was_pushed(Send& send) {
 }
 
 void Messenger::complete(Send& send, int error) {
+  if (send.kind != Send::Kind::control && send.kept == 0) report(send, error);
+  kept_ -= send.kept;
+  injected_ -= send.injected;
+  send.copy.reset();
+  sends_.give(send);
+}
+
+void Messenger::report(const Send& send, int error) {
   Completion completion;
   completion.context = send.context;
   completion.error = error;
   completion.wanted = send.wanted;
   completion.flags = send.kind == Send::Kind::remote ? send.report : FI_SEND | (send.tagged ? FI_TAGGED : FI_MSG);
   completion.tag = send.wire.head.tag;
-  const bool is_reported = send.kind != Send::Kind::control;
-  if (send.inject && is_reported && !send.to->self) --injections_;
-  send.copy.reset();
-  sends_.give(send);
-  if (is_reported) reporter_.sent(completion);
+  reporter_.sent(completion);
 }
 
 bool Messenger::flush() noexcept {

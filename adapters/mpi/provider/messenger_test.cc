@@ -24,7 +24,7 @@ class Log : public Reporter {
 
 class MessengerTest : public testing::Test {
  protected:
-  MessengerTest() {
+  explicit MessengerTest(const MailboxOptions& options = {}) : a_(at_a_log_, options), b_(at_b_log_, options) {
     at_a_ = &a_.link_to(b_.name());
     at_a_->address = 1;
     b_.link_to(a_.name()).address = 7;
@@ -71,8 +71,8 @@ class MessengerTest : public testing::Test {
   }
 
   Log at_a_log_, at_b_log_;
-  Messenger a_{at_a_log_, {}};
-  Messenger b_{at_b_log_, {}};
+  Messenger a_;
+  Messenger b_;
   Link* at_a_ = nullptr;
   std::deque<std::string> kept_;
 };
@@ -246,6 +246,64 @@ TEST_F(MessengerTest, DeliveryIsToldOnlyOnceTheReceiverHasIt) {
   ASSERT_EQ(b_.receive(into(buffer)), 0);
   progress_until([&] { return at_a_log_.sends.size() == 2; });
   EXPECT_EQ(buffer, "hello");
+}
+
+// Sections of 128 bytes.
+class TightMessengerTest : public MessengerTest {
+ protected:
+  TightMessengerTest() : MessengerTest({.budget = 128}) { settle(); }
+};
+
+TEST_F(TightMessengerTest, AShortMessageThatNoSectionHoldsIsCompleteBeforeItsReceiverRuns) {
+  std::string text(4096, 'S');
+  SendRequest request = message(text);
+  request.buffers = Buffers(text.data(), text.size());
+  at_a_log_.sends.clear();
+  ASSERT_EQ(a_.send(request), 0);
+  EXPECT_EQ(at_a_log_.sends.size(), 1U);
+  text.assign(text.size(), '.');  // the caller's again
+  std::string buffer(4096, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  next_receive();
+  EXPECT_EQ(buffer, std::string(4096, 'S'));
+  settle();
+  EXPECT_EQ(at_a_log_.sends.size(), 2U);  // the other is of settle()
+}
+
+TEST_F(TightMessengerTest, ALongerOneIsCompleteOnceItWasReceived) {
+  const std::string text(5000, 'L');
+  at_a_log_.sends.clear();
+  ASSERT_EQ(a_.send(message(text)), 0);
+  settle();
+  EXPECT_EQ(at_a_log_.sends.size(), 1U);  // of settle()
+  std::string buffer(5000, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  progress_until([&] { return at_a_log_.sends.size() == 2; });
+  EXPECT_EQ(buffer, text);
+}
+
+TEST_F(TightMessengerTest, NotMoreThanAMegabyteIsKeptOfMessagesThatAreComplete) {
+  const std::string text(4096, 'S');
+  at_a_log_.sends.clear();
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(a_.send(message(text)), 0);
+  EXPECT_EQ(at_a_log_.sends.size(), 256U);
+  for (int i = 0; i < 300; ++i) {
+    std::string buffer(4096, ' ');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    next_receive();
+    ASSERT_EQ(buffer, text);
+  }
+  progress_until([&] { return at_a_log_.sends.size() == 300; });
+}
+
+TEST_F(TightMessengerTest, ShortMessagesStayInOrderWhenTheyFindNoRoom) {
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(a_.send(message(std::to_string(1000 + i))), 0);
+  for (int i = 0; i < 100; ++i) {
+    std::string buffer(4, ' ');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    next_receive();
+    ASSERT_EQ(buffer, std::to_string(1000 + i));
+  }
 }
 
 TEST_F(MessengerTest, WhatWaitsForAPeerFailsWhenThatCloses) {

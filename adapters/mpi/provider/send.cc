@@ -14,7 +14,7 @@ void Send::reset() {
   tagged = awaits = inject = over = false;
   wanted = true;
   wire.head = PacketHead{};
-  wire_bytes = 0;
+  wire_bytes = kept = injected = 0;
   buffers = result = Buffers();
   report = 0;
   regions.fill(nullptr);
