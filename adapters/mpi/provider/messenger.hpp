@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <wherry/mailbox.hpp>
@@ -137,6 +138,9 @@ class Messenger {
 
   /// Moves what can be moved. True if anything was.
   bool progress() noexcept;
+  /// Something is under way that only a message can end, or a peek was in vain since the last call. Otherwise the
+  /// program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its windows.
+  [[nodiscard]] bool awaits_message() { return sends_.taken() + receives_.taken() > 0 || std::exchange(peeked_, false); }
   /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;
   /// Moves what can be moved. True: nothing is left to do, and the descriptor will say when there is.
@@ -274,6 +278,7 @@ class Messenger {
   std::uint64_t injected_ = 0;  ///< bytes of injected messages on their way to others, their requests included
   std::uint64_t kept_ = 0;      ///< the sum of the sends'
   bool presses_ = false;
+  bool peeked_ = false;  ///< in vain, since awaits_message()
   std::uint32_t rounds_ = 0;
   std::mutex declared_mutex_;
   std::vector<NeighbourName> declared_;

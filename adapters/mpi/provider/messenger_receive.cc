@@ -250,6 +250,7 @@ int Messenger::peek(const ReceiveRequest& request, bool claims, bool discards) {
   const bool is_new = message != nullptr && message->own == nullptr && message->round + 1 == rounds_;
   if (message == nullptr || is_new) {
     reporter_.received(failed(request, FI_ENOMSG));
+    peeked_ = true;
     progress();  // a program that peeks again and again finds it
     return 0;
   }

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include <array>
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -14,7 +15,8 @@ namespace {
 // Back-pressure: packets that wait for room at one peer, and injected messages, whose payload is copied, that wait for
 // anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
-constexpr std::uint64_t kMostInjectedBytes = 256 << 20;
+constexpr std::uint64_t kMostInjectedBytes = 1 << 30;
+constexpr std::uint64_t kLeastInjected = 4096;  // that a request counts for, at least
 // What goes before a payload in a section: the message's length after padding, and the head.
 constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
 // Sections' fill of an eager payload where the receiver runs beside the sender.
@@ -70,7 +72,7 @@ Send& Messenger::new_send(const SendRequest& request) {
 
 void Messenger::note_injection(Send& send) {
   if (!send.inject) return;
-  send.injected = sizeof(Send) + send.buffers.bytes();
+  send.injected = std::max<std::uint64_t>(kLeastInjected, send.buffers.bytes());
   injected_ += send.injected;
 }
 
@@ -127,10 +129,11 @@ bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexce
   return mailbox_.reaches_private_memory(link.peer);
 }
 
-// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone.
+// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone; but
+// under back-pressure.
 void Messenger::announce(Send& send) {
   const std::uint64_t bytes = send.buffers.bytes();
-  const bool is_kept = bytes <= kMostInjected && !send.awaits && kept_ + bytes <= kMostKept;
+  const bool is_kept = !send.to->pressed && bytes <= kMostInjected && !send.awaits && kept_ + bytes <= kMostKept;
   if (send.inject || is_kept) send.copy_payload();
   if (is_kept) {
     send.kept = bytes;

@@ -271,12 +271,12 @@ TEST_F(TightMessengerTest, AShortMessageThatNoSectionHoldsIsCompleteBeforeItsRec
 }
 
 TEST_F(TightMessengerTest, ALongerOneIsCompleteOnceItWasReceived) {
-  const std::string text(5000, 'L');
+  const std::string text(17 << 10, 'L');
   at_a_log_.sends.clear();
   ASSERT_EQ(a_.send(message(text)), 0);
   settle();
   EXPECT_EQ(at_a_log_.sends.size(), 1U);  // of settle()
-  std::string buffer(5000, ' ');
+  std::string buffer(text.size(), ' ');
   ASSERT_EQ(b_.receive(into(buffer)), 0);
   progress_until([&] { return at_a_log_.sends.size() == 2; });
   EXPECT_EQ(buffer, text);

@@ -107,7 +107,7 @@ bool Waiting::rest_alone() noexcept {
     lock_.pass_on();
     return false;
   }
-  sleep(kRest, false);
+  rest_once();
   vain_ = kCalls - 1;
   last_ = arch::ticks();
   return true;
@@ -139,11 +139,19 @@ bool Waiting::only_waits() noexcept {
 }
 
 void Waiting::sleep_in_a_crowd() noexcept {
-  const bool found = sleep(kRest, false);
+  const bool found = rest_once();
   if (!std::exchange(slept_, true)) {
     limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);
   }
   looked_ns_ = used_ns();
+}
+
+// A program that no message can help is given no sleep that only a message ends.
+bool Waiting::rest_once() noexcept {
+  const bool awaits = std::ranges::any_of(messengers_, [](Messenger* each) { return each->awaits_message(); });
+  if (awaits) return sleep(kRest, false);
+  lock_.yield();
+  return false;
 }
 
 void Waiting::sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {

@@ -46,6 +46,7 @@ class Waiting {
   bool only_waits() noexcept;
   void sleep_in_a_crowd() noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
+  bool rest_once() noexcept;
   [[nodiscard]] bool is_crowded() const;
 
   DomainLock& lock_;
