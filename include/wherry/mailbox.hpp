@@ -159,8 +159,8 @@ class Mailbox {
   /// Lets newcomers in, answers layouts, and returns true at once if there is something: a piece, room for a sender
   /// that had none, a loss, an interruption. Otherwise sleeps until there is. False: the timeout passed.
   bool wait(Timeout timeout = {}) noexcept;
-  /// As wait(), for a program that polls and has looked in vain for long: it looks no longer before it sleeps, and those
-  /// peers that it looked at before are looked at by the next calls again.
+  /// As wait(), for a program that polls and has looked in vain for long: it looks no longer before it sleeps, and
+  /// those peers that it looked at before are looked at by the next calls again.
   bool sleep(Timeout timeout = {}) noexcept;
   /// The same without sleeping: for a program that polls. It asks the kernel only now and then.
   bool progress() noexcept;

@@ -140,7 +140,9 @@ class Messenger {
   bool progress() noexcept;
   /// Something is under way that only a message can end, or a peek was in vain since the last call. Otherwise the
   /// program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its windows.
-  [[nodiscard]] bool awaits_message() { return sends_.taken() + receives_.taken() > 0 || std::exchange(peeked_, false); }
+  [[nodiscard]] bool awaits_message() {
+    return sends_.taken() + receives_.taken() > 0 || std::exchange(peeked_, false);
+  }
   /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;
   /// Moves what can be moved. True: nothing is left to do, and the descriptor will say when there is.

@@ -2,8 +2,8 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 

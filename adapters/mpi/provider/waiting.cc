@@ -19,6 +19,11 @@ constexpr std::uint64_t kTogether = 500'000;  // ticks: 100 to 500 us
 // Calls in vain before the first sleep: a few times as long as a wake-up takes.
 constexpr std::int64_t kCalls = 2000;
 constexpr std::int64_t kCallsPerPass = 10;
+// After so many calls in vain the clock is looked at in each: a wait is long by then. A pause between two of them is of
+// a program that did something else, and now begins another wait: with Open MPI's windows no message tells one from the
+// other.
+constexpr std::int64_t kCallsUntimed = 100;
+constexpr std::uint64_t kPause = 20'000;  // ticks: 4 to 20 us
 // Looks of a call that follows one in vain: what MPI libraries do from one call to the next takes as long as several,
 // and what comes meanwhile is seen that much later.
 constexpr int kLooksPerCall = 4;
@@ -100,9 +105,10 @@ bool Waiting::rest() noexcept {
 }
 
 bool Waiting::rest_alone() noexcept {
-  if (++vain_ % kCallsPerPass != 0) return false;
+  if (++vain_ < kCallsUntimed && vain_ % kCallsPerPass != 0) return false;
   const std::uint64_t now = arch::ticks();
-  if (now - std::exchange(last_, now) > kTogether) vain_ = 0;
+  if (now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether)) vain_ = 0;
+  if (vain_ % kCallsPerPass != 0) return false;
   if (vain_ < kCalls) {
     lock_.pass_on();
     return false;
