@@ -277,7 +277,7 @@ class Messenger {
   std::size_t least_room_ = 64;
   std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for
-  std::uint64_t injected_ = 0;  ///< bytes of injected messages on their way to others, their requests included
+  std::size_t injections_ = 0;  ///< injected messages on their way to others
   std::uint64_t kept_ = 0;      ///< the sum of the sends'
   bool presses_ = false;
   bool peeked_ = false;  ///< in vain, since awaits_message()

@@ -15,8 +15,7 @@ namespace {
 // Back-pressure: packets that wait for room at one peer, and injected messages, whose payload is copied, that wait for
 // anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
-constexpr std::uint64_t kMostInjectedBytes = 1 << 30;
-constexpr std::uint64_t kLeastInjected = 4096;  // that a request counts for, at least
+constexpr std::size_t kMostInjections = 1 << 17;
 // What goes before a payload in a section: the message's length after padding, and the head.
 constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
 // Sections' fill of an eager payload where the receiver runs beside the sender.
@@ -53,7 +52,7 @@ Completion completion_of(const SendRequest& request) {
 }  // namespace
 
 bool Messenger::is_congested(const Link& link, bool injects) const {
-  return link.queued >= kMostQueued || (injects && injected_ >= kMostInjectedBytes);
+  return link.queued >= kMostQueued || (injects && injections_ >= kMostInjections);
 }
 
 Send& Messenger::new_send(const SendRequest& request) {
@@ -71,9 +70,8 @@ Send& Messenger::new_send(const SendRequest& request) {
 }
 
 void Messenger::note_injection(Send& send) {
-  if (!send.inject) return;
-  send.injected = std::max<std::uint64_t>(kLeastInjected, send.buffers.bytes());
-  injected_ += send.injected;
+  send.is_injection = send.inject;
+  injections_ += send.inject ? 1 : 0;
 }
 
 // 0: one more request may go there.
@@ -181,7 +179,7 @@ void Messenger::was_pushed(Send& send) {
 void Messenger::complete(Send& send, int error) {
   if (send.kind != Send::Kind::control && send.kept == 0) report(send, error);
   kept_ -= send.kept;
-  injected_ -= send.injected;
+  if (send.is_injection) --injections_;
   send.copy.reset();
   sends_.give(send);
 }

@@ -11,10 +11,10 @@ void Send::reset() {
   to = nullptr;
   context = nullptr;
   kind = Kind::message;
-  tagged = awaits = inject = over = false;
+  tagged = awaits = inject = is_injection = over = false;
   wanted = true;
   wire.head = PacketHead{};
-  wire_bytes = kept = injected = 0;
+  wire_bytes = kept = 0;
   buffers = result = Buffers();
   report = 0;
   regions.fill(nullptr);

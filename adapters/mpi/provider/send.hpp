@@ -38,9 +38,10 @@ struct Send : Hook, Pooled {
   void* context;
   Kind kind;
   bool tagged;
-  bool wanted;  ///< its completion is to be reported
-  bool awaits;  ///< complete only when the peer has answered
-  bool inject;  ///< the caller's memory is not used after the call
+  bool wanted;        ///< its completion is to be reported
+  bool awaits;        ///< complete only when the peer has answered
+  bool inject;        ///< the caller's memory is not used after the call
+  bool is_injection;  ///< one of those that the messenger limits
   Wire wire;
   std::size_t wire_bytes;
   Buffers buffers;
@@ -52,8 +53,7 @@ struct Send : Hook, Pooled {
   std::uint64_t wanted_bytes;  ///< of those that the peer wants
   bool over;                   ///< the peer needs no more of it; complete once the chunk under way has left
   int outcome;                 ///< what it then is complete with: 0 or an errno value
-  std::uint64_t injected;  ///< of what the messenger limits: 0 if its memory is the application's until it is complete
-  std::uint64_t kept;      ///< bytes of an announced payload of which the completion was reported: 0, or all of it
+  std::uint64_t kept;          ///< bytes of an announced payload of which the completion was reported: 0, or all of it
   std::array<iovec, kMostBuffers + 1> pieces;
   Mailbox::Outgoing outgoing;
 
