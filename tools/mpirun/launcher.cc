@@ -18,7 +18,7 @@ namespace wherry::tools {
 namespace {
 
 /// Names that an installation may have for its launcher: those of its own first, which Debian's alternatives do not
-/// turn.
+/// turn. An earlier folder of PATH counts more than a name.
 std::vector<std::string> names_of(MpiFamily family) {
   if (family == MpiFamily::mpich) return {"mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"};
   return {"mpirun.openmpi", "mpiexec.openmpi", "mpiexec", "mpirun"};
@@ -55,8 +55,8 @@ std::optional<Launcher> in_folder(const std::filesystem::path& folder, MpiFamily
 }
 
 std::optional<Launcher> in_path(MpiFamily family) {
-  for (const std::string& name : names_of(family)) {
-    if (auto launcher = usable(find_program(name), family)) return launcher;
+  for (const std::filesystem::path& folder : program_folders()) {
+    if (auto launcher = in_folder(folder, family)) return launcher;
   }
   return std::nullopt;
 }

@@ -33,18 +33,25 @@ SharedLibrary library_on(const std::string& line) {
 
 }  // namespace
 
-std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
+std::vector<std::filesystem::path> program_folders() {
   const char* const path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path;
+  std::vector<std::filesystem::path> folders;
   while (true) {
     const std::size_t colon = std::min(rest.find(':'), rest.size());
-    std::filesystem::path candidate = colon == 0 ? "." : std::filesystem::path(rest.substr(0, colon));
-    candidate /= name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == rest.size()) return {};
+    folders.push_back(colon == 0 ? "." : std::filesystem::path(rest.substr(0, colon)));
+    if (colon == rest.size()) return folders;
     rest.remove_prefix(colon + 1);
   }
+}
+
+std::filesystem::path find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  for (const std::filesystem::path& folder : program_folders()) {
+    const std::filesystem::path candidate = folder / name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return {};
 }
 
 std::string output_of(const std::vector<std::string>& words) {

@@ -9,6 +9,9 @@
 
 namespace wherry::tools {
 
+/// The folders of PATH, in its order.
+std::vector<std::filesystem::path> program_folders();
+
 /// The file that execvp would run: itself if it has a slash in it, else found in PATH. Empty if there is none.
 std::filesystem::path find_program(const std::string& name);
 
