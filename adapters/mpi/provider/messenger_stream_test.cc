@@ -220,8 +220,9 @@ TEST_F(MessengerStream, APeerThatEndsInBetweenLeavesNothingHanging) {
     Log log;
     Messenger gone(log, kLarge, kProcessors);
     b_.link_to(gone.name()).address = 9;
-    send(gone, b_, text_of(1, 0));
+    const std::string one = text_of(1, 0);
     std::string first(1, '.');
+    send(gone, b_, one);
     receive(b_, first);
     while (at_b_.receives.empty()) {
       gone.progress();
