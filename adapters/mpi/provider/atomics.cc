@@ -43,13 +43,13 @@ struct Wrapping<T> {
 
 template <class T>
 T sum(T a, T b) {
-  using W = typename Wrapping<T>::Type;
+  using W = Wrapping<T>::Type;
   return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
 }
 
 template <class T>
 T product(T a, T b) {
-  using W = typename Wrapping<T>::Type;
+  using W = Wrapping<T>::Type;
   return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
 }
 

@@ -105,7 +105,8 @@ bool Waiting::rest() noexcept {
 }
 
 bool Waiting::rest_alone() noexcept {
-  if (++vain_ < kCallsUntimed && vain_ % kCallsPerPass != 0) return false;
+  ++vain_;
+  if (vain_ < kCallsUntimed && vain_ % kCallsPerPass != 0) return false;
   const std::uint64_t now = arch::ticks();
   if (now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether)) vain_ = 0;
   if (vain_ % kCallsPerPass != 0) return false;
