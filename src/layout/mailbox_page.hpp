@@ -2,19 +2,24 @@
 // The segment of one side of a pair of mailboxes: words that the peer writes, then the section of this side's mailbox
 // that the peer writes its messages into.
 //
-//   0          64                 128          192        256                                256 + granted       end
-//   +----------+------------------+------------+----------+-------- ... ---------------------+------- ... -------+
-//   | header   | tail, ack,       | head       | reserved | section: as much as is granted   | never touched     |
-//   |          | finished, grant  |            |          |                                  |                   |
-//   +----------+------------------+------------+----------+-------- ... ---------------------+------- ... -------+
-//     W: owner   W: peer            W: peer                 W: peer
+//   0          64                 128        192                 256            320                320 + granted
+//   +----------+------------------+----------+---------------------------------+-------- ... -----+------- ... -------+
+//   | header   | ack, finished,   | head     | tail, seen, inlined,            | section: as much | never touched     |
+//   |          | grant            |          | the inlined message's bytes     | as is granted    |                   |
+//   +----------+------------------+----------+---------------------------------+-------- ... -----+------- ... -------+
+//     W: owner   W: peer            W: peer    W: peer                           W: peer
 //
-// Each side of a pair is one thread, so the peer's sender and its receiver may share a line: what the owner must see
-// while messages flow is in one, and the credit, which is read only when room is short, in another.
+// Each side of a pair is one thread, so the peer's sender and its receiver may share a line: what changes with every
+// message is in one, the credit, which is read only when room is short, in another, and what hardly ever changes in a
+// third.
 //
 // The section is a ring of bytes. A message in it: its length in a word at the next multiple of 8, then its bytes. A
 // section's capacity changes only while it is empty: the owner stores a grant in the peer's page; the peer adopts it
 // once everything it published was read, and says so in `ack` before its next tail.
+//
+// A short message may lie beside the tail instead, so that one line carries all of it: positions and credit are as if it
+// lay in the section, whose bytes are then not written. `inlined` names the position of its length, and is stored before
+// the tail that publishes it. The place is free again once that message is read.
 #pragma once
 
 #include <cstddef>
@@ -25,36 +30,49 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMailboxVersion = 1;
+inline constexpr std::uint32_t kMailboxVersion = 2;
 inline constexpr std::uint32_t kMailboxMagic = 0x584f4257;  // "WBOX" in memory, little-endian
-inline constexpr std::size_t kMailboxWordsBytes = 256;
+inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
 inline constexpr std::size_t kMailboxAlign = 8;                           // of where a message begins
 inline constexpr std::uint64_t kMailboxLongest = std::uint64_t{1} << 62;  // bytes of a message
+inline constexpr std::size_t kMailboxInlined = 104;                       // bytes of an inlined message, at most
 
 struct MailboxPage {
   std::uint32_t version;  // W: owner, once; for tools: the peer uses the greeting's
   std::uint32_t reserved0;
   std::uint64_t reserved1[7];
 
-  alignas(64) Word tail;  // W: peer, release (MAILBOX-TAIL): bytes ever written into the section behind these words
-  Word ack;               // W: peer, release (MAILBOX-ACK): the epoch of the grant in use, before the next tail
-  Word finished;          // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
-  Word grant;             // W: peer, release (MAILBOX-GRANT): epoch << 32 | lines of the owner's section in the peer's
-                          // segment; 0: none yet
-  std::uint64_t reserved2[4];
+  alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): the epoch of the grant in use, before the next tail
+  Word finished;         // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
+  Word grant;            // W: peer, release (MAILBOX-GRANT): epoch << 32 | lines of the owner's section in the peer's
+                         // segment; 0: none yet
+  std::uint64_t reserved2[5];
 
   alignas(64) Word head;  // W: peer, release (MAILBOX-HEAD): bytes ever read from the owner's section in the peer's
   std::uint64_t reserved3[7];
 
-  std::uint64_t reserved4[8];
+  alignas(64) Word tail;  // W: peer, release (MAILBOX-TAIL): bytes ever written into the section behind these words
+  Word seen;              // W: peer, release (MAILBOX-SEEN): a head in passing, with a tail; may be older than `head`
+  Word inlined;           // W: peer, before the tail: position << 4 | 1 + length of the message in the bytes that follow,
+                          // as far as it has 64 bits; 0: none yet
+  std::byte inlined_bytes[kMailboxInlined];  // W: peer, before `inlined`
 };
 static_assert(std::is_standard_layout_v<MailboxPage> && alignof(MailboxPage) == 64);
 static_assert(sizeof(MailboxPage) == kMailboxWordsBytes && kMailboxWordsBytes % kMailboxLine == 0);
 static_assert(offsetof(MailboxPage, version) == 0, "the owner's line");
-static_assert(offsetof(MailboxPage, tail) == 64 && offsetof(MailboxPage, ack) == 72);
-static_assert(offsetof(MailboxPage, finished) == 80 && offsetof(MailboxPage, grant) == 88);
+static_assert(offsetof(MailboxPage, ack) == 64 && offsetof(MailboxPage, finished) == 72);
+static_assert(offsetof(MailboxPage, grant) == 80);
 static_assert(offsetof(MailboxPage, head) == 128, "the credit has a line of its own");
+static_assert(offsetof(MailboxPage, tail) == 192 && offsetof(MailboxPage, seen) == 200);
+static_assert(offsetof(MailboxPage, inlined) == 208 && offsetof(MailboxPage, inlined_bytes) == 216);
+static_assert(kMailboxInlined < 128, "the length of an inlined message has 7 bits");
+
+/// What `inlined` is for a message whose length is at `position`, a multiple of kMailboxAlign.
+constexpr std::uint64_t mailbox_inlined(std::uint64_t position, std::size_t length) {
+  return position << 4 | (length + 1);
+}
+static_assert(kMailboxAlign << 4 == 128, "the bits below a position's are the length's");
 
 /// What each side tells the other in the fabric's handshake. 64 bytes.
 struct MailboxGreeting {

@@ -78,8 +78,7 @@ bool Incoming::begin() noexcept {
     look();
     if (reader_.fill() < need) return false;
   }
-  std::memcpy(&length_, reader_.peek(sizeof length_, padding).first.data(), sizeof length_);
-  if (length_ > layout::kMailboxLongest) {
+  if (!read_length(padding)) {
     reader_.declare_broken();
     return false;
   }
@@ -87,6 +86,17 @@ bool Incoming::begin() noexcept {
   rest_ = length_;
   in_message_ = true;
   return true;
+}
+
+/// Beside the tail or in the section. False: it is nonsense.
+bool Incoming::read_length(std::size_t padding) noexcept {
+  // Stored before the tail of that message, and again only once that was read: it is this message's or of another place.
+  const std::uint64_t at = layout::mailbox_inlined(reader_.head() + padding, 0);
+  length_ = own_.inlined.load(std::memory_order_relaxed) - at;
+  inlined_ = length_ <= layout::kMailboxInlined;
+  if (inlined_) return reader_.fill() >= padding + sizeof length_ + length_;
+  std::memcpy(&length_, reader_.peek(sizeof length_, padding).first.data(), sizeof length_);
+  return length_ <= layout::kMailboxLongest;
 }
 
 bool Incoming::consume(std::size_t bytes) noexcept {

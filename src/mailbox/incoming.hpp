@@ -26,7 +26,7 @@ class Incoming {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(rest_, reader_.fill()));
     piece.message_bytes = length_;
     piece.offset = length_ - rest_;
-    piece.bytes = reader_.peek(n);
+    piece.bytes = inlined_ ? ConstRegions{{own_.inlined_bytes + piece.offset, n}, {}} : reader_.peek(n);
     return true;
   }
   /// Whether bytes have come that were not consumed, as last seen.
@@ -37,6 +37,8 @@ class Incoming {
   bool consume(std::size_t bytes) noexcept;
   /// Tells the peer what was read.
   void return_credit() noexcept;
+  /// What was read, for the peer to find beside this side's next tail.
+  [[nodiscard]] std::uint64_t tell() noexcept { return reader_.tell(); }
 
   /// Changes the section's size to so many lines, once the peer agrees. Not while another change is outstanding.
   void grant(std::uint32_t lines) noexcept;
@@ -69,6 +71,7 @@ class Incoming {
 
   [[nodiscard]] bool parse() noexcept;
   [[nodiscard]] bool begin() noexcept;
+  [[nodiscard]] bool read_length(std::size_t padding) noexcept;
   void take_ack() noexcept;
   void give_back_pages(std::size_t kept, std::size_t had) noexcept;
 
@@ -81,6 +84,7 @@ class Incoming {
   bool waits_for_ack_ = false;
   bool agreed_ = false;
   bool in_message_ = false;  ///< its length was read, and not all of it consumed
+  bool inlined_ = false;     ///< that message
   std::uint64_t length_ = 0;
   std::uint64_t rest_ = 0;
 };

@@ -33,7 +33,7 @@ Result Mailbox::Impl::try_send(Peer to, Outgoing& message) noexcept {
 Result Mailbox::Impl::send_open(Pair& pair, Outgoing& message) noexcept {
   if (pair.in->finished() != 0) return Result::failure(EPIPE);
   if (pair.gone) return Result::failure(ECONNRESET);
-  const Result result = pair.out->try_send(message);
+  const Result result = pair.out->try_send(message, pair.in->tell());
   if (!result.failed() && (result.would_block() || message.taken != message.bytes)) want_room(pair);
   return result;
 }

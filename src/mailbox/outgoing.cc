@@ -22,7 +22,7 @@ std::span<const std::byte> bytes_of(const iovec& piece) {
 
 Outgoing::Outgoing(fabric::Connection& connection) : words_(connection), own_(own_words(connection)) {
   if (!words_.mapped()) staging_ = std::make_unique_for_overwrite<std::byte[]>(words_.section_bytes());
-  writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head);
+  writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head, &own_.seen);
 }
 
 bool Outgoing::adopt() noexcept {
@@ -49,10 +49,30 @@ bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   return true;
 }
 
-Result Outgoing::try_send(Mailbox::Outgoing& message) noexcept {
+/// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
+bool Outgoing::fits_inlined(std::uint64_t bytes) noexcept {
+  if (bytes > layout::kMailboxInlined || !words_.mapped()) return false;
+  const std::size_t need = padding_at(writer_.tail()) + sizeof(std::uint64_t) + static_cast<std::size_t>(bytes);
+  return writer_.room(need) >= need && writer_.has_read(inlined_end_);
+}
+
+Result Outgoing::send_inlined(Mailbox::Outgoing& message) noexcept {
+  const auto bytes = static_cast<std::size_t>(message.bytes);
+  const std::size_t padding = padding_at(writer_.tail());
+  words_.store_inlined(message.pieces, bytes, layout::mailbox_inlined(writer_.tail() + padding, bytes));
+  writer_.skip(padding + sizeof(std::uint64_t) + bytes);
+  message.taken = bytes;
+  if (!publish()) return Result::failure(ECONNRESET, bytes);
+  inlined_end_ = writer_.tail();
+  return Result::moved(bytes);
+}
+
+Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
+  seen_ = seen;
   const bool begins = rest_ == 0;
   if (begins ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
   if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
+  if (begins && fits_inlined(message.bytes)) return send_inlined(message);
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;
   // About one section at most: a receiver that keeps pace would keep a long message here.
@@ -93,6 +113,8 @@ bool Outgoing::publish() noexcept {
     const Regions written = writer_.unpublished();
     const auto place = static_cast<std::size_t>(written.first.data() - staging_.get());
     if (!words_.put(place, written.first) || !words_.put(0, written.second)) return false;
+  } else {
+    words_.store_seen(seen_);
   }
   return words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), Bell::data);
 }

@@ -21,7 +21,8 @@ class Outgoing {
   explicit Outgoing(fabric::Connection& connection);
 
   /// As Mailbox::try_send, for a peer that lives.
-  [[nodiscard]] Result try_send(Mailbox::Outgoing& message) noexcept;
+  /// @param seen  how far this side has read what the peer sends
+  [[nodiscard]] Result try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
   /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
   [[nodiscard]] bool grant_waits() const noexcept {
@@ -44,6 +45,8 @@ class Outgoing {
 
  private:
   bool begin(const Mailbox::Outgoing& message) noexcept;
+  [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept;
+  Result send_inlined(Mailbox::Outgoing& message) noexcept;
   std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
   bool publish() noexcept;
 
@@ -55,6 +58,8 @@ class Outgoing {
   std::size_t piece_ = 0;   ///< bytes that are published at once, at most
   std::uint64_t rest_ = 0;  ///< of the message under way
   std::uint64_t changes_ = 0;
+  std::uint64_t seen_ = 0;         ///< to be told with the next tail
+  std::uint64_t inlined_end_ = 0;  ///< position behind the last inlined message
   bool broken_ = false;
 };
 

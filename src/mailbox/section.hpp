@@ -54,7 +54,9 @@ class SectionWriter {
  public:
   SectionWriter() = default;
   /// @param head  the word that the reader publishes its position in, in this side's memory
-  SectionWriter(std::byte* area, const layout::Word* head) : place_{.area = area}, head_(head) {}
+  /// @param seen  the word that it publishes an older or newer one in, where that costs nothing
+  SectionWriter(std::byte* area, const layout::Word* head, const layout::Word* seen)
+      : place_{.area = area}, head_(head), seen_(seen) {}
 
   /// From now on the section has `capacity` bytes. Only while it is drained, and known to be.
   void resize(std::size_t capacity) {
@@ -71,6 +73,13 @@ class SectionWriter {
   bool drained() {
     if (known_head_ != position_) refresh();
     return known_head_ == position_;
+  }
+
+  /// Whether everything before `position` was read. position <= tail()
+  bool has_read(std::uint64_t position) {
+    const std::uint64_t after = position_ - position;
+    if (position_ - known_head_ > after) refresh();
+    return position_ - known_head_ <= after;
   }
 
   /// Copies behind what was written since the last publish. bytes.size() <= room(), or beyond 0 is nothing.
@@ -108,17 +117,26 @@ class SectionWriter {
     // read and may be overwritten.
     const std::uint64_t head = head_->load(std::memory_order_acquire);
     // It may only move forward, and never beyond what was written.
-    if (head - known_head_ > position_ - known_head_) {
+    if (head - last_head_ > position_ - last_head_) {
       broken_ = true;
       return;
     }
-    known_head_ = head;
+    last_head_ = head;
+    take(head);
+    // MAILBOX-SEEN acquire: pairs with the release in Outgoing::publish.
+    take(seen_->load(std::memory_order_acquire));
+  }
+  /// The reader has come as far as this, unless that is known already: one of the two words may be older.
+  void take(std::uint64_t head) {
+    if (head - known_head_ <= position_ - known_head_) known_head_ = head;
   }
 
   Place place_;
   const layout::Word* head_ = nullptr;
+  const layout::Word* seen_ = nullptr;
   std::uint64_t position_ = 0;
   std::uint64_t known_head_ = 0;
+  std::uint64_t last_head_ = 0;  ///< as last seen in head_
   std::size_t unpublished_ = 0;
   bool broken_ = false;
 };
@@ -132,7 +150,7 @@ class SectionReader {
   /// From now on the section has `capacity` bytes. Only while it is drained.
   void resize(std::size_t capacity) { place_.restart(capacity, position_); }
   /// Whether all that is known of was read, and the writer was told.
-  [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == returned_; }
+  [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == told_; }
 
   /// Takes note of the writer's position.
   void see(std::uint64_t tail) {
@@ -142,8 +160,8 @@ class SectionReader {
       arch::prefetch(place_.area + place_.at);
       return;
     }
-    // It may only move forward, and never further than the credit this end has returned allows.
-    if (tail - known_tail_ > returned_ + place_.capacity - known_tail_) {
+    // It may only move forward, and never further than the credit that this end has given allows.
+    if (tail - known_tail_ > told_ + place_.capacity - known_tail_) {
       broken_ = true;
       return;
     }
@@ -166,7 +184,9 @@ class SectionReader {
 
   [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
   /// The new head, which the caller stores where the writer looks.
-  std::uint64_t return_credit() { return returned_ = position_; }
+  std::uint64_t return_credit() { return returned_ = told_ = position_; }
+  /// The same in passing: nothing is owed less for it, as it wakes no writer that waits for room.
+  std::uint64_t tell() { return told_ = position_; }
 
   [[nodiscard]] std::uint64_t head() const { return position_; }
   [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
@@ -177,6 +197,7 @@ class SectionReader {
   Place place_;
   std::uint64_t position_ = 0;
   std::uint64_t returned_ = 0;
+  std::uint64_t told_ = 0;  ///< to the writer, by either word
   std::uint64_t known_tail_ = 0;
   bool broken_ = false;
 };

@@ -39,7 +39,8 @@ class Section : public ::testing::Test {
   const Pattern pattern_{3};
   std::vector<std::byte> memory_ = std::vector<std::byte>(kMost);
   layout::Word head_{0};
-  SectionWriter writer_{memory_.data(), &head_};
+  layout::Word seen_{0};
+  SectionWriter writer_{memory_.data(), &head_, &seen_};
   SectionReader reader_{memory_.data()};
   std::uint64_t written_ = 0;
   std::uint64_t read_ = 0;
@@ -124,10 +125,31 @@ TEST_F(Section, ATailBeyondTheCreditOrBackwardsBreaksTheReader) {
   }
 }
 
+TEST_F(Section, CreditToldInPassingCountsAndAnOlderOrFalseOneDoesNot) {
+  resize(64);
+  write(64);
+  read(24);
+  seen_.store(reader_.tell());
+  EXPECT_EQ(writer_.room(64), 24U);
+  EXPECT_TRUE(writer_.has_read(24));
+  EXPECT_FALSE(writer_.has_read(25));
+  EXPECT_EQ(reader_.owed(), 24U) << "a writer that sleeps for room is not woken by it";
+  read(16);
+  credit();
+  EXPECT_EQ(writer_.room(64), 40U) << "the older of the two words";
+  for (const std::uint64_t wrong : {std::uint64_t{65}, std::uint64_t{39}, UINT64_MAX}) {
+    seen_.store(wrong);
+    EXPECT_EQ(writer_.room(64), 40U) << wrong;
+  }
+  EXPECT_FALSE(writer_.broken());
+  seen_.store(64);
+  EXPECT_TRUE(writer_.drained());
+}
+
 TEST_F(Section, AHeadBeyondTheTailOrBackwardsBreaksTheWriter) {
   for (const std::uint64_t head : {std::uint64_t{41}, std::uint64_t{7}, UINT64_MAX}) {
     layout::Word word{8};
-    SectionWriter writer(memory_.data(), &word);
+    SectionWriter writer(memory_.data(), &word, &seen_);
     writer.resize(64);
     writer.write(pattern_.bytes(40));
     writer.publish();

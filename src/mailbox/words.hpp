@@ -3,9 +3,13 @@
 // include: base, layout, fabric.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+
+#include <wherry/result.hpp>
 
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
@@ -50,6 +54,19 @@ class PeersWords {
     connection_->announce(bell);
     return true;
   }
+  /// Where the page is mapped: a short message, and then its place and length, before the tail that publishes it.
+  void store_inlined(std::span<const iovec> pieces, std::size_t bytes, std::uint64_t word) {
+    std::byte* to = remote_->inlined_bytes;
+    for (const iovec& piece : pieces) {
+      const std::size_t part = std::min(piece.iov_len, bytes);
+      if (part != 0) std::memcpy(to, piece.iov_base, part);
+      to += part;
+      bytes -= part;
+    }
+    remote_->inlined.store(word, std::memory_order_relaxed);
+  }
+  /// Where the page is mapped: MAILBOX-SEEN release, so that what was read may be overwritten.
+  void store_seen(std::uint64_t position) { remote_->seen.store(position, std::memory_order_release); }
   /// On put fabrics: `bytes` of this side's memory to the same place of the peer's section. False: dead.
   bool put(std::size_t place, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {

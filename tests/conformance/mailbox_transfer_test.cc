@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of any length through sections of any size.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <set>
@@ -11,6 +12,29 @@ namespace wherry::conformance {
 namespace {
 
 using MailboxTransfer = MailboxTest;
+
+/// One message of so many bytes, consumed by at most `part` at a time.
+testing::AssertionResult receive_in_parts(Mailbox& to, std::size_t part, const Pattern& pattern, std::size_t bytes,
+                                          std::uint64_t position) {
+  std::size_t taken = 0;
+  bool begun = false;
+  while (!begun || taken < bytes) {
+    Mailbox::Piece piece;
+    if (!to.try_peek(piece).ok()) {
+      if (!to.wait(kPatience)) return testing::AssertionFailure() << "nothing came after " << taken;
+      continue;
+    }
+    begun = true;
+    if (piece.message_bytes != bytes || piece.offset != taken) {
+      return testing::AssertionFailure() << "of " << piece.message_bytes << " bytes, at " << piece.offset;
+    }
+    const std::size_t n = std::min(part, piece.bytes.first.size());
+    if (!pattern.matches(piece.bytes.first.first(n), position + taken)) return testing::AssertionFailure() << taken;
+    to.consume(piece, n);
+    taken += n;
+  }
+  return testing::AssertionSuccess();
+}
 
 TEST_P(MailboxTransfer, MessagesOfAllLengthsArriveWholeAndInOrder) {
   for (const std::size_t header : {64UL, 128UL, 192UL, 1024UL}) {
@@ -35,6 +59,27 @@ TEST_P(MailboxTransfer, BothSidesSendToEachOther) {
   EXPECT_EQ(other.peers(), 1U);
   EXPECT_EQ(other.address_of(to_one), where(one).to_string());
   pass(other, to_one, one, pattern_, 1000, 77);
+}
+
+// Short messages lie beside the tail where the one before was read, else in the section: in any mixture.
+TEST_P(MailboxTransfer, MessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
+  Mailbox one = listening({.budget = 512, .header = 512});
+  Mailbox other = listening({.budget = 512, .header = 512});
+  const Mailbox::Peer to_other = join(one, other);
+  pass(one, to_other, other, pattern_, 8);
+  const Mailbox::Peer to_one = other.connect(where(one));
+  Mailbox* const sides[] = {&one, &other};
+  const Mailbox::Peer peers[] = {to_other, to_one};
+  for (std::size_t round = 0; round < 3000; ++round) {
+    const std::size_t from = round % 2;
+    const std::size_t count = 1 + round / 2 % 4;
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(sides[from]->try_send(peers[from], pattern_.bytes((round + 7 * i) % 112, round + i)).ok());
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(receive_in_parts(*sides[1 - from], 1 + round % 40, pattern_, (round + 7 * i) % 112, round + i));
+    }
+  }
 }
 
 // The kernel is asked for peers that are not looked at only after more looks than these.

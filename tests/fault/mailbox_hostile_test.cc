@@ -60,10 +60,11 @@ class MailboxHostile : public FaultTest {
     auto* const page = reinterpret_cast<layout::MailboxPage*>(connection.map());
     for (std::uint64_t turn = 0;; ++turn) {
       if (turn % 16 == 0) bells[random() % 24] = word(random);
-      if (seed % 2 == 0) words[8 + random() % 16] = word(random);
+      if (seed % 2 == 0) words[8 + random() % 32] = word(random);
       if (seed % 2 == 1) page->tail.fetch_add(random() % 3 == 0 ? 8 : 0);
       if (seed % 4 == 3) page->ack = page->ack + random() % 2;
-      words[32 + random() % (kBudget / 8)] = word(random);
+      if (turn % 8 == 0) page->inlined = layout::mailbox_inlined(page->tail, random() % 128);
+      words[sizeof *page / 8 + random() % (kBudget / 8)] = word(random);
       connection.announce(random() % 2 == 0 ? fabric::Bell::data : fabric::Bell::space);
     }
   }

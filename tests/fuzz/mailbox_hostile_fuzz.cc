@@ -45,10 +45,10 @@ fabric::Offer offer_of_peer(Input& input) {
 void scribble(Input& input, fabric::Connection& hostile) {
   auto& page = *reinterpret_cast<layout::MailboxPage*>(hostile.map());
   auto* const section = hostile.map() + layout::kMailboxWordsBytes;
-  layout::Word* const words[] = {&page.tail, &page.ack, &page.finished, &page.grant, &page.head};
+  layout::Word* const words[] = {&page.tail, &page.ack, &page.finished, &page.grant, &page.head, &page.seen, &page.inlined};
   while (input.one_in(2)) {
     layout::Word& word = *words[input.number<std::uint8_t>() % std::size(words)];
-    switch (input.number<std::uint8_t>() % 6) {
+    switch (input.number<std::uint8_t>() % 7) {
       case 0:
         word = input.number<std::uint64_t>();
         break;
@@ -63,6 +63,9 @@ void scribble(Input& input, fabric::Connection& hostile) {
         break;
       case 4:
         page.ack += 1;
+        break;
+      case 5:
+        page.inlined = layout::mailbox_inlined(page.tail, input.number<std::uint8_t>() % 128);
         break;
       default: {
         const auto bytes = input.take(input.number<std::uint8_t>());

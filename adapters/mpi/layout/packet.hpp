@@ -10,7 +10,7 @@
 
 namespace wherry::mpi {
 
-inline constexpr std::uint32_t kPacketVersion = 2;
+inline constexpr std::uint32_t kPacketVersion = 3;
 
 enum class Operation : std::uint8_t {
   none = 0,  ///< never sent
@@ -31,6 +31,8 @@ enum class Operation : std::uint8_t {
   atomic,          ///< operands follow, then comparands; answered by `done`, with kFetches by `reply`
   reply,           ///< answers `read` and `atomic`: the payload follows
   grant,  ///< answers `read`: a table of RemotePieces, to be read there; `data` is for `done`, which answers it
+
+  brief,  ///< as `eager`, of a head of kBriefHead bytes: the packet's length tells that of the payload
 };
 
 /// Bits of PacketHead::flags.
@@ -58,6 +60,9 @@ struct PacketHead {
 static_assert(sizeof(PacketHead) == 40 && alignof(PacketHead) == 8 && std::is_trivially_copyable_v<PacketHead>);
 static_assert(offsetof(PacketHead, pieces) == 2 && offsetof(PacketHead, tag) == 8 && offsetof(PacketHead, data) == 16);
 static_assert(offsetof(PacketHead, bytes) == 24 && offsetof(PacketHead, request) == 32);
+
+/// Of a short message, so that with a payload of 16 bytes it moves one line.
+inline constexpr std::size_t kBriefHead = offsetof(PacketHead, bytes);
 
 inline constexpr std::size_t kMostRemotePieces = 4;
 

@@ -57,7 +57,7 @@ struct Inflow {
   Link* link = nullptr;  ///< null until its hello
   std::array<std::byte, sizeof(Send::Wire)> head;
   std::size_t head_bytes = 0;
-  std::size_t head_wanted = sizeof(PacketHead);
+  std::size_t head_wanted = kBriefHead;
   std::uint64_t message_bytes = 0;
   PacketHead packet{};
   Buffers into;  ///< where the payload goes; what finds no place is dropped
@@ -224,6 +224,7 @@ class Messenger {
   void begin(Inflow& inflow);
   void end(Inflow& inflow);
   void on_hello(Inflow& inflow);
+  void on_brief(Inflow& inflow);
   void on_eager(Inflow& inflow);
   void on_announce(Inflow& inflow);
   void on_want(Inflow& inflow);

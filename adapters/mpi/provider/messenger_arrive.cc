@@ -90,7 +90,7 @@ bool Messenger::take_pieces() noexcept {
     Inflow& inflow = inflow_of(piece.from);
     if (piece.offset == 0) {
       inflow.head_bytes = 0;
-      inflow.head_wanted = sizeof(PacketHead);
+      inflow.head_wanted = kBriefHead;
       inflow.arrived = 0;
       inflow.message_bytes = piece.message_bytes;
     }
@@ -122,8 +122,14 @@ void Messenger::feed(Inflow& inflow, std::span<const std::byte> bytes) {
   if (inflow.unexpected != nullptr) inflow.unexpected->arrived = inflow.arrived;
 }
 
-// The head is complete, or it and the table behind it.
+// The head is complete, or its first part, or it and the table behind it.
 void Messenger::read_head(Inflow& inflow) {
+  if (inflow.head_bytes == kBriefHead) {
+    std::memcpy(&inflow.packet, inflow.head.data(), kBriefHead);
+    if (inflow.packet.operation == Operation::brief) return begin(inflow);
+    inflow.head_wanted = sizeof(PacketHead);
+    return;
+  }
   if (inflow.head_bytes == sizeof(PacketHead)) {
     std::memcpy(&inflow.packet, inflow.head.data(), sizeof(PacketHead));
     if (!is_consistent(inflow)) {
@@ -149,6 +155,8 @@ void Messenger::begin(Inflow& inflow) {
   switch (operation) {
     case Operation::hello:
       return on_hello(inflow);
+    case Operation::brief:
+      return on_brief(inflow);
     case Operation::eager:
       return on_eager(inflow);
     case Operation::announce:
@@ -210,6 +218,18 @@ void Messenger::on_hello(Inflow& inflow) {
   if (inflow.link->peer != Mailbox::kNoPeer) return;
   inflow.link->peer = inflow.peer;
   say_hello(*inflow.link);
+}
+
+// What the head leaves out is that of an eager message which needs no answer.
+void Messenger::on_brief(Inflow& inflow) {
+  if ((inflow.packet.flags & kWantsReply) != 0) {
+    inflow.error = FI_EIO;
+    return;
+  }
+  inflow.packet.operation = Operation::eager;
+  inflow.packet.bytes = inflow.message_bytes - kBriefHead;
+  inflow.packet.request = 0;
+  on_eager(inflow);
 }
 
 void Messenger::on_eager(Inflow& inflow) {

@@ -103,16 +103,14 @@ int Messenger::send(const SendRequest& request) {
 // From the stack, as nothing of it is needed afterwards. False: it is to go the long way, where there is no room for
 // all of it just now, nor another reason.
 bool Messenger::send_at_once(const SendRequest& request) noexcept {
-  struct {
-    PacketHead head;
-    std::array<std::byte, kMostAtOnce> payload;
-  } packet;
   Link& link = *request.to;
   if (request.delivery || link.pressed || !link.queue.empty()) return false;
-  packet.head = head_of(request);
-  request.buffers.gather(packet.payload.data());
-  const auto bytes = std::as_bytes(std::span(&packet, 1)).first(sizeof(PacketHead) + request.buffers.bytes());
-  if (!mailbox_.try_send(link.peer, bytes).ok()) return false;
+  PacketHead head = head_of(request);
+  head.operation = Operation::brief;
+  std::array<std::byte, kBriefHead + kMostAtOnce> packet;
+  std::memcpy(packet.data(), &head, kBriefHead);
+  request.buffers.gather(packet.data() + kBriefHead);
+  if (!mailbox_.try_send(link.peer, std::span(packet).first(kBriefHead + request.buffers.bytes())).ok()) return false;
   reporter_.sent(completion_of(request));
   return true;
 }
