@@ -130,6 +130,7 @@ class Mailbox {
     std::uint64_t message_bytes = 0;
     std::uint64_t offset = 0;  ///< within the message
     ConstRegions bytes;        ///< empty only if the message is
+    bool more = false;         ///< more of this sender's has come behind it
   };
   /// The next piece of any sender in turn: valid until it is consumed. moved: there is one, and how many bytes.
   /// would_block otherwise.

@@ -15,6 +15,9 @@ void check_offer(const char* operation, const Address& address, const Offer& off
                     " bytes, a multiple of " + std::to_string(page) + "; asked for were " +
                     std::to_string(offer.segment_bytes));
   }
+  if (offer.compact && offer.memory != nullptr) {
+    throw Error(EINVAL, operation, address.to_string(), "memory brought into a connection cannot be a compact segment");
+  }
   if (reinterpret_cast<std::uintptr_t>(offer.memory) % page != 0) {
     throw Error(EINVAL, operation, address.to_string(),
                 "memory brought into a connection must start at a multiple of " + std::to_string(page));

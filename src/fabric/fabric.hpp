@@ -68,6 +68,10 @@ struct Offer {
   /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and ring_own are not for it), and
   /// saves their descriptors: for callers that are woken by other means.
   bool bells = true;
+  /// The segment is to share its first page with what the fabric keeps beside it: one page less of each side, for those
+  /// that have very many connections. It then begins at a multiple of a cache line, and may have up to a page less than
+  /// `segment_bytes`. Not with `memory`.
+  bool compact = false;
 };
 
 inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;

@@ -8,6 +8,8 @@
 //   +----------+---------------+---------------+----------------+-----------------+--- ... ---+--------- ... ----+
 //     W: owner   W: peer's       W: peer's       W: peer's        W: peer's
 //                receiver        sender          sender           receiver
+//
+// Of a compact segment there is no 4096: it begins at 320, in the same page.
 #pragma once
 
 #include <atomic>
@@ -48,7 +50,7 @@ struct alignas(64) Publisher {
 struct BellPage {
   std::uint32_t version;  // W: owner, once, before the peer maps it
   std::uint32_t reserved0;
-  std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake
+  std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake, where it begins, too
   Recognition recognition;      // W: owner, once, before the peer maps it
   std::uint64_t reserved1[4];
   Sleeper sleepers[2];      // W: peer; [0] its receiver waits for data, [1] its sender waits for space
@@ -63,5 +65,8 @@ static_assert(sizeof(Publisher) == 64 && alignof(Publisher) == 64 && offsetof(Pu
 static_assert(offsetof(Publisher, rung_ns) == 8 && offsetof(Publisher, rung_on) == 16);
 static_assert(offsetof(BellPage, publishers) == 192, "as many lines again for the other two threads of the peer");
 static_assert(sizeof(BellPage) == 320 && sizeof(BellPage) <= kBellPageBytes);
+
+/// Where the segment begins in the memory of one side.
+constexpr std::size_t segment_place(bool compact) { return compact ? sizeof(BellPage) : kBellPageBytes; }
 
 }  // namespace wherry::layout

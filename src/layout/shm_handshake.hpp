@@ -20,7 +20,7 @@
 namespace wherry::layout {
 
 inline constexpr std::uint32_t kShmMagic = 0x4d485357;  // "WSHM" in memory, little-endian
-inline constexpr std::uint32_t kShmVersion = 5;
+inline constexpr std::uint32_t kShmVersion = 6;
 inline constexpr std::size_t kShmMostDescriptors = 3;
 
 /// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish unfenced,
@@ -28,14 +28,16 @@ inline constexpr std::size_t kShmMostDescriptors = 3;
 inline constexpr std::uint32_t kShmInterrupts = 1;
 /// The sender of the hello has no bells, and is not to be rung: it is woken by other means, or never sleeps.
 inline constexpr std::uint32_t kShmNoBells = 2;
+/// The segment in the memory that travels with the hello is compact: see layout/bell_page.hpp:segment_place.
+inline constexpr std::uint32_t kShmCompact = 4;
 
 struct ShmHello {
   std::uint32_t magic;          // kShmMagic
   std::uint32_t version;        // kShmVersion
   std::uint16_t node;           // of the sender
   std::uint16_t port;           // of the sender; 0: none bound
-  std::uint32_t features;       // kShmInterrupts, kShmNoBells; bits that are not known here mean nothing
-  std::uint64_t segment_bytes;  // the memfd is a bell page, then this many bytes
+  std::uint32_t features;       // kShmInterrupts, kShmNoBells, kShmCompact; bits that are not known here mean nothing
+  std::uint64_t segment_bytes;  // the memfd is the bells, then this many bytes
   std::uint8_t greeting[64];    // for the layer above
   std::uint64_t shared_bytes;   // of the memory shown, 0: there is none
   std::uint64_t arena_bytes;    // of the arena, 0: the sender exposes nothing

@@ -14,15 +14,17 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::byte* next_page(std::byte* address) {
+  return address + (0 - reinterpret_cast<std::uintptr_t>(address)) % kPage;
+}
 
 }  // namespace
 
 Incoming::Incoming(fabric::Connection& connection)
     : words_(connection),
       own_(own_words(connection)),
-      segment_(connection.segment().data()),
-      reader_(segment_ + layout::kMailboxWordsBytes),
+      section_(connection.segment().data() + layout::kMailboxWordsBytes),
+      reader_(section_),
       most_lines_(static_cast<std::uint32_t>((connection.segment().size() - layout::kMailboxWordsBytes) /
                                              layout::kMailboxLine)) {}
 
@@ -48,9 +50,9 @@ void Incoming::take_ack() noexcept {
 
 /// The peer stores nothing beyond the new size. Only where other processes map the memory does the kernel take it.
 void Incoming::give_back_pages(std::size_t kept, std::size_t had) noexcept {
-  const std::size_t from = whole_pages(layout::kMailboxWordsBytes + kept);
-  const std::size_t to = whole_pages(layout::kMailboxWordsBytes + had);
-  if (from < to) ::madvise(segment_ + from, to - from, MADV_REMOVE);
+  std::byte* const from = next_page(section_ + kept);
+  std::byte* const to = next_page(section_ + had);
+  if (from < to) ::madvise(from, static_cast<std::size_t>(to - from), MADV_REMOVE);
 }
 
 void Incoming::grant(std::uint32_t lines) noexcept {

@@ -27,10 +27,18 @@ class Incoming {
     piece.message_bytes = length_;
     piece.offset = length_ - rest_;
     piece.bytes = inlined_ ? ConstRegions{{own_.inlined_bytes + piece.offset, n}, {}} : reader_.peek(n);
+    piece.more = reader_.fill() > n;
     return true;
   }
   /// Whether bytes have come that were not consumed, as last seen.
   [[nodiscard]] bool has_known() const noexcept { return reader_.fill() != 0; }
+  /// Whether there is nothing to be found, and the peer has stored nothing since: a look in vain, as most are, at two
+  /// lines. An empty message has begun once its length was read, and is still to be found.
+  [[nodiscard]] bool is_silent() const noexcept {
+    return reader_.fill() == 0 && (!in_message_ || rest_ != 0) &&
+           reader_.known_tail() == own_.tail.load(std::memory_order_relaxed) && finished() == 0 && !waits_for_ack_ &&
+           !agreed_ && !broken();
+  }
   /// Whether find would find something.
   [[nodiscard]] bool waiting() noexcept { return parse(); }
   /// The first `bytes` of the last piece found have been read. False: it had not so many.
@@ -77,7 +85,7 @@ class Incoming {
 
   PeersWords words_;
   const layout::MailboxPage& own_;
-  std::byte* segment_;
+  std::byte* section_;
   SectionReader reader_;
   std::uint32_t most_lines_;
   Grant outstanding_;  ///< the last grant made

@@ -86,7 +86,9 @@ fabric::Offer Mailbox::Impl::offer() const {
                            .reserved0 = {},
                            .reserved = {}};
   const std::size_t section = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
-  fabric::Offer offer{.segment_bytes = whole_pages(layout::kMailboxWordsBytes + section)};
+  // Compact: a peer that says little takes one page on each side.
+  const std::size_t before = layout::segment_place(true) + layout::kMailboxWordsBytes;
+  fabric::Offer offer{.segment_bytes = whole_pages(before + section), .compact = true};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   return offer;

@@ -123,7 +123,7 @@ class SectionWriter {
     }
     last_head_ = head;
     take(head);
-    // MAILBOX-SEEN acquire: pairs with the release in Outgoing::publish.
+    // MAILBOX-SEEN acquire: pairs with the release in PeersWords::store_seen.
     take(seen_->load(std::memory_order_acquire));
   }
   /// The reader has come as far as this, unless that is known already: one of the two words may be older.
@@ -169,6 +169,8 @@ class SectionReader {
     // The line of the bytes is then on its way while the caller returns.
     arch::prefetch(place_.area + place_.at);
   }
+  /// The writer's position as last seen.
+  [[nodiscard]] std::uint64_t known_tail() const { return known_tail_; }
   /// Bytes that have arrived, as last seen.
   [[nodiscard]] std::size_t fill() const { return broken_ ? 0 : static_cast<std::size_t>(known_tail_ - position_); }
   /// Where `bytes` of them lie, behind `skip`. skip + bytes <= fill().

@@ -65,8 +65,11 @@ class PeersWords {
     }
     remote_->inlined.store(word, std::memory_order_relaxed);
   }
-  /// Where the page is mapped: MAILBOX-SEEN release, so that what was read may be overwritten.
-  void store_seen(std::uint64_t position) { remote_->seen.store(position, std::memory_order_release); }
+  /// Where the page is mapped: what was read may be overwritten from now on.
+  void store_seen(std::uint64_t position) {
+    // MAILBOX-SEEN release: pairs with SectionWriter::refresh.
+    remote_->seen.store(position, std::memory_order_release);
+  }
   /// On put fabrics: `bytes` of this side's memory to the same place of the peer's section. False: dead.
   bool put(std::size_t place, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {

@@ -55,7 +55,7 @@ class MailboxHostile : public FaultTest {
   /// The bell page, the words, and the section behind them. Now and then as a peer would: by a little more.
   [[noreturn]] static void scribble(fabric::Connection& connection, std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    auto* const bells = reinterpret_cast<layout::Word*>(connection.map() - layout::kBellPageBytes);
+    auto* const bells = reinterpret_cast<layout::Word*>(connection.map() - layout::segment_place(true));
     auto* const words = reinterpret_cast<layout::Word*>(connection.map());
     auto* const page = reinterpret_cast<layout::MailboxPage*>(connection.map());
     for (std::uint64_t turn = 0;; ++turn) {

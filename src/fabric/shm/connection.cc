@@ -19,7 +19,8 @@
 namespace wherry::fabric::shm {
 
 OwnSide::OwnSide(const Offer& offer)
-    : memory(offer.segment_bytes, offer.memory),
+    : compact(offer.compact),
+      memory(offer.segment_bytes, offer.memory, offer.compact),
       shared(offer.shared),
       arena(offer.exposes ? Arena::instance().view() : nullptr),
       greeting(offer.greeting) {
@@ -40,7 +41,8 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port, std::uin
                          .node = node,
                          .port = port,
                          .features = (arch::takes_part_in_interrupts() ? layout::kShmInterrupts : 0) |
-                                     (bells[0] == nullptr ? layout::kShmNoBells : 0),
+                                     (bells[0] == nullptr ? layout::kShmNoBells : 0) |
+                                     (compact ? layout::kShmCompact : 0),
                          .segment_bytes = memory.segment().size(),
                          .greeting = {},
                          .shared_bytes = shared == nullptr ? 0 : shared->bytes().size(),
@@ -59,7 +61,8 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
       peer_has_bells_((packet.hello.features & layout::kShmNoBells) == 0),
       peer_(std::move(peer)) {
   int error = 0;
-  peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error);
+  const bool compact = (packet.hello.features & layout::kShmCompact) != 0;
+  peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error, compact);
   if (error == 0 && packet.hello.shared_bytes != 0) {
     shown_ = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
   }
@@ -73,7 +76,7 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
                                 : "raise the address space limit (ulimit -v), or use smaller rings or pools");
   }
   private_memory_.emplace(peer_.pid, reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->recognition);
-  remote_ = peer_mapping_.start() + layout::kBellPageBytes;
+  remote_ = peer_mapping_.start() + layout::segment_place(compact);
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
   const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
   open_doors(memory_.page(), peers_page(), interrupts);

@@ -29,6 +29,7 @@ struct OwnSide {
   [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port, std::uint64_t companion = 0) const;
   [[nodiscard]] std::vector<int> descriptors() const;
 
+  bool compact;
   OwnMemory memory;
   std::shared_ptr<SharedMemory> shared;
   std::shared_ptr<ArenaView> arena;               ///< null: this side exposes nothing

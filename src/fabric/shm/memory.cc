@@ -57,9 +57,11 @@ Mapping::~Mapping() {
   if (start_ != nullptr) ::munmap(start_, bytes_);
 }
 
-OwnMemory::OwnMemory(std::size_t segment_bytes, std::byte* caller)
-    : memfd_(make_memfd(layout::kBellPageBytes + segment_bytes)) {
-  const std::size_t mapped = caller == nullptr ? layout::kBellPageBytes + segment_bytes : layout::kBellPageBytes;
+OwnMemory::OwnMemory(std::size_t segment_bytes, std::byte* caller, bool compact) {
+  const std::size_t place = layout::segment_place(compact);
+  if (compact) segment_bytes -= place;
+  memfd_ = make_memfd(place + segment_bytes);
+  const std::size_t mapped = caller == nullptr ? place + segment_bytes : place;
   std::byte* start = map_shared(nullptr, mapped, memfd_.get(), 0, 0);
   if (start == nullptr) fail("map shared memory", "use a smaller ring, or raise the address space limit (ulimit -v)");
   mapping_ = Mapping(start, mapped);
@@ -68,7 +70,7 @@ OwnMemory::OwnMemory(std::size_t segment_bytes, std::byte* caller)
   page->segment_bytes = segment_bytes;
   page->recognition = recognition();
   if (caller == nullptr) {
-    segment_ = {start + layout::kBellPageBytes, segment_bytes};
+    segment_ = {start + place, segment_bytes};
   } else {
     segment_ = {caller, segment_bytes};
     share_callers_pages(caller);
@@ -127,8 +129,8 @@ Mapping map_checked(int memfd, std::size_t bytes, int protection, int& error) {
 
 }  // namespace
 
-Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error) {
-  return map_checked(memfd, layout::kBellPageBytes + segment_bytes, PROT_READ | PROT_WRITE, error);
+Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error, bool compact) {
+  return map_checked(memfd, layout::segment_place(compact) + segment_bytes, PROT_READ | PROT_WRITE, error);
 }
 
 Mapping map_shown_memory(int memfd, std::size_t bytes, int& error) {

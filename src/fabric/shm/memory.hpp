@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory of one side of a connection: a sealed memfd that holds a bell page and then the segment.
+// Shared memory of one side of a connection: a sealed memfd that holds the bells and then the segment.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ class OwnMemory {
   OwnMemory() = default;
   /// `caller` null: fresh zeroed memory. Otherwise the caller's pages are replaced, in place and with their content, by
   /// shared ones, and made private again when this object dies. Throws Error.
-  OwnMemory(std::size_t segment_bytes, std::byte* caller);
+  /// @param segment_bytes  as in Offer, with `compact`
+  OwnMemory(std::size_t segment_bytes, std::byte* caller, bool compact = false);
   OwnMemory(OwnMemory&& other) noexcept { *this = std::move(other); }
   OwnMemory& operator=(OwnMemory&& other) noexcept;
   ~OwnMemory();
@@ -55,9 +56,9 @@ class OwnMemory {
   bool callers_ = false;
 };
 
-/// Maps the memory a peer sent: bell page, then `segment_bytes`. Refuses (errno, empty mapping) what could be pulled
+/// Maps the memory a peer sent: the bells, then `segment_bytes`. Refuses (errno, empty mapping) what could be pulled
 /// from under us: anything but a memfd of exactly that size, sealed against shrinking and growing.
-Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error);
+Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error, bool compact = false);
 
 /// Maps the memory a peer shows, for reading only. Refuses the same.
 Mapping map_shown_memory(int memfd, std::size_t bytes, int& error);

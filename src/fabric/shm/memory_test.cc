@@ -37,6 +37,20 @@ TEST(OwnMemory, IsZeroedSharedAndSealedAgainstChangingItsSize) {
   EXPECT_EQ(peer.start()[layout::kBellPageBytes + 5], std::byte{42});
 }
 
+TEST(OwnMemory, OfACompactSegmentIsOnePageWithTheBells) {
+  OwnMemory own(kPage, nullptr, true);
+  EXPECT_EQ(own.segment().size(), kPage - sizeof(layout::BellPage));
+  EXPECT_EQ(reinterpret_cast<std::byte*>(&own.page() + 1), own.segment().data());
+  int error = -1;
+  EXPECT_EQ(map_peers_memory(own.descriptor(), own.segment().size(), error).start(), nullptr);
+  EXPECT_EQ(error, EPROTO) << "it is no other segment of that size";
+  const Mapping peer = map_peers_memory(own.descriptor(), own.segment().size(), error, true);
+  ASSERT_EQ(error, 0);
+  EXPECT_EQ(peer.size(), kPage);
+  own.segment()[5] = std::byte{42};
+  EXPECT_EQ(peer.start()[layout::segment_place(true) + 5], std::byte{42});
+}
+
 TEST(OwnMemory, OfSeveralHugePagesIsMappedOnBothSidesWhereTheyAreInTheFile) {
   const OwnMemory own(2 * kHugePage, nullptr);
   int error = -1;

@@ -20,8 +20,9 @@ namespace wherry::fabric::shm {
 namespace {
 
 bool well_formed(const layout::ShmHello& hello) {
+  const std::uint64_t before = (hello.features & layout::kShmCompact) != 0 ? layout::segment_place(true) : 0;
   return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
-         hello.segment_bytes <= kMaxSegmentBytes && hello.segment_bytes % 4096 == 0 &&
+         hello.segment_bytes <= kMaxSegmentBytes && (before + hello.segment_bytes) % 4096 == 0 &&
          hello.shared_bytes <= kMaxSegmentBytes && hello.shared_bytes % 4096 == 0;
 }
 
