@@ -102,6 +102,7 @@ class Mailbox::Impl {
   template <class Ready>
   bool wait_until(Ready&& ready, stream::SpinBudget& spin, fabric::Bell bell,
                   const fabric::Deadline& deadline) noexcept;
+  [[nodiscard]] static bool is_silent(const Pair& pair) noexcept;
   [[nodiscard]] Result next_piece(Piece& piece) noexcept;
 
   // waiting.cc

@@ -42,6 +42,9 @@ Result Mailbox::Impl::try_send(Peer to, std::span<const std::byte> message) noex
   Pair* pair = find(to);
   if (pair != nullptr && pair->is_open()) {
     if (message.size() + kAroundMessage > pair->peers_header) return Result::failure(EMSGSIZE);
+    if (pair->in->finished() == 0 && !pair->gone && pair->out->try_send_inlined(message, pair->in->tell())) [[likely]] {
+      return Result::moved(message.size());
+    }
     if (!pair->out->has_room(message.size() + kAroundMessage)) {
       want_room(*pair);
       return Result::blocked();
@@ -144,18 +147,22 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
   auto& active = bells_.active();
   for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
-    const bool found = pair.in->has_known() || serve(pair);
-    if (found && pair.is_open() && pair.in->find(piece)) [[likely]] {
-      pair.vain = vain_looks_ = 0;
-      piece.from = pair.number;
-      return Result::moved(piece.bytes.size());
+    if (is_silent(pair)) {
+      ++pair.vain;
+    } else {
+      const bool found = pair.in->has_known() || serve(pair);
+      if (found && pair.is_open() && pair.in->find(piece)) [[likely]] {
+        pair.vain = vain_looks_ = 0;
+        piece.from = pair.number;
+        return Result::moved(piece.bytes.size());
+      }
+      // Bytes that are no piece, of a peer that is gone or hostile.
+      if (found && pair.is_open()) (void)serve(pair);
+      if (!pair.is_open()) continue;
     }
-    // Bytes that are no piece, of a peer that is gone or hostile.
-    if (found && pair.is_open()) (void)serve(pair);
-    if (!pair.is_open()) continue;
     pair.turn = 0;
-    bells_.end_turn(pair);
-    rest_if_quiet(pair);
+    if (active.size() > 1) bells_.end_turn(pair);
+    if (pair.vain > mailbox::kLooksInVain) rest_if_quiet(pair);
   }
   // A program that polls calls again at once, and the peer may run on the same core's other thread. A wait of a few
   // looks is an answer that is on its way, and a pause takes as long as a line from another core.
@@ -172,6 +179,11 @@ void Mailbox::Impl::consume(const Piece& piece, std::size_t bytes) noexcept {
     pair->turn = 0;
     bells_.end_turn(*pair);
   }
+}
+
+/// Whether serve would find nothing, and change nothing but `vain`.
+bool Mailbox::Impl::is_silent(const Pair& pair) noexcept {
+  return pair.in->is_silent() && !pair.out->grant_waits() && !pair.out->broken() && !pair.gone && !pair.wants_room;
 }
 
 /// As try_peek, but of the message that try_receive has begun.

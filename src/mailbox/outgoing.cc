@@ -56,15 +56,20 @@ bool Outgoing::fits_inlined(std::uint64_t bytes) noexcept {
   return writer_.room(need) >= need && writer_.has_read(inlined_end_);
 }
 
-Result Outgoing::send_inlined(Mailbox::Outgoing& message) noexcept {
-  const auto bytes = static_cast<std::size_t>(message.bytes);
+bool Outgoing::send_inlined(std::span<const iovec> pieces, std::size_t bytes) noexcept {
   const std::size_t padding = padding_at(writer_.tail());
-  words_.store_inlined(message.pieces, bytes, layout::mailbox_inlined(writer_.tail() + padding, bytes));
+  words_.store_inlined(pieces, bytes, layout::mailbox_inlined(writer_.tail() + padding, bytes));
   writer_.skip(padding + sizeof(std::uint64_t) + bytes);
-  message.taken = bytes;
-  if (!publish()) return Result::failure(ECONNRESET, bytes);
+  const bool lives = publish();
   inlined_end_ = writer_.tail();
-  return Result::moved(bytes);
+  return lives;
+}
+
+bool Outgoing::try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept {
+  if (rest_ != 0 || grant_waits() || !fits_inlined(message.size())) return false;
+  seen_ = seen;
+  const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
+  return send_inlined({&piece, 1}, message.size());
 }
 
 Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
@@ -72,7 +77,11 @@ Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexce
   const bool begins = rest_ == 0;
   if (begins ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
   if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
-  if (begins && fits_inlined(message.bytes)) return send_inlined(message);
+  if (begins && fits_inlined(message.bytes)) {
+    message.taken = message.bytes;
+    const auto bytes = static_cast<std::size_t>(message.bytes);
+    return send_inlined(message.pieces, bytes) ? Result::moved(bytes) : Result::failure(ECONNRESET, bytes);
+  }
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;
   // About one section at most: a receiver that keeps pace would keep a long message here.

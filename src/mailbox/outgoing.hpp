@@ -24,6 +24,9 @@ class Outgoing {
   /// @param seen  how far this side has read what the peer sends
   [[nodiscard]] Result try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
+  /// The same for a short message, if it is to be the next and there is room for it beside the tail.
+  [[nodiscard]] bool try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept;
+
   /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
   [[nodiscard]] bool grant_waits() const noexcept {
     // MAILBOX-GRANT acquire: pairs with the release in PeersWords::store.
@@ -46,7 +49,7 @@ class Outgoing {
  private:
   bool begin(const Mailbox::Outgoing& message) noexcept;
   [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept;
-  Result send_inlined(Mailbox::Outgoing& message) noexcept;
+  bool send_inlined(std::span<const iovec> pieces, std::size_t bytes) noexcept;
   std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
   bool publish() noexcept;
 

@@ -38,6 +38,9 @@ struct Source {
 ///   any                   lost        lose
 enum class State : std::uint8_t { connecting, waiting, open, lost };
 
+/// After so many in a row a pair may be armed, unless it is one of few.
+inline constexpr unsigned kLooksInVain = 128;
+
 struct Pair {
   explicit Pair(std::uint32_t name) : number(name) {}
   Pair(const Pair&) = delete;

@@ -15,12 +15,11 @@ namespace wherry {
 namespace {
 
 using fabric::Bell;
+using mailbox::kLooksInVain;
 using mailbox::Source;
 
-/// A program that polls finds that many pairs without asking the kernel, however long they are quiet. The others are
-/// armed after so many looks in vain.
+/// A program that polls finds that many pairs without asking the kernel, however long they are quiet.
 constexpr std::size_t kAlwaysActive = 8;
-constexpr unsigned kLooksInVain = 128;
 
 /// While pairs are active the kernel is asked for others this often; the clock is looked at after so many looks.
 constexpr std::chrono::microseconds kAskInterval{20};
@@ -251,9 +250,9 @@ void Mailbox::Impl::arm_for_room() noexcept {
   }
 }
 
-/// A pair that has been quiet for long is armed, unless so few are active that it may stay.
+/// A pair that has been quiet for kLooksInVain is armed, unless so few are active that it may stay.
 void Mailbox::Impl::rest_if_quiet(Pair& pair) noexcept {
-  if (!pair.is_open() || pair.vain <= kLooksInVain || bells_.active().size() <= kAlwaysActive) return;
+  if (bells_.active().size() <= kAlwaysActive) return;
   if (arm(pair)) bells_.set_idle(pair);
 }
 

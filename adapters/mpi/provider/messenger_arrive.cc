@@ -83,28 +83,56 @@ Inflow& Messenger::inflow_of(Mailbox::Peer peer) {
   return *inflows_[peer];
 }
 
+// Ends with what has come from one peer: a look in vain at it, or at another, would take as long as the message did,
+// and the application waits for that.
 bool Messenger::take_pieces() noexcept {
   Mailbox::Piece piece;
   int taken = 0;
-  for (; taken < kMostPieces && mailbox_.try_peek(piece).ok(); ++taken) {
+  do {
+    if (!mailbox_.try_peek(piece).ok()) return taken > 0;
     Inflow& inflow = inflow_of(piece.from);
-    if (piece.offset == 0) {
-      inflow.head_bytes = 0;
-      inflow.head_wanted = kBriefHead;
-      inflow.arrived = 0;
-      inflow.message_bytes = piece.message_bytes;
-    }
-    const std::uint64_t end = piece.offset + piece.bytes.size();
-    feed(inflow, piece.bytes.first);
-    feed(inflow, piece.bytes.second);
-    mailbox_.consume(piece, piece.bytes.size());
-    if (end == piece.message_bytes && inflow.error == 0) this->end(inflow);
-    if (inflow.error != 0) {
-      mailbox_.forget(piece.from);
-      lose(piece.from, inflow.error);
-    }
+    if (!take_brief(inflow, piece)) take(inflow, piece);
+  } while (++taken < kMostPieces && piece.more);
+  return true;
+}
+
+// The most frequent packet, a short message that is whole and waited for, without the parts that put others together.
+// False: it is not one.
+bool Messenger::take_brief(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
+  const std::span<const std::byte> bytes = piece.bytes.first;
+  if (bytes.size() != piece.message_bytes || bytes.size() < kBriefHead || inflow.link == nullptr) return false;
+  PacketHead head{};
+  std::memcpy(&head, bytes.data(), kBriefHead);
+  if (head.operation != Operation::brief || (head.flags & kWantsReply) != 0) return false;
+  head.bytes = bytes.size() - kBriefHead;
+  const Envelope envelope = envelope_of(head);
+  Receive* posted = head.bytes > kMostUnasked ? nullptr : matching_.receive_for(envelope, inflow.link->address);
+  if (posted == nullptr) return false;
+  Receive& receive = bind(*posted, envelope);
+  receive.from = inflow.link;
+  receive.envelope = envelope;
+  receive.buffers.scatter(0, bytes.subspan(kBriefHead));
+  mailbox_.consume(piece, bytes.size());
+  finish(receive, 0);
+  return true;
+}
+
+void Messenger::take(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
+  if (piece.offset == 0) {
+    inflow.head_bytes = 0;
+    inflow.head_wanted = kBriefHead;
+    inflow.arrived = 0;
+    inflow.message_bytes = piece.message_bytes;
   }
-  return taken > 0;
+  const std::uint64_t end = piece.offset + piece.bytes.size();
+  feed(inflow, piece.bytes.first);
+  feed(inflow, piece.bytes.second);
+  mailbox_.consume(piece, piece.bytes.size());
+  if (end == piece.message_bytes && inflow.error == 0) this->end(inflow);
+  if (inflow.error != 0) {
+    mailbox_.forget(piece.from);
+    lose(piece.from, inflow.error);
+  }
 }
 
 void Messenger::feed(Inflow& inflow, std::span<const std::byte> bytes) {
