@@ -12,7 +12,6 @@
 
 #include "base/refused_call.hpp"
 #include "base/resize.hpp"
-#include "fabric/fabric.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -25,7 +24,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEA
 
 SharedMemory::SharedMemory(std::size_t bytes) : memfd_(::memfd_create("wherry.pool", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (!memfd_.valid()) fail(errno, "share memory", advice_on(errno, "memfd_create"));
-  if (bytes == 0 || bytes > kMaxSegmentBytes || bytes % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != 0) {
+  if (bytes == 0 || bytes > kMostBytes || bytes % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != 0) {
     fail(EINVAL, "share memory", "its size is a multiple of the page size, at most 1 TiB");
   }
   if (resize(memfd_.get(), bytes) != 0) {

@@ -14,7 +14,9 @@ namespace wherry::fabric {
 /// it for writing. Its pages cost memory once they are written to, and stay as long as anybody maps them.
 class SharedMemory {
  public:
-  /// Zeroed. Throws Error: EINVAL for a size that is 0, above kMaxSegmentBytes or no multiple of the page size; EMFILE,
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+
+  /// Zeroed. Throws Error: EINVAL for a size that is 0, above kMostBytes or no multiple of the page size; EMFILE,
   /// ENOMEM.
   explicit SharedMemory(std::size_t bytes);
   SharedMemory(const SharedMemory&) = delete;

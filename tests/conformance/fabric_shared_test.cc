@@ -97,7 +97,7 @@ TEST_P(FabricSharedProcess, AnotherProcessReadsItAfterTheOwnerWasKilled) {
 WHERRY_ON_PROCESS_FABRICS(FabricSharedProcess);
 
 TEST(SharedMemory, HasASizeThatMakesSense) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, fabric::kMaxSegmentBytes + kPage}) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, SharedMemory::kMostBytes + kPage}) {
     EXPECT_EQ(error_of([&] { const SharedMemory memory(bytes); }), EINVAL) << bytes;
   }
 }
