@@ -11,7 +11,7 @@
 
 #include "adapters/scif/table.hpp"
 #include "base/not_cancelled.hpp"
-#include "fabric/populate.hpp"
+#include "memory/populate.hpp"
 
 namespace wherry::scif {
 
@@ -79,11 +79,11 @@ int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
 /// Whether the program's memory can be accessed.
 template <class T>
 bool is_readable(const T* start, std::size_t count) {
-  return count == 0 || fabric::is_there(std::as_bytes(std::span(start, count)), fabric::Access::read);
+  return count == 0 || memory::is_there(std::as_bytes(std::span(start, count)), memory::Access::read);
 }
 template <class T>
 bool is_writable(T* start, std::size_t count) {
-  return count == 0 || fabric::is_there(std::as_bytes(std::span(start, count)), fabric::Access::write);
+  return count == 0 || memory::is_there(std::as_bytes(std::span(start, count)), memory::Access::write);
 }
 
 /// The link of an endpoint that is connected, for who reaches the peer: -ENOTCONN and -ECONNRESET otherwise.

@@ -88,7 +88,7 @@ class Inlet {
   const PeersSocket peers_socket_;
   BriefLock& lock_;  ///< guards what follows
   Turn turn_;
-  SeenPages pages_{fabric::Access::write};
+  SeenPages pages_{memory::Access::write};
   ring::Consumer consumer_;
   std::atomic<std::uint64_t> seen_{0};  ///< the tail when the queue was last found empty
   std::uint64_t request_ = 0;

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "adapters/scif/calls.hpp"
-#include "fabric/populate.hpp"
+#include "memory/populate.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;
@@ -32,7 +32,7 @@ bool is_page_range(off_t offset, std::size_t bytes) {
 /// The driver makes every window writable if the memory is, as it pins its pages for writing if it can. Returns an
 /// errno value.
 int upgrade(std::span<std::byte> memory, int& protection) {
-  if (fabric::is_there(memory, fabric::Access::write)) {
+  if (memory::is_there(memory, memory::Access::write)) {
     protection |= SCIF_PROT_WRITE;
   } else if ((protection & SCIF_PROT_WRITE) != 0) {
     return EFAULT;

@@ -70,7 +70,7 @@ class Outlet {
   layout::ScifArriving& told_;
   BriefLock& lock_;  ///< guards what follows
   Turn turn_;
-  SeenPages pages_{fabric::Access::read};
+  SeenPages pages_{memory::Access::read};
   ring::Producer producer_;
   std::uint64_t packets_ = 0;
   std::uint64_t answered_ = 0;

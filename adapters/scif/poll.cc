@@ -198,7 +198,7 @@ int Polling::run(fabric::Deadline deadline) {
 
 int scif_poll(struct scif_pollepd* epds, unsigned int nepds, long timeout_ms) {
   return guarded([&] {
-    thread_local SeenPages pages(fabric::Access::write);
+    thread_local SeenPages pages(memory::Access::write);
     if (!pages.are_there(std::as_bytes(std::span(epds, nepds)))) return -EFAULT;
     fabric::Deadline deadline;
     if (timeout_ms == 0) deadline = std::chrono::steady_clock::time_point();

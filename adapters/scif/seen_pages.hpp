@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <span>
 
-#include "fabric/populate.hpp"
+#include "memory/populate.hpp"
 
 namespace wherry::scif {
 
 class SeenPages {
  public:
-  explicit SeenPages(fabric::Access access) : access_(access) {}
+  explicit SeenPages(memory::Access access) : access_(access) {}
 
   /// Whether all of `memory` can be accessed, or could be at one of the last 256 calls with memory from the same page
   /// on.
@@ -29,7 +29,7 @@ class SeenPages {
       --seen.uses;
       return true;
     }
-    if (fabric::can_populate() && !fabric::is_there(memory, access_)) return false;
+    if (memory::can_populate() && !memory::is_there(memory, access_)) return false;
     seen = {.first = first, .last = last, .uses = kUses};
     return true;
   }
@@ -44,7 +44,7 @@ class SeenPages {
     int uses = 0;
   };
 
-  const fabric::Access access_;
+  const memory::Access access_;
   std::array<Seen, kPlaces> places_{};
 };
 

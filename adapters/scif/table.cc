@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "adapters/scif/socket.hpp"
-#include "fabric/arena.hpp"
+#include "memory/arena.hpp"
 
 namespace wherry::scif {
 namespace {
@@ -43,7 +43,7 @@ void after_fork_in_child();
 Registry& registry() {
   static auto* const all = new Registry;
   [[maybe_unused]] static const int handled = [] {
-    fabric::Arena::handle_forks();  // first, so that its locks, which calls take under the registry's, are taken last
+    memory::Arena::handle_forks();  // first, so that its locks, which calls take under the registry's, are taken last
     return ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }();
   return *all;

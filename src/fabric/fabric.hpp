@@ -37,9 +37,9 @@
 #include <wherry/error.hpp>
 
 #include "arch/barrier.hpp"
-#include "fabric/exposed.hpp"
-#include "fabric/shared_memory.hpp"
 #include "layout/bell_page.hpp"
+#include "memory/exposed.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace wherry::fabric {
 
@@ -62,7 +62,7 @@ struct Offer {
   Greeting greeting{};
   /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
   /// the fabric whose share() made it. Null: none.
-  std::shared_ptr<SharedMemory> shared = nullptr;
+  std::shared_ptr<memory::SharedMemory> shared = nullptr;
   /// The peer may reach memory that this side exposes (Connection::expose).
   bool exposes = false;
   /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and ring_own are not for it), and
@@ -137,10 +137,10 @@ class Connection {
   /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
   /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM. From any
   /// thread.
-  virtual std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
+  virtual std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory);
   /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
   /// exposed nothing like that on this connection. Costs a mapping, perhaps; from any thread.
-  virtual std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error);
+  virtual std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error);
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
   /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
   /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
@@ -277,7 +277,7 @@ class Fabric {
   /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or QueueFull.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
   /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
-  virtual std::shared_ptr<SharedMemory> share(std::size_t bytes);
+  virtual std::shared_ptr<memory::SharedMemory> share(std::size_t bytes);
 };
 
 /// The fabric of that name ("shm", "inproc", "inproc-put", or "faulty+NAME" for a fabric wrapped in faults).

@@ -55,16 +55,16 @@ std::string Registry::list() const {
   return text;
 }
 
-std::shared_ptr<Exposed> Connection::expose(std::span<std::byte> /*memory*/) {
+std::shared_ptr<memory::Exposed> Connection::expose(std::span<std::byte> /*memory*/) {
   throw Error(ENOTSUP, "expose memory", peer().address.to_string(), "this connection was not made for it");
 }
 
-std::shared_ptr<Reached> Connection::reach(const Key& /*key*/, std::size_t /*bytes*/, int& error) {
+std::shared_ptr<memory::Reached> Connection::reach(const memory::Key& /*key*/, std::size_t /*bytes*/, int& error) {
   error = ENXIO;
   return nullptr;
 }
 
-std::shared_ptr<SharedMemory> Fabric::share(std::size_t /*bytes*/) {
+std::shared_ptr<memory::SharedMemory> Fabric::share(std::size_t /*bytes*/) {
   throw Error(ENOTSUP, "share memory on fabric", std::string(name()),
               "its peers cannot map each other's memory; use one that can, such as shm, or a stream");
 }

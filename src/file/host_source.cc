@@ -16,10 +16,10 @@
 
 #include "base/log.hpp"
 #include "base/not_cancelled.hpp"
-#include "fabric/populate.hpp"
 #include "file/cache_segment.hpp"
 #include "file/cached_file_systems.hpp"
 #include "file/per_process.hpp"
+#include "memory/populate.hpp"
 
 namespace wherry::file {
 namespace {
@@ -245,7 +245,7 @@ int HostSource::set_size(std::uint64_t size) {
 }
 
 bool HostSource::can_read_into(std::span<std::byte> memory) const {
-  return fabric::can_populate() && fabric::populate(memory, fabric::Access::write);
+  return memory::can_populate() && memory::populate(memory, memory::Access::write);
 }
 
 bool HostSource::can_be_cached(const layout::FileStatus& status) {

@@ -69,7 +69,7 @@ MessageGreeting checked(const fabric::Connection& connection, MessageRole expect
 
 }  // namespace
 
-fabric::Offer publishers_offer(const std::shared_ptr<fabric::SharedMemory>& pool) {
+fabric::Offer publishers_offer(const std::shared_ptr<memory::SharedMemory>& pool) {
   fabric::Offer offer =
       offer_of(MessageRole::publisher, MessageOverflow::wait, layout::kMessageMaxQueue, sizeof(layout::MessageReturn));
   offer.shared = pool;

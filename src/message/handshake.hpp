@@ -15,7 +15,7 @@
 namespace wherry::message {
 
 /// What a publisher brings into a connection: its pool, and a page with a ring for what is given back.
-fabric::Offer publishers_offer(const std::shared_ptr<fabric::SharedMemory>& pool);
+fabric::Offer publishers_offer(const std::shared_ptr<memory::SharedMemory>& pool);
 /// What a subscriber brings: a page with a queue of `places`.
 fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow);
 

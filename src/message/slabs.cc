@@ -8,7 +8,7 @@
 
 namespace wherry::message {
 
-Slabs::Slabs(std::shared_ptr<fabric::SharedMemory> memory)
+Slabs::Slabs(std::shared_ptr<memory::SharedMemory> memory)
     : memory_(std::move(memory)), start_(memory_->bytes().data()), bytes_(memory_->bytes().size()) {
   const auto shift = static_cast<unsigned>(std::bit_width(bytes_) - 1);
   grain_shift_ = std::max(kMinGrainShift, shift > kMostUnitsShift ? shift - kMostUnitsShift : 0U);

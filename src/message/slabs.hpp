@@ -16,7 +16,7 @@
 #include <memory>
 #include <span>
 
-#include "fabric/shared_memory.hpp"
+#include "memory/shared_memory.hpp"
 
 namespace wherry::message {
 
@@ -26,7 +26,7 @@ class Slabs {
   static constexpr Block kNone = UINT32_MAX;
 
   /// The size of `memory` must be a power of two. Throws std::bad_alloc.
-  explicit Slabs(std::shared_ptr<fabric::SharedMemory> memory);
+  explicit Slabs(std::shared_ptr<memory::SharedMemory> memory);
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
@@ -90,7 +90,7 @@ class Slabs {
   void put_apart(Block block, unsigned order) noexcept;
   void unlink(Block block) noexcept;
 
-  std::shared_ptr<fabric::SharedMemory> memory_;
+  std::shared_ptr<memory::SharedMemory> memory_;
   std::byte* start_;
   std::size_t bytes_;
   unsigned grain_shift_;

@@ -17,7 +17,7 @@ class SlabsTest : public ::testing::Test {
  protected:
   ~SlabsTest() override { slabs_->let_go(); }
 
-  Slabs* const slabs_ = new Slabs(std::make_shared<fabric::SharedMemory>(kPool));
+  Slabs* const slabs_ = new Slabs(std::make_shared<memory::SharedMemory>(kPool));
 };
 
 TEST_F(SlabsTest, TheWholePoolIsOneBlockAndIsSoAgain) {

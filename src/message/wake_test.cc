@@ -55,7 +55,7 @@ class MessageWake : public ::testing::Test {
   }
 
   fabric::Fabric& fabric_ = fabric::find("inproc");
-  std::shared_ptr<fabric::SharedMemory> pool_ = fabric_.share(kPool);
+  std::shared_ptr<memory::SharedMemory> pool_ = fabric_.share(kPool);
   Slabs* const slabs_ = new Slabs(pool_);
   Subscriber subscriber_{{.queue = kPlaces}};
   std::deque<std::unique_ptr<Outlet>> outlets_;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "fabric/populate.hpp"
+#include "memory/populate.hpp"
 
 namespace wherry::stream {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::size_t kShortestStep = std::size_t{16} << 10;
 
 /// A smaller ring has too few pages for steps.
 constexpr std::size_t kSmallestRing = 2 * kStep;
-constexpr std::size_t kSmallestHugeRing = 2 * fabric::kHugePage;
+constexpr std::size_t kSmallestHugeRing = 2 * memory::kHugePage;
 
 std::size_t step_for(std::size_t message) {
   return message <= kSmall ? kStep : std::clamp(kMessagesPerStep * message, kShortestStep, kStep);
@@ -50,7 +50,7 @@ void FirstLap::go_ahead(std::uint64_t position, std::size_t bytes) {
   const std::size_t from = std::max(end_, sent);
   const std::size_t huge = next_huge(from);
   std::size_t to = std::min(from + step, ring_.size());
-  if (huge <= to && bring_in_huge(huge, std::min(sent + 2 * kStep, fabric::kHugePage))) {
+  if (huge <= to && bring_in_huge(huge, std::min(sent + 2 * kStep, memory::kHugePage))) {
     to = std::max(from, huge);
   } else {
     end_ = to;
@@ -70,15 +70,15 @@ void FirstLap::prepare(std::uint64_t position, std::size_t bytes, std::size_t wa
 std::size_t FirstLap::next_huge(std::size_t from) const {
   const std::size_t start = from - std::min(from, kStep);
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(ring_.data()) + start;
-  return start + (fabric::kHugePage - address % fabric::kHugePage) % fabric::kHugePage;
+  return start + (memory::kHugePage - address % memory::kHugePage) % memory::kHugePage;
 }
 
 /// Those within `bytes` from `from` on, where one begins.
 bool FirstLap::bring_in_huge(std::size_t from, std::size_t bytes) {
   if (!huge_ || from >= ring_.size()) return false;
-  const std::size_t whole = std::min(bytes, ring_.size() - from) / fabric::kHugePage * fabric::kHugePage;
+  const std::size_t whole = std::min(bytes, ring_.size() - from) / memory::kHugePage * memory::kHugePage;
   if (whole == 0) return false;
-  const std::size_t done = fabric::collapse_into_huge_pages(ring_.subspan(from, whole));
+  const std::size_t done = memory::collapse_into_huge_pages(ring_.subspan(from, whole));
   huge_ = done == whole;
   if (done != 0) end_ = from + done;
   return done != 0;
@@ -87,7 +87,7 @@ bool FirstLap::bring_in_huge(std::size_t from, std::size_t bytes) {
 /// False: the kernel refuses, or is too old.
 bool FirstLap::bring_in_small(std::size_t from, std::size_t to) const {
   if (from == to) return true;
-  return fabric::can_populate() && fabric::populate(ring_.subspan(from, to - from), fabric::Access::write);
+  return memory::can_populate() && memory::populate(ring_.subspan(from, to - from), memory::Access::write);
 }
 
 }  // namespace wherry::stream

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "fabric/huge_pages.hpp"
+#include "memory/huge_pages.hpp"
 
 namespace wherry::stream {
 
@@ -34,7 +34,7 @@ class FirstLap {
   }
   /// To be called before `bytes` are written in place at `position`, at the wish of a program that asked for `want`.
   void reserved(std::uint64_t position, std::size_t bytes, std::size_t want) {
-    if (bytes >= fabric::kHugePage && huge_) [[unlikely]]
+    if (bytes >= memory::kHugePage && huge_) [[unlikely]]
       prepare(position, bytes, want);
   }
 

@@ -39,9 +39,9 @@ void insert(RemoteWindows& windows, Window window) {
 
 }  // namespace
 
-fabric::Reached* RemoteWindow::reach(fabric::Connection& connection, int& error) {
+memory::Reached* RemoteWindow::reach(fabric::Connection& connection, int& error) {
   // WINDOW-REACHED acquire: what it points to.
-  if (fabric::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
+  if (memory::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
   const std::lock_guard lock(mutex_);
   if (reached_ == nullptr) reached_ = connection.reach(key_, bytes, error);
   ready_.store(reached_.get(), std::memory_order_release);  // WINDOW-REACHED

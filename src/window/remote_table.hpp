@@ -21,7 +21,7 @@ class RemoteWindow {
     std::uint64_t sequence = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    fabric::Key key;
+    memory::Key key;
     int protection = 0;
   };
 
@@ -34,7 +34,7 @@ class RemoteWindow {
         key_(entry.key) {}
 
   /// The memory itself; reached when it is first asked for. Null, and an errno value, if there is no such memory.
-  fabric::Reached* reach(fabric::Connection& connection, int& error);
+  memory::Reached* reach(fabric::Connection& connection, int& error);
 
   const std::uint64_t offset;
   const std::uint64_t bytes;
@@ -43,10 +43,10 @@ class RemoteWindow {
   const std::uint64_t sequence;
 
  private:
-  const fabric::Key key_;
-  std::atomic<fabric::Reached*> ready_{nullptr};
+  const memory::Key key_;
+  std::atomic<memory::Reached*> ready_{nullptr};
   std::mutex mutex_;
-  std::shared_ptr<fabric::Reached> reached_;
+  std::shared_ptr<memory::Reached> reached_;
 };
 
 /// As they were at one moment, by offset.

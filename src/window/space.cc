@@ -10,8 +10,8 @@
 
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
-#include "fabric/huge_pages.hpp"
-#include "fabric/populate.hpp"
+#include "memory/huge_pages.hpp"
+#include "memory/populate.hpp"
 #include "window/mappings.hpp"
 
 namespace wherry::window {
@@ -52,12 +52,12 @@ std::size_t before_last_line(std::uint64_t destination, std::size_t bytes) {
 
 /// Where huge pages of the peer's can be huge pages here, too, if they may be so many. Null: no addresses.
 std::byte* reserve_addresses(std::size_t bytes) {
-  const std::size_t more = bytes < fabric::kHugePage ? 0 : fabric::kHugePage;
+  const std::size_t more = bytes < memory::kHugePage ? 0 : memory::kHugePage;
   void* const room = ::mmap(nullptr, bytes + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
   auto* const start = static_cast<std::byte*>(room);
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % fabric::kHugePage;
-  const std::size_t before = more == 0 || past == 0 ? 0 : fabric::kHugePage - past;
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % memory::kHugePage;
+  const std::size_t before = more == 0 || past == 0 ? 0 : memory::kHugePage - past;
   if (before != 0) ::munmap(start, before);
   if (before != more) ::munmap(start + before + bytes, more - before);
   return start + before;
@@ -133,12 +133,12 @@ int Space::read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remot
 }
 
 int Space::write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options) {
-  if (!source.empty() && !fabric::is_there(source, fabric::Access::read)) return EFAULT;
+  if (!source.empty() && !memory::is_there(source, memory::Access::read)) return EFAULT;
   return transfer({.memory = const_cast<std::byte*>(source.data())}, source.size(), remote, true, options);
 }
 
 int Space::read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options) {
-  if (!destination.empty() && !fabric::is_there(destination, fabric::Access::write)) return EFAULT;
+  if (!destination.empty() && !memory::is_there(destination, memory::Access::write)) return EFAULT;
   return transfer({.memory = destination.data()}, destination.size(), remote, false, options);
 }
 
@@ -186,7 +186,7 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
 }
 
 int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing) {
-  const auto access = writing ? fabric::Access::read : fabric::Access::write;
+  const auto access = writing ? memory::Access::read : memory::Access::write;
   for (std::size_t at = part.from; at < part.to;) {
     RemoteWindow& far = **holder(*view.remote, remote + at, remote_of);
     const std::uint64_t far_at = remote + at - far.offset;
@@ -200,10 +200,10 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
       bytes = std::min(bytes, piece.bytes - near_at);
       near = piece.view + near_at;
       piece.exposed->prepare();
-      if (!piece.lasting && !fabric::populate({near, bytes}, access)) return EFAULT;
+      if (!piece.lasting && !memory::populate({near, bytes}, access)) return EFAULT;
     }
     int error = 0;
-    fabric::Reached* reached = far.reach(connection_, error);
+    memory::Reached* reached = far.reach(connection_, error);
     if (reached == nullptr) return error;
     if (!copy(*reached, far_at, {near, bytes}, writing)) return peer_left() ? ECONNRESET : EFAULT;
     at += bytes;
@@ -211,7 +211,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
   return 0;
 }
 
-bool Space::copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
+bool Space::copy(memory::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
   std::byte* const far = reached.map();
   if (far == nullptr) return writing ? reached.put(offset, near) : reached.get(near, offset);
   if (writing) {
@@ -281,7 +281,7 @@ int Space::store_near(const View& view, const Signal& signal) {
   const LocalPiece& piece = *holder(*view.local, signal.offset, local_of);
   const std::uint64_t at = signal.offset - piece.offset;
   if (piece.bytes - at < sizeof signal.value) return ENXIO;
-  if (!piece.lasting && !fabric::populate({piece.view + at, sizeof signal.value}, fabric::Access::write)) return EFAULT;
+  if (!piece.lasting && !memory::populate({piece.view + at, sizeof signal.value}, memory::Access::write)) return EFAULT;
   store_release(piece.view + at, signal.value);
   return 0;
 }
@@ -291,7 +291,7 @@ int Space::store_far(const View& view, const Signal& signal) {
   const std::uint64_t at = signal.offset - window.offset;
   if (window.bytes - at < sizeof signal.value) return ENXIO;
   int error = 0;
-  fabric::Reached* reached = window.reach(connection_, error);
+  memory::Reached* reached = window.reach(connection_, error);
   if (reached == nullptr) return error;
   if (reached->map() != nullptr) {
     store_release(reached->map() + at, signal.value);
@@ -333,7 +333,7 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     const std::uint64_t at = remote - far.offset;
     const std::size_t bytes = std::min<std::uint64_t>(where.size(), far.bytes - at);
     int error = 0;
-    fabric::Reached* reached = far.reach(connection_, error);
+    memory::Reached* reached = far.reach(connection_, error);
     if (reached == nullptr) return error;
     // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
     // window is seen to be gone here.

@@ -78,7 +78,7 @@ class Space {
     std::uint64_t offset = 0;
   };
   /// Registers `memory`, which the caller already has: whole pages, EINVAL if not; EFAULT if some of it is not mapped.
-  /// Memory that is freed later stays in the window. Other threads may go on using it (fabric/page_exchange.hpp).
+  /// Memory that is freed later stays in the window. Other threads may go on using it (memory/page_exchange.hpp).
   /// ENOTSUP in a forked child: the peer knows of its parent's memory only.
   /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
   ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
@@ -141,7 +141,7 @@ class Space {
   int move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
                     RmaOptions options);
   int move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing);
-  static bool copy(fabric::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
+  static bool copy(memory::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
   int store_near(const View& view, const Signal& signal);
   int store_far(const View& view, const Signal& signal);
   int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);

@@ -2,14 +2,14 @@
 // Memory that one side shows and any number of peers read.
 #include <sys/mman.h>
 
-#include "fabric/shared_memory.hpp"
+#include "memory/shared_memory.hpp"
 #include "tests/conformance/child_process.hpp"
 #include "tests/conformance/fabric_pair.hpp"
 
 namespace wherry::conformance {
 namespace {
 
-using fabric::SharedMemory;
+using memory::SharedMemory;
 
 constexpr std::size_t kShown = 4 * kPage;
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "fabric/huge_pages.hpp"
+#include "memory/huge_pages.hpp"
 #include "tests/common/seccomp.hpp"
 #include "tests/conformance/child_process.hpp"
 #include "tests/conformance/stream_pair.hpp"
@@ -90,8 +90,8 @@ TEST_P(StreamFirstLap, NoMoreThanOneHugePageIsBroughtInAtOnceOrAheadForSmallerMe
   for (std::uint64_t position = 0; position < kRing; position += kSmaller) {
     pass_on(ends, kSmaller, position);
     const std::size_t now = present(ring);
-    ASSERT_LE(now - before, fabric::kHugePage + kSmallPages) << "by one message, after " << position;
-    ASSERT_LE(now, position + kSmaller + fabric::kHugePage + kSmallPages + 2 * page_bytes());
+    ASSERT_LE(now - before, memory::kHugePage + kSmallPages) << "by one message, after " << position;
+    ASSERT_LE(now, position + kSmaller + memory::kHugePage + kSmallPages + 2 * page_bytes());
     before = now;
   }
 }

@@ -14,9 +14,9 @@
 
 #include "base/config.hpp"
 #include "base/scoped_environment.hpp"
-#include "fabric/arena.hpp"
 #include "fabric/fabric.hpp"
-#include "fabric/shared_memory.hpp"
+#include "memory/arena.hpp"
+#include "memory/shared_memory.hpp"
 #include "message/handshake.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fault/error_text.hpp"
@@ -99,8 +99,8 @@ TEST(ErrorTextOfCalls, MemoryThatIsExposedOrShown) {
   const std::span<std::byte> missing(nowhere(), kPage);
   expect_texts({{"this connection was not made for it", [&] { (void)plain.acceptor->expose(odd); }},
                 {"it starts at a multiple of the page size and is whole pages",
-                 [&] { (void)fabric::Arena::instance().expose(odd); }},
-                {"all of it must be mapped and readable", [&] { (void)fabric::Arena::instance().expose(missing); }},
+                 [&] { (void)memory::Arena::instance().expose(odd); }},
+                {"all of it must be mapped and readable", [&] { (void)memory::Arena::instance().expose(missing); }},
                 {"its peers cannot map each other's memory; use one that can, such as shm, or a stream",
                  [] { (void)fabric::find("inproc-put").share(kPage); }},
                 {"its size is a multiple of the page size, at most 1 TiB", [] { (void)shm().share(1); }}});

@@ -17,9 +17,9 @@
 
 #include "adapters/scif/link.hpp"
 #include "base/open_descriptors.hpp"
-#include "fabric/arena_view.hpp"
 #include "fabric/shm/connection.hpp"
 #include "layout/scif_page.hpp"
+#include "memory/arena_view.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/quieten.hpp"
 
@@ -50,7 +50,7 @@ UniqueFd make_arena(std::uint64_t bytes) {
 /// The other end of the victim's socket, and what it holds of the victim's.
 class Peer {
  public:
-  explicit Peer(Input& input) : input_(input), arena_(make_arena(2 * fabric::kArenaChunk)) {}
+  explicit Peer(Input& input) : input_(input), arena_(make_arena(2 * memory::kArenaChunk)) {}
 
   void adopt(int socket) { socket_.reset(socket); }
   [[nodiscard]] bool has_left() const { return !socket_.valid(); }
@@ -60,7 +60,7 @@ class Peer {
     const fabric::shm::OwnSide side(scif::offer());
     side.memory.page().recognition = {};  // it is this process, whose memory must not be reached by address
     layout::ShmHello hello = side.hello(0, 1500);
-    hello.arena_bytes = input_.one_in(8) ? input_.number<std::uint64_t>() : 2 * fabric::kArenaChunk;
+    hello.arena_bytes = input_.one_in(8) ? input_.number<std::uint64_t>() : 2 * memory::kArenaChunk;
     std::array<int, 2> descriptors{side.memory.descriptor(), arena_.get()};
     if (input_.one_in(16)) descriptors[1] = side.memory.descriptor();
     (void)fabric::shm::send_packet(socket_.get(), hello, std::span(descriptors).first(hello.arena_bytes == 0 ? 1 : 2));
@@ -149,7 +149,7 @@ class Peer {
 
   Input& input_;
   const UniqueFd arena_;
-  const std::uint64_t identity_ = fabric::identity_of(arena_.get()).inode;
+  const std::uint64_t identity_ = memory::identity_of(arena_.get()).inode;
   UniqueFd socket_;
   fabric::shm::Mapping victims_;
 };

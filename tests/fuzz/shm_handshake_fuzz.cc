@@ -18,8 +18,8 @@
 
 #include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
-#include "fabric/arena.hpp"
 #include "fabric/shm/rendezvous.hpp"
+#include "memory/arena.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/quieten.hpp"
@@ -79,7 +79,7 @@ ShmHello any_hello(Input& input) {
                  .segment_bytes = kSegmentBytes,
                  .greeting = {},
                  .shared_bytes = input.one_in(2) ? 8192U : 0U,
-                 .arena_bytes = input.one_in(2) ? 2 * fabric::kArenaChunk : 0,
+                 .arena_bytes = input.one_in(2) ? 2 * memory::kArenaChunk : 0,
                  .companion = input.one_in(2) ? kCompanion : 0};
   const fabric::Offer offer = stream::offer_of({.own = 4096, .windows = hello.arena_bytes != 0});
   std::memcpy(hello.greeting, offer.greeting.data(), offer.greeting.size());
@@ -184,7 +184,7 @@ void attack_connector(Input& input) {
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   wherry::fuzz::quieten();
-  (void)wherry::fabric::Arena::instance();  // a process opens it once
+  (void)wherry::memory::Arena::instance();  // a process opens it once
   return 0;
 }
 

@@ -11,7 +11,7 @@ import re
 
 import source_tree
 
-FOLDERS = ["src/base", "src/fabric", "src/fabric/shm", "src/stream", "src/message", "src/file"]
+FOLDERS = ["src/base", "src/memory", "src/fabric", "src/fabric/shm", "src/stream", "src/message", "src/file"]
 # What ends a call with an Error, or makes the advice of one.
 STATEMENT = re.compile(r"(?:\bthrow (?:Error|QueueFull)|\bfail|\breturn|advice =)\b((?:[^;\"]|\"(?:\\.|[^\"\\])*\")*);")
 LITERALS = re.compile(r"\"((?:\\.|[^\"\\])*)\"(?:\s*\"((?:\\.|[^\"\\])*)\")?")

@@ -150,7 +150,7 @@ Finding check_lending() {
 
 namespace {
 
-/// Whether pages can be protected by it against writing, also those that are not there; as src/fabric/store_guard.cc
+/// Whether pages can be protected by it against writing, also those that are not there; as src/memory/store_guard.cc
 /// asks.
 bool protects_pages(const UniqueFd& faults) {
   constexpr std::uint64_t kUnpopulated = std::uint64_t{1} << 13;

@@ -17,9 +17,9 @@ constexpr std::size_t kMostHeld = 16;
 }  // namespace
 
 /// Exposed memory on such a connection: puts are held back with those to the segment, and death is death here too.
-class FaultyReached final : public Reached {
+class FaultyReached final : public memory::Reached {
  public:
-  FaultyReached(FaultyConnection& connection, std::shared_ptr<Reached> inner)
+  FaultyReached(FaultyConnection& connection, std::shared_ptr<memory::Reached> inner)
       : connection_(connection), inner_(std::move(inner)) {}
 
   [[nodiscard]] std::byte* map() const override { return connection_.plan_.hide_map != 0 ? nullptr : inner_->map(); }
@@ -42,7 +42,7 @@ class FaultyReached final : public Reached {
 
  private:
   FaultyConnection& connection_;
-  const std::shared_ptr<Reached> inner_;
+  const std::shared_ptr<memory::Reached> inner_;
 };
 
 FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
@@ -75,7 +75,7 @@ std::size_t FaultyConnection::put(std::uint64_t offset, std::span<const std::byt
   return hold_back(nullptr, offset, source) ? source.size() : 0;
 }
 
-bool FaultyConnection::hold_back(std::shared_ptr<Reached> reached, std::uint64_t offset,
+bool FaultyConnection::hold_back(std::shared_ptr<memory::Reached> reached, std::uint64_t offset,
                                  std::span<const std::byte> source) {
   hold(std::move(reached), offset, source);
   while (held_.size() > kMostHeld) {
@@ -84,7 +84,8 @@ bool FaultyConnection::hold_back(std::shared_ptr<Reached> reached, std::uint64_t
   return true;
 }
 
-void FaultyConnection::hold(std::shared_ptr<Reached> reached, std::uint64_t offset, std::span<const std::byte> source) {
+void FaultyConnection::hold(std::shared_ptr<memory::Reached> reached, std::uint64_t offset,
+                            std::span<const std::byte> source) {
   const std::size_t cut = puts_.below(source.size());
   if (cut != 0) held_.push_back({reached, offset, source.first(cut)});
   held_.push_back({std::move(reached), offset + cut, source.subspan(cut)});
@@ -138,7 +139,7 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
   return inner_->signal(offset, value, bell);
 }
 
-std::shared_ptr<Reached> FaultyConnection::reach(const Key& key, std::size_t bytes, int& error) {
+std::shared_ptr<memory::Reached> FaultyConnection::reach(const memory::Key& key, std::size_t bytes, int& error) {
   auto inner = inner_->reach(key, bytes, error);
   return inner == nullptr ? nullptr : std::make_shared<FaultyReached>(*this, std::move(inner));
 }

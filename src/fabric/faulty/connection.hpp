@@ -32,8 +32,8 @@ class FaultyConnection final : public Connection {
   bool recognises_peer() override { return lives() && inner_->recognises_peer(); }
   std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override;
   std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override;
-  std::shared_ptr<Exposed> expose(std::span<std::byte> memory) override { return inner_->expose(memory); }
-  std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error) override;
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override { return inner_->expose(memory); }
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override;
 
@@ -55,7 +55,7 @@ class FaultyConnection final : public Connection {
   friend class FaultyReached;
 
   struct Held {
-    std::shared_ptr<Reached> reached;  // null: the peer's segment
+    std::shared_ptr<memory::Reached> reached;  // null: the peer's segment
     std::uint64_t offset;
     std::span<const std::byte> source;
   };
@@ -65,9 +65,9 @@ class FaultyConnection final : public Connection {
   void delay(Dice& dice) const;
   /// How much of an access to `bytes` of private memory the plan allows.
   std::size_t allowed(std::size_t bytes, Dice& dice);
-  void hold(std::shared_ptr<Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
+  void hold(std::shared_ptr<memory::Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
   /// Holds it back, and lets go of others if there are too many. False: it is dead.
-  bool hold_back(std::shared_ptr<Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
+  bool hold_back(std::shared_ptr<memory::Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
   bool release(std::size_t which);
   bool release_all();
   bool store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell);

@@ -75,7 +75,7 @@ std::unique_ptr<Connecting> FaultyFabric::connect(const Address& address, const 
   return std::make_unique<FaultyConnecting>(inner_.connect(address, offer), plan);
 }
 
-std::shared_ptr<SharedMemory> FaultyFabric::share(std::size_t bytes) {
+std::shared_ptr<memory::SharedMemory> FaultyFabric::share(std::size_t bytes) {
   const FaultPlan plan = plan_ ? *plan_ : FaultPlan::parse(config::text(config::Key::faults));
   return plan.hide_map != 0 ? Fabric::share(bytes) : inner_.share(bytes);
 }

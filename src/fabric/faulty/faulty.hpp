@@ -21,7 +21,7 @@ class FaultyFabric final : public Fabric {
   [[nodiscard]] std::string_view name() const override { return name_; }
   std::unique_ptr<Listener> listen(const Address& address) override;
   std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) override;
-  std::shared_ptr<SharedMemory> share(std::size_t bytes) override;
+  std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override;
 
  private:
   /// The plan of the next listener or connector: each has a sequence of faults of its own.

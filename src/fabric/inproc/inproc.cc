@@ -140,8 +140,8 @@ class InprocFabric final : public Fabric {
     return std::make_unique<InprocConnecting>(std::move(attempt));
   }
 
-  std::shared_ptr<SharedMemory> share(std::size_t bytes) override {
-    return form_.reach == Reach::map ? std::make_shared<SharedMemory>(bytes) : Fabric::share(bytes);
+  std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override {
+    return form_.reach == Reach::map ? std::make_shared<memory::SharedMemory>(bytes) : Fabric::share(bytes);
   }
 
  private:

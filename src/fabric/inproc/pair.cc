@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "fabric/arena.hpp"
-#include "fabric/arena_reached.hpp"
+#include "memory/arena.hpp"
+#include "memory/arena_reached.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -25,16 +25,16 @@ void End::leave() noexcept {
   for (auto& bell : far_.bells) bell.ring();
 }
 
-std::shared_ptr<Exposed> End::expose(std::span<std::byte> memory) {
-  return own_.exposes ? Arena::instance().expose(memory) : Connection::expose(memory);
+std::shared_ptr<memory::Exposed> End::expose(std::span<std::byte> memory) {
+  return own_.exposes ? memory::Arena::instance().expose(memory) : Connection::expose(memory);
 }
 
-std::shared_ptr<Reached> End::reach(const Key& key, std::size_t bytes, int& error) {
+std::shared_ptr<memory::Reached> End::reach(const memory::Key& key, std::size_t bytes, int& error) {
   error = ENXIO;
-  if (!far_.exposes || !Arena::instance().exposes(key, bytes)) return nullptr;
+  if (!far_.exposes || !memory::Arena::instance().exposes(key, bytes)) return nullptr;
   error = 0;
-  if (kind_of(key) == KeyKind::arena) return reach_arena(key.place, bytes);
-  return std::make_shared<OwnReached>(key.place);
+  if (memory::kind_of(key) == memory::KeyKind::arena) return reach_arena(key.place, bytes);
+  return std::make_shared<memory::OwnReached>(key.place);
 }
 
 void End::arm(Bell bell) {

@@ -20,7 +20,7 @@ struct Side {
       : segment(offer, reach), shared(offer.shared), exposes(offer.exposes), greeting(offer.greeting) {}
 
   Segment segment;
-  std::shared_ptr<SharedMemory> shared;
+  std::shared_ptr<memory::SharedMemory> shared;
   const bool exposes;
   layout::BellPage page{};         // says whether the *other* side sleeps, as between processes
   std::array<EventBell, 2> bells;  // this side hears them
@@ -41,8 +41,8 @@ class End : public Connection {
   [[nodiscard]] std::span<std::byte> segment() const override { return own_.segment.own(); }
   [[nodiscard]] std::size_t remote_bytes() const override { return far_.segment.own().size(); }
 
-  std::shared_ptr<Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error) override;
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
 
   void arm(Bell bell) override;
   void disarm(Bell bell) override;
@@ -57,7 +57,7 @@ class End : public Connection {
 
  protected:
   /// Memory of the arena, as this form reaches it.
-  virtual std::shared_ptr<Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
+  virtual std::shared_ptr<memory::Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
   bool ring(Bell bell) override {
     far_.bells[index(bell)].ring();
     return true;

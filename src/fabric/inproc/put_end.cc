@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "fabric/arena.hpp"
-#include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
+#include "memory/arena.hpp"
+#include "memory/arena_reached.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -40,9 +40,10 @@ bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
 namespace {
 
 /// The wire carries everything.
-class WiredReached final : public Reached {
+class WiredReached final : public memory::Reached {
  public:
-  WiredReached(std::shared_ptr<Lane> lane, ArenaView::Range range) : lane_(std::move(lane)), range_(std::move(range)) {}
+  WiredReached(std::shared_ptr<Lane> lane, memory::ArenaView::Range range)
+      : lane_(std::move(lane)), range_(std::move(range)) {}
   ~WiredReached() override { lane_->flush(); }  // what is queued needs the mapping
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
@@ -67,14 +68,14 @@ class WiredReached final : public Reached {
   }
 
   const std::shared_ptr<Lane> lane_;
-  const ArenaView::Range range_;
+  const memory::ArenaView::Range range_;
 };
 
 }  // namespace
 
-std::shared_ptr<Reached> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
-  auto range = Arena::instance().view()->map(place, bytes);
-  if (range.start == nullptr) return std::make_shared<OwnReached>(0);
+std::shared_ptr<memory::Reached> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
+  auto range = memory::Arena::instance().view()->map(place, bytes);
+  if (range.start == nullptr) return std::make_shared<memory::OwnReached>(0);
   return std::make_shared<WiredReached>(lane_.shared_from_this(), std::move(range));
 }
 

@@ -11,10 +11,10 @@
 #include "arch/copy.hpp"
 #include "base/beyond_select.hpp"
 #include "base/not_cancelled.hpp"
-#include "fabric/arena.hpp"
-#include "fabric/arena_reached.hpp"
 #include "fabric/check.hpp"
 #include "fabric/shm/private_reached.hpp"
+#include "memory/arena.hpp"
+#include "memory/arena_reached.hpp"
 
 namespace wherry::fabric::shm {
 
@@ -22,7 +22,7 @@ OwnSide::OwnSide(const Offer& offer)
     : compact(offer.compact),
       memory(offer.segment_bytes, offer.memory, offer.compact),
       shared(offer.shared),
-      arena(offer.exposes ? Arena::instance().view() : nullptr),
+      arena(offer.exposes ? memory::Arena::instance().view() : nullptr),
       greeting(offer.greeting) {
   if (!offer.bells) return;
   for (auto& bell : bells) bell = std::make_unique<OwnBell>();
@@ -68,7 +68,7 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   }
   if (error == 0 && packet.hello.arena_bytes != 0) {
     peers_arena_ =
-        view_arena(beyond_select(std::move(packet.descriptors[kArenaPlace])), packet.hello.arena_bytes, error);
+        memory::view_arena(beyond_select(std::move(packet.descriptors[kArenaPlace])), packet.hello.arena_bytes, error);
   }
   if (error != 0) {
     throw Error(error, "map the memory of", peer_.address.to_string(),
@@ -115,15 +115,16 @@ bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell)
   return true;
 }
 
-std::shared_ptr<Exposed> ShmConnection::expose(std::span<std::byte> memory) {
-  return exposes_ ? Arena::instance().expose(memory) : Connection::expose(memory);
+std::shared_ptr<memory::Exposed> ShmConnection::expose(std::span<std::byte> memory) {
+  return exposes_ ? memory::Arena::instance().expose(memory) : Connection::expose(memory);
 }
 
-std::shared_ptr<Reached> ShmConnection::reach(const Key& key, std::size_t bytes, int& error) {
+std::shared_ptr<memory::Reached> ShmConnection::reach(const memory::Key& key, std::size_t bytes, int& error) {
   error = ENXIO;
   if (peers_arena_ == nullptr || !peers_arena_->may_hold(key, bytes)) return nullptr;
   error = 0;
-  if (kind_of(key) == KeyKind::arena) return std::make_shared<ArenaReached>(peers_arena_, key.place, bytes);
+  if (memory::kind_of(key) == memory::KeyKind::arena)
+    return std::make_shared<memory::ArenaReached>(peers_arena_, key.place, bytes);
   return std::make_shared<PrivateReached>(*this, key.place);
 }
 

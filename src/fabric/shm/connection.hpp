@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "fabric/arena_view.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/own_bell.hpp"
 #include "fabric/shm/private_memory.hpp"
 #include "fabric/shm/rendezvous.hpp"
+#include "memory/arena_view.hpp"
 
 namespace wherry::fabric::shm {
 
@@ -31,8 +31,8 @@ struct OwnSide {
 
   bool compact;
   OwnMemory memory;
-  std::shared_ptr<SharedMemory> shared;
-  std::shared_ptr<ArenaView> arena;               ///< null: this side exposes nothing
+  std::shared_ptr<memory::SharedMemory> shared;
+  std::shared_ptr<memory::ArenaView> arena;       ///< null: this side exposes nothing
   std::array<std::unique_ptr<OwnBell>, 2> bells;  ///< null where the offer wants none
   Greeting greeting;
 };
@@ -62,8 +62,8 @@ class ShmConnection final : public Connection {
   std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
     return private_memory_->write(address, source);
   }
-  std::shared_ptr<Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<Reached> reach(const Key& key, std::size_t bytes, int& error) override;
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return !gone_.load(std::memory_order_relaxed); }
 
@@ -96,7 +96,7 @@ class ShmConnection final : public Connection {
   Mapping peer_mapping_;
   Mapping shown_;
   const bool exposes_;
-  std::shared_ptr<ArenaView> peers_arena_;  ///< null: the peer exposes nothing
+  std::shared_ptr<memory::ArenaView> peers_arena_;  ///< null: the peer exposes nothing
   std::optional<PrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;

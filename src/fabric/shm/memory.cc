@@ -14,9 +14,9 @@
 
 #include "base/refused_call.hpp"
 #include "base/resize.hpp"
-#include "fabric/huge_pages.hpp"
-#include "fabric/sealed_memory.hpp"
 #include "fabric/shm/private_memory.hpp"
+#include "memory/huge_pages.hpp"
+#include "memory/sealed_memory.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -27,8 +27,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::byte* map_shared(void* where, std::size_t bytes, int fd, off_t offset, int flags,
                       int protection = PROT_READ | PROT_WRITE) {
-  if (where == nullptr && offset == 0 && bytes >= 2 * kHugePage) {
-    if (std::byte* aligned = map_for_huge_pages(fd, 0, bytes, protection, MAP_SHARED | flags)) return aligned;
+  if (where == nullptr && offset == 0 && bytes >= 2 * memory::kHugePage) {
+    if (std::byte* aligned = memory::map_for_huge_pages(fd, 0, bytes, protection, MAP_SHARED | flags)) return aligned;
   }
   void* start = ::mmap(where, bytes, protection, MAP_SHARED | flags, fd, offset);
   return start == MAP_FAILED ? nullptr : static_cast<std::byte*>(start);
@@ -117,7 +117,7 @@ void OwnMemory::give_back_callers_pages() {
 namespace {
 
 Mapping map_checked(int memfd, std::size_t bytes, int protection, int& error) {
-  if (!is_sealed_memory(memfd, bytes)) {
+  if (!memory::is_sealed_memory(memfd, bytes)) {
     error = EPROTO;
     return {};
   }

@@ -10,7 +10,7 @@
 
 #include <wherry/error.hpp>
 
-#include "fabric/huge_pages.hpp"
+#include "memory/huge_pages.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -52,12 +52,12 @@ TEST(OwnMemory, OfACompactSegmentIsOnePageWithTheBells) {
 }
 
 TEST(OwnMemory, OfSeveralHugePagesIsMappedOnBothSidesWhereTheyAreInTheFile) {
-  const OwnMemory own(2 * kHugePage, nullptr);
+  const OwnMemory own(2 * memory::kHugePage, nullptr);
   int error = -1;
-  const Mapping peer = map_peers_memory(own.descriptor(), 2 * kHugePage, error);
+  const Mapping peer = map_peers_memory(own.descriptor(), 2 * memory::kHugePage, error);
   ASSERT_EQ(error, 0);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&own.page()) % kHugePage, 0U);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(peer.start()) % kHugePage, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&own.page()) % memory::kHugePage, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(peer.start()) % memory::kHugePage, 0U);
 }
 
 TEST(OwnMemory, SharesTheCallersPagesInPlaceAndGivesThemBackPrivate) {

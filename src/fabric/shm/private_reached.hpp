@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fabric/exposed.hpp"
 #include "fabric/fabric.hpp"
+#include "memory/exposed.hpp"
 
 namespace wherry::fabric::shm {
 
 /// Memory of the peer's that could not be moved into its arena, by its address: a kernel copy, if the kernel allows it.
-class PrivateReached final : public Reached {
+class PrivateReached final : public memory::Reached {
  public:
   PrivateReached(Connection& connection, std::uint64_t address) : connection_(connection), address_(address) {}
 

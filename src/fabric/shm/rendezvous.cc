@@ -23,7 +23,7 @@ bool well_formed(const layout::ShmHello& hello) {
   const std::uint64_t before = (hello.features & layout::kShmCompact) != 0 ? layout::segment_place(true) : 0;
   return hello.magic == layout::kShmMagic && hello.version == layout::kShmVersion && hello.segment_bytes != 0 &&
          hello.segment_bytes <= kMaxSegmentBytes && (before + hello.segment_bytes) % 4096 == 0 &&
-         hello.shared_bytes <= SharedMemory::kMostBytes && hello.shared_bytes % 4096 == 0;
+         hello.shared_bytes <= memory::SharedMemory::kMostBytes && hello.shared_bytes % 4096 == 0;
 }
 
 /// The number in a packet that arrived where a hello might have; 0 if it is none.

@@ -20,7 +20,9 @@ class ShmFabric final : public Fabric {
     check_offer("connect to", address, offer);
     return std::make_unique<ShmConnecting>(address, offer);
   }
-  std::shared_ptr<SharedMemory> share(std::size_t bytes) override { return std::make_shared<SharedMemory>(bytes); }
+  std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override {
+    return std::make_shared<memory::SharedMemory>(bytes);
+  }
 };
 
 }  // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often each part of a range of numbers is in use. May include: nothing of ours.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace wherry::memory {
+
+class RangeCounts {
+ public:
+  struct Range {
+    std::uint64_t start;
+    std::uint64_t end;
+  };
+
+  void add(std::uint64_t start, std::uint64_t end);
+  /// What add() was told. Parts that nobody uses any more are *idle* until they are used again or forgotten.
+  void remove(std::uint64_t start, std::uint64_t end);
+  /// These parts are never idle from now on.
+  void keep(std::uint64_t start, std::uint64_t end);
+  void forget(std::uint64_t start, std::uint64_t end);
+
+  /// Whether all of the range is used by somebody.
+  [[nodiscard]] bool in_use(std::uint64_t start, std::uint64_t end) const;
+  [[nodiscard]] std::uint64_t idle_bytes() const { return idle_bytes_; }
+  [[nodiscard]] std::vector<Range> idle() const;
+
+ private:
+  struct Part {
+    std::uint64_t end;
+    std::uint64_t uses;
+    bool kept;
+    [[nodiscard]] bool idle() const { return uses == 0 && !kept; }
+  };
+  using Parts = std::map<std::uint64_t, Part>;
+
+  /// No part lies across `at` any more.
+  void split(std::uint64_t at);
+  template <class Change>
+  void change(std::uint64_t start, std::uint64_t end, Change&& change);
+
+  Parts parts_;
+  std::uint64_t idle_bytes_ = 0;
+};
+
+}  // namespace wherry::memory
