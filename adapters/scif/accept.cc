@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <span>
 
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/socket.hpp"
-#include "fabric/shm/rendezvous.hpp"
 #include "fabric/wait_for_events.hpp"
 
 namespace wherry::scif {
@@ -43,13 +41,11 @@ int await_packet(const Sleepers& listener, int socket, std::chrono::steady_clock
   }
 }
 
-int receive_hello(const Sleepers& listener, int socket, fabric::shm::Packet& packet,
+int receive_hello(const Sleepers& listener, int socket, PeersHello& hello,
                   std::chrono::steady_clock::time_point deadline) {
   if (const int error = await_packet(listener, socket, deadline); error != 0) return error;
-  if (const int error = fabric::shm::receive_packet(socket, packet); error != 0) return error;
-  fabric::Greeting greeting;
-  std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
-  if (!fits(greeting, packet.hello.segment_bytes)) return EPROTO;  // somebody's who has no second packet
+  // A stranger's, EPROTO, is followed by no second packet.
+  if (const int error = hello.receive(socket); error != 0) return error;
   return await_packet(listener, socket, deadline);
 }
 
@@ -75,7 +71,7 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return errno;
     }
-    if (!fabric::shm::same_user(fabric::shm::credentials(made.socket.get()))) continue;
+    if (!is_of_own_user(made.socket.get())) continue;
     tune_socket(made.socket.get());
     made.endpoint = std::make_unique<Endpoint>(made.socket.get());
     const int error = answer(made, peer, deadline);
@@ -92,19 +88,12 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
 int Endpoint::answer(Opened& made, scif_portID& peer, std::chrono::steady_clock::time_point deadline) {
   const int socket = made.socket.get();
   Endpoint& endpoint = *made.endpoint;
-  fabric::shm::Packet packet;
-  if (const int error = receive_hello(line_.sleepers(), socket, packet, deadline); error != 0) return error;
-  peer = {.node = packet.hello.node, .port = packet.hello.port};
+  PeersHello hello;
+  if (const int error = receive_hello(line_.sleepers(), socket, hello, deadline); error != 0) return error;
+  peer = hello.port();
   try {
-    fabric::shm::OwnSide own(offer());
-    const auto hello = own.hello(own_node(), port_);
-    const auto descriptors = own.descriptors();
-    Peer who = fabric::shm::credentials(socket);
-    who.address = Address{.fabric = "shm", .node = peer.node, .port = peer.port};
-    auto connection =
-        std::make_unique<fabric::shm::ShmConnection>(std::move(own), UniqueFd(), std::move(packet), std::move(who));
-    if (const int error = fabric::shm::send_packet(socket, hello, descriptors); error != 0) return ECONNRESET;
-    connection->handed_over();
+    auto connection = OwnHalf(offer()).answer(std::move(hello), peer_behind(socket, peer), socket, port_);
+    if (connection == nullptr) return ECONNRESET;
     endpoint.link_ = std::make_unique<Link>(endpoint.slot_, endpoint.line_, socket, std::move(connection));
   } catch (const Error& failure) {
     return failure.code().value();

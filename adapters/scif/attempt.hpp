@@ -9,13 +9,14 @@
 #pragma once
 
 #include "adapters/scif/endpoint.hpp"
+#include "adapters/scif/rendezvous.hpp"
 
 namespace wherry::scif {
 
 /// A connection attempt that waits to be accepted.
 struct Endpoint::Attempt {
   Peer peer;
-  fabric::shm::OwnSide own;
+  OwnHalf own;
   fabric::Deadline give_up;
   bool may_wait = false;  ///< the program is told of the outcome at its next scif_connect
 };

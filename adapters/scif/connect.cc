@@ -6,14 +6,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "adapters/scif/attempt.hpp"
 #include "adapters/scif/ports.hpp"
 #include "adapters/scif/socket.hpp"
 #include "base/config.hpp"
 #include "base/fork_generation.hpp"
-#include "fabric/shm/rendezvous.hpp"
 
 namespace wherry::scif {
 namespace {
@@ -61,20 +59,13 @@ int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
   }
   // What may fail for want of descriptors comes first: a socket is connected only once.
   std::unique_ptr<Attempt> attempt(new Attempt{.peer = {},
-                                               .own = fabric::shm::OwnSide(offer()),
+                                               .own = OwnHalf(offer()),
                                                .give_up = std::chrono::steady_clock::now() + kConnectPatience,
                                                .may_wait = may_wait});
-  const fabric::shm::SocketName name = fabric::shm::socket_name(to.node, to.port);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
-    return refusal(to.node);  // nobody listens, or the backlog is full
-  }
+  if (!connect_to(fd, to)) return refusal(to.node);
   attempt_ = std::move(attempt);
-  attempt_->peer = fabric::shm::credentials(fd);
-  attempt_->peer.address = Address{.fabric = "shm", .node = to.node, .port = to.port};
-  const auto hello = attempt_->own.hello(own_node(), port_);
-  const bool sent = fabric::shm::same_user(attempt_->peer) &&
-                    fabric::shm::send_packet(fd, hello, attempt_->own.descriptors()) == 0 && send_fat_packet(fd);
-  if (!sent) {
+  attempt_->peer = peer_behind(fd, to);
+  if (!is_of_own_user(fd) || !attempt_->own.send_hello(fd, port_) || !send_fat_packet(fd)) {
     fail_attempt(fd, ECONNREFUSED);
     uncollected_ = false;
     return ECONNREFUSED;
@@ -102,18 +93,12 @@ int Endpoint::await_answer(int fd, std::unique_lock<std::mutex>& lock) {
 
 /// Ends the attempt if the answer, or the end, or the time is there.
 int Endpoint::try_finish(int fd) {
-  fabric::shm::Packet packet;
-  const int error = fabric::shm::receive_packet(fd, packet);
+  PeersHello hello;
+  const int error = hello.receive(fd);
   if (error == EAGAIN && std::chrono::steady_clock::now() < *attempt_->give_up) return EAGAIN;
   if (error != 0) return fail_attempt(fd, error == EMFILE ? EMFILE : ECONNREFUSED);
-  fabric::Greeting greeting;
-  static_assert(sizeof packet.hello.greeting == sizeof greeting);
-  std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
-  if (!fits(greeting, packet.hello.segment_bytes)) return fail_attempt(fd, ECONNREFUSED);
   try {
-    link_ = std::make_unique<Link>(slot_, line_, fd,
-                                   std::make_unique<fabric::shm::ShmConnection>(std::move(attempt_->own), UniqueFd(),
-                                                                                std::move(packet), attempt_->peer));
+    link_ = std::make_unique<Link>(slot_, line_, fd, std::move(attempt_->own).join(std::move(hello), attempt_->peer));
   } catch (const Error& failure) {
     return fail_attempt(fd, failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
   }
@@ -154,11 +139,7 @@ void Endpoint::renew_socket(int fd) {
     const int flags = ::fcntl(each, F_GETFD);
     if (::dup3(fresh.get(), each, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) < 0) break;
   }
-  if (port_ != 0) {
-    const fabric::shm::SocketName name = fabric::shm::socket_name(own_node(), port_);
-    [[maybe_unused]] const int bound =
-        ::bind(fresh.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
-  }
+  if (port_ != 0) bind_to(fresh.get(), own_node(), port_);
   const std::uint64_t socket = inode_of(fresh.get());
   socket_changed(slot_, line_.socket(), socket);
   line_.become(socket);

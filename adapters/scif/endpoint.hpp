@@ -20,7 +20,6 @@
 #include "adapters/scif/link.hpp"
 #include "adapters/scif/slot.hpp"
 #include "base/unique_fd.hpp"
-#include "fabric/shm/connection.hpp"
 
 namespace wherry::scif {
 

@@ -12,17 +12,10 @@
 #include <sstream>
 #include <string>
 
-#include "fabric/shm/rendezvous.hpp"
+#include "adapters/scif/rendezvous.hpp"
 
 namespace wherry::scif {
 namespace {
-
-/// The name of every port of this user's in this job up to the node: "wherry/USER/JOB/".
-std::string common_name() {
-  const fabric::shm::SocketName name = fabric::shm::socket_name(0, 0);
-  const std::string whole(name.address.sun_path + 1, name.length - offsetof(sockaddr_un, sun_path) - 1);
-  return whole.substr(0, whole.rfind('/') + 1);
-}
 
 /// "NODE:PORT"
 bool parse(const std::string& text, std::uint16_t& node, std::uint16_t& port) {
@@ -31,11 +24,6 @@ bool parse(const std::string& text, std::uint16_t& node, std::uint16_t& port) {
   if (bad_node != std::errc() || colon == end || *colon != ':') return false;
   const auto [last, bad_port] = std::from_chars(colon + 1, end, port);
   return bad_port == std::errc() && last == end;
-}
-
-bool try_bind(int socket, std::uint16_t node, std::uint16_t port) {
-  const fabric::shm::SocketName name = fabric::shm::socket_name(node, port);
-  return ::bind(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0;
 }
 
 }  // namespace
@@ -65,7 +53,7 @@ int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
   // The name of a closed listener is free, but not the port while sockets that it accepted live. One binds the name
   // last of all, so nobody can be accepted on it between the look and the bind.
   if (named_sockets(node).ports.contains(port)) return EINVAL;
-  return try_bind(socket, node, port) ? 0 : EINVAL;
+  return bind_to(socket, node, port) ? 0 : EINVAL;
 }
 
 std::uint16_t bind_any_port(int socket, std::uint16_t node) {
@@ -76,7 +64,7 @@ std::uint16_t bind_any_port(int socket, std::uint16_t node) {
   for (std::uint32_t tries = 0; tries < kCount; ++tries) {
     const auto port =
         static_cast<std::uint16_t>(kFirstAutomaticPort + __atomic_fetch_add(&next, 1U, __ATOMIC_RELAXED) % kCount);
-    if (!taken.contains(port) && try_bind(socket, node, port)) return port;
+    if (!taken.contains(port) && bind_to(socket, node, port)) return port;
   }
   return 0;
 }

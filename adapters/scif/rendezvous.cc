@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// On the fabric shm: ports are abstract Unix sockets, and the hellos are its handshake.
+#include "adapters/scif/rendezvous.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "adapters/scif/link.hpp"
+#include "fabric/shm/connection.hpp"
+#include "fabric/shm/rendezvous.hpp"
+
+namespace wherry::scif {
+
+namespace shm = fabric::shm;
+
+struct PeersHello::Packet : shm::Packet {};
+
+struct OwnHalf::Side : shm::OwnSide {
+  using OwnSide::OwnSide;
+};
+
+std::string common_name() {
+  const shm::SocketName name = shm::socket_name(0, 0);
+  const std::string whole(name.address.sun_path + 1, name.length - offsetof(sockaddr_un, sun_path) - 1);
+  return whole.substr(0, whole.rfind('/') + 1);
+}
+
+bool bind_to(int socket, std::uint16_t node, std::uint16_t port) {
+  const shm::SocketName name = shm::socket_name(node, port);
+  return ::bind(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0;
+}
+
+bool connect_to(int socket, const scif_portID& port) {
+  const shm::SocketName name = shm::socket_name(port.node, port.port);
+  return ::connect(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0;
+}
+
+bool is_of_own_user(int socket) { return shm::same_user(shm::credentials(socket)); }
+
+Peer peer_behind(int socket, const scif_portID& port) {
+  Peer peer = shm::credentials(socket);
+  peer.address = Address{.fabric = "shm", .node = port.node, .port = port.port};
+  return peer;
+}
+
+PeersHello::PeersHello() : packet_(std::make_unique<Packet>()) {}
+PeersHello::PeersHello(PeersHello&&) noexcept = default;
+PeersHello::~PeersHello() = default;
+
+int PeersHello::receive(int socket) {
+  if (const int error = shm::receive_packet(socket, *packet_); error != 0) return error;
+  const layout::ShmHello& hello = packet_->hello;
+  fabric::Greeting greeting;
+  static_assert(sizeof hello.greeting == sizeof greeting);
+  std::memcpy(greeting.data(), hello.greeting, greeting.size());
+  return fits(greeting, hello.segment_bytes) ? 0 : EPROTO;
+}
+
+scif_portID PeersHello::port() const { return {.node = packet_->hello.node, .port = packet_->hello.port}; }
+
+OwnHalf::OwnHalf(const fabric::Offer& offer) : side_(std::make_unique<Side>(offer)) {}
+OwnHalf::OwnHalf(OwnHalf&&) noexcept = default;
+OwnHalf::~OwnHalf() = default;
+
+bool OwnHalf::send_hello(int socket, std::uint16_t port) const {
+  return shm::send_packet(socket, side_->hello(own_node(), port), side_->descriptors()) == 0;
+}
+
+std::unique_ptr<fabric::Connection> OwnHalf::join(PeersHello hello, const Peer& peer) && {
+  return std::make_unique<shm::ShmConnection>(std::move(*side_), UniqueFd(), std::move(*hello.packet_), peer);
+}
+
+std::unique_ptr<fabric::Connection> OwnHalf::answer(PeersHello hello, const Peer& peer, int socket,
+                                                    std::uint16_t port) && {
+  const layout::ShmHello own = side_->hello(own_node(), port);
+  const auto descriptors = side_->descriptors();
+  auto connection =
+      std::make_unique<shm::ShmConnection>(std::move(*side_), UniqueFd(), std::move(*hello.packet_), peer);
+  if (shm::send_packet(socket, own, descriptors) != 0) return nullptr;
+  connection->handed_over();
+  return connection;
+}
+
+}  // namespace wherry::scif
