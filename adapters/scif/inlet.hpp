@@ -17,13 +17,13 @@
 #include <mutex>
 #include <span>
 
+#include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/outlet.hpp"
 #include "adapters/scif/own_packet.hpp"
 #include "adapters/scif/seen_pages.hpp"
 #include "adapters/scif/slot.hpp"
 #include "arch/prefetch.hpp"
-#include "layout/scif_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
 

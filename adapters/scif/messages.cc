@@ -6,7 +6,7 @@
 #include <span>
 
 #include "adapters/scif/calls.hpp"
-#include "layout/scif_page.hpp"
+#include "adapters/scif/layout/page.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;

@@ -15,10 +15,10 @@
 #include <mutex>
 #include <span>
 
+#include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/line.hpp"
 #include "adapters/scif/seen_pages.hpp"
 #include "adapters/scif/slot.hpp"
-#include "layout/scif_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
 

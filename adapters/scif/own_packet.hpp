@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
+#include "adapters/scif/layout/page.hpp"
 #include "fabric/fabric.hpp"
-#include "layout/scif_page.hpp"
 
 namespace wherry::scif {
 

@@ -15,10 +15,10 @@
 
 #include <scif.h>
 
+#include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/link.hpp"
 #include "base/open_descriptors.hpp"
 #include "fabric/shm/connection.hpp"
-#include "layout/scif_page.hpp"
 #include "memory/arena_view.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/quieten.hpp"
