@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A collector and a shipper whose peer does not keep to the protocol. The records are made here by hand, from the map in
-src/layout/ship_wire.hpp: a second reading of it."""
+tools/ship/layout/wire.hpp: a second reading of it."""
 
 import contextlib
 import os

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "channel/channel.hpp"
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 
 namespace wherry::tools {
 

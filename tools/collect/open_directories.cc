@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 
 namespace wherry::tools {
 namespace {

@@ -16,7 +16,7 @@
 #include "collect/destination.hpp"
 #include "collect/report.hpp"
 #include "common/content_hash.hpp"
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 
 namespace wherry::tools {
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <span>
 
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 
 namespace wherry::tools {
 

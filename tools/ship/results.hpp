@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "channel/channel.hpp"
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 
 namespace wherry::tools {
 

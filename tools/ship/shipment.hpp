@@ -10,7 +10,7 @@
 
 #include "channel/channel.hpp"
 #include "common/content_hash.hpp"
-#include "layout/ship_wire.hpp"
+#include "ship/layout/wire.hpp"
 #include "ship/results.hpp"
 
 namespace wherry::tools {
