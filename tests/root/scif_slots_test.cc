@@ -9,7 +9,7 @@
 
 #include <wherry/stream.hpp>
 
-#include "layout/root_slots.hpp"
+#include "adapters/root/layout/slots.hpp"
 #include "scif_fixture.hpp"
 
 namespace {

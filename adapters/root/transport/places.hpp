@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "layout/root_wire.hpp"
+#include "adapters/root/layout/wire.hpp"
 
 namespace wherry::root {
 

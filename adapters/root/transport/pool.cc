@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "layout/root_wire.hpp"
+#include "adapters/root/layout/wire.hpp"
 
 namespace wherry::root {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of the word that layout/root_sent.hpp describes.
+// Both ends of the word that adapters/root/layout/sent.hpp describes.
 //
 // A bell that rings late, for bytes that its receiver had found by itself, makes a descriptor readable with nothing to
 // be received. TMonitor's loops call Recv() then, which waits for one peer while the others have sent.
@@ -11,7 +11,7 @@
 
 #include <wherry/stream.hpp>
 
-#include "layout/root_sent.hpp"
+#include "adapters/root/layout/sent.hpp"
 
 namespace wherry::root {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/root/layout/wire.hpp"
 #include "fixture_test.hpp"
-#include "layout/root_wire.hpp"
 
 namespace wherry::root {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of the slots that layout/root_slots.hpp describes: a large message is written once, where it will be read.
+// Both ends of the slots that adapters/root/layout/slots.hpp describes: a large message is written once, where it will
+// be read.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 #include <wherry/stream.hpp>
 
-#include "layout/root_slots.hpp"
+#include "adapters/root/layout/slots.hpp"
 
 namespace wherry::root {
 

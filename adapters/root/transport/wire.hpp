@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and takes apart what layout/root_wire.hpp describes.
+// Sends and takes apart what adapters/root/layout/wire.hpp describes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include <wherry/framed.hpp>
 
-#include "layout/root_wire.hpp"
+#include "adapters/root/layout/wire.hpp"
 
 namespace wherry::root {
 
