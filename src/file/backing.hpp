@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
-#include "layout/file_wire.hpp"
+#include "file/layout/wire.hpp"
 
 namespace wherry::file {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "layout/file_wire.hpp"
+#include "file/layout/wire.hpp"
 
 namespace wherry::file {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache of file blocks that all processes of a card share: clean copies of what the kernel has, served without a
-// system call. The sources src/file/cache*.cc include headers only of src/arch and src/layout, use neither exceptions
-// nor the heap nor thread-local variables, and can be compiled into a library that has nothing else of Wherry.
+// system call. The sources src/file/cache*.cc include headers only of src/arch and src/file/layout, use neither
+// exceptions nor the heap nor thread-local variables, and can be compiled into a library that has nothing else of
+// Wherry.
 //
 // Unless a call says otherwise, it is noexcept, may be made from any thread and from a signal handler, never blocks,
 // never waits for another process, allocates nothing and makes no system call (a fill tells the card, by two of them,
@@ -34,8 +35,8 @@
 #include <string_view>
 
 #include "file/cache_segment.hpp"
-#include "layout/file_cache.hpp"
-#include "layout/file_revocations.hpp"
+#include "file/layout/cache.hpp"
+#include "file/layout/revocations.hpp"
 
 namespace wherry::file {
 

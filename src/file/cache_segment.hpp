@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "layout/file_cache.hpp"
+#include "file/layout/cache.hpp"
 
 namespace wherry::file {
 

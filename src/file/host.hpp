@@ -22,8 +22,8 @@
 #include "file/cache.hpp"
 #include "file/fault_point.hpp"
 #include "file/host_connection.hpp"
+#include "file/layout/wire.hpp"
 #include "file/lent_file.hpp"
-#include "layout/file_wire.hpp"
 
 namespace wherry::file {
 

@@ -14,7 +14,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/cache.hpp"
-#include "layout/file_wire.hpp"
+#include "file/layout/wire.hpp"
 
 namespace wherry::file {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "file/cache.hpp"
+#include "file/layout/wire.hpp"
 #include "file/server_handles.hpp"
 #include "file/tree.hpp"
-#include "layout/file_wire.hpp"
 
 namespace wherry::file {
 

@@ -10,10 +10,10 @@
 #include <wherry/stream.hpp>
 
 #include "file/fault_point.hpp"
+#include "file/layout/wire.hpp"
 #include "file/server_calls.hpp"
 #include "file/server_handles.hpp"
 #include "file/tree.hpp"
-#include "layout/file_wire.hpp"
 
 namespace wherry::file {
 

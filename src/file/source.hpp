@@ -10,7 +10,7 @@
 #include <wherry/result.hpp>
 
 #include "file/cache.hpp"
-#include "layout/file_wire.hpp"
+#include "file/layout/wire.hpp"
 
 namespace wherry::file {
 

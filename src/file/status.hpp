@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "layout/file_wire.hpp"
+#include "file/layout/wire.hpp"
 
 namespace wherry::file {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wherry serve. Its client is `wherry pipe`, and requests made here by hand, from the map in src/layout/file_wire.hpp: a second
+"""wherry serve. Its client is `wherry pipe`, and requests made here by hand, from the map in src/file/layout/wire.hpp: a second
 reading of it."""
 
 import contextlib

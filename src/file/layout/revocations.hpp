@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "layout/file_cache.hpp"
+#include "file/layout/cache.hpp"
 
 namespace wherry::layout {
 
