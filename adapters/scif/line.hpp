@@ -15,7 +15,7 @@
 
 #include "arch/pause.hpp"
 #include "arch/ticks.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/bell.hpp"
 #include "stream/waiter.hpp"
 
 namespace wherry::scif {

@@ -9,7 +9,7 @@
 #include "adapters/scif/outlet.hpp"
 #include "adapters/scif/slot.hpp"
 #include "base/fork_generation.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "window/space.hpp"
 
 namespace wherry::scif {

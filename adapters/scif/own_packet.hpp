@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "adapters/scif/layout/page.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 
 namespace wherry::scif {
 

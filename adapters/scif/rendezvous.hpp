@@ -13,7 +13,7 @@
 
 #include <scif.h>
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 
 namespace wherry::scif {
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/bell.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -29,7 +29,7 @@ std::uint64_t patience() {
 
 }  // namespace
 
-void Connection::open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced) {
+void Bells::open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced) {
   for (const Bell bell : kBells) {
     Door& door = doors_[index(bell)];
     door.sleeper = &own.sleepers[index(bell)].epoch;
@@ -39,14 +39,14 @@ void Connection::open_doors(const layout::BellPage& own, layout::BellPage& peers
   }
 }
 
-void Connection::drop_fence(Door& door) {
+void Bells::drop_fence(Door& door) {
   // UNFENCED release: before the first announcement without a fence; pairs with the look in fence_of_arm.
   door.told->unfenced.store(1, std::memory_order_release);
   arch::publish_then_look();  // UNFENCED: pairs with the fence in fence_of_arm
   door.fenced = false;
 }
 
-bool Connection::answer(Bell bell, std::uint64_t epoch) {
+bool Bells::answer(Bell bell, std::uint64_t epoch) {
   Door& door = doors_[index(bell)];
   door.seen = epoch;
   door.quiet = 0;
@@ -62,7 +62,7 @@ bool Connection::answer(Bell bell, std::uint64_t epoch) {
   return true;
 }
 
-void Connection::fence_of_arm(const layout::Word& publisher) {
+void Bells::fence_of_arm(const layout::Word& publisher) {
   arch::publish_then_look();  // SLEEP, UNFENCED: pairs with announce() and drop_fence()
   // UNFENCED, SLEEP: the interrupt pairs with an announcement without a fence.
   if (publisher.load(std::memory_order_acquire) != 0) arch::interrupt_publishers();

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
+
+#include <wherry/error.hpp>
 
 namespace wherry::fabric {
 

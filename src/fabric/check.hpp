@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/fabric.hpp"
+#include <wherry/address.hpp>
+
+#include "fabric/offer.hpp"
 
 namespace wherry::fabric {
 

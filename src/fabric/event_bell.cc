@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include <wherry/error.hpp>
+
 #include "base/not_cancelled.hpp"
 #include "base/refused_call.hpp"
 

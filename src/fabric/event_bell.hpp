@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/bell.hpp"
 #include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric {

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <span>
 
-#include "fabric/fabric.hpp"
+#include "fabric/bell.hpp"
 
 namespace wherry::fabric {
 

@@ -90,7 +90,7 @@ class SpinBudget {
 };
 
 /// Sleeps once on `bell` unless `ready()` after the announcement; `before_sleep()` runs right before the descriptor is
-/// waited on. The peer's half of the handshake is Connection::announce (or an arriving signal).
+/// waited on. The peer's half of the handshake is Bells::announce (or an arriving signal).
 template <class Ready, class BeforeSleep>
 fabric::Wake sleep_unless(fabric::Connection& connection, fabric::Bell bell, fabric::Deadline deadline, Ready&& ready,
                           BeforeSleep&& before_sleep) {

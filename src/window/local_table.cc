@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include <wherry/error.hpp>
+
 #include "window/space.hpp"
 
 namespace wherry::window {

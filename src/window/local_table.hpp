@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
 #include "window/peers_page.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
 
 namespace wherry::window {

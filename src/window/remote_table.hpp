@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
 
 namespace wherry::window {

@@ -16,7 +16,7 @@
 #include <span>
 
 #include "base/fork_generation.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
 #include "window/local_table.hpp"
 #include "window/marks.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sleep-and-wake protocol of src/fabric/fabric.hpp under a small ring, on a machine with store buffers: a store
+// The sleep-and-wake protocol of src/fabric/bell.hpp under a small ring, on a machine with store buffers: a store
 // enters the buffer of the CPU that makes it and reaches memory at any later time. Loads read memory; no process loads a
 // word that it stores. See README.md; `run` sets what is in capitals and not defined here.
 //
@@ -53,7 +53,7 @@ end:
   od
 }
 
-// Connection::announce, Connection::answer, Connection::drop_fence. Each process keeps `seen`, the epoch when it last
+// Bells::announce, Bells::answer, Bells::drop_fence. Each process keeps `seen`, the epoch when it last
 // changed, and `fenced`.
 inline announce(cpu, which) {
 #ifndef BREAK_FENCE_IN_ANNOUNCE

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "fabric/faulty/plan.hpp"
 
 namespace wherry::fabric::faulty {

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <memory>
 
+#include "fabric/connection.hpp"
 #include "fabric/event_bell.hpp"
-#include "fabric/fabric.hpp"
 #include "fabric/inproc/segment.hpp"
 #include "layout/bell_page.hpp"
 

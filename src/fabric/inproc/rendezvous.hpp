@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
-#include "fabric/fabric.hpp"
 #include "fabric/inproc/pair.hpp"
+#include "fabric/rendezvous.hpp"
 
 namespace wherry::fabric::inproc {
 

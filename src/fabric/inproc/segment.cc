@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <wherry/error.hpp>
+
 #include "base/resize.hpp"
 #include "base/unique_fd.hpp"
 

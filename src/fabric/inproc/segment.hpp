@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
-#include "fabric/fabric.hpp"
+#include "fabric/offer.hpp"
 
 namespace wherry::fabric::inproc {
 

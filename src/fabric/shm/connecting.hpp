@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/unique_fd.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/rendezvous.hpp"
 #include "fabric/shm/connection.hpp"
 
 namespace wherry::fabric::shm {

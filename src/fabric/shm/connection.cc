@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include <wherry/error.hpp>
+
 #include "arch/copy.hpp"
 #include "base/beyond_select.hpp"
 #include "base/not_cancelled.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/own_bell.hpp"
 #include "fabric/shm/private_memory.hpp"

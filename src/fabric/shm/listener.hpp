@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/unique_fd.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/rendezvous.hpp"
 #include "fabric/shm/pending.hpp"
 #include "fabric/shm/rendezvous.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers without bells (fabric/fabric.hpp:Offer).
+// Offers without bells (fabric/offer.hpp:Offer).
 #include <gtest/gtest.h>
 
 #include <cstring>

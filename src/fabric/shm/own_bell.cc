@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <thread>
 
+#include <wherry/error.hpp>
+
 #include "base/beyond_select.hpp"
 #include "base/not_cancelled.hpp"
 #include "base/refused_call.hpp"

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "base/unique_fd.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/bell.hpp"
 
 namespace wherry::fabric::shm {
 

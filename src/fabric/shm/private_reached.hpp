@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fabric/fabric.hpp"
+#include "fabric/connection.hpp"
 #include "memory/exposed.hpp"
 
 namespace wherry::fabric::shm {

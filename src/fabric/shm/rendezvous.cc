@@ -14,7 +14,7 @@
 #include "base/name.hpp"
 #include "base/refused_call.hpp"
 #include "base/user.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/offer.hpp"
 
 namespace wherry::fabric::shm {
 namespace {

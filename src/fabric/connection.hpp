@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end of a connection: its memory and the peer's, part of the contract that fabric.hpp sums up. May include: base,
+// arch, layout, memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <wherry/address.hpp>
+
+#include "fabric/bell.hpp"
+#include "fabric/offer.hpp"
+#include "memory/exposed.hpp"
+
+namespace wherry::fabric {
+
+/// One end of an established connection. Destroying it is what death is: the peer notices, puts not yet complete are
+/// dropped; `flush` first to leave in order. The peer's segment is unreachable afterwards, the own one freed if the
+/// fabric allocated it.
+class Connection : public Bells {
+ public:
+  /// The own segment. Lives as long as the connection (or the caller's memory).
+  [[nodiscard]] virtual std::span<std::byte> segment() const = 0;
+  /// The peer's segment where this process can load and store it, else null.
+  [[nodiscard]] virtual std::byte* map() const { return nullptr; }
+  /// Bytes of the peer's segment.
+  [[nodiscard]] virtual std::size_t remote_bytes() const = 0;
+
+  /// What the peer shows (its Offer::shared), mapped for reading only; empty if it shows nothing. Stays readable as
+  /// long as this connection exists, whatever becomes of the peer.
+  [[nodiscard]] virtual std::span<const std::byte> shown() const { return {}; }
+
+  /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
+  /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
+  /// until the peer is known to have seen them (a later word of the peer's says so) or `flush` returned. Range outside
+  /// the segment: nothing is taken. A load/store fabric may learn of a death only by `wait` or `peer_gone`; until then
+  /// it takes what nobody will read. May block for the fabric's own queue, never for the peer's program.
+  virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
+  /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
+  /// dead.
+  virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
+  /// Whether this end may ask for `read_private` and `write_private`: the kernel lets this process reach the peer's
+  /// memory. Costs a system call the first time, then nothing; the answer can change to false at any time.
+  virtual bool reaches_private_memory() { return false; }
+  /// Once that is true: whether the process that would be reached at this moment is the peer, and not another that has
+  /// its number, nor a program that it has become. Costs a system call. To be asked before its memory is written.
+  virtual bool recognises_peer() { return false; }
+  /// Copies from memory of the peer's process that was never offered, where the peer said it is (in its own addresses).
+  /// Blocks for the copy, not for the peer's program, which must keep that memory as it is meanwhile. Returns how many
+  /// bytes, a prefix; fewer than asked for when the kernel refuses, the peer has no memory there, or it is gone.
+  virtual std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) {
+    static_cast<void>(destination), static_cast<void>(address);
+    return 0;
+  }
+  /// The other way round: copies to where the peer said that it wants it.
+  virtual std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) {
+    static_cast<void>(address), static_cast<void>(source);
+    return 0;
+  }
+  /// Exposes `memory`, whole pages that the caller already has and keeps; peers reach it by keys that the layer above
+  /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
+  /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
+  /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM. From any
+  /// thread.
+  virtual std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory);
+  /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
+  /// exposed nothing like that on this connection. Costs a mapping, perhaps; from any thread.
+  virtual std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error);
+  /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
+  /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
+  /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.
+  virtual bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) = 0;
+  /// Blocks until every earlier put, get and signal is complete. Waits for the fabric, never for the peer's program.
+  /// False: the connection died before.
+  virtual bool flush() = 0;
+
+  /// True once the peer has closed or died. Costs a system call; cheap once true. Everything the peer had published is
+  /// visible before it returns true.
+  virtual bool peer_gone() = 0;
+
+  [[nodiscard]] virtual const Peer& peer() const = 0;
+  [[nodiscard]] virtual const Greeting& peer_greeting() const = 0;
+};
+
+}  // namespace wherry::fabric
