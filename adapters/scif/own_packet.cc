@@ -18,7 +18,8 @@ UniqueFd borrow(fabric::Connection& connection, const layout::ScifSocket& shown)
   if (inode == 0) return {};
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, connection.peer().pid, 0)));
   // Asked for after the process was opened: numbers are used again.
-  if (!process.valid() || !connection.recognises_peer()) return {};
+  fabric::PrivateMemory* const memory = connection.private_memory();
+  if (!process.valid() || memory == nullptr || !memory->recognise()) return {};
   const auto number = static_cast<int>(shown.descriptor.load(std::memory_order_relaxed));
   UniqueFd socket(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
   // The peer's program may have closed it and opened something else.

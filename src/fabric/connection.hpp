@@ -12,6 +12,7 @@
 
 #include "fabric/bell.hpp"
 #include "fabric/offer.hpp"
+#include "fabric/private_memory.hpp"
 #include "memory/exposed.hpp"
 
 namespace wherry::fabric {
@@ -32,6 +33,10 @@ class Connection : public Bells {
   /// long as this connection exists, whatever becomes of the peer.
   [[nodiscard]] virtual std::span<const std::byte> shown() const { return {}; }
 
+  /// Optional parts, to be asked for once, when the connection is made; null: the fabric has none. They live as long as
+  /// this connection.
+  virtual PrivateMemory* private_memory() { return nullptr; }
+
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
   /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
   /// until the peer is known to have seen them (a later word of the peer's says so) or `flush` returned. Range outside
@@ -41,24 +46,6 @@ class Connection : public Bells {
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
   /// dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
-  /// Whether this end may ask for `read_private` and `write_private`: the kernel lets this process reach the peer's
-  /// memory. Costs a system call the first time, then nothing; the answer can change to false at any time.
-  virtual bool reaches_private_memory() { return false; }
-  /// Once that is true: whether the process that would be reached at this moment is the peer, and not another that has
-  /// its number, nor a program that it has become. Costs a system call. To be asked before its memory is written.
-  virtual bool recognises_peer() { return false; }
-  /// Copies from memory of the peer's process that was never offered, where the peer said it is (in its own addresses).
-  /// Blocks for the copy, not for the peer's program, which must keep that memory as it is meanwhile. Returns how many
-  /// bytes, a prefix; fewer than asked for when the kernel refuses, the peer has no memory there, or it is gone.
-  virtual std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) {
-    static_cast<void>(destination), static_cast<void>(address);
-    return 0;
-  }
-  /// The other way round: copies to where the peer said that it wants it.
-  virtual std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) {
-    static_cast<void>(address), static_cast<void>(source);
-    return 0;
-  }
   /// Exposes `memory`, whole pages that the caller already has and keeps; peers reach it by keys that the layer above
   /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
   /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if

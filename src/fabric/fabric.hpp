@@ -5,6 +5,7 @@
 //   rendezvous.hpp  Listener and Connecting, which make a connection
 //   connection.hpp  Connection: its own segment and the peer's, data, signals, the news of a death
 //   bell.hpp        Bells, of which a Connection is one: sleeping until the peer has something, and waking it
+//   private_memory.hpp  optional: PrivateMemory, the peer's process beyond its segment
 //
 // and here the fabric itself. May include: base, arch, layout, memory.
 //

@@ -92,12 +92,14 @@ Mailbox::Section Mailbox::Impl::section(Peer peer) const noexcept {
 
 bool Mailbox::Impl::reaches_private_memory(Peer peer) noexcept {
   const Pair* pair = find_open(peer);
-  return pair != nullptr && pair->connection->reaches_private_memory();
+  fabric::PrivateMemory* const memory = pair == nullptr ? nullptr : pair->connection->private_memory();
+  return memory != nullptr && memory->reachable();
 }
 
 std::size_t Mailbox::Impl::read_private(Peer peer, std::span<std::byte> destination, std::uint64_t address) noexcept {
   const Pair* pair = find_open(peer);
-  return pair == nullptr ? 0 : pair->connection->read_private(destination, address);
+  fabric::PrivateMemory* const memory = pair == nullptr ? nullptr : pair->connection->private_memory();
+  return memory == nullptr ? 0 : memory->read(destination, address);
 }
 
 Mailbox::Mailbox(const MailboxOptions& options) : impl_(std::make_unique<Impl>(options)) {}

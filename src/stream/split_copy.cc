@@ -49,6 +49,7 @@ SplitWords* words_in(std::byte* segment) {
 
 SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, Fate& fate)
     : connection_(connection),
+      private_memory_(connection.private_memory()),
       words_(words),
       fate_(fate),
       threshold_(words == nullptr ? 0 : config::number(config::Key::split)) {}
@@ -141,7 +142,7 @@ SplitReceiver::SplitReceiver(fabric::Connection& connection, Fate& fate)
     : SplitEnd(connection, connection.map() == nullptr ? nullptr : words_in(connection.segment().data()), fate) {}
 
 void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
-  willing_ = wants_rest(buffer.size()) && connection_.reaches_private_memory();
+  willing_ = wants_rest(buffer.size()) && reaches_peer();
   if (open_ || !willing_) return;
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   const SplitDeal state = state_of(seen);
@@ -197,7 +198,7 @@ Result SplitReceiver::take(std::uint64_t head, std::span<std::byte> buffer) {
 
 Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
   Share share = copy_pieces(buffer.size(), From::back, [&](std::size_t start, std::size_t count) {
-    return connection_.read_private(buffer.subspan(start, count), address + start);
+    return private_memory_->read(buffer.subspan(start, count), address + start);
   });
   if (by_offer_ && share == Share::all) {
     if (undisturbed()) {
@@ -221,7 +222,7 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
 /// number.
 bool SplitReceiver::undisturbed() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
-         connection_.recognises_peer();
+         private_memory_->recognise();
 }
 
 void SplitReceiver::abandon() {
@@ -255,7 +256,7 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   if (!wants_rest(bytes.size())) return {};
   const Invitation invited = invitation(tail);
   const std::size_t count = std::min(invited.bytes, bytes.size());
-  if (count == 0 || !wants_rest(count) || !connection_.reaches_private_memory()) return {};
+  if (count == 0 || !wants_rest(count) || !reaches_peer()) return {};
   show(tail, bytes.first(count));
   if (!accept(invited.deal)) return {};
   connection_.announce(Bell::data);
@@ -279,10 +280,10 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
                                   std::memory_order_release);  // SPLIT-DONE: the next may begin
   } else {
     // Asked while the receiver copies already: what is written must not be some other process.
-    const bool recognised = connection_.recognises_peer();
+    const bool recognised = private_memory_->recognise();
     const Share share =
         !recognised ? stop() : copy_pieces(bytes.size(), From::front, [&](std::size_t start, std::size_t n) {
-          return connection_.write_private(address + start, bytes.subspan(start, n));
+          return private_memory_->write(address + start, bytes.subspan(start, n));
         });
     outcome = finish(words_->sender_finished, words_->receiver_finished, share, Bell::space);
   }
@@ -300,7 +301,7 @@ void SplitSender::offer(std::uint64_t tail, std::span<const std::byte> bytes) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   // This side has finished every deal that it accepted, and waited for the receiver to.
   const bool over = state_of(seen) == SplitDeal::closed || seen == deal(SplitDeal::accepted);
-  if (!over || !connection_.reaches_private_memory()) return;
+  if (!over || !reaches_peer()) return;
   show(tail, bytes);
   offering_ = begin(seen, SplitDeal::offered);
   if (offering_) connection_.announce(Bell::data);

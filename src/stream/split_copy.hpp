@@ -73,6 +73,7 @@ class SplitEnd {
   Share stop();
   /// Says that this side has finished, and waits until the peer has.
   Outcome finish(layout::Word& own, const layout::Word& peers, Share share, fabric::Bell own_bell);
+  [[nodiscard]] bool reaches_peer() const { return private_memory_ != nullptr && private_memory_->reachable(); }
   /// Nothing is split any more on this connection.
   void disable() { threshold_ = 0; }
 
@@ -95,6 +96,7 @@ class SplitEnd {
   bool close(layout::SplitDeal state);
 
   fabric::Connection& connection_;
+  fabric::PrivateMemory* const private_memory_;  ///< null: the fabric has none, and nothing is invited or offered
   layout::SplitWords* words_;
   Fate& fate_;
   std::uint64_t number_ = 0;  ///< of the deal

@@ -21,7 +21,7 @@ using layout::SplitEnding;
 
 /// Both ends in one thread: the page is the receiver's segment and what the sender maps; private memory is this
 /// process's. Whoever would sleep finds its peer gone.
-class OnePage final : public fabric::Connection {
+class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
  public:
   OnePage() { open_doors(bells, bells, /*unfenced=*/false); }
   std::span<std::byte> segment() const override { return memory; }
@@ -29,18 +29,19 @@ class OnePage final : public fabric::Connection {
   std::size_t remote_bytes() const override { return memory.size(); }
   std::size_t put(std::uint64_t, std::span<const std::byte>) override { return 0; }
   bool get(std::span<std::byte>, std::uint64_t) override { return false; }
-  bool reaches_private_memory() override {
+  fabric::PrivateMemory* private_memory() override { return this; }
+  bool reachable() override {
     if (before_accepting) before_accepting();
     return true;
   }
-  bool recognises_peer() override { return recognised && still_recognised; }
-  std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
+  bool recognise() override { return recognised && still_recognised; }
+  std::size_t read(std::span<std::byte> destination, std::uint64_t address) override {
     if (before_read) before_read();
     if (!recognised) return 0;
     std::memcpy(destination.data(), std::bit_cast<const void*>(address), destination.size());
     return destination.size();
   }
-  std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
+  std::size_t write(std::uint64_t address, std::span<const std::byte> source) override {
     ++writes;
     std::memcpy(std::bit_cast<void*>(address), source.data(), source.size());
     return source.size();

@@ -27,7 +27,7 @@ struct AlignedBlock {
 };
 
 /// The victim's view of a connection; the other side of it is the input.
-class HostileConnection final : public fabric::Connection {
+class HostileConnection final : public fabric::Connection, private fabric::PrivateMemory {
  public:
   HostileConnection(Input& input, bool maps) : input_(input), maps_(maps) {
     const fabric::Offer offer = stream::offer_of({.own = kCapacity});
@@ -46,16 +46,17 @@ class HostileConnection final : public fabric::Connection {
     return n;
   }
   bool get(std::span<std::byte>, std::uint64_t) override { return false; }
-  bool reaches_private_memory() override { return maps_ && !input_.one_in(8); }
-  bool recognises_peer() override { return !input_.one_in(8); }
+  fabric::PrivateMemory* private_memory() override { return this; }
+  bool reachable() override { return maps_ && !input_.one_in(8); }
+  bool recognise() override { return !input_.one_in(8); }
   /// What is read is the peer's, whatever address it gave; what is written never reaches this process.
-  std::size_t read_private(std::span<std::byte> destination, std::uint64_t) override {
+  std::size_t read(std::span<std::byte> destination, std::uint64_t) override {
     scribble();
     const std::size_t n = allowed(destination.size());
     std::memset(destination.data(), 'r', n);
     return n;
   }
-  std::size_t write_private(std::uint64_t, std::span<const std::byte> source) override {
+  std::size_t write(std::uint64_t, std::span<const std::byte> source) override {
     scribble();
     unsigned sum = 0;
     for (const std::byte b : source) sum += std::to_integer<unsigned>(b);

@@ -45,6 +45,25 @@ class FaultyReached final : public memory::Reached {
   const std::shared_ptr<memory::Reached> inner_;
 };
 
+/// Accesses stop short, and there are none once the connection is dead.
+class FaultyPrivateMemory final : public PrivateMemory {
+ public:
+  FaultyPrivateMemory(FaultyConnection& connection, PrivateMemory& inner) : connection_(connection), inner_(inner) {}
+
+  bool reachable() override { return connection_.lives() && inner_.reachable(); }
+  bool recognise() override { return connection_.lives() && inner_.recognise(); }
+  [[nodiscard]] std::size_t read(std::span<std::byte> destination, std::uint64_t address) override {
+    return inner_.read(destination.first(connection_.allowed(destination.size(), connection_.reads_)), address);
+  }
+  [[nodiscard]] std::size_t write(std::uint64_t address, std::span<const std::byte> source) override {
+    return inner_.write(address, source.first(connection_.allowed(source.size(), connection_.writes_)));
+  }
+
+ private:
+  FaultyConnection& connection_;
+  PrivateMemory& inner_;
+};
+
 FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
     : inner_(std::move(inner)),
       plan_(plan),
@@ -54,7 +73,11 @@ FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const Faul
       reads_(plan.seed + 5),
       writes_(plan.seed + 6) {
   for (const Bell bell : kBells) doors_[index(bell)] = door_of(*inner_, bell);
+  PrivateMemory* const reached = plan_.hide_map == 0 ? inner_->private_memory() : nullptr;
+  if (reached != nullptr) private_memory_ = std::make_unique<FaultyPrivateMemory>(*this, *reached);
 }
+
+FaultyConnection::~FaultyConnection() = default;
 
 bool FaultyConnection::lives() {
   if (plan_.die != 0 && calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= plan_.die && !dead_.exchange(true)) {
@@ -118,14 +141,6 @@ bool FaultyConnection::get(std::span<std::byte> destination, std::uint64_t offse
 std::size_t FaultyConnection::allowed(std::size_t bytes, Dice& dice) {
   if (!lives()) return 0;
   return dice.percent(plan_.deny) ? static_cast<std::size_t>(dice.below(bytes)) : bytes;
-}
-
-std::size_t FaultyConnection::read_private(std::span<std::byte> destination, std::uint64_t address) {
-  return inner_->read_private(destination.first(allowed(destination.size(), reads_)), address);
-}
-
-std::size_t FaultyConnection::write_private(std::uint64_t address, std::span<const std::byte> source) {
-  return inner_->write_private(address, source.first(allowed(source.size(), writes_)));
 }
 
 bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

@@ -18,6 +18,7 @@ namespace wherry::fabric::faulty {
 class FaultyConnection final : public Connection {
  public:
   FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan);
+  ~FaultyConnection() override;
 
   [[nodiscard]] std::span<std::byte> segment() const override { return inner_->segment(); }
   [[nodiscard]] std::byte* map() const override { return plan_.hide_map != 0 ? nullptr : inner_->map(); }
@@ -28,10 +29,7 @@ class FaultyConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
-  bool reaches_private_memory() override { return plan_.hide_map == 0 && lives() && inner_->reaches_private_memory(); }
-  bool recognises_peer() override { return lives() && inner_->recognises_peer(); }
-  std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override;
-  std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override;
+  PrivateMemory* private_memory() override { return private_memory_.get(); }
   std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override { return inner_->expose(memory); }
   std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
@@ -52,6 +50,7 @@ class FaultyConnection final : public Connection {
   bool ring(Bell bell) override;
 
  private:
+  friend class FaultyPrivateMemory;
   friend class FaultyReached;
 
   struct Held {
@@ -74,6 +73,8 @@ class FaultyConnection final : public Connection {
 
   std::unique_ptr<Connection> inner_;
   const FaultPlan plan_;
+  std::unique_ptr<PrivateMemory>
+      private_memory_;  // null: the wrapped connection has none, or it is hidden with the map
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> dead_{false};
   std::mutex mutex_;  // guards what follows

@@ -23,7 +23,7 @@ struct Call {
 };
 
 /// Takes every put whole and writes down what it is asked for.
-class Recorder final : public Connection {
+class Recorder final : public Connection, private PrivateMemory {
  public:
   explicit Recorder(std::vector<Call>& calls) : calls_(calls) {}
 
@@ -34,10 +34,11 @@ class Recorder final : public Connection {
     return source.size();
   }
   bool get(std::span<std::byte>, std::uint64_t) override { return true; }
-  bool reaches_private_memory() override { return true; }
-  bool recognises_peer() override { return true; }
-  std::size_t read_private(std::span<std::byte> destination, std::uint64_t) override { return destination.size(); }
-  std::size_t write_private(std::uint64_t, std::span<const std::byte> source) override { return source.size(); }
+  PrivateMemory* private_memory() override { return this; }
+  bool reachable() override { return true; }
+  bool recognise() override { return true; }
+  std::size_t read(std::span<std::byte> destination, std::uint64_t) override { return destination.size(); }
+  std::size_t write(std::uint64_t, std::span<const std::byte> source) override { return source.size(); }
   bool signal(std::uint64_t offset, std::uint64_t value, Bell) override {
     calls_.push_back({offset, 8, value});
     return true;
@@ -154,12 +155,13 @@ TEST(FaultyConnection, EveryByteOfAPutArrivesBeforeTheSignalAfterIt) {
 TEST(FaultyConnection, AccessesToPrivateMemoryStopShort) {
   std::vector<Call> calls;
   FaultyConnection connection(std::make_unique<Recorder>(calls), {.deny = 30});
-  EXPECT_TRUE(connection.reaches_private_memory() && connection.recognises_peer());
+  PrivateMemory& memory = *connection.private_memory();
+  EXPECT_TRUE(memory.reachable() && memory.recognise());
   std::vector<std::byte> bytes(1000);
   int reads = 0, writes = 0;
   for (int i = 0; i < 200; ++i) {
-    reads += connection.read_private(bytes, 1) < bytes.size() ? 1 : 0;
-    writes += connection.write_private(1, bytes) < bytes.size() ? 1 : 0;
+    reads += memory.read(bytes, 1) < bytes.size() ? 1 : 0;
+    writes += memory.write(1, bytes) < bytes.size() ? 1 : 0;
   }
   EXPECT_GT(reads, 30);
   EXPECT_LT(reads, 90);
@@ -170,12 +172,13 @@ TEST(FaultyConnection, AccessesToPrivateMemoryStopShort) {
 TEST(FaultyConnection, WhoHasNoMapOrIsDeadReachesNoPrivateMemory) {
   std::vector<Call> calls;
   FaultyConnection hidden(std::make_unique<Recorder>(calls), {.hide_map = 1});
-  EXPECT_FALSE(hidden.reaches_private_memory());
+  EXPECT_EQ(hidden.private_memory(), nullptr);
   FaultyConnection dead(std::make_unique<Recorder>(calls), {.die = 1});
+  PrivateMemory& memory = *dead.private_memory();
   std::vector<std::byte> bytes(1000);
-  EXPECT_EQ(dead.read_private(bytes, 1), 0U);
-  EXPECT_EQ(dead.write_private(1, bytes), 0U);
-  EXPECT_FALSE(dead.reaches_private_memory() || dead.recognises_peer());
+  EXPECT_EQ(memory.read(bytes, 1), 0U);
+  EXPECT_EQ(memory.write(1, bytes), 0U);
+  EXPECT_FALSE(memory.reachable() || memory.recognise());
 }
 
 TEST(FaultyConnection, ArmsAreFollowedByRingsForNothing) {

@@ -127,7 +127,7 @@ std::shared_ptr<memory::Reached> ShmConnection::reach(const memory::Key& key, st
   error = 0;
   if (memory::kind_of(key) == memory::KeyKind::arena)
     return std::make_shared<memory::ArenaReached>(peers_arena_, key.place, bytes);
-  return std::make_shared<PrivateReached>(*this, key.place);
+  return std::make_shared<PrivateReached>(*private_memory_, key.place);
 }
 
 layout::BellPage& ShmConnection::peers_page() const {

@@ -54,14 +54,7 @@ class ShmConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
-  bool reaches_private_memory() override { return private_memory_->reachable(); }
-  bool recognises_peer() override { return private_memory_->recognise(); }
-  std::size_t read_private(std::span<std::byte> destination, std::uint64_t address) override {
-    return private_memory_->read(destination, address);
-  }
-  std::size_t write_private(std::uint64_t address, std::span<const std::byte> source) override {
-    return private_memory_->write(address, source);
-  }
+  PrivateMemory* private_memory() override { return &*private_memory_; }
   std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
   std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
@@ -97,7 +90,7 @@ class ShmConnection final : public Connection {
   Mapping shown_;
   const bool exposes_;
   std::shared_ptr<memory::ArenaView> peers_arena_;  ///< null: the peer exposes nothing
-  std::optional<PrivateMemory> private_memory_;
+  std::optional<ShmPrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;
   std::array<UniqueFd, 2> sockets_;  ///< on which the bells are rung, of either side

@@ -43,16 +43,16 @@ layout::Recognition recognition() {
   return {.address = reinterpret_cast<std::uint64_t>(place()), .number = number};
 }
 
-PrivateMemory::PrivateMemory(pid_t peer, const layout::Recognition& shown)
+ShmPrivateMemory::ShmPrivateMemory(pid_t peer, const layout::Recognition& shown)
     : peer_(peer), shown_(shown), owner_(own_number()) {}
 
-bool PrivateMemory::reachable() {
+bool ShmPrivateMemory::reachable() {
   if (owner_ == 0 || own_number() != owner_) return false;
   const Answer answer = answer_.load(std::memory_order_relaxed);
   return answer == Answer::unknown ? recognise() : answer == Answer::yes;
 }
 
-bool PrivateMemory::recognise() {
+bool ShmPrivateMemory::recognise() {
   std::uint64_t number = 0;
   const std::size_t n = process_vm(SYS_process_vm_readv, peer_, &number, sizeof number, shown_.address);
   const bool recognised = n == sizeof number && number == shown_.number && number != 0;
@@ -62,11 +62,11 @@ bool PrivateMemory::recognise() {
   return recognised;
 }
 
-std::size_t PrivateMemory::read(std::span<std::byte> destination, std::uint64_t address) const {
+std::size_t ShmPrivateMemory::read(std::span<std::byte> destination, std::uint64_t address) {
   return process_vm(SYS_process_vm_readv, peer_, destination.data(), destination.size(), address);
 }
 
-std::size_t PrivateMemory::write(std::uint64_t address, std::span<const std::byte> source) const {
+std::size_t ShmPrivateMemory::write(std::uint64_t address, std::span<const std::byte> source) {
   return process_vm(SYS_process_vm_writev, peer_, const_cast<std::byte*>(source.data()), source.size(), address);
 }
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 
+#include "fabric/private_memory.hpp"
 #include "layout/bell_page.hpp"
 
 namespace wherry::fabric::shm {
@@ -24,21 +25,18 @@ namespace wherry::fabric::shm {
 /// What this process shows, so that peers recognise it. From any thread.
 layout::Recognition recognition();
 
-/// The way to one peer's private memory. From any thread.
-class PrivateMemory {
+/// The way to one peer's private memory.
+class ShmPrivateMemory final : public PrivateMemory {
  public:
-  PrivateMemory(pid_t peer, const layout::Recognition& shown);
-  PrivateMemory(const PrivateMemory&) = delete;
-  PrivateMemory& operator=(const PrivateMemory&) = delete;
+  ShmPrivateMemory(pid_t peer, const layout::Recognition& shown);
 
-  /// True if the peer's memory could be reached so far, by the process that made this object: what a forked child would
-  /// ask the peer to reach is not where the peer would look. A system call the first time, then none.
-  bool reachable();
-  /// Asks the kernel again: true if the process that would be reached now is still the peer. A "no" is remembered.
-  bool recognise();
-  /// As Connection::read_private and write_private, once reachable() was true.
-  [[nodiscard]] std::size_t read(std::span<std::byte> destination, std::uint64_t address) const;
-  [[nodiscard]] std::size_t write(std::uint64_t address, std::span<const std::byte> source) const;
+  /// For the process that made this object only: what a forked child would ask the peer to reach is not where the peer
+  /// would look.
+  bool reachable() override;
+  /// Asks the kernel again. A "no" is remembered.
+  bool recognise() override;
+  [[nodiscard]] std::size_t read(std::span<std::byte> destination, std::uint64_t address) override;
+  [[nodiscard]] std::size_t write(std::uint64_t address, std::span<const std::byte> source) override;
 
  private:
   enum class Answer : std::uint8_t { unknown, yes, no };

@@ -50,7 +50,7 @@ class PrivateMemoryTest : public ::testing::Test {
 };
 
 TEST_F(PrivateMemoryTest, AProcessIsRecognisedByWhatItShows) {
-  PrivateMemory own(::getpid(), recognition());
+  ShmPrivateMemory own(::getpid(), recognition());
   EXPECT_TRUE(own.reachable());
   EXPECT_TRUE(own.recognise());
   std::vector<std::byte> from(100'000, std::byte{7}), to(from.size());
@@ -63,7 +63,7 @@ TEST_F(PrivateMemoryTest, AProcessIsRecognisedByWhatItShows) {
 }
 
 TEST_F(PrivateMemoryTest, WhatIsNotThereIsNotReached) {
-  PrivateMemory own(::getpid(), recognition());
+  ShmPrivateMemory own(::getpid(), recognition());
   std::vector<std::byte> bytes(100);
   EXPECT_EQ(own.read(bytes, 1), 0U);
   EXPECT_EQ(own.write(1, bytes), 0U);
@@ -77,7 +77,7 @@ TEST_F(PrivateMemoryTest, AnotherNumberOrAnotherAddressIsNotRecognised) {
         layout::Recognition{shown.address + 8, shown.number}, layout::Recognition{8, shown.number},
         layout::Recognition{shown.address + 8, 0},
         layout::Recognition{reinterpret_cast<std::uint64_t>(&elsewhere), shown.number}}) {
-    PrivateMemory memory(::getpid(), wrong);
+    ShmPrivateMemory memory(::getpid(), wrong);
     EXPECT_FALSE(memory.reachable());
     EXPECT_FALSE(memory.recognise());
   }
@@ -85,7 +85,7 @@ TEST_F(PrivateMemoryTest, AnotherNumberOrAnotherAddressIsNotRecognised) {
 
 TEST_F(PrivateMemoryTest, AProcessOfAnotherNumberIsNotRecognised) {
   for (const pid_t pid : {0, -1, 1 << 30, ::getppid()}) {
-    PrivateMemory memory(pid, recognition());
+    ShmPrivateMemory memory(pid, recognition());
     EXPECT_FALSE(memory.reachable()) << pid;
   }
 }
@@ -93,14 +93,14 @@ TEST_F(PrivateMemoryTest, AProcessOfAnotherNumberIsNotRecognised) {
 TEST_F(PrivateMemoryTest, AForkedChildIsNotTakenForItsParentNorTheParentForIt) {
   const Peer child;
   ASSERT_NE(child.shown().number, recognition().number);
-  PrivateMemory parents(child.pid(), recognition());
+  ShmPrivateMemory parents(child.pid(), recognition());
   EXPECT_FALSE(parents.reachable()) << "who shows the parent's number, and has the child's";
-  PrivateMemory childs(::getpid(), child.shown());
+  ShmPrivateMemory childs(::getpid(), child.shown());
   EXPECT_FALSE(childs.reachable()) << "who shows the child's number, and has the parent's";
 }
 
 TEST_F(PrivateMemoryTest, AForkedChildDoesNotUseItsParentsWay) {
-  PrivateMemory own(::getpid(), recognition());
+  ShmPrivateMemory own(::getpid(), recognition());
   ASSERT_TRUE(own.reachable());
   Child child([&] {
     const bool before = own.reachable();
@@ -113,7 +113,7 @@ TEST_F(PrivateMemoryTest, AForkedChildDoesNotUseItsParentsWay) {
 
 TEST_F(PrivateMemoryTest, TheDeadAreNotRecognisedForGood) {
   Peer peer;
-  PrivateMemory memory(peer.pid(), peer.shown());
+  ShmPrivateMemory memory(peer.pid(), peer.shown());
   if (!memory.reachable()) GTEST_SKIP() << "the kernel refuses to reach a child";
   peer.die();
   EXPECT_FALSE(memory.recognise());

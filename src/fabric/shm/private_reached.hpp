@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fabric/connection.hpp"
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "fabric/private_memory.hpp"
 #include "memory/exposed.hpp"
 
 namespace wherry::fabric::shm {
@@ -9,14 +13,13 @@ namespace wherry::fabric::shm {
 /// Memory of the peer's that could not be moved into its arena, by its address: a kernel copy, if the kernel allows it.
 class PrivateReached final : public memory::Reached {
  public:
-  PrivateReached(Connection& connection, std::uint64_t address) : connection_(connection), address_(address) {}
+  PrivateReached(PrivateMemory& memory, std::uint64_t address) : memory_(memory), address_(address) {}
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
-    return connection_.recognises_peer() && connection_.write_private(address_ + offset, source) == source.size();
+    return memory_.recognise() && memory_.write(address_ + offset, source) == source.size();
   }
   bool get(std::span<std::byte> destination, std::uint64_t offset) override {
-    return connection_.recognises_peer() &&
-           connection_.read_private(destination, address_ + offset) == destination.size();
+    return memory_.recognise() && memory_.read(destination, address_ + offset) == destination.size();
   }
   bool signal(std::uint64_t offset, std::uint64_t value) override {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: what the kernel stores next comes after the puts
@@ -24,7 +27,7 @@ class PrivateReached final : public memory::Reached {
   }
 
  private:
-  Connection& connection_;
+  PrivateMemory& memory_;
   const std::uint64_t address_;
 };
 
