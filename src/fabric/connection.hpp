@@ -5,15 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include <wherry/address.hpp>
 
 #include "fabric/bell.hpp"
+#include "fabric/exposure.hpp"
 #include "fabric/offer.hpp"
 #include "fabric/private_memory.hpp"
-#include "memory/exposed.hpp"
 
 namespace wherry::fabric {
 
@@ -29,13 +28,13 @@ class Connection : public Bells {
   /// Bytes of the peer's segment.
   [[nodiscard]] virtual std::size_t remote_bytes() const = 0;
 
-  /// What the peer shows (its Offer::shared), mapped for reading only; empty if it shows nothing. Stays readable as
-  /// long as this connection exists, whatever becomes of the peer.
-  [[nodiscard]] virtual std::span<const std::byte> shown() const { return {}; }
-
-  /// Optional parts, to be asked for once, when the connection is made; null: the fabric has none. They live as long as
-  /// this connection.
+  /// Optional parts, to be asked for once, when the connection has been made; null: the fabric has none. They live as
+  /// long as this connection.
+  virtual Exposure* exposure() { return nullptr; }
   virtual PrivateMemory* private_memory() { return nullptr; }
+  /// Another: what the peer shows (its Offer::shared), mapped for reading only; empty if it shows nothing. Stays
+  /// readable as long as this connection exists, whatever becomes of the peer.
+  [[nodiscard]] virtual std::span<const std::byte> shown() const { return {}; }
 
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
   /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
@@ -46,15 +45,6 @@ class Connection : public Bells {
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
   /// dead.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
-  /// Exposes `memory`, whole pages that the caller already has and keeps; peers reach it by keys that the layer above
-  /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
-  /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
-  /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM. From any
-  /// thread.
-  virtual std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory);
-  /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
-  /// exposed nothing like that on this connection. Costs a mapping, perhaps; from any thread.
-  virtual std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error);
   /// Stores `value` in the aligned word at `offset` in the peer's segment, visible only after all earlier puts and
   /// signals of this connection, made by the same thread or by one that handed the connection over (what happened
   /// before, as C++ has it); then rings `bell` if the peer armed it. False: out of range, unaligned, or dead.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract between a way to reach a peer (a fabric) and everything above it, in parts:
 //
-//   offer.hpp       what a side brings into a connection
-//   rendezvous.hpp  Listener and Connecting, which make a connection
-//   connection.hpp  Connection: its own segment and the peer's, data, signals, the news of a death
-//   bell.hpp        Bells, of which a Connection is one: sleeping until the peer has something, and waking it
-//   private_memory.hpp  optional: PrivateMemory, the peer's process beyond its segment
+//   offer.hpp           what a side brings into a connection
+//   rendezvous.hpp      Listener and Connecting, which make a connection
+//   connection.hpp      Connection: its own segment and the peer's, data, signals, the news of a death
+//   bell.hpp            Bells, of which a Connection is one: sleeping until the peer has something, and waking it
+//   exposure.hpp        optional: Exposure, memory beside the segments that one side exposes and the other reaches
+//   private_memory.hpp  optional: PrivateMemory, the rest of the peer's process
 //
 // and here the fabric itself. May include: base, arch, layout, memory.
 //

@@ -28,7 +28,7 @@ struct Offer {
   /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
   /// the fabric whose share() made it. Null: none.
   std::shared_ptr<memory::SharedMemory> shared = nullptr;
-  /// The peer may reach memory that this side exposes (Connection::expose).
+  /// The peer may reach memory that this side exposes (Exposure::expose).
   bool exposes = false;
   /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and ring_own are not for it), and
   /// saves their descriptors: for callers that are woken by other means.

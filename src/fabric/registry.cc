@@ -55,13 +55,8 @@ std::string Registry::list() const {
   return text;
 }
 
-std::shared_ptr<memory::Exposed> Connection::expose(std::span<std::byte> /*memory*/) {
-  throw Error(ENOTSUP, "expose memory", peer().address.to_string(), "this connection was not made for it");
-}
-
-std::shared_ptr<memory::Reached> Connection::reach(const memory::Key& /*key*/, std::size_t /*bytes*/, int& error) {
-  error = ENXIO;
-  return nullptr;
+void Exposure::refuse(const Peer& peer) {
+  throw Error(ENOTSUP, "expose memory", peer.address.to_string(), "this connection was not made for it");
 }
 
 std::shared_ptr<memory::SharedMemory> Fabric::share(std::size_t /*bytes*/) {

@@ -12,7 +12,7 @@
 namespace wherry::memory {
 
 /// Names exposed memory towards the peers of the process that owns it. Travels in shared memory, so what a peer says is
-/// checked where it is used: `Connection::reach` never leads out of that peer's own memory.
+/// checked where it is used: `Exposure::reach` never leads out of that peer's own memory.
 struct Key {
   std::uint64_t place = 0;
   std::uint64_t kind = 0;

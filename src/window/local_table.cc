@@ -39,12 +39,13 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
       (protection & ~(PROT_READ | PROT_WRITE)) != 0) {
     return EINVAL;
   }
+  if (exposure_ == nullptr) return ENOTSUP;
   const std::lock_guard lock(mutex_);
   if (closed_) return ECONNRESET;
   if (const int error = choose(wanted, memory.size(), offset); error != 0) return error;
   return error_of([&] {
     Window window{
-        .bytes = memory.size(), .protection = protection, .exposed = connection_.expose(memory), .entries = {}};
+        .bytes = memory.size(), .protection = protection, .exposed = exposure_->expose(memory), .entries = {}};
     const std::size_t pieces = window.exposed->pieces().size();
     release_leaving();
     if (pieces > free_.size() + (layout::kMostWindows - sequences_.size())) throw std::bad_alloc();

@@ -34,7 +34,7 @@ using LocalPieces = std::vector<LocalPiece>;
 class LocalTable {
  public:
   LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told)
-      : connection_(connection), peers_(peers), told_(told) {}
+      : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told) {}
 
   /// As Space::register_memory and Space::unregister have it; EBUSY: the peer maps what was there.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
@@ -64,6 +64,7 @@ class LocalTable {
   void drop_pieces();
 
   fabric::Connection& connection_;
+  fabric::Exposure* const exposure_;  ///< null: nothing can be registered
   PeersPage& peers_;
   const layout::WindowPage& told_;
 

@@ -39,11 +39,12 @@ void insert(RemoteWindows& windows, Window window) {
 
 }  // namespace
 
-memory::Reached* RemoteWindow::reach(fabric::Connection& connection, int& error) {
+memory::Reached* RemoteWindow::reach(fabric::Exposure* exposure, int& error) {
   // WINDOW-REACHED acquire: what it points to.
   if (memory::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
   const std::lock_guard lock(mutex_);
-  if (reached_ == nullptr) reached_ = connection.reach(key_, bytes, error);
+  error = ENXIO;
+  if (reached_ == nullptr && exposure != nullptr) reached_ = exposure->reach(key_, bytes, error);
   ready_.store(reached_.get(), std::memory_order_release);  // WINDOW-REACHED
   return reached_.get();
 }

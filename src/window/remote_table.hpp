@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fabric/connection.hpp"
+#include "fabric/exposure.hpp"
 #include "layout/window_page.hpp"
 
 namespace wherry::window {
@@ -34,7 +34,8 @@ class RemoteWindow {
         key_(entry.key) {}
 
   /// The memory itself; reached when it is first asked for. Null, and an errno value, if there is no such memory.
-  memory::Reached* reach(fabric::Connection& connection, int& error);
+  /// @param exposure  of the connection; null: it has none
+  memory::Reached* reach(fabric::Exposure* exposure, int& error);
 
   const std::uint64_t offset;
   const std::uint64_t bytes;

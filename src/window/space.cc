@@ -81,6 +81,7 @@ int unmap(void* start, std::size_t bytes) { return Mappings::instance().unmap(st
 
 Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by)
     : connection_(connection),
+      exposure_(connection.exposure()),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
       marks_(std::make_shared<Marks>(peers_)),
@@ -203,7 +204,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
       if (!piece.lasting && !memory::populate({near, bytes}, access)) return EFAULT;
     }
     int error = 0;
-    memory::Reached* reached = far.reach(connection_, error);
+    memory::Reached* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
     if (!copy(*reached, far_at, {near, bytes}, writing)) return peer_left() ? ECONNRESET : EFAULT;
     at += bytes;
@@ -291,7 +292,7 @@ int Space::store_far(const View& view, const Signal& signal) {
   const std::uint64_t at = signal.offset - window.offset;
   if (window.bytes - at < sizeof signal.value) return ENXIO;
   int error = 0;
-  memory::Reached* reached = window.reach(connection_, error);
+  memory::Reached* reached = window.reach(exposure_, error);
   if (reached == nullptr) return error;
   if (reached->map() != nullptr) {
     store_release(reached->map() + at, signal.value);
@@ -333,7 +334,7 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     const std::uint64_t at = remote - far.offset;
     const std::size_t bytes = std::min<std::uint64_t>(where.size(), far.bytes - at);
     int error = 0;
-    memory::Reached* reached = far.reach(connection_, error);
+    memory::Reached* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
     // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
     // window is seen to be gone here.

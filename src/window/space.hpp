@@ -147,8 +147,9 @@ class Space {
   int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);
 
   fabric::Connection& connection_;
-  layout::WindowPage& told_;  ///< what the peer says: in the own segment
-  PeersPage peers_;           ///< what this side says: in the peer's
+  fabric::Exposure* const exposure_;  ///< null: the fabric has none, and there are no windows
+  layout::WindowPage& told_;          ///< what the peer says: in the own segment
+  PeersPage peers_;                   ///< what this side says: in the peer's
   const std::shared_ptr<Marks> marks_;
   LocalTable local_;
   RemoteTable remote_;

@@ -97,7 +97,7 @@ TEST(ErrorTextOfCalls, MemoryThatIsExposedOrShown) {
   Pair plain({.segment_bytes = kPage});
   const std::span<std::byte> odd(nowhere(), 1);
   const std::span<std::byte> missing(nowhere(), kPage);
-  expect_texts({{"this connection was not made for it", [&] { (void)plain.acceptor->expose(odd); }},
+  expect_texts({{"this connection was not made for it", [&] { (void)plain.acceptor->exposure()->expose(odd); }},
                 {"it starts at a multiple of the page size and is whole pages",
                  [&] { (void)memory::Arena::instance().expose(odd); }},
                 {"all of it must be mapped and readable", [&] { (void)memory::Arena::instance().expose(missing); }},

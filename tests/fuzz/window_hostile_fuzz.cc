@@ -76,7 +76,7 @@ struct Pages {
   WindowPage* page;
 };
 
-class HostileWindows final : public fabric::Connection {
+class HostileWindows final : public fabric::Connection, private fabric::Exposure {
  public:
   HostileWindows(Input& input, bool maps) : input_(input), maps_(maps) {}
 
@@ -87,6 +87,7 @@ class HostileWindows final : public fabric::Connection {
   std::size_t remote_bytes() const override { return sizeof(WindowPage); }
   std::size_t put(std::uint64_t, std::span<const std::byte> source) override { return source.size(); }
   bool get(std::span<std::byte>, std::uint64_t) override { return true; }
+  fabric::Exposure* exposure() override { return this; }
   std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override {
     return std::make_shared<Own>(memory);
   }

@@ -45,6 +45,21 @@ class FaultyReached final : public memory::Reached {
   const std::shared_ptr<memory::Reached> inner_;
 };
 
+class FaultyExposure final : public Exposure {
+ public:
+  FaultyExposure(FaultyConnection& connection, Exposure& inner) : connection_(connection), inner_(inner) {}
+
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override { return inner_.expose(memory); }
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override {
+    auto reached = inner_.reach(key, bytes, error);
+    return reached == nullptr ? nullptr : std::make_shared<FaultyReached>(connection_, std::move(reached));
+  }
+
+ private:
+  FaultyConnection& connection_;
+  Exposure& inner_;
+};
+
 /// Accesses stop short, and there are none once the connection is dead.
 class FaultyPrivateMemory final : public PrivateMemory {
  public:
@@ -73,6 +88,9 @@ FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const Faul
       reads_(plan.seed + 5),
       writes_(plan.seed + 6) {
   for (const Bell bell : kBells) doors_[index(bell)] = door_of(*inner_, bell);
+  if (Exposure* const exposed = inner_->exposure(); exposed != nullptr) {
+    exposure_ = std::make_unique<FaultyExposure>(*this, *exposed);
+  }
   PrivateMemory* const reached = plan_.hide_map == 0 ? inner_->private_memory() : nullptr;
   if (reached != nullptr) private_memory_ = std::make_unique<FaultyPrivateMemory>(*this, *reached);
 }
@@ -152,11 +170,6 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
   if (inner_->map() != nullptr) return store_and_announce(offset, value, bell);
   delay(wakes_[index(bell)]);
   return inner_->signal(offset, value, bell);
-}
-
-std::shared_ptr<memory::Reached> FaultyConnection::reach(const memory::Key& key, std::size_t bytes, int& error) {
-  auto inner = inner_->reach(key, bytes, error);
-  return inner == nullptr ? nullptr : std::make_shared<FaultyReached>(*this, std::move(inner));
 }
 
 // The wrapped connection has doors of its own: were signals to go through those and announcements through these, one

@@ -29,9 +29,8 @@ class FaultyConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  Exposure* exposure() override { return exposure_.get(); }
   PrivateMemory* private_memory() override { return private_memory_.get(); }
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override { return inner_->expose(memory); }
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override;
 
@@ -50,6 +49,7 @@ class FaultyConnection final : public Connection {
   bool ring(Bell bell) override;
 
  private:
+  friend class FaultyExposure;
   friend class FaultyPrivateMemory;
   friend class FaultyReached;
 
@@ -73,8 +73,9 @@ class FaultyConnection final : public Connection {
 
   std::unique_ptr<Connection> inner_;
   const FaultPlan plan_;
-  std::unique_ptr<PrivateMemory>
-      private_memory_;  // null: the wrapped connection has none, or it is hidden with the map
+  std::unique_ptr<Exposure> exposure_;  // null: the wrapped connection has none
+  // Null: the wrapped connection has none, or it is hidden with the map.
+  std::unique_ptr<PrivateMemory> private_memory_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> dead_{false};
   std::mutex mutex_;  // guards what follows

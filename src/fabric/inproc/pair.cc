@@ -26,7 +26,8 @@ void End::leave() noexcept {
 }
 
 std::shared_ptr<memory::Exposed> End::expose(std::span<std::byte> memory) {
-  return own_.exposes ? memory::Arena::instance().expose(memory) : Connection::expose(memory);
+  if (!own_.exposes) refuse(peer_);
+  return memory::Arena::instance().expose(memory);
 }
 
 std::shared_ptr<memory::Reached> End::reach(const memory::Key& key, std::size_t bytes, int& error) {

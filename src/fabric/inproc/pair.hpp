@@ -33,7 +33,7 @@ struct Pair {
 };
 
 /// The part of an end that both forms share: bells, sleeping, and the news of the other end's death.
-class End : public Connection {
+class End : public Connection, private Exposure {
  public:
   End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address);
   ~End() override;
@@ -41,8 +41,7 @@ class End : public Connection {
   [[nodiscard]] std::span<std::byte> segment() const override { return own_.segment.own(); }
   [[nodiscard]] std::size_t remote_bytes() const override { return far_.segment.own().size(); }
 
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
+  Exposure* exposure() override { return this; }
 
   void arm(Bell bell) override;
   void disarm(Bell bell) override;
@@ -68,6 +67,9 @@ class End : public Connection {
   void leave() noexcept;
 
  private:
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
+
   struct alignas(64) Sleep {
     std::uint64_t epoch = 0;
   };

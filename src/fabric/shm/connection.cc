@@ -118,7 +118,8 @@ bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell)
 }
 
 std::shared_ptr<memory::Exposed> ShmConnection::expose(std::span<std::byte> memory) {
-  return exposes_ ? memory::Arena::instance().expose(memory) : Connection::expose(memory);
+  if (!exposes_) refuse(peer_);
+  return memory::Arena::instance().expose(memory);
 }
 
 std::shared_ptr<memory::Reached> ShmConnection::reach(const memory::Key& key, std::size_t bytes, int& error) {

@@ -37,7 +37,7 @@ struct OwnSide {
   Greeting greeting;
 };
 
-class ShmConnection final : public Connection {
+class ShmConnection final : public Connection, private Exposure {
  public:
   /// `packet` is the peer's half, already well formed. Throws Error: EPROTO when its memory cannot be trusted; ENOMEM,
   /// ENOSPC. `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the peer's end. `companion`
@@ -54,9 +54,8 @@ class ShmConnection final : public Connection {
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
+  Exposure* exposure() override { return this; }
   PrivateMemory* private_memory() override { return &*private_memory_; }
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   bool flush() override { return !gone_.load(std::memory_order_relaxed); }
 
@@ -75,6 +74,9 @@ class ShmConnection final : public Connection {
   bool ring(Bell bell) override;
 
  private:
+  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
+
   /// What the thread that sleeps on a bell keeps.
   struct alignas(64) Sleep {
     std::unique_ptr<OwnBell> bell;      ///< null: none
