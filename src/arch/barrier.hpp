@@ -56,9 +56,9 @@ void interrupt_publishers() noexcept;
 bool takes_part_in_interrupts() noexcept;
 
 /// After stores that bypass the caches (copy_streaming), before the release store that publishes what they wrote.
-/// Guarantees: whoever sees a release store made after this by the same thread sees the streaming stores before it.
-/// Does not guarantee: that the bytes have reached memory or a device; that needs a flush, which only a fabric over
-/// such memory knows. Ordinary stores do not need it: a release store publishes them without.
+/// Guarantees: an acquire that sees a release store made after this by the same thread sees the streaming stores
+/// before. Does not guarantee: that the bytes have reached memory or a device; that needs a flush, which only a fabric
+/// over such memory knows. Ordinary stores do not need it: a release store publishes them without.
 inline void drain_streaming_stores() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_sfence();

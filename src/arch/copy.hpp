@@ -9,15 +9,15 @@
 
 namespace wherry::arch {
 
-/// A copy through the caches: right whenever somebody reads the destination soon.
+/// A copy through the caches: right whenever the destination is read soon.
 inline void copy_cached(void* destination, const void* source, std::size_t bytes) {
   // An empty span's null pointer may not be given to memcpy, not even with size 0.
   if (bytes != 0) std::memcpy(destination, source, bytes);
 }
 
-/// A copy whose stores bypass the caches where the CPU has such stores (else the same as copy_cached): it neither reads
-/// the destination's lines from memory first nor throws out what the caches hold. Calls drain_streaming_stores() before
-/// it returns, so a release store that follows publishes these bytes like any others.
+/// A copy by stores that bypass the caches where the CPU has such stores (else the same as copy_cached): it neither
+/// reads the destination's lines from memory first nor throws out what the caches hold. Calls drain_streaming_stores()
+/// before it returns, so a release store that follows publishes these bytes like any others.
 void copy_streaming(void* destination, const void* source, std::size_t bytes);
 
 /// Copies of any length into or out of memory that other cores use: copy_streaming for at least streaming_threshold()
@@ -28,7 +28,7 @@ void copy_out_of(void* destination, const void* source, std::size_t bytes);
 /// From how many bytes on these two bypass the caches: WHERRY_NONTEMPORAL as it was at the first use, its default if it
 /// is not valid (`wherry config` says so). The default, 32 MiB, is where streaming stopped losing in every case that
 /// `bench_copy_kernels --samples 9` measures (2 cores, 2 MiB L2 each). The copy alone was faster with it from 2 MiB on
-/// (from 16 KiB on between cold buffers, by 1.4), but whoever reads the destination at once pays that back: written,
+/// (from 16 KiB on between cold buffers, by 1.4), but a reader of the destination pays that back at once: written,
 /// copied and read, 8 MiB went at 6.9 GB/s through the caches and at 5.1 around them, 32 MiB at 4.6 and 4.9. For the
 /// same reason rings never do.
 std::size_t streaming_threshold() noexcept;

@@ -11,7 +11,7 @@ namespace wherry::log {
 enum class Level : std::uint8_t { error, warning, info, debug };
 
 /// The level in force: WHERRY_LOG as it was at the first use, or what `set_level` said since. An invalid WHERRY_LOG
-/// counts as the default: who only wants to complain must not fail.
+/// counts as the default: logging never fails.
 Level level() noexcept;
 void set_level(Level level) noexcept;
 

@@ -23,7 +23,7 @@ struct Derived {
 /// As the kernel describes this machine, and the memory limit of the control group. Read once.
 const Machine& this_machine();
 /// @param root  in front of /proc and /sys; another one for tests
-/// @param core  whose caches count
+/// @param core  the one that is asked for its caches
 Machine machine_at(const std::filesystem::path& root, int core);
 
 /// A power of two of at least 1 MiB: twice the L2, but no more than a 64th of the memory. A line that the other core

@@ -27,7 +27,7 @@ void* run(void* argument) {
   return nullptr;
 }
 
-/// Runs `body` in a thread whose cancellation is pending already: at the first cancellation point it would end.
+/// Runs `body` in a thread with a cancellation pending already: at the first cancellation point it would end.
 void expect_to_return(const char* name, const std::function<void()>& body) {
   Call call{.body = [&] {
     pthread_cancel(pthread_self());

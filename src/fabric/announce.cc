@@ -18,8 +18,8 @@
 namespace wherry::fabric {
 namespace {
 
-/// An interrupt costs every CPU about as much as this many fences cost one: whoever waits for so long before it drops
-/// the fence loses at most as much by interrupts as by fences, whatever the peer does.
+/// Announcements to an awake peer after which the fence is dropped, per CPU. An interrupt costs every CPU about as much
+/// as this many fences cost one, so interrupts cost at most as much as the fences did, whatever the peer does.
 constexpr std::uint64_t kQuietPerCpu = 128;
 
 std::uint64_t patience() {

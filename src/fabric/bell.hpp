@@ -46,7 +46,7 @@ class Bells {
     return announce(bell, [] { return true; });
   }
   /// The same, but whether a peer that sleeps is rung is up to `worth_waking()`, which is asked when it is known to
-  /// sleep. Whoever says no owes the peer another announcement.
+  /// sleep. An answer of false obliges this side to announce again.
   template <class Worth>
   bool announce(Bell bell, Worth&& worth_waking) {
     auto& door = doors_[index(bell)];

@@ -18,7 +18,7 @@ void check_offer(const char* operation, const Address& address, const Offer& off
 /// The node that a listener binds. Throws Error(EADDRNOTAVAIL) if `address` names another node than this process's.
 std::uint16_t node_to_bind(const Address& address);
 
-/// Throws Error(EINVAL) if `address` leaves open whom to connect to.
+/// Throws Error(EINVAL) if `address` names no node or no port.
 void check_target(const Address& address);
 
 constexpr bool in_range(std::uint64_t offset, std::size_t bytes, std::size_t limit) {

@@ -40,7 +40,7 @@ class Connection : public Bells {
   /// asked for when its queue is short of room, 0 only when the connection is dead. The bytes taken must stay unchanged
   /// until the peer is known to have seen them (a later word of the peer's says so) or `flush` returned. Range outside
   /// the segment: nothing is taken. A load/store fabric may learn of a death only by `wait` or `peer_gone`; until then
-  /// it takes what nobody will read. May block for the fabric's own queue, never for the peer's program.
+  /// it takes what will never be read. May block for the fabric's own queue, never for the peer's program.
   virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
   /// Starts to copy from `offset` in the peer's segment; complete when `flush` returned true. False: out of range, or
   /// dead.

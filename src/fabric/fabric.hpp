@@ -13,8 +13,8 @@
 // A connection joins two sides. Each side has one *segment*: memory of its own that the peer may write and read, at
 // offsets from the segment's start. Two forms of fabric exist:
 //
-//  - load/store: `map()` is a pointer to the peer's segment. Whoever uses it stores there directly and calls
-//    `announce(bell)` after the store that publishes. No virtual call, no system call while the peer is awake.
+//  - load/store: `map()` is a pointer to the peer's segment, for stores there, and `announce(bell)` is called after the
+//    store that publishes. No virtual call, no system call while the peer is awake.
 //  - put: `map()` is null. `put` starts a copy into the peer's segment, `signal` stores a word there. Puts may complete
 //    late and in any order, and so may their bytes; only `signal` orders them.
 //

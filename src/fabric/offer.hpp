@@ -26,7 +26,7 @@ struct Offer {
   std::byte* memory = nullptr;
   Greeting greeting{};
   /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
-  /// the fabric whose share() made it. Null: none.
+  /// the fabric that made it (Fabric::share). Null: none.
   std::shared_ptr<memory::SharedMemory> shared = nullptr;
   /// The peer may reach memory that this side exposes (Exposure::expose).
   bool exposes = false;

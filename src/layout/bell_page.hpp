@@ -41,7 +41,7 @@ static_assert(sizeof(Recognition) == 16 && offsetof(Recognition, number) == 8);
 /// How the writer publishes what the owner waits for.
 struct alignas(64) Publisher {
   Word unfenced;  // W: the publisher (the peer of the page's owner), release; R: the owner, before it sleeps. Not 0:
-                  // it looks for sleepers without a fence, and who is about to sleep must interrupt it
+                  // it looks for sleepers without a fence, and a side about to sleep must interrupt it
   Word rung_ns;   // W: the publisher, before it rings: CLOCK_MONOTONIC then; 0: it has not rung yet
   Word rung_on;   // W: the publisher, before it rings: the CPU it rings on
   std::uint64_t reserved[5];

@@ -54,7 +54,8 @@ struct MessageInbox {
   Word wanted;  // W: publisher, before it sleeps
   std::uint64_t reserved2[5];
 
-  /// Entries taken or dropped. Used with drop_oldest only, where both may take the oldest: whoever moves it has it.
+  /// Entries taken or dropped. Used with drop_oldest only, where both may take the oldest: the side that moves it has
+  /// it.
   alignas(64) Word head;  // W: subscriber and publisher, compare-and-swap by one (MESSAGE-HEAD)
   std::uint64_t reserved3[7];
 };

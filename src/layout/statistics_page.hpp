@@ -6,7 +6,7 @@
 //   +--------+---------------------+---------------------+-- ... --+
 //   | header | slot 0              | slot 1              |         |
 //   +--------+---------------------+---------------------+-- ... --+
-//              within a slot: 0 who, 64 sending, 128 receiving, 192 state
+//              within a slot: 0 owner, 64 sending, 128 receiving, 192 state
 //
 // A slot is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest and
 // drops what it read if it changed. Pages of slots never used cost no memory.
@@ -50,7 +50,7 @@ static_assert(offsetof(StatisticsHeader, node) == 24 && offsetof(StatisticsHeade
 static_assert(offsetof(StatisticsHeader, program) == 40 && offsetof(StatisticsHeader, job) == 64);
 
 struct alignas(256) StatisticsSlot {
-  // Line 0: who. W: owner while the generation is even.
+  // Line 0: the owner. W: owner while the generation is even.
   Counter generation;  ///< odd: in use
   std::uint32_t kind;  ///< EndpointKind
   std::uint32_t peer_pid;

@@ -40,7 +40,7 @@ class AddressMap {
   AddressMap();
   /// 0, or the errno value because of which it has no descriptor: each answer then needs one.
   [[nodiscard]] int error() const { return error_; }
-  /// One for whoever needs no own: this process's, also in a forked child.
+  /// One for all callers without one of their own: this process's, also in a forked child.
   static const AddressMap& own();
   /// What is mapped at `address`; none: nothing is. One system call if is_quick(), else as costly as all().
   [[nodiscard]] std::optional<MappedRange> at(std::uintptr_t address) const;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 /// The places of memory that does not lie together do not lie together either: were the caller to enlarge a mapping of
-/// the arena in place (realloc does), the new part is a place that nobody uses.
+/// the arena in place (realloc does), the new part is a place without a user.
 constexpr std::uint64_t kLeastGap = std::uint64_t{1} << 30;
 constexpr std::uint64_t kGapFactor = 16;
 
@@ -282,8 +282,8 @@ std::optional<std::vector<MappedRange>> Arena::callers_mappings(const AddressMap
   return mappings;
 }
 
-/// The pages of idle places that the caller has mapped nowhere any more: nobody would ever use them again. The child
-/// of a fork leaves its parent's alone.
+/// The pages of idle places that the caller has mapped nowhere any more: they would never be used again. The child of a
+/// fork leaves its parent's alone.
 void Arena::give_up_unmapped() {
   if (fork_generation() != generation_) return;
   std::optional<std::vector<MappedRange>> mapped;

@@ -6,7 +6,7 @@
 // the same page in many windows is the same memory; and what a peer has mapped outlives the owner.
 //
 //  - Places in the arena are handed out once, in growing order: a late store to memory that is no longer exposed brings
-//    a page to life that nobody looks at, and never meets another window.
+//    a page to life that is never read, and never meets another window.
 //  - What was exposed stays where it is when it is exposed no longer: to give the caller private pages back, they would
 //    have to be copied while its other threads may be writing. Exposing it again is free. The pages of memory that the
 //    caller has unmapped since are given back to the system, at the latest when there are kMostIdle bytes of them.
@@ -47,7 +47,7 @@ class Arena {
   /// read, or lies behind the end of its file; ENOMEM, EMFILE. From any thread.
   std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
 
-  /// Whether it exposes that now, for fabrics whose peers are in this process.
+  /// Whether it exposes that now, for fabrics with both sides in this process.
   bool exposes(const Key& key, std::size_t bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const { return view_; }

@@ -32,7 +32,7 @@ class ArenaReached final : public Reached {
   const std::shared_ptr<ArenaView> arena_;
   const std::uint64_t place_;
   const std::size_t bytes_;
-  // The view, from its first use on: who maps the memory at a place of his own needs none, and its pages would count as
+  // The view, from its first use on: where map_at() has mapped the memory none is needed, and its pages would count as
   // this process's twice.
   mutable std::atomic<bool> viewed_{false};
   mutable std::mutex viewing_;

@@ -29,10 +29,10 @@ inline constexpr std::size_t kMostArenaChunks = 16384;
 enum class KeyKind : std::uint64_t { none = 0, arena = 1, address = 2 };
 constexpr KeyKind kind_of(const Key& key) { return static_cast<KeyKind>(key.kind & 3); }
 
-/// Held by whoever maps views, and while this process forks: a child then finds them as they should be.
+/// Held while views are mapped, and while this process forks: a child then finds them as they should be.
 std::mutex& views_mutex();
 
-/// Maps the pages of a view, up to a bound: who uses little of a large window pays for that only.
+/// Maps the pages of a view, up to a bound: a large window of which little is used costs little.
 void prepare_view(std::byte* start, std::size_t bytes) noexcept;
 
 class ArenaView : public std::enable_shared_from_this<ArenaView> {
@@ -40,8 +40,7 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   /// The most that is brought in when it is mapped.
   static constexpr std::size_t kMostAhead = std::size_t{64} << 20;
 
-  /// Chunks that are mapped. They stay while somebody holds this, whatever becomes of the owner: an arena cannot
-  /// shrink.
+  /// Chunks that are mapped. They stay as long as this object, whatever becomes of the owner: an arena cannot shrink.
   class Chunks {
    public:
     Chunks(std::byte* start, std::size_t bytes) : bytes_(start, bytes) {}
@@ -73,7 +72,7 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   [[nodiscard]] int map_at(std::uint64_t place, std::size_t bytes, int protection, std::byte* where) const;
   /// All that map() has mapped and that is in use, by address. With views_mutex() held.
   [[nodiscard]] std::vector<std::span<const std::byte>> mapped() const;
-  /// The key of memory in this arena, or of the address of memory of the process whose arena it is.
+  /// The key of memory in this arena, or of the address of memory of the arena's process.
   [[nodiscard]] Key key_of(std::uint64_t place, KeyKind kind) const {
     return {place, (file_.inode << 2) | static_cast<std::uint64_t>(kind)};
   }

@@ -18,8 +18,8 @@ struct Key {
   std::uint64_t kind = 0;
 };
 
-/// Memory of this process's while it is exposed. Destroying it ends that: nobody is told, and whoever reached it before
-/// still does no harm.
+/// Memory of this process's while it is exposed. Destroying it ends that: no peer is told, and accesses of peers that
+/// reached it before still do no harm.
 class Exposed {
  public:
   /// Consecutive pieces are the exposed range; each has a key of its own.

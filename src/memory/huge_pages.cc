@@ -23,7 +23,7 @@ namespace {
 std::atomic<bool> refused{false};
 
 /// CPU time of a huge page, at most: what the faults of 512 small pages take. It takes a tenth of that, but for a
-/// virtual machine whose host has to find the memory first, twice as much and more.
+/// virtual machine, where the host may have to find the memory first, twice as much and more.
 constexpr std::chrono::nanoseconds kDear{1'000'000};
 /// Its time by the clock, at most. Beyond the CPU time it waits: for the work of other CPUs, mostly for microseconds;
 /// for the host, for compaction or for a lock of the kernel's, where nothing bounds it.

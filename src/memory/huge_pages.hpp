@@ -16,14 +16,14 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 std::byte* map_for_huge_pages(int file, std::uint64_t place, std::size_t bytes, int protection, int flags);
 
 /// Puts huge pages behind the whole ones of a part of a shared memory file that holds nothing yet. To fill it then
-/// takes half as long (0.5 ms instead of 1 for 2 MiB), and whoever maps it maps more at once.
+/// takes half as long (0.5 ms instead of 1 for 2 MiB), and a fault on any mapping of it maps more at once.
 /// @param view  a mapping of it, from `place` in the file on; huge pages of the file are huge pages of the view
 /// Returns what has huge pages now: empty where the kernel has none to give, or does not let it.
 std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::span<std::byte> view);
 
-/// Puts huge pages behind memory that others may be using, and some of whose pages may be there: they keep their
-/// content. Takes 80 us each, up to a few milliseconds where the kernel has to look for them. One that took more than
-/// 1 ms of CPU time or 10 ms by the clock was the last: small ones are faster there.
+/// Puts huge pages behind memory that may be in use meanwhile. Pages of it that are there already keep their content.
+/// Takes 80 us each, up to a few milliseconds where the kernel has to look for them. One that took more than 1 ms of
+/// CPU time or 10 ms by the clock was the last: small ones are faster there.
 /// @param memory  whole ones
 /// Returns the bytes that have them now, from the first on. The others, all where none are tried, are as usable as
 /// before.

@@ -82,8 +82,8 @@ bool is_there(std::span<const std::byte> memory, Access access) {
   // The heap may be two mappings, where the process was forked. To ask for many costs more than to bring them in.
   constexpr int kFew = 3;
   if (memory.size() >= large() && cannot_vanish(memory, access, kFew)) return true;
-  // Pages whose stores wait, while another thread exposes them, are not there for the kernel where it is not made to
-  // wait as well (store_guard.hpp). The caller is.
+  // While another thread exposes pages, stores there wait, but the kernel, where it is not made to wait as well
+  // (store_guard.hpp), does not find them. The caller waits.
   return populate(memory, access) || cannot_vanish(memory, access, std::numeric_limits<int>::max());
 }
 

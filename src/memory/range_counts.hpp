@@ -16,13 +16,13 @@ class RangeCounts {
   };
 
   void add(std::uint64_t start, std::uint64_t end);
-  /// What add() was told. Parts that nobody uses any more are *idle* until they are used again or forgotten.
+  /// What add() was told. Parts without a use left are *idle* until they are used again or forgotten.
   void remove(std::uint64_t start, std::uint64_t end);
   /// These parts are never idle from now on.
   void keep(std::uint64_t start, std::uint64_t end);
   void forget(std::uint64_t start, std::uint64_t end);
 
-  /// Whether all of the range is used by somebody.
+  /// Whether each part of the range has a use.
   [[nodiscard]] bool in_use(std::uint64_t start, std::uint64_t end) const;
   [[nodiscard]] std::uint64_t idle_bytes() const { return idle_bytes_; }
   [[nodiscard]] std::vector<Range> idle() const;

@@ -10,8 +10,8 @@
 
 namespace wherry::memory {
 
-/// A memfd, mapped here for reading and writing, and sealed so that nobody can resize it and nobody else can ever map
-/// it for writing. Its pages cost memory once they are written to, and stay as long as anybody maps them.
+/// A memfd, mapped here for reading and writing, and sealed: it can never be resized, nor mapped for writing again. Its
+/// pages cost memory once they are written to, and stay as long as a mapping of them exists.
 class SharedMemory {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{1} << 40;

@@ -13,7 +13,7 @@
 //
 // Each end reads the word its opposite writes *where it lies in its own memory* and keeps the last value it saw, so the
 // shared line is touched only when that value is used up. Where the opposite's memory is mapped, an end publishes its
-// own word by a release store; where it is not (put fabrics), the pointer is null and whoever owns the end carries the
+// own word by a release store; where it is not (put fabrics), the pointer is null and the owner of the end carries the
 // returned value over. Words come from a process that is not trusted: each is copied once and checked, and a wrong one
 // makes the end `broken` for good.
 #pragma once
@@ -162,7 +162,7 @@ class Consumer {
     return known_fill();
   }
   [[nodiscard]] std::size_t known_fill() const { return broken_ ? 0 : known_tail_ - position_; }
-  /// For who finds elsewhere that the producer breaks the rules.
+  /// For callers that find elsewhere that the producer breaks the rules.
   void declare_broken() { broken_ = true; }
   [[nodiscard]] std::uint64_t head() const { return position_; }
   [[nodiscard]] std::size_t capacity() const { return view_.capacity; }

@@ -196,7 +196,7 @@ std::shared_ptr<const LocalPieces> LocalTable::list_pieces() const {
   return pieces;
 }
 
-/// The list is made again when it is asked for: who registers many windows in a row pays once.
+/// The list is made again when it is asked for: many registrations in a row pay once.
 void LocalTable::drop_pieces() {
   std::shared_ptr<const LocalPieces> dropped;
   const std::lock_guard lock(pieces_mutex_);

@@ -68,7 +68,7 @@ class LocalTable {
   PeersPage& peers_;
   const layout::WindowPage& told_;
 
-  std::mutex mutex_;  // of who registers; guards what follows
+  std::mutex mutex_;  // of registering calls; guards what follows
   bool closed_ = false;
   Windows windows_;
   Windows leaving_;                       ///< withdrawn, but mapped by the peer

@@ -20,7 +20,7 @@ struct Entry {
   auto operator<=>(const Entry&) const = default;
 };
 
-/// Mappings may outlive the connection; then nobody is told any more. From any thread.
+/// Mappings may outlive the connection; then the peer is told no more. From any thread.
 class Marks {
  public:
   explicit Marks(PeersPage& peers);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a word of the peer's that comes soon, or never, and that nobody rings a bell for. May include: base,
-// arch.
+// Waiting for a word of the peer's that comes soon, or never, and without a bell. May include: base, arch.
 #pragma once
 
 #include <algorithm>

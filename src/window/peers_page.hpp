@@ -15,7 +15,7 @@ class PeersPage {
  public:
   PeersPage(fabric::Connection& connection, std::size_t place) : connection_(connection), place_(place) {}
 
-  /// Stores a word, release: whoever sees it sees what was stored before, and all puts of this connection before.
+  /// Stores a word, release: with it the peer sees what was stored before, and all puts of this connection before.
   void store(std::uint64_t offset, std::uint64_t value) {
     if (std::byte* map = connection_.map(); map != nullptr) {
       // WINDOW-ENTRY, WINDOW-MARK, WINDOW-RMA, WINDOW-TABLE release: of whichever word it is.

@@ -69,8 +69,8 @@ class Space {
   ~Space();
 
   static constexpr Clock::duration kPatience = std::chrono::seconds(10);
-  /// Asked again and again by who waits for the peer; ends the wait by saying true. For callers that know of the peer's
-  /// end, or of their own, by other means than the connection.
+  /// Asked again and again while a call waits for the peer; ends the wait by saying true. For callers that know of the
+  /// peer's end, or of their own, by other means than the connection.
   using GiveUp = std::function<bool()>;
 
   struct Registered {
@@ -117,11 +117,11 @@ class Space {
   /// ECANCELED: `give_up` said so before.
   int wait(Mark mark, Clock::duration patience = kPatience, const GiveUp& give_up = {});
   /// Once all RMA marked by mark(of_peer) is complete, stores `local` in this side's windows, then `remote` in the
-  /// peer's. Whoever sees a word sees all bytes of that RMA. EINVAL: unaligned. ENXIO, EPERM, and as wait().
+  /// peer's. With a word, all bytes of that RMA are visible. EINVAL: unaligned. ENXIO, EPERM, and as wait().
   int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
              Clock::duration patience = kPatience, const GiveUp& give_up = {});
 
-  /// Unregisters everything and tells the peer, whose calls fail with ECONNRESET from then on, as this side's do. Where
+  /// Unregisters everything and tells the peer: its calls fail with ECONNRESET from then on, as this side's do. Where
   /// the end is told by others the peer finds no windows any more. A forked child's copy leaves its parent's windows.
   void close();
 

@@ -16,7 +16,7 @@ namespace wherry::window {
 
 class Tickets {
  public:
-  /// Calls under way at most; who comes then waits for the oldest.
+  /// Calls under way at most; one more waits for the oldest.
   static constexpr std::size_t kMostOpen = 1024;
 
   explicit Tickets(PeersPage& peers) : peers_(peers) {}

@@ -12,8 +12,8 @@
 // receiver's program takes the message, and the receiver frees the slot when the program has done with it. A sender
 // that finds no free slot while messages are there that the receiver's program has not taken yet waits for one (a futex
 // on `freed`); where the program keeps all of them it does not. When a message comes that is larger than the slots, the
-// receiver shows larger ones: generation g, kRootSlotsStride * g and kRootSlotsPage * g further on, whose slots are
-// numbered from kRootSlots * g on. Who has begun to use a generation uses none before it.
+// receiver shows larger ones: generation g, kRootSlotsStride * g and kRootSlotsPage * g further on, with its slots
+// numbered from kRootSlots * g on. Once a side has begun to use a generation it uses none before it.
 #pragma once
 
 #include <atomic>

@@ -63,7 +63,7 @@ inline constexpr std::uint32_t kRootLeaves = 2;  ///< the worker begins no other
 // Flags of grant.
 inline constexpr std::uint32_t kRootKeeps = 1;  ///< the worker need not leave it when it has no file to write
 
-/// One size for every kind; a field that the kind does not use is 0. W: who sends the kind, every field.
+/// One size for every kind; a field that the kind does not use is 0. W: the sender of the kind, every field.
 struct RootRecord {
   std::uint32_t kind;   ///< RootKind
   std::uint32_t flags;  ///< of hello, of post, of grant; of welcome: the worker's number, from 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of puts and signals from one side to the other in the put-only form. A thread of its own, the wire, carries
 // them out: late, cut into pieces, in a random order, reading the source only then. It keeps the contract and not one
-// bit more, so that code which leans on anything else breaks here and not on somebody's network.
+// bit more, so that code which leans on anything else breaks here and not on a network.
 // May include: base, arch, layout.
 #pragma once
 

@@ -14,7 +14,7 @@ PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_add
 
 // Both lanes end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
 // of the caller's that is unmapped next. In this order, so that a peer that sees this side gone gets nothing more from
-// it, and a peer whose puts fail sees that this side is gone.
+// it, and once a put of the peer's fails, the peer sees that this side is gone.
 PutEnd::~PutEnd() {
   lane_.kill();
   leave();

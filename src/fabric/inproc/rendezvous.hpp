@@ -39,7 +39,7 @@ class Queue {
  private:
   std::mutex mutex_;
   std::deque<std::shared_ptr<Attempt>> waiting_;
-  EventBell bell_;  // rung while somebody waits
+  EventBell bell_;  // rung while an attempt waits
   bool closed_ = false;
 };
 
@@ -50,7 +50,7 @@ class Ports {
   /// Binds `address` ('*' as port: a free one) to a new queue. Throws Error(EADDRINUSE).
   std::pair<Key, std::shared_ptr<Queue>> bind(std::uint16_t node, const Address& address);
   void release(const Key& key);
-  /// Null: nobody listens there.
+  /// Null: there is no listener.
   std::shared_ptr<Queue> find(const Key& key);
 
  private:

@@ -38,7 +38,7 @@ ShmConnecting::ShmConnecting(const Address& address, const Offer& offer) : addre
   own_.memory.drop_descriptor();
 }
 
-/// A connection to the listener, whose credentials it stores in peer_.
+/// A connection to the listener; stores the listener's credentials in peer_.
 UniqueFd ShmConnecting::reach_listener() {
   const std::uint16_t node = *address_.node;
   UniqueFd socket = make_socket("connect to", address_.to_string());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One end of a connection between two processes (or two ends in one). Four descriptors: the rendezvous socket, on which
-// the peer rings this side's data bell, and whose end is the news of the peer's death; its companion, the same for the
-// space bell; and an epoll set for each of the two bells. And the peer's arena, one for all connections to it.
+// the peer rings this side's data bell, and the end of which is the news of the peer's death; its companion, the same
+// for the space bell; and an epoll set for each of the two bells. And the peer's arena, one for all connections to it.
 #pragma once
 
 #include <array>

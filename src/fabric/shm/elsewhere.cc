@@ -34,7 +34,8 @@ bool rested() {
   return true;
 }
 
-/// The user in a line of /proc/net/unix whose name ends so: "... @wherry/USER/JOB/NODE:PORT". Empty: another name.
+/// The user in a line of /proc/net/unix, if the name in it ends so: "... @wherry/USER/JOB/NODE:PORT". Empty: another
+/// name.
 std::string_view user_in(std::string_view line, std::string_view ending) {
   constexpr std::string_view kBeginning = " @wherry/";
   const auto begin = line.find(kBeginning);

@@ -70,7 +70,7 @@ void ShmListener::bind_any_port() {
   throw Error(EADDRINUSE, "listen", local_.to_string(), "every port from 1089 up is taken; stop a listener");
 }
 
-/// A connection tells the credentials of the name's holder, who sees a connector that has gone again.
+/// A connection tells the credentials of the name's holder, to which it is a connector that has gone again.
 std::string ShmListener::advice_on_taken_port() const {
   const UniqueFd probe = make_socket("listen", local_.to_string());
   const SocketName name = socket_name(*local_.node, *local_.port);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening end of a rendezvous. Anybody on the machine may knock: what one call does for strangers is bounded, and
-// so is what is kept for connectors of this user that say nothing.
+// The listening end of a rendezvous. Every process of the machine can connect to its name: what one call does for
+// strangers is bounded, and so is what is kept for connectors of this user that say nothing.
 #pragma once
 
 #include <cstdint>

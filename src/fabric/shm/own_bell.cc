@@ -49,7 +49,7 @@ void OwnBell::show_own_ring(bool rung) noexcept {
 
 void OwnBell::ring() noexcept {
   const std::lock_guard lock(mutex_);
-  // A packet that was taken stays on the set's list of what is ready until somebody looks; and what is on the list
+  // A packet that was taken stays on the set's list of what is ready until the set is polled; and what is on the list
   // already gives a set around this one no edge.
   pollfd looked{.fd = set_.get(), .events = POLLIN, .revents = 0};
   ::poll(&looked, 1, 0);

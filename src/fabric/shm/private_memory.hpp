@@ -3,11 +3,11 @@
 // kernel allows it to processes that may debug each other: the same user, and no hardening in between (Yama's
 // ptrace_scope, a container's seccomp filter or other process namespace). Where it refuses, the answer is "no".
 //
-// The kernel knows processes by numbers, and numbers are used again; a process may replace itself by exec; and who
-// accepts on a listener that it inherited has another number than the kernel vouches for. Memory is therefore never
-// written before the peer is recognised: each process shows, in its bell pages, the address of a random number in its
-// private memory and the number itself. Only that process, and as long as it is itself, has it there: in a forked
-// child the number is gone.
+// The kernel knows processes by numbers, and numbers are used again; a process may replace itself by exec; and a
+// process that accepts on a listener that it inherited has another number than the kernel vouches for. Memory is
+// therefore never written before the peer is recognised: each process shows, in its bell pages, the address of a random
+// number in its private memory and the number itself. Only that process, and as long as it is itself, has it there: in
+// a forked child the number is gone.
 #pragma once
 
 #include <sys/types.h>

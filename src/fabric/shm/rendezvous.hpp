@@ -30,7 +30,7 @@ SocketName socket_name(std::uint16_t node, std::uint16_t port);
 /// A non-blocking packet socket. Throws Error(EMFILE).
 UniqueFd make_socket(const std::string& operation, const std::string& address);
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, as the kernel says.
 Peer credentials(int socket);
 
 /// True if the other end belongs to this process's effective user, and the kernel can tell that user from others.

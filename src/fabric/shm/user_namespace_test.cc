@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a process in a user namespace takes for its own user.
+// Which peers are of a process's own user, in a user namespace.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

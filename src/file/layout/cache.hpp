@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment that all processes of a card map: clean blocks of files, and who is changing which file. A file in
-// /dev/shm; what is in front of the data is allocated when it is made, the data when it is first filled.
+// The segment that all processes of a card map: clean blocks of files, and which process is changing which file. A file
+// in /dev/shm; what is in front of the data is allocated when it is made, the data when it is first filled.
 //
 //   0         4096       kFileClients..  kFileChanges..  kFileMarks..  kFileFiles..  kFileSets..      (large page)
 //   +---------+----------+-----------+-----------+-----------+-----------+------- ... ----+---------+--- ... ---+
@@ -10,8 +10,8 @@
 // Tables and blocks begin where a large page does, in the file and in each mapping: the card asks the kernel for large
 // pages, which every process maps by one entry instead of 512.
 //
-// Everybody who maps it may write all of it (one user's processes): each value is copied once, and checked before it is
-// used. A block lies in any of the ways of one set; way w of set s is block w * sets + s of the data, so that
+// Every process that maps it may write all of it (one user's processes): each value is copied once, and checked before
+// it is used. A block lies in any of the ways of one set; way w of set s is block w * sets + s of the data, so that
 // blocks in order lie in order, as far as they lie in the same way.
 //
 //   a set:   0                64                128               192       200       208
@@ -87,7 +87,7 @@ struct FileCounts {
 };
 static_assert(sizeof(FileCounts) == 192);
 
-/// A process. Its number, counted from 1, is the owner in other tables; 0 is nobody.
+/// A process. Its number, counted from 1, is the owner in other tables; 0: no owner.
 struct FileClient {
   Word pid;    // W: the client, compare-and-swap from 0 (FILE-CLIENT); W: card, 0 again, when it has repaired
   Word start;  // W: the client, before it makes changes; the start time in /proc/PID/stat; 0: not known
@@ -123,7 +123,7 @@ static_assert(sizeof(FileMarks) == 64);
 inline constexpr unsigned kFileMarkBits = 50;
 
 /// A file. `life` is kind | owner << 2 | epoch << 16; the owner is that of a place that is being given to a file. Each
-/// change of `life` but the last of these makes the epoch one more: blocks of an earlier epoch are nobody's.
+/// change of `life` but the last of these makes the epoch one more: blocks of an earlier epoch belong to no file.
 enum class FileKind : std::uint64_t { empty, busy, ready, retired };
 using FileFlag = std::atomic<std::uint32_t>;
 static_assert(FileFlag::is_always_lock_free && sizeof(FileFlag) == 4);
