@@ -41,8 +41,9 @@ int guarded(Body&& body) noexcept {
   return result;
 }
 
-/// Calls `body` with the endpoint whose socket the descriptor is, or fails with EBADF or ENOTTY. For descriptors that
-/// are not known, or no longer what they were: programs make and close some without telling the library.
+/// Calls `body` with the endpoint that has the socket behind the descriptor, or fails with EBADF or ENOTTY. For
+/// descriptors that are not known, or no longer what they were: programs make and close some without telling the
+/// library.
 template <class Body>
 int with_endpoint_by_socket(scif_epd_t epd, Body&& body) {
   const Use endpoint = find_by_socket(epd);
@@ -86,7 +87,7 @@ bool is_writable(T* start, std::size_t count) {
   return count == 0 || memory::is_there(std::as_bytes(std::span(start, count)), memory::Access::write);
 }
 
-/// The link of an endpoint that is connected, for who reaches the peer: -ENOTCONN and -ECONNRESET otherwise.
+/// The link of a connected endpoint, for calls that reach the peer: -ENOTCONN and -ECONNRESET otherwise.
 inline int reachable(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
   link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;

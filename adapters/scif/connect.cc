@@ -23,7 +23,7 @@ bool send_fat_packet(int socket) {
   return ::send(socket, kNothing.data(), kNothing.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/// Why no listener answers there. A node whose programs are not up yet is one to try again.
+/// Why no listener answers there. ECONNREFUSED: its programs may not be up yet, and it is one to try again.
 int refusal(std::uint16_t node) { return node < config::number(config::Key::nodes) ? ECONNREFUSED : ENODEV; }
 
 }  // namespace

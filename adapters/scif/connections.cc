@@ -55,7 +55,7 @@ int scif_get_nodeIDs(uint16_t* nodes, int len, uint16_t* self) {
     if (!is_writable(nodes, static_cast<std::size_t>(len)) || (self != nullptr && !is_writable(self, 1)))
       return -EFAULT;
     auto alive = named_sockets(own).nodes;
-    alive.insert({0, own});  // the host is there whenever somebody asks
+    alive.insert({0, own});  // the host is always there
     if (self != nullptr) *self = own;
     const std::vector<std::uint16_t> all(alive.begin(), alive.end());
     std::copy_n(all.begin(), std::min(all.size(), static_cast<std::size_t>(len)), nodes);

@@ -3,7 +3,7 @@
 //
 //   unbound --bind--> bound --listen--> listening
 //      |                | ^
-//      +----connect-----+ | refused, or nobody accepted
+//      +----connect-----+ | refused, or not accepted in time
 //                       v |
 //                   connecting --accepted--> connected (disconnected, once the peer is gone)
 #pragma once
@@ -56,7 +56,7 @@ class Endpoint {
     if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();  // SCIF-STATE
     return link_if_answered(fd);
   }
-  /// The same for who holds a lock of the slot: only if it is known already.
+  /// The same for callers that hold a lock of the slot: only if it is known already.
   // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] Line& line() { return line_; }
@@ -99,7 +99,7 @@ class Endpoint {
   Slot& slot_;
   Line line_;
   std::atomic<State> state_{State::unbound};
-  std::mutex mutex_;          ///< guards what follows, not while anybody waits
+  std::mutex mutex_;          ///< guards what follows; no call waits with it
   std::uint64_t generation_;  ///< of the process that made the socket, or kUsedUp
   std::uint16_t port_ = 0;
   std::unique_ptr<Attempt> attempt_;

@@ -63,7 +63,7 @@ Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
     // What the peer sent before its end was visible when the end was: the queue has been looked at since.
     if (ended) moved.error = ECONNRESET;
     if (ended || (moved.bytes != 0 && !block)) break;
-    // Who blocks learns of the end when it sleeps.
+    // A blocking call learns of the end when it sleeps.
     ended = line_.sleepers().woken() || (block ? line_.gone() : line_.look_for_end(fd));
     if (ended) continue;
     if (!block) break;
@@ -233,7 +233,7 @@ bool Inlet::report() {
 bool Inlet::quieten() {
   if (habit_.load(std::memory_order_relaxed) < kHabit) return false;
   const std::lock_guard lock(lock_);
-  // Who sleeps is woken by packets only, and each write may be the one that it sleeps for.
+  // A sleeping thread is woken by packets only, and each write may be the one that it sleeps for.
   if (habit_.load(std::memory_order_relaxed) < kHabit || !habit_counts_ || asleep_ != 0 ||
       generation_ != fork_generation())
     return false;

@@ -60,7 +60,7 @@ class Inlet {
   bool quieten();
   /// After looking in vain. What comes now is either seen by report() afterwards or has a packet.
   void unquieten();
-  /// Makes the socket unreadable if nothing is there. To be called before somebody sleeps on it; wake_up() must follow.
+  /// Makes the socket unreadable if nothing is there. To be called before a thread sleeps on it; wake_up() must follow.
   void fall_asleep(int fd);
   void wake_up();
 
@@ -102,7 +102,7 @@ class Inlet {
   bool reported_ = false;      ///< by a scif_poll, and nothing received since
   bool untold_ = false;        ///< bytes may be there without a packet
   int asleep_ = 0;             ///< threads that only a packet wakes
-  stream::SpinBudget budget_;  ///< belongs to who has the turn
+  stream::SpinBudget budget_;  ///< guarded by the turn
 };
 
 }  // namespace wherry::scif

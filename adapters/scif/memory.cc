@@ -40,7 +40,7 @@ int upgrade(std::span<std::byte> memory, int& protection) {
   return 0;
 }
 
-/// For functions whose result is no int: body(endpoint, link, result) returns 0 or an errno value negated.
+/// For functions that return no int: body(endpoint, link, result) returns 0 or an errno value negated.
 template <class Result, class Body>
 Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
   Result result = failure;

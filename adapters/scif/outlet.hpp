@@ -49,7 +49,7 @@ class Outlet {
   void forget_parents() { turn_.forget_parents(); }
   /// Whether a byte fits.
   bool has_space();
-  /// Makes the socket say that there is no space, if there is none. To be called before somebody polls it.
+  /// Makes the socket say that there is no space, if there is none. To be called before it is polled.
   void settle(int fd);
 
  private:
@@ -75,7 +75,7 @@ class Outlet {
   std::uint64_t packets_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t full_ = 0;
-  stream::SpinBudget budget_;  ///< belongs to who has the turn
+  stream::SpinBudget budget_;  ///< guarded by the turn
 };
 
 }  // namespace wherry::scif

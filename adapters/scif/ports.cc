@@ -50,8 +50,8 @@ Named named_sockets(std::uint16_t node, std::uint64_t except) {
 }
 
 int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
-  // The name of a closed listener is free, but not the port while sockets that it accepted live. One binds the name
-  // last of all, so nobody can be accepted on it between the look and the bind.
+  // The name of a closed listener is free, but not the port while sockets that it accepted live. The name is
+  // bound last of all, so nothing can be accepted on it between the look and the bind.
   if (named_sockets(node).ports.contains(port)) return EINVAL;
   return bind_to(socket, node, port) ? 0 : EINVAL;
 }

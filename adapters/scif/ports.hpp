@@ -21,10 +21,10 @@ struct Named {
 /// @param except  inode of a socket that does not count
 Named named_sockets(std::uint16_t node, std::uint64_t except = 0);
 
-/// Binds `socket` to the port of the node. Returns 0, or EINVAL if somebody has it.
+/// Binds `socket` to the port of the node. Returns 0, or EINVAL if it is taken.
 int bind_port(int socket, std::uint16_t node, std::uint16_t port);
 
-/// Binds it to a port that nobody has. Returns the port, or 0: there is none.
+/// Binds it to a free port. Returns the port, or 0: there is none.
 std::uint16_t bind_any_port(int socket, std::uint16_t node);
 
 /// Whether this process may bind the ports below kFirstOpenPort.

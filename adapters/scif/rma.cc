@@ -28,7 +28,7 @@ int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept
   });
 }
 
-/// A mark is the count of RMA calls, as far as an int holds it; bit 31 says whose.
+/// A mark is the count of RMA calls, as far as an int holds it; bit 31 is set in marks of the peer's calls.
 constexpr std::uint32_t kPeersMark = 0x80000000U;
 
 int number_of(const window::Mark& mark) {

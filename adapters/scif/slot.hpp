@@ -41,7 +41,7 @@ class Endpoint;
 /// An endpoint's place in the table, under all of its descriptors. A line for each rate of use.
 struct Slot {
   alignas(64) BriefLock table;   ///< guards how many use the endpoint
-  Endpoint* endpoint = nullptr;  ///< written by who holds all three locks, so read by who holds one
+  Endpoint* endpoint = nullptr;  ///< written under all three locks, so read under any of them
   alignas(64) BriefLock sending;
   alignas(64) BriefLock receiving;
   std::vector<int> descriptors;  ///< that are known to be the endpoint's; the table's
@@ -57,7 +57,7 @@ void give_back(Slot& slot) noexcept;
 void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now);
 
 /// A blocking caller has the turn from its first byte to its last, also while it waits and holds no lock. All of it is
-/// guarded by one BriefLock, and costs nothing more than that lock if nobody else has the turn.
+/// guarded by one BriefLock, and costs nothing more than that lock while the turn is free.
 class Turn {
  public:
   class Mine {

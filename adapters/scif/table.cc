@@ -186,7 +186,7 @@ void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now) {
 
 Use::~Use() {
   if (endpoint_ == nullptr) return;
-  // Who is closing it may destroy it at once; to notify touches only the address.
+  // A closing thread may destroy it at once; to notify touches only the address.
   std::atomic<std::uint32_t>& users = endpoint_->users;
   slot_->table.lock();
   const std::uint32_t left = users.load(std::memory_order_relaxed) - 1;

@@ -38,7 +38,7 @@ Use find(int fd);
 /// at each call (Line::is): it may have been closed and be another endpoint's a moment later, without the library's
 /// hearing of either.
 bool has_duplicates();
-/// The endpoint whose socket it is, as the kernel says. Empty: none. If it was the last descriptor of
+/// The endpoint that has this socket, as the kernel says. Empty: none. If it was the last descriptor of
 /// another endpoint before, waits for the calls that use that: to be called without a Use.
 Use find_by_socket(int fd);
 /// Makes it known. What the number meant before is forgotten. Returns the descriptor.

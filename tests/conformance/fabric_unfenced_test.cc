@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load/store fabrics: who is looked at for long without being asleep is published to without a fence, and interrupts
-// when it sleeps after all.
+// Load/store fabrics: to a side that was awake at many announcements in a row the peer publishes without a fence, and
+// that side interrupts it when it sleeps after all.
 #include <random>
 #include <thread>
 

@@ -94,7 +94,7 @@ TEST_P(FramedTest, WithoutSpaceNothingIsSentInPart) {
   Pair ends = framed_pair();
   for (const std::size_t size : {60UL, 700UL, kMost}) {
     std::uint64_t sent = 0;
-    // On some fabrics the space of the round before is on its way still: for how long, nobody knows.
+    // On some fabrics the space of the round before is on its way still, for an unknown time.
     for (bool full = false; !full;) {
       Result result;
       while ((result = ends.sender.send(pattern_.bytes(size, sent), 30ms)).ok()) ++sent;

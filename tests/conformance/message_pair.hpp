@@ -37,7 +37,7 @@ void publish(Publisher& publisher, const Pattern& pattern, std::size_t bytes, st
 /// Takes one message and expects it to be those.
 void expect_message(Subscriber& subscriber, const Pattern& pattern, std::size_t bytes, std::uint64_t position = 0);
 
-/// A message of one number, for tests that look at who gets what.
+/// A message of one number, for tests of which subscriber gets what.
 Result publish_number(Publisher& publisher, std::uint64_t number, Timeout timeout = kPatience);
 Result try_publish_number(Publisher& publisher, std::uint64_t number);
 std::uint64_t number_in(const Message& message);

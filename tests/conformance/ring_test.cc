@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring whose two ends meet only through a fabric, by nothing but the contract: the bytes and the two positions travel
+// A ring with its two ends joined only by a fabric, by nothing but the contract: the bytes and the two positions travel
 // by stores through the map where there is one, and by put and signal where there is none.
 #include <random>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large blocking transfers whose sender is first: one piece goes over the ring, then an offer stands until the receiver
+// Large blocking transfers with the sender first: one piece goes over the ring, then an offer stands until the receiver
 // comes, or has been waited for too long.
 #include <atomic>
 #include <cerrno>
@@ -22,8 +22,8 @@ TEST_P(StreamOffer, WhoComesLateFindsOnePieceInTheRingAndSplitsTheRest) {
   std::vector<std::byte> buffer(2 * kMiB);
   const auto bytes = pattern_.bytes(buffer.size());
   with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
-  // The sender waits for a while only, so a slow machine may need several rounds; who does not wait at all fills the
-  // ring, and no round succeeds.
+  // The sender waits for a while only, so a slow machine may need several rounds; a sender that does not wait at all
+  // fills the ring, and no round succeeds.
   for (bool split = false; !split;) {
     const std::uint64_t sleeps = ends.connector.counters().send_sleeps;
     const std::uint64_t before = ends.connector.counters().bytes_sent_split;
@@ -42,7 +42,7 @@ TEST_P(StreamOffer, WhoHopesInVainSendsAllOverTheRing) {
   const auto bytes = pattern_.bytes(buffer.size());
   for (int round = 0; round < 3; ++round) {
     with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
-    // Nobody receives until the send has returned: the ring has room for all of it.
+    // Nothing is received until the send has returned: the ring has room for all of it.
     ASSERT_TRUE(ends.connector.send(bytes).ok());
     ASSERT_TRUE(ends.acceptor.receive_all(buffer, kPatience).ok());
     EXPECT_TRUE(pattern_.matches(buffer, 0));

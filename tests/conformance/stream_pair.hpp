@@ -48,7 +48,8 @@ void expect_bytes(Stream& stream, const Pattern& pattern, std::size_t count, std
 void expect_all_then_end(Stream& stream, const Pattern& pattern, std::size_t count);
 
 /// A descriptor may be readable with nothing behind it once (a fabric that wakes spuriously: more often); `quieten` is
-/// the call that silences it. False: it stays readable however often that is called, a busy loop in whoever polls.
+/// the call that silences it. False: it stays readable however often that is called, a busy loop for a program that
+/// polls.
 template <class Quieten>
 bool falls_silent(int descriptor, Quieten&& quieten) {
   for (int i = 0; i < 30; ++i) {

@@ -109,7 +109,7 @@ TEST_P(StreamText, WhatHoldsNothingSaysSo) {
   EXPECT_EQ(connecting.descriptor(), -1);
 }
 
-// Nobody accepts, so it is the limit that ends each of them.
+// The listener never accepts, so it is the limit that ends each of them.
 TEST_P(StreamText, ALimitIsTheSecondArgument) {
   const Listener listener = listen(address());
   const std::string there = listener.local().to_string();

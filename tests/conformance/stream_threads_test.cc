@@ -178,8 +178,8 @@ TEST_P(StreamThreads, TwoEventLoopsWithBothRingsFullDoNotStall) {
   other.join();
 }
 
-// The stall of a transport that only asks for space when it has something waiting: whoever used the space first must
-// not be the last to hear of it.
+// The stall of a transport that only asks for space when it has something waiting: a sender that was unblocked and then
+// went silent must hear of new space when it blocks again.
 TEST_P(StreamThreads, AnUnblockedSenderMayGoSilentAndBlockAgain) {
   Streams ends = small_pair();
   const int descriptor = ends.connector.send_descriptor();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWindowBytes = 16 * 4096;
 
-/// Whole pages that nobody else uses.
+/// Whole pages for nothing else.
 class Pages {
  public:
   explicit Pages(std::size_t bytes)

@@ -192,7 +192,7 @@ TEST_P(WindowMap, AMappingOutlivesTheWindowTheConnectionAndTheOwnersMemory) {
   fill(memory, 7);
   EXPECT_TRUE(filled(pages->bytes(), 7)) << "it is the owner's memory still";
   pages.reset();
-  // Enough comes and goes for what nobody uses to be given back.
+  // Enough comes and goes for what is unused to be given back.
   for (int i = 0; i < 10; ++i) {
     CallersPages other(std::size_t{8} << 20);
     EXPECT_EQ(far_.unregister(registered(far_, other.bytes()), other.bytes().size()), 0);

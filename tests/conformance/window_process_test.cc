@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows between processes: a peer whose program does nothing, one that is killed, one that forks.
+// Windows between processes: the peer's program does nothing, is killed, forks.
 #include <sys/wait.h>
 
 #include <cstring>

@@ -198,7 +198,7 @@ TEST_F(Death, AfterFinishingIsTheEnd) {
   EXPECT_EQ(received, 500U);
 }
 
-// Bytes accepted by send are in the receiver's memory: the sender may die before anybody accepted or read a thing.
+// Bytes accepted by send are in the receiver's memory: the sender may die before it is accepted or anything is read.
 TEST_F(Death, BeforeAnybodyReadOneByte) {
   Listener listener = listen(address());
   Child victim = connecting_victim(listener, {}, [&](Stream& stream) { (void)stream.send(pattern_.bytes(900'000)); });

@@ -54,7 +54,7 @@ class ErrorText : public FaultTest {
   ErrorText() : listener_(listen(address())) {}
 
   [[nodiscard]] std::string where() const { return listener_.local().to_string(); }
-  /// A port that nobody has.
+  /// A port that is not taken.
   [[nodiscard]] static Address free_port() { return listen(address()).local(); }
 
   Listener listener_;
@@ -85,7 +85,7 @@ TEST_F(ErrorText, OfConnectingInVainNamesJobAndPort) {
                         " of node 0 in job '" + job + "'; "));
 }
 
-/// The text of who connects there in vain again and again, until it says who listens elsewhere.
+/// The text of connecting there in vain again and again, until it names a listener elsewhere.
 std::string text_of_who_looks(const std::string& address) {
   return text_elsewhere([&] {
     while (true) {

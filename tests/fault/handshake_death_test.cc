@@ -16,7 +16,7 @@ class HandshakeDeath : public FaultTest {
       Stream stream = connect(where, {}, kPatience);
       return stream.send(std::vector<std::byte>(10)).ok();
     });
-    // Who died before may still be in the queue in front of it.
+    // Connectors that died before may still be in the queue in front of it.
     while (true) {
       Stream stream = listener.accept(kPatience);
       std::vector<std::byte> buffer(10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes whose mailboxes connect to each other at the same moment, with descriptors and without.
+// The mailboxes of two processes connect to each other at the same moment, with descriptors and without.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 struct Side {
   std::array<char, 64> address{};
   std::atomic<int> round{0};  ///< in which the address is valid
-  std::atomic<int> heard{0};  ///< the last round whose message from the other has come
+  std::atomic<int> heard{0};  ///< the last round of which the other's message has come
   std::atomic<int> over{0};   ///< the last round in which it has one peer and nothing more to do
 };
 using Sides = std::array<Side, 2>;

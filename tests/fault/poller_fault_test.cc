@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A poller whose peers are killed at any moment, or hostile: the others are served as if nothing were, and what the
+// A poller with peers that are killed at any moment, or hostile: the others are served as if nothing were, and what the
 // dead had published arrives before the news of their death.
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process whose kernel refuses what streams are otherwise waited for with, or whose limits are narrow: it waits by
+// A process to which the kernel refuses what streams are otherwise waited for with, or with narrow limits: it waits by
 // other means, with little work, and misses nothing; what cannot be made is an error that says why.
 #include <sys/resource.h>
 
@@ -180,7 +180,7 @@ TEST_P(Sandbox, ASubscriberSleepsAndWakes) {
 INSTANTIATE_TEST_SUITE_P(, Sandbox, ::testing::ValuesIn(kNarrow),
                          [](const auto& narrow) { return std::string(narrow.param.name); });
 
-/// What `make` throws in a process whose files may have at most `bytes`: its text, empty if nothing.
+/// Expects EFBIG and its advice of `make`, in a process that may write files of at most `bytes`.
 template <class Make>
 void expect_too_large(rlim_t bytes, Make&& make) {
   Child child([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large transfers that both processes copy at once: killed at any moment of it, refused by the kernel at any moment of
-// it, and with processes that are not who the kernel's credentials say.
+// it, and with other processes than those that the kernel's credentials name.
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -120,7 +120,7 @@ TEST_F(Split, AReceiverKilledInMidTransferIsABrokenPipe) {
 }
 
 /// One process sends, a forked one receives, or the other way round; the forked one is refused after some messages. No
-/// ring has room for one of them: a sender whose receiver gets no processor for a while would put all of them there.
+/// ring has room for one of them: while the receiver gets no processor the sender would put all of them there.
 TEST_F(Split, WhereTheKernelRefusesAllBytesGoOverTheRing) {
   constexpr int kMessages = 12;
   constexpr StreamOptions kSmallRing{.ring_bytes = std::size_t{64} << 10};
@@ -145,7 +145,7 @@ TEST_F(Split, WhereTheKernelRefusesAllBytesGoOverTheRing) {
       EXPECT_EQ(child.wait(), 0);
       const StreamCounters counters = stream.counters();
       const std::uint64_t split = child_sends ? counters.bytes_received_split : counters.bytes_sent_split;
-      // A transfer whose every piece the other side took first does not meet the refusal.
+      // A transfer of which the other side took every piece first does not meet the refusal.
       EXPECT_EQ(split != 0, allowed && refused_after != 0);
     }
   }
@@ -173,12 +173,12 @@ TEST_F(Split, ARefusalInMidTransferCostsNoByte) {
   }
 }
 
-/// The kernel vouches for who called listen: here the parent, whose child accepts.
+/// The kernel vouches for the process that called listen: here the parent, while its child accepts.
 TEST_F(Split, WhoAcceptsOnAnInheritedListenerIsNotTakenForWhoListens) {
   Listener listener = listen(address());
   {
     const Connecting connecting = start_connect(listener.local().to_string());
-    (void)listener.accept(kPatience);  // The parent has shown itself to somebody, as servers have.
+    (void)listener.accept(kPatience);  // The parent has shown itself to a peer, as servers have.
   }
   Child acceptor([&] {
     Stream stream = listener.accept(kPatience);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints in a child whose parent goes on with them, or closes them.
+// Endpoints in a child while its parent goes on with them, or closes them.
 #include <atomic>
 
 #include "tests/common/time_limit.hpp"

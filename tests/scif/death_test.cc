@@ -22,7 +22,7 @@ class ScifDeath : public Scif {};
 constexpr std::size_t kBytes = Spaces::kBytes;
 constexpr off_t kSpare = 0x300000;
 constexpr std::int64_t kAtOnce = 100'000'000;
-/// Who takes this long gave up by itself, or had no processor: seldom.
+/// A call that takes this long gave up by itself, or had no processor: seldom.
 constexpr std::int64_t kGivesUp = 9'900'000'000;
 
 /// What this process holds of the kernel's.

@@ -135,7 +135,7 @@ bool call_everything(const Pair& pair, char* pages, int number, std::atomic<bool
     void* const mapped = scif_mmap(nullptr, kPage, kRw, 0, pair.acceptor, own);
     if (mapped == SCIF_MMAP_FAILED || scif_munmap(mapped, kPage) != 0) return false;
     if (scif_fence_signal(pair.acceptor, 0, 0, own, 7, SCIF_FENCE_INIT_SELF | SCIF_SIGNAL_REMOTE) != 0) return false;
-    if (events(pair.connector, SCIF_POLLIN) != 0) return false;  // nobody sends anything to it
+    if (events(pair.connector, SCIF_POLLIN) != 0) return false;  // nothing is sent to it
     if (scif_unregister(pair.connector, own, 2 * kPage) != 0) return false;
   }
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scif_bind, and who holds a port.
+// scif_bind, and what holds a port.
 #include <linux/capability.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -123,8 +123,8 @@ TEST_F(ScifBind, APortIsFreeWhenItsLastHolderIsKilled) {
   EXPECT_EQ(scif_bind(epd, static_cast<std::uint16_t>(*port)), *port);
 }
 
-/// Takes ports as somebody else might: binds bare sockets to the names in a process that a few hundred fit in. Returns
-/// 0, or an errno value.
+/// Takes ports as another program might: binds bare sockets to the names in a process that a few hundred fit in.
+/// Returns 0, or an errno value.
 int take_ports(sockaddr_un name, socklen_t length, int first, int last) {
   const std::string text(name.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
   const std::string common = text.substr(0, text.rfind(':') + 1);
