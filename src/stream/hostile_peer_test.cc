@@ -11,6 +11,7 @@
 
 #include "ring/ring.hpp"
 #include "stream/handshake.hpp"
+#include "tests/common/hostile_peer.hpp"
 
 namespace wherry::stream {
 namespace {
@@ -104,21 +105,7 @@ void scribble(StreamPage& page, std::uint64_t seed, const std::atomic<bool>& sto
   std::mt19937_64 random(seed);
   while (!stop) {
     Word* const words[] = {&page.tail, &page.finished, &page.head, &page.closed};
-    Word& word = *words[random() % std::size(words)];
-    switch (random() % 4) {
-      case 0:
-        word = random();
-        break;
-      case 1:
-        word = random() % (2 * kCapacity);
-        break;
-      case 2:
-        word += random() % 64;
-        break;
-      default:
-        word = 0;
-        break;
-    }
+    spoil(*words[random() % std::size(words)], random, 2 * kCapacity);
     if (random() % 16 == 0) std::this_thread::yield();
   }
 }

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
-#include <thread>
 
 #include "stream/handshake.hpp"
+#include "tests/common/hostile_peer.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -42,21 +42,7 @@ class Scribbler {
     // A bell page, a stream page, a ring: the words that mean something are in the first lines of the first two.
     const std::size_t words = target_ == Target::words ? 24 : kWordsPerPage;
     const std::size_t page = random_() % (target_ == Target::words ? 2 : 3);
-    layout::Word& word = pages_[page * kWordsPerPage + random_() % words];
-    switch (random_() % 4) {
-      case 0:
-        word = random_();
-        break;
-      case 1:
-        word = random_() % (2 * kCapacity);
-        break;
-      case 2:
-        word += random_() % 64;
-        break;
-      default:
-        word = 0;
-        break;
-    }
+    spoil(pages_[page * kWordsPerPage + random_() % words], random_, 2 * kCapacity);
   }
 
   /// Every connected socket it holds: on two of them it rings the victim's bells.
@@ -81,9 +67,7 @@ class Hostile : public FaultTest {
  protected:
   [[nodiscard]] static Child hostile_peer(const Listener& listener, Target target, std::uint64_t seed) {
     return Child([=, where = listener.local()]() -> bool {
-      const auto connecting = fabric::find("shm").connect(where, stream::offer_of({.own = kCapacity}));
-      std::unique_ptr<fabric::Connection> connection;
-      while (!(connection = connecting->try_finish())) std::this_thread::yield();
+      const auto connection = shake_hands(where, stream::offer_of({.own = kCapacity}));
       Scribbler(connection->map(), target, seed).run();
     });
   }

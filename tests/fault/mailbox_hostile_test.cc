@@ -10,6 +10,7 @@
 
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
+#include "tests/common/hostile_peer.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -34,10 +35,7 @@ class MailboxHostile : public FaultTest {
     return offer;
   }
   static std::unique_ptr<fabric::Connection> shake_hands(const Address& where, std::uint32_t header = 128) {
-    const auto connecting = fabric::find("shm").connect(where, offer(header));
-    std::unique_ptr<fabric::Connection> connection;
-    while (!(connection = connecting->try_finish())) std::this_thread::yield();
-    return connection;
+    return wherry::shake_hands(where, offer(header));
   }
   /// Values that mean something to a section, or nothing.
   static std::uint64_t word(std::mt19937_64& random) {

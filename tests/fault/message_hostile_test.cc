@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "message/handshake.hpp"
+#include "tests/common/hostile_peer.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -17,13 +18,6 @@ constexpr std::size_t kPool = 1 << 16;
 
 class MessageHostile : public FaultTest {
  protected:
-  static std::unique_ptr<fabric::Connection> shake_hands(const Address& where, const fabric::Offer& offer) {
-    const auto connecting = fabric::find("shm").connect(where, offer);
-    std::unique_ptr<fabric::Connection> connection;
-    while (!(connection = connecting->try_finish())) std::this_thread::yield();
-    return connection;
-  }
-
   /// Values that mean something to a queue, or nothing.
   static std::uint64_t word(std::mt19937_64& random) {
     const std::uint64_t lap = random() % 8, ticket = random() % (std::uint64_t{2} * kPlaces);

@@ -10,6 +10,7 @@
 #include <wherry/poller.hpp>
 
 #include "stream/handshake.hpp"
+#include "tests/common/hostile_peer.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -99,9 +100,7 @@ TEST_F(PollerFault, AHostilePeerHoldsUpNobodyElse) {
   Listener listener = listen(address(), {.ring_bytes = kCapacity});
   // Writes over all words of the victim's pages and rings without a pause.
   const Child hostile([where = listener.local()]() -> bool {
-    const auto connecting = fabric::find("shm").connect(where, stream::offer_of({.own = kCapacity}));
-    std::unique_ptr<fabric::Connection> connection;
-    while (!(connection = connecting->try_finish())) std::this_thread::yield();
+    const auto connection = shake_hands(where, stream::offer_of({.own = kCapacity}));
     auto* words = reinterpret_cast<layout::Word*>(connection->map() - layout::kBellPageBytes);
     std::mt19937_64 random(5);
     while (true) {
