@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "adapters/scif/calls.hpp"
-#include "adapters/scif/ports.hpp"
+#include "adapters/scif/rendezvous.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;

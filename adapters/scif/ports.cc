@@ -7,47 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <fstream>
-#include <sstream>
-#include <string>
 
 #include "adapters/scif/rendezvous.hpp"
 
 namespace wherry::scif {
-namespace {
-
-/// "NODE:PORT"
-bool parse(const std::string& text, std::uint16_t& node, std::uint16_t& port) {
-  const char* const end = text.c_str() + text.size();
-  const auto [colon, bad_node] = std::from_chars(text.c_str(), end, node);
-  if (bad_node != std::errc() || colon == end || *colon != ':') return false;
-  const auto [last, bad_port] = std::from_chars(colon + 1, end, port);
-  return bad_port == std::errc() && last == end;
-}
-
-}  // namespace
-
-Named named_sockets(std::uint16_t node, std::uint64_t except) {
-  Named named;
-  const std::string common = "@" + common_name();
-  std::ifstream table("/proc/net/unix");
-  // Num RefCount Protocol Flags Type St Inode Path
-  for (std::string line; std::getline(table, line);) {
-    const std::size_t at = line.find(common);
-    std::uint16_t its_node = 0;
-    std::uint16_t its_port = 0;
-    if (at == std::string::npos || !parse(line.substr(at + common.size()), its_node, its_port)) continue;
-    std::istringstream fields(line);
-    std::string skipped;
-    std::uint64_t inode = 0;
-    fields >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> inode;
-    if (inode == except && except != 0) continue;
-    named.nodes.insert(its_node);
-    if (its_node == node) named.ports.insert(its_port);
-  }
-  return named;
-}
 
 int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
   // The name of a closed listener is free, but not the port while sockets that it accepted live. The name is

@@ -5,21 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 
 namespace wherry::scif {
 
 inline constexpr std::uint16_t kFirstAutomaticPort = 1089;
 inline constexpr std::uint16_t kFirstOpenPort = 1024;  ///< those below need privilege
-
-/// What the sockets of this user and job are called.
-struct Named {
-  std::set<std::uint16_t> nodes;
-  std::set<std::uint16_t> ports;  ///< of the node asked for
-};
-
-/// @param except  inode of a socket that does not count
-Named named_sockets(std::uint16_t node, std::uint64_t except = 0);
 
 /// Binds `socket` to the port of the node. Returns 0, or EINVAL if it is taken.
 int bind_port(int socket, std::uint16_t node, std::uint16_t port);

@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "adapters/scif/link.hpp"
@@ -22,10 +25,39 @@ struct OwnHalf::Side : shm::OwnSide {
   using OwnSide::OwnSide;
 };
 
+namespace {
+
+/// The name of every port of this user's in this job up to the node: "wherry/USER/JOB/".
 std::string common_name() {
   const shm::SocketName name = shm::socket_name(0, 0);
   const std::string whole(name.address.sun_path + 1, name.length - offsetof(sockaddr_un, sun_path) - 1);
   return whole.substr(0, whole.rfind('/') + 1);
+}
+
+/// "NODE:PORT"
+bool parse(const std::string& text, std::uint16_t& node, std::uint16_t& port) {
+  const char* const end = text.c_str() + text.size();
+  const auto [colon, bad_node] = std::from_chars(text.c_str(), end, node);
+  if (bad_node != std::errc() || colon == end || *colon != ':') return false;
+  const auto [last, bad_port] = std::from_chars(colon + 1, end, port);
+  return bad_port == std::errc() && last == end;
+}
+
+}  // namespace
+
+Named named_sockets(std::uint16_t node) {
+  Named named;
+  const std::string common = "@" + common_name();
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(common);
+    std::uint16_t its_node = 0;
+    std::uint16_t its_port = 0;
+    if (at == std::string::npos || !parse(line.substr(at + common.size()), its_node, its_port)) continue;
+    named.nodes.insert(its_node);
+    if (its_node == node) named.ports.insert(its_port);
+  }
+  return named;
 }
 
 bool bind_to(int socket, std::uint16_t node, std::uint16_t port) {

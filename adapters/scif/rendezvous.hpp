@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How endpoints meet, as far as the fabric has a say in it: what ports are called, which process is at the other end,
-// and the two hellos that make a connection of a socket (attempt.hpp has the order). This is the one place of the
-// adapter that knows which fabric that is; another fabric goes here.
+// How endpoints meet, as far as the fabric has a say in it: what ports are called and which are in use, which process
+// is at the other end, and the two hellos that make a connection of a socket (attempt.hpp has the order). This is the
+// one place of the adapter that knows which fabric that is; another fabric goes here.
 //
 // A socket stays the endpoint's: the connection neither closes it nor learns from it of the peer's end. All calls from
 // any thread; none blocks.
@@ -9,7 +9,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <set>
 
 #include <scif.h>
 
@@ -17,8 +17,12 @@
 
 namespace wherry::scif {
 
-/// What the names of all ports of this user and job begin with, "wherry/USER/JOB/"; NODE:PORT follows.
-std::string common_name();
+/// The nodes and ports in use by sockets of this user and job, as the kernel lists them.
+struct Named {
+  std::set<std::uint16_t> nodes;
+  std::set<std::uint16_t> ports;  ///< of the node asked for
+};
+Named named_sockets(std::uint16_t node);
 
 /// Binds `socket` to the name of a port. False: another socket has it.
 bool bind_to(int socket, std::uint16_t node, std::uint16_t port);
