@@ -15,6 +15,7 @@
 #include "base/refused_call.hpp"
 #include "base/user.hpp"
 #include "fabric/offer.hpp"
+#include "layout/bell_page.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
