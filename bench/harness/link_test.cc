@@ -11,6 +11,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "bench/harness/check.hpp"
 #include "bench/systems/descriptor_links.hpp"
 
 namespace wherry::bench {

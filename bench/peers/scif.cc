@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include <optional>
 
+#include "bench/harness/check.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/systems/message_buffer.hpp"
 
@@ -22,10 +21,6 @@ namespace wherry::bench {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-
-void check(bool holds, const char* what) {
-  if (!holds) throw std::system_error(errno, std::system_category(), what);
-}
 
 class Endpoint {
  public:

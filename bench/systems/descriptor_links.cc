@@ -7,13 +7,10 @@
 
 #include <cerrno>
 #include <stdexcept>
-#include <system_error>
+
+#include "bench/harness/check.hpp"
 
 namespace wherry::bench {
-
-void check(bool holds, const char* what) {
-  if (!holds) throw std::system_error(errno, std::system_category(), what);
-}
 
 DescriptorLink::DescriptorLink(UniqueFd in, UniqueFd out, std::size_t size, std::vector<UniqueFd> idle)
     : in_(std::move(in)), out_(std::move(out)), idle_(std::move(idle)), out_buffer_(size), in_buffer_(size) {}

@@ -16,9 +16,6 @@
 
 namespace wherry::bench {
 
-/// Throws std::system_error with `what` unless it holds; for calls that set errno.
-void check(bool holds, const char* what);
-
 /// One end of a single connection: blocking write and read of whole messages. A socket is given twice. It keeps the
 /// `idle` connections open that are there besides.
 class DescriptorLink final : public Link {

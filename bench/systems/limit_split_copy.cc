@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "bench/systems/descriptor_links.hpp"
+#include "bench/harness/check.hpp"
 #include "bench/systems/limit.hpp"
 #include "bench/systems/systems.hpp"
 

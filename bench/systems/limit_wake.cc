@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/unique_fd.hpp"
-#include "bench/systems/descriptor_links.hpp"
+#include "bench/harness/check.hpp"
 #include "bench/systems/limit.hpp"
 #include "bench/systems/systems.hpp"
 

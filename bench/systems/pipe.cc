@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "bench/harness/check.hpp"
 #include "bench/systems/descriptor_links.hpp"
 #include "bench/systems/systems.hpp"
 

@@ -14,19 +14,15 @@
 #include <csignal>
 #include <sstream>
 #include <stdexcept>
-#include <system_error>
 #include <thread>
 
+#include "bench/harness/check.hpp"
 #include "bench/peers/foreign/warden.hpp"
 
 namespace wherry::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kPoliteness{3000};
-
-void check(bool ok, const char* what) {
-  if (!ok) throw std::system_error(errno, std::system_category(), what);
-}
 
 std::string unique_name() {
   static int number = 0;
