@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "bench/harness/check.hpp"
-#include "bench/systems/descriptor_links.hpp"
+#include "bench/systems/sockets/descriptor_links.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include <wherry/address.hpp>
 
 #include "bench/harness/descriptor_limit.hpp"
-#include "bench/systems/message_buffer.hpp"
+#include "bench/harness/message_buffer.hpp"
 
 namespace wherry::bench::mailbox {
 namespace {

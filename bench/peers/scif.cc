@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "bench/harness/check.hpp"
+#include "bench/harness/message_buffer.hpp"
 #include "bench/peers/peer.hpp"
-#include "bench/systems/message_buffer.hpp"
 
 namespace wherry::bench {
 namespace {

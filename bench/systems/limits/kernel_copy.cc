@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-#include "bench/systems/limit.hpp"
+#include "bench/systems/limits/limit.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bench/systems/limit.hpp"
+#include "bench/systems/limits/limit.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

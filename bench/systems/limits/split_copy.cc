@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bench/harness/check.hpp"
-#include "bench/systems/limit.hpp"
+#include "bench/systems/limits/limit.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

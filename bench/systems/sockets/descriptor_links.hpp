@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "bench/harness/message_buffer.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/systems/message_buffer.hpp"
 
 namespace wherry::bench {
 

@@ -13,7 +13,7 @@
 #include <wherry/poller.hpp>
 #include <wherry/wherry.hpp>
 
-#include "bench/systems/message_buffer.hpp"
+#include "bench/harness/message_buffer.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "arch/cache_line.hpp"
-#include "bench/systems/limit.hpp"
+#include "bench/systems/limits/limit.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

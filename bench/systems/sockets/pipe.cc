@@ -10,7 +10,7 @@
 
 #include "base/unique_fd.hpp"
 #include "bench/harness/check.hpp"
-#include "bench/systems/descriptor_links.hpp"
+#include "bench/systems/sockets/descriptor_links.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/systems/descriptor_links.hpp"
+#include "bench/systems/sockets/descriptor_links.hpp"
 
 #include <fcntl.h>
 #include <sys/types.h>

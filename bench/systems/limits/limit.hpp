@@ -17,8 +17,8 @@
 
 #include "arch/cache_line.hpp"
 #include "arch/pause.hpp"
+#include "bench/harness/message_buffer.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/systems/message_buffer.hpp"
 
 namespace wherry::bench {
 

@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.hpp"
 #include "bench/harness/check.hpp"
-#include "bench/systems/limit.hpp"
+#include "bench/systems/limits/limit.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
