@@ -56,6 +56,7 @@ endfunction()
 function(wherry_bench_objects)
   file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc systems/*/*.cc questions/*.cc peers/foreign/*.cc file/*.cc
     mailbox/*.cc mpi/*.cc root/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/systems/libraries/")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")

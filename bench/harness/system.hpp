@@ -6,7 +6,8 @@
 // and reads the payload, takes the time and counts CPU seconds, and the system only opens one Link in each process.
 // Systems that must start programs of their own (MPI, Java, Rust) implement run() themselves, with the same rules.
 //
-// A peer in a module of its own (bench/peers/NAME.cc, built as wherry-peer-NAME.so) exports wherry_bench_systems().
+// A library has a module of its own (bench/systems/libraries/NAME.cc, wherry-peer-NAME.so), which exports
+// wherry_bench_systems().
 #pragma once
 
 #include <cstddef>

@@ -25,9 +25,9 @@
 #include <thread>
 
 #include "base/unique_fd.hpp"
+#include "bench/harness/names.hpp"
 #include "bench/harness/participant.hpp"
 #include "bench/harness/process_group.hpp"
-#include "bench/peers/names.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <nng/protocol/pipeline0/pull.h>
 #include <nng/protocol/pipeline0/push.h>
 
-#include "bench/peers/names.hpp"
-#include "bench/peers/peer.hpp"
+#include "bench/harness/names.hpp"
+#include "bench/systems/libraries/library.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "bench/harness/check.hpp"
 #include "bench/harness/message_buffer.hpp"
-#include "bench/peers/peer.hpp"
+#include "bench/systems/libraries/library.hpp"
 
 namespace wherry::bench {
 namespace {

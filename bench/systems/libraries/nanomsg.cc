@@ -8,8 +8,8 @@
 
 #include <cerrno>
 
-#include "bench/peers/names.hpp"
-#include "bench/peers/peer.hpp"
+#include "bench/harness/names.hpp"
+#include "bench/systems/libraries/library.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every peer needs: errors as exceptions, a first message that proves the connection, private buffers.
+// What every library needs: errors as exceptions, a first message that proves the connection, private buffers.
 #pragma once
 
 #include <malloc.h>

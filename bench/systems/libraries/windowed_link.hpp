@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "bench/peers/peer.hpp"
+#include "bench/systems/libraries/library.hpp"
 
 namespace wherry::bench {
 

@@ -2,7 +2,7 @@
 // libfabric: tagged messages of reliable datagram endpoints, providers shm and tcp.
 #include <cstdlib>
 
-#include "bench/peers/ofi_requests.hpp"
+#include "bench/systems/libraries/ofi_requests.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/windowed_link.hpp"
+#include "bench/systems/libraries/windowed_link.hpp"
 
 #include <gtest/gtest.h>
 

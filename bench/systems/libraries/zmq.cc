@@ -5,7 +5,7 @@
 #include <array>
 #include <cerrno>
 
-#include "bench/peers/peer.hpp"
+#include "bench/systems/libraries/library.hpp"
 
 namespace wherry::bench {
 namespace {

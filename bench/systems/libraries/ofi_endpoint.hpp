@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-#include "bench/peers/windowed_link.hpp"
+#include "bench/systems/libraries/windowed_link.hpp"
 
 namespace wherry::bench::ofi {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bench/peers/windowed_link.hpp"
+#include "bench/systems/libraries/windowed_link.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "bench/peers/ofi_endpoint.hpp"
+#include "bench/systems/libraries/ofi_endpoint.hpp"
 
 namespace wherry::bench::ofi {
 
