@@ -9,9 +9,9 @@
 
 #include "bench/file/card.hpp"
 #include "bench/file/job.hpp"
+#include "bench/harness/programs/sampler.hpp"
 #include "bench/harness/registry.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/peers/foreign/sampler.hpp"
 
 namespace wherry::bench::file {
 

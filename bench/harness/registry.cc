@@ -8,9 +8,9 @@
 #include "bench/file/systems.hpp"
 #include "bench/mailbox/systems.hpp"
 #include "bench/mpi/systems.hpp"
-#include "bench/peers/foreign/foreign.hpp"
-#include "bench/peers/foreign/zmq_programs.hpp"
 #include "bench/root/systems.hpp"
+#include "bench/systems/programs/programs.hpp"
+#include "bench/systems/programs/zmq_programs.hpp"
 #include "bench/systems/systems.hpp"
 
 namespace wherry::bench {

@@ -21,7 +21,7 @@ struct Registry {
   Systems systems;
   std::vector<Missing> missing;
 
-  /// The built-in ones, those of the modules that could be loaded, and those that are programs (peers/foreign).
+  /// The built-in ones, those of the modules that could be loaded, and those that are programs (systems/programs).
   static Registry find();
 
   /// The named ones, in this order; all if there are no names. Of two of one name that whose own question it is, else

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "bench/peers/foreign/foreign.hpp"
-#include "bench/peers/foreign/program.hpp"
+#include "bench/harness/programs/program.hpp"
+#include "bench/systems/programs/programs.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

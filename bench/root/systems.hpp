@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "bench/harness/programs/sampler.hpp"
 #include "bench/harness/registry.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/peers/foreign/sampler.hpp"
 #include "bench/root/job.hpp"
 
 namespace wherry::bench::root {

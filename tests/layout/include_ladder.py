@@ -19,7 +19,7 @@ EXCEPTIONS = {
     # What SCIF's endpoints have of the fabric that they meet on: its sockets and its handshake.
     "adapters/scif/rendezvous.cc": {"src/fabric/shm"},
     # The list of all systems is asked for by those who measure them, and lies beside them.
-    "bench/harness/registry.cc": {"bench/systems", "bench/peers/foreign", "bench/file", "bench/mailbox", "bench/mpi",
+    "bench/harness/registry.cc": {"bench/systems", "bench/systems/programs", "bench/file", "bench/mailbox", "bench/mpi",
                                   "bench/root"},
 }
 
@@ -115,7 +115,7 @@ LADDER = """## Where things go
     adapters/root < adapters/root/merge
     adapters/scif
     src/stream < bench/harness < bench/file, bench/mailbox, bench/mpi, bench/root
-    bench/harness < bench/systems, bench/peers/foreign
+    bench/harness < bench/systems, bench/systems/programs
     adapters/root, bench/root < bench/root/program
     bench/root < tools
 """
@@ -134,7 +134,7 @@ PLANTED = {
     "tools/main.cc": '#include "missing.hpp"',
     "bench/root/question.cc": '#include "adapters/root/TScif.h"',
     "bench/harness/rows.cc": '#include "bench/systems/systems.hpp"',
-    "bench/systems/systems.cc": '#include "bench/peers/foreign/foreign.hpp"',
+    "bench/systems/systems.cc": '#include "bench/systems/programs/programs.hpp"',
     "adapters/scif/link.cc": "#include <TScif.h>",
     "adapters/scif/connect.cc": '#include "fabric/shm/shm.hpp"',
     "adapters/root/TScif.cxx": '#include "adapters/root/merge/merge.hpp"',
@@ -153,7 +153,7 @@ ALLOWED = {
     "src/fabric/shm/connecting.hpp": "",
     "bench/harness/registry.cc": "\n".join(f'#include "bench/{name}/systems.hpp"' for name in ("systems", "file", "mailbox", "mpi", "root")),
     "bench/systems/systems.hpp": "",
-    "bench/peers/foreign/foreign.hpp": "",
+    "bench/systems/programs/programs.hpp": "",
     "bench/file/systems.hpp": "",
     "bench/mailbox/systems.hpp": "",
     "bench/mpi/systems.hpp": "",
@@ -162,7 +162,7 @@ ALLOWED = {
 }
 # The ladder names a folder that does not exist, and an exception of the list is needed no longer.
 BESIDE = {"CONTRIBUTING.md: on the ladder, src/mailbox has no source",
-          "bench/harness/registry.cc does not include bench/peers/foreign: take it from EXCEPTIONS"}
+          "bench/harness/registry.cc does not include bench/systems/programs: take it from EXCEPTIONS"}
 
 
 def self_test():

@@ -20,7 +20,7 @@
 #include "bench/file/program/card_file.hpp"
 #include "bench/file/program/run_job.hpp"
 #include "bench/file/program/server_process.hpp"
-#include "bench/peers/foreign/jobs.hpp"
+#include "bench/harness/programs/jobs.hpp"
 #include "file/process_cache.hpp"
 
 namespace {

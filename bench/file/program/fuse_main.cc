@@ -16,7 +16,7 @@
 #include "bench/file/program/fuse_process.hpp"
 #include "bench/file/program/kernel_file.hpp"
 #include "bench/file/program/run_job.hpp"
-#include "bench/peers/foreign/jobs.hpp"
+#include "bench/harness/programs/jobs.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "bench/file/program/host_file.hpp"
 #include "bench/file/program/run_job.hpp"
 #include "bench/file/program/server_process.hpp"
-#include "bench/peers/foreign/jobs.hpp"
+#include "bench/harness/programs/jobs.hpp"
 
 int main() {
   using namespace wherry::bench;

@@ -20,7 +20,7 @@
 #include "base/clock.hpp"
 #include "bench/harness/meeting.hpp"
 #include "bench/harness/process_group.hpp"
-#include "bench/peers/foreign/usage.hpp"
+#include "bench/harness/programs/usage.hpp"
 
 namespace wherry::bench::file {
 namespace {

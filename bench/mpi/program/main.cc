@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What `wherry bench mpi` starts with each MPI's launcher: any MPI program, with nothing of Wherry in it.
-// bench/peers/foreign/README.md has the lines that rank 0 and `wherry bench` exchange, but for the question: `sample
+// bench/systems/programs/README.md has the lines that rank 0 and `wherry bench` exchange, but for the question: `sample
 // FIGURE BYTES SECONDS`, and `done METRIC VALUE ...`.
 #include <mpi.h>
 #include <sched.h>

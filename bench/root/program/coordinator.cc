@@ -14,7 +14,7 @@
 #include <TROOT.h>
 
 #include "base/clock.hpp"
-#include "bench/peers/foreign/usage.hpp"
+#include "bench/harness/programs/usage.hpp"
 #include "bench/root/program/crew.hpp"
 #include "bench/root/program/meeting.hpp"
 #include "bench/root/program/task.hpp"

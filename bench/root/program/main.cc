@@ -8,7 +8,7 @@
 #include <TROOT.h>
 
 #include "base/standard_descriptors.hpp"
-#include "bench/peers/foreign/jobs.hpp"
+#include "bench/harness/programs/jobs.hpp"
 #include "bench/root/program/coordinator.hpp"
 
 namespace wherry::bench::root {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/peers/foreign/program.hpp"
+#include "bench/harness/programs/program.hpp"
 
 namespace wherry::bench {
 
-/// A program that takes samples of a kind of its own (bench/peers/foreign/jobs.hpp is its other side). It runs from the
-/// first sample on, and is started anew after a sample that failed.
+/// A program that takes samples of a kind of its own (bench/harness/programs/jobs.hpp is its other side). It runs from
+/// the first sample on, and is started anew after a sample that failed.
 class Sampler {
  public:
   explicit Sampler(std::vector<std::string> command) : command_(std::move(command)) {}

@@ -3,7 +3,7 @@
 // ZeroMQ measured by the programs that its authors measure it with, unmodified: the endpoint is all that differs. They
 // are started for each sample, so CPU seconds and context switches are of whole processes: a few milliseconds of each
 // are the start.
-#include "bench/peers/foreign/zmq_programs.hpp"
+#include "bench/systems/programs/zmq_programs.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/foreign_system.hpp"
+#include "bench/systems/programs/program_system.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "bench/peers/foreign/usage.hpp"
+#include "bench/harness/programs/usage.hpp"
 
 namespace wherry::bench {
 namespace {

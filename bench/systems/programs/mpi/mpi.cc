@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI as a peer of `wherry bench`: rank 0 receives, the others send. Built once with each MPI's own mpicxx
-// (scripts/build-peers); bench/peers/foreign/README.md has the lines that rank 0 and `wherry bench` exchange.
+// (scripts/build-peers); bench/systems/programs/README.md has the lines that rank 0 and `wherry bench` exchange.
 //
 // Driven as osu_bw does it: a window of MPI_Isend and MPI_Irecv, 64 messages deep up to 64 KiB and 4 above. With the
 // payload written and read, the window's messages lie in buffers of their own, as many as stay in the cache, so that

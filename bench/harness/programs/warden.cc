@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/warden.hpp"
+#include "bench/harness/programs/warden.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

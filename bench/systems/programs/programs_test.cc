@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "bench/peers/foreign/description.hpp"
-#include "bench/peers/foreign/foreign.hpp"
-#include "bench/peers/foreign/foreign_system.hpp"
+#include "bench/systems/programs/description.hpp"
+#include "bench/systems/programs/program_system.hpp"
+#include "bench/systems/programs/programs.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/description.hpp"
+#include "bench/systems/programs/description.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "bench/harness/programs/program.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/peers/foreign/description.hpp"
-#include "bench/peers/foreign/program.hpp"
+#include "bench/systems/programs/description.hpp"
 
 namespace wherry::bench {
 

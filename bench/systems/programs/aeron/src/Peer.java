@@ -16,7 +16,7 @@ import java.util.stream.Collectors;
 
 /**
  * Aeron's IPC as a peer of `wherry bench`: one receiving process, with the media driver in it, and one process for each
- * sender, which it starts. bench/peers/foreign/README.md has the lines on standard input and output.
+ * sender, which it starts. bench/systems/programs/README.md has the lines on standard input and output.
  *
  * Peer SENDERS CORES NAME: the receiver; Peer SENDERS CORES NAME RANK: a sender.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/program.hpp"
+#include "bench/harness/programs/program.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "bench/harness/check.hpp"
-#include "bench/peers/foreign/warden.hpp"
+#include "bench/harness/programs/warden.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/usage.hpp"
+#include "bench/harness/programs/usage.hpp"
 
 #include <ctime>
 #include <filesystem>

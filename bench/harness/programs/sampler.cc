@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/sampler.hpp"
+#include "bench/harness/programs/sampler.hpp"
 
 #include <cstdlib>
 #include <system_error>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/foreign.hpp"
+#include "bench/systems/programs/programs.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "bench/peers/foreign/description.hpp"
-#include "bench/peers/foreign/foreign_system.hpp"
+#include "bench/systems/programs/description.hpp"
+#include "bench/systems/programs/program_system.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! iceoryx2 as a peer of `wherry bench`: one receiving process, and one process for each sender, which it starts.
-//! bench/peers/foreign/README.md has the lines that are exchanged on standard input and output.
+//! bench/systems/programs/README.md has the lines that are exchanged on standard input and output.
 //!
 //!     wherry-peer-iceoryx2 SENDERS CORES NAME          the receiver
 //!     wherry-peer-iceoryx2 SENDERS CORES NAME RANK     a sender

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libzmq's programs, with scripts in their place that listen, connect and print as those do.
-#include "bench/peers/foreign/zmq_programs.hpp"
+#include "bench/systems/programs/zmq_programs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/peers/foreign/jobs.hpp"
+#include "bench/harness/programs/jobs.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
