@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/file/child.hpp"
+#include "bench/harness/programs/folders.hpp"
 
 namespace wherry::bench::file {
 namespace {

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "bench/harness/programs/folders.hpp"
 #include "bench/harness/programs/program.hpp"
-#include "bench/systems/programs/programs.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bench/harness/programs/folders.hpp"
+
 namespace wherry::bench::root {
 namespace {
 

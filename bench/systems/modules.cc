@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
+#include "bench/harness/programs/folders.hpp"
 #include "bench/harness/registry.hpp"
 
 namespace wherry::bench {
@@ -19,13 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "wherry-peer-";
-
-std::vector<fs::path> folders() {
-  if (const char* named = std::getenv("WHERRY_BENCH_PEERS"); named != nullptr && *named != '\0') return {named};
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {here, here.parent_path() / "lib" / "wherry" / "bench"};
-}
 
 std::vector<fs::path> modules_in(const fs::path& folder) {
   std::vector<fs::path> found;
@@ -101,7 +94,7 @@ void add_unbuilt(Registry& registry) {
 }  // namespace
 
 void add_modules(Registry& registry) {
-  for (const fs::path& folder : folders()) {
+  for (const fs::path& folder : program_folders("WHERRY_BENCH_PEERS")) {
     for (const fs::path& module : modules_in(folder)) load(module, registry);
   }
   add_unbuilt(registry);

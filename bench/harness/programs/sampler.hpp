@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +27,5 @@ class Sampler {
   std::unique_ptr<Program> program_;
   std::string version_;
 };
-
-/// The program of that name in the folder that the environment variable names, else beside this one, else in
-/// ../lib/wherry/bench.
-std::optional<std::filesystem::path> find_bench_program(const std::string& name, const char* variable);
 
 }  // namespace wherry::bench

@@ -2,13 +2,13 @@
 #include "bench/systems/programs/programs.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "bench/harness/programs/folders.hpp"
 #include "bench/systems/programs/description.hpp"
 #include "bench/systems/programs/program_system.hpp"
 
@@ -16,14 +16,6 @@ namespace wherry::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> places() {
-  if (const char* named = std::getenv("WHERRY_BENCH_PEERS"); named != nullptr && *named != '\0') return {named};
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  // The program is build/PRESET/bin/wherry, and what scripts/build-peers makes serves all presets.
-  return {here.parent_path().parent_path() / "peers", here.parent_path() / "lib" / "wherry" / "bench"};
-}
 
 std::vector<fs::path> peers_in(const fs::path& place) {
   std::vector<fs::path> found;
@@ -61,16 +53,8 @@ void add(const fs::path& folder, Registry& registry) {
 
 }  // namespace
 
-std::optional<fs::path> find_peer_folder(const std::string& name) {
-  for (const fs::path& place : places()) {
-    std::error_code ignored;
-    if (fs::is_directory(place / name, ignored)) return place / name;
-  }
-  return std::nullopt;
-}
-
 void add_foreign_peers(Registry& registry) {
-  for (const fs::path& place : places()) {
+  for (const fs::path& place : peer_folders()) {
     for (const fs::path& folder : peers_in(place)) add(folder, registry);
   }
   add_unbuilt(registry);

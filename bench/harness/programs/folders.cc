@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/harness/programs/folders.hpp"
+
+#include <cstdlib>
+#include <system_error>
+
+namespace wherry::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> named_by(const char* variable) {
+  const char* named = std::getenv(variable);
+  if (named == nullptr || *named == '\0') return std::nullopt;
+  return named;
+}
+
+fs::path this_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+fs::path installed(const fs::path& here) { return here.parent_path() / "lib" / "wherry" / "bench"; }
+
+}  // namespace
+
+std::vector<fs::path> peer_folders() {
+  if (const auto named = named_by("WHERRY_BENCH_PEERS")) return {*named};
+  const fs::path here = this_folder();
+  // The program is build/PRESET/bin/wherry, and what scripts/build-peers makes serves all presets.
+  return {here.parent_path().parent_path() / "peers", installed(here)};
+}
+
+std::optional<fs::path> find_peer_folder(const std::string& name) {
+  for (const fs::path& place : peer_folders()) {
+    std::error_code ignored;
+    if (fs::is_directory(place / name, ignored)) return place / name;
+  }
+  return std::nullopt;
+}
+
+std::vector<fs::path> program_folders(const char* variable) {
+  if (const auto named = named_by(variable)) return {*named};
+  const fs::path here = this_folder();
+  return {here, installed(here)};
+}
+
+std::optional<fs::path> find_bench_program(const std::string& name, const char* variable) {
+  for (const fs::path& place : program_folders(variable)) {
+    std::error_code ignored;
+    if (fs::exists(place / name, ignored)) return place / name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace wherry::bench

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the programs are that are measured, from a checkout's build as from an installation.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wherry::bench {
+
+/// The folders that may have one folder for each program: the one that WHERRY_BENCH_PEERS names, else build/peers
+/// (scripts/build-peers) and ../lib/wherry/bench beside this program.
+std::vector<std::filesystem::path> peer_folders();
+
+/// The one of that program, built or not.
+std::optional<std::filesystem::path> find_peer_folder(const std::string& name);
+
+/// The folders that may have programs and modules of our own: the one that the environment variable names, else that of
+/// this program and ../lib/wherry/bench beside it.
+std::vector<std::filesystem::path> program_folders(const char* variable);
+
+/// The program of that name in one of these.
+std::optional<std::filesystem::path> find_bench_program(const std::string& name, const char* variable);
+
+}  // namespace wherry::bench
