@@ -18,6 +18,7 @@
 #include "bench/harness/registry.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/questions.hpp"
+#include "bench/systems/systems.hpp"
 #include "bench_options.hpp"
 #include "bench_plot.hpp"
 #include "commands.hpp"
@@ -65,7 +66,7 @@ std::vector<bench::System*> find_all(const bench::Asked& question, const bench::
 
 void ask(const bench::Asked& question, const BenchArguments& arguments) {
   const bench::Options options = arguments.options(question);
-  bench::Registry registry = bench::Registry::find();
+  bench::Registry registry = bench::find_systems();
   std::erase_if(registry.missing,
                 [&](const auto& one) { return !one.question.empty() && one.question != question.name; });
   const std::vector<bench::System*> systems =

@@ -5,14 +5,6 @@
 
 #include <stdexcept>
 
-#include "bench/file/systems.hpp"
-#include "bench/mailbox/systems.hpp"
-#include "bench/mpi/systems.hpp"
-#include "bench/root/systems.hpp"
-#include "bench/systems/programs/programs.hpp"
-#include "bench/systems/programs/zmq_programs.hpp"
-#include "bench/systems/systems.hpp"
-
 namespace wherry::bench {
 namespace {
 
@@ -27,19 +19,6 @@ System* pick(const Systems& systems, const std::string& name, const std::string&
 }
 
 }  // namespace
-
-Registry Registry::find() {
-  Registry registry;
-  registry.systems = built_in_systems();
-  add_modules(registry);
-  add_foreign_peers(registry);
-  add_zmq_programs(registry);
-  root::add_systems(registry);
-  file::add_systems(registry);
-  mailbox::add_systems(registry);
-  mpi::add_systems(registry);
-  return registry;
-}
 
 std::vector<System*> Registry::select(std::span<const std::string> names, const std::string& question) const {
   std::vector<System*> selected;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/systems/modules.hpp"
+
 #include <dlfcn.h>
 
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include <system_error>
 
 #include "bench/harness/programs/folders.hpp"
-#include "bench/harness/registry.hpp"
 
 namespace wherry::bench {
 namespace {

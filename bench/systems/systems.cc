@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/systems/systems.hpp"
 
+#include "bench/file/systems.hpp"
+#include "bench/mailbox/systems.hpp"
+#include "bench/mpi/systems.hpp"
+#include "bench/root/systems.hpp"
+#include "bench/systems/modules.hpp"
+#include "bench/systems/programs/programs.hpp"
+#include "bench/systems/programs/zmq_programs.hpp"
+
+/// Calls add_NAME(Registry&), which a file of a folder here defines and which needs no other declaration.
+#define WHERRY_ADD(name)      \
+  void add_##name(Registry&); \
+  add_##name(registry)
+
 namespace wherry::bench {
 
-Systems built_in_systems() {
-  Systems systems;
-  add_wherry(systems);
-  add_wherry_zerocopy(systems);
-  add_sockets(systems);
-  add_pipe(systems);
-  add_memcpy_limits(systems);
-  add_kernel_copy_limit(systems);
-  add_two_copy_limit(systems);
-  add_slot_limits(systems);
-  add_split_copy_limit(systems);
-  add_wake_limits(systems);
-  return systems;
+Registry find_systems() {
+  Registry registry;
+  WHERRY_ADD(streams);
+  WHERRY_ADD(messages);
+  WHERRY_ADD(sockets);
+  WHERRY_ADD(pipe);
+  WHERRY_ADD(memcpy_limits);
+  WHERRY_ADD(kernel_copy_limit);
+  WHERRY_ADD(two_copy_limit);
+  WHERRY_ADD(slot_limits);
+  WHERRY_ADD(split_copy_limit);
+  WHERRY_ADD(wake_limits);
+  add_modules(registry);
+  add_programs(registry);
+  add_zmq_programs(registry);
+  root::add_systems(registry);
+  file::add_systems(registry);
+  mailbox::add_systems(registry);
+  mpi::add_systems(registry);
+  return registry;
 }
 
 }  // namespace wherry::bench

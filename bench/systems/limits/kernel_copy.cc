@@ -8,8 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -66,6 +66,6 @@ class KernelCopy final : public Limit<Counter> {
 
 }  // namespace
 
-void add_kernel_copy_limit(Systems& systems) { systems.push_back(std::make_unique<KernelCopy>()); }
+void add_kernel_copy_limit(Registry& registry) { registry.systems.push_back(std::make_unique<KernelCopy>()); }
 
 }  // namespace wherry::bench

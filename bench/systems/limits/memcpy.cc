@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -81,9 +81,9 @@ class Memcpy final : public Limit<Progress> {
 
 }  // namespace
 
-void add_memcpy_limits(Systems& systems) {
-  systems.push_back(std::make_unique<Memcpy>("memcpy-1", "memcpy between private buffers by one core", false));
-  systems.push_back(std::make_unique<Memcpy>(
+void add_memcpy_limits(Registry& registry) {
+  registry.systems.push_back(std::make_unique<Memcpy>("memcpy-1", "memcpy between private buffers by one core", false));
+  registry.systems.push_back(std::make_unique<Memcpy>(
       "memcpy-2", "memcpy between private buffers by two cores at once, half of each message each", true));
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "arch/cache_line.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -90,10 +90,10 @@ class Slots final : public Limit<Counts> {
 
 }  // namespace
 
-void add_slot_limits(Systems& systems) {
-  systems.push_back(
+void add_slot_limits(Registry& registry) {
+  registry.systems.push_back(
       std::make_unique<Slots>("one-copy", "2 shared slots, memcpy out by the receiver, both spin", 2, true));
-  systems.push_back(
+  registry.systems.push_back(
       std::make_unique<Slots>("in-place", "4 shared slots, written and read in place, both spin", 4, false));
 }
 

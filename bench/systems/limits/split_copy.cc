@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "bench/harness/check.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -99,6 +99,6 @@ class SplitCopy final : public Limit<Sides> {
 
 }  // namespace
 
-void add_split_copy_limit(Systems& systems) { systems.push_back(std::make_unique<SplitCopy>()); }
+void add_split_copy_limit(Registry& registry) { registry.systems.push_back(std::make_unique<SplitCopy>()); }
 
 }  // namespace wherry::bench

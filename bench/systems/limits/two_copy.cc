@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -92,6 +92,6 @@ class TwoCopy final : public Limit<Ends> {
 
 }  // namespace
 
-void add_two_copy_limit(Systems& systems) { systems.push_back(std::make_unique<TwoCopy>()); }
+void add_two_copy_limit(Registry& registry) { registry.systems.push_back(std::make_unique<TwoCopy>()); }
 
 }  // namespace wherry::bench

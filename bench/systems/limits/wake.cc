@@ -8,8 +8,8 @@
 
 #include "base/unique_fd.hpp"
 #include "bench/harness/check.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/systems/limits/limit.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -134,11 +134,11 @@ class WakeByEvent final : public LinkSystem {
 
 }  // namespace
 
-void add_wake_limits(Systems& systems) {
-  systems.push_back(std::make_unique<WakeByWord<WordLink>>(
+void add_wake_limits(Registry& registry) {
+  registry.systems.push_back(std::make_unique<WakeByWord<WordLink>>(
       "cache-line", "a word each way on a cache line of its own, both spin", false));
-  systems.push_back(std::make_unique<WakeByWord<FutexLink>>("futex", "a futex each way, no spinning", true));
-  systems.push_back(std::make_unique<WakeByEvent>());
+  registry.systems.push_back(std::make_unique<WakeByWord<FutexLink>>("futex", "a futex each way, no spinning", true));
+  registry.systems.push_back(std::make_unique<WakeByEvent>());
 }
 
 }  // namespace wherry::bench

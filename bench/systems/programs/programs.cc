@@ -53,7 +53,7 @@ void add(const fs::path& folder, Registry& registry) {
 
 }  // namespace
 
-void add_foreign_peers(Registry& registry) {
+void add_programs(Registry& registry) {
   for (const fs::path& place : peer_folders()) {
     for (const fs::path& folder : peers_in(place)) add(folder, registry);
   }

@@ -6,6 +6,6 @@
 namespace wherry::bench {
 
 /// Adds the peers that are programs of their own: each has a folder with its peer.json in one of peer_folders().
-void add_foreign_peers(Registry& registry);
+void add_programs(Registry& registry);
 
 }  // namespace wherry::bench

@@ -228,7 +228,7 @@ TEST_F(Foreign, EachPeerIsHereOrSaidToBeMissing) {
   describe("iceoryx2", "{");
   ::setenv("WHERRY_BENCH_PEERS", folder_.path().c_str(), 1);
   Registry registry;
-  add_foreign_peers(registry);
+  add_programs(registry);
   ::unsetenv("WHERRY_BENCH_PEERS");
   ASSERT_EQ(registry.systems.size(), 1U);
   EXPECT_EQ(registry.systems[0]->name(), "mpich");

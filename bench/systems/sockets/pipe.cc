@@ -10,8 +10,8 @@
 
 #include "base/unique_fd.hpp"
 #include "bench/harness/check.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/systems/sockets/descriptor_links.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -73,6 +73,6 @@ class PipeSystem final : public LinkSystem {
 
 }  // namespace
 
-void add_pipe(Systems& systems) { systems.push_back(std::make_unique<PipeSystem>()); }
+void add_pipe(Registry& registry) { registry.systems.push_back(std::make_unique<PipeSystem>()); }
 
 }  // namespace wherry::bench

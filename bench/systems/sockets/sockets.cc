@@ -16,8 +16,8 @@
 
 #include "base/unique_fd.hpp"
 #include "bench/harness/check.hpp"
+#include "bench/harness/registry.hpp"
 #include "bench/systems/sockets/descriptor_links.hpp"
-#include "bench/systems/systems.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -143,11 +143,11 @@ class SocketSystem final : public LinkSystem {
 
 }  // namespace
 
-void add_sockets(Systems& systems) {
-  systems.push_back(std::make_unique<SocketSystem>(
+void add_sockets(Registry& registry) {
+  registry.systems.push_back(std::make_unique<SocketSystem>(
       Family{"tcp", "loopback, TCP_NODELAY, the kernel's buffer sizes, blocking write and read; many: epoll", AF_INET,
              listen_tcp}));
-  systems.push_back(std::make_unique<SocketSystem>(Family{
+  registry.systems.push_back(std::make_unique<SocketSystem>(Family{
       "unix", "stream socket, the kernel's buffer sizes, blocking write and read; many: epoll", AF_UNIX, listen_unix}));
 }
 

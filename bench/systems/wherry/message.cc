@@ -8,7 +8,7 @@
 
 #include <wherry/wherry.hpp>
 
-#include "bench/systems/systems.hpp"
+#include "bench/harness/registry.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -90,6 +90,6 @@ class ZeroCopySystem final : public LinkSystem {
 
 }  // namespace
 
-void add_wherry_zerocopy(Systems& systems) { systems.push_back(std::make_unique<ZeroCopySystem>()); }
+void add_messages(Registry& registry) { registry.systems.push_back(std::make_unique<ZeroCopySystem>()); }
 
 }  // namespace wherry::bench

@@ -14,7 +14,7 @@
 #include <wherry/wherry.hpp>
 
 #include "bench/harness/message_buffer.hpp"
-#include "bench/systems/systems.hpp"
+#include "bench/harness/registry.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -225,9 +225,9 @@ class ReserveSystem final : public LinkSystem {
 
 }  // namespace
 
-void add_wherry(Systems& systems) {
-  systems.push_back(std::make_unique<StreamSystem>());
-  systems.push_back(std::make_unique<ReserveSystem>());
+void add_streams(Registry& registry) {
+  registry.systems.push_back(std::make_unique<StreamSystem>());
+  registry.systems.push_back(std::make_unique<ReserveSystem>());
 }
 
 }  // namespace wherry::bench
