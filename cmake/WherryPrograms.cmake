@@ -55,7 +55,7 @@ endfunction()
 # mpi and root below the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
 function(wherry_bench_objects)
   file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc systems/*/*.cc questions/*.cc harness/programs/*.cc file/*.cc
-    mailbox/*.cc mpi/*.cc root/*.cc)
+    mailbox/*.cc mpi/*.cc questions/root/*.cc)
   list(FILTER sources EXCLUDE REGEX "/systems/libraries/")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

@@ -12,7 +12,7 @@
 #include "bench/mailbox/question.hpp"
 #include "bench/mpi/question.hpp"
 #include "bench/questions/connect.hpp"
-#include "bench/root/question.hpp"
+#include "bench/questions/root/question.hpp"
 
 namespace wherry::bench {
 namespace {

@@ -4,10 +4,10 @@
 #include "bench/file/systems.hpp"
 #include "bench/mailbox/systems.hpp"
 #include "bench/mpi/systems.hpp"
-#include "bench/root/systems.hpp"
 #include "bench/systems/modules.hpp"
 #include "bench/systems/programs/programs.hpp"
 #include "bench/systems/programs/zmq_programs.hpp"
+#include "bench/systems/root/systems.hpp"
 
 /// Calls add_NAME(Registry&), which a file of a folder here defines and which needs no other declaration.
 #define WHERRY_ADD(name)      \

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/systems/root/program/coordinator.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <TROOT.h>
+
+#include "base/clock.hpp"
+#include "bench/harness/programs/usage.hpp"
+#include "bench/systems/root/program/crew.hpp"
+#include "bench/systems/root/program/meeting.hpp"
+#include "bench/systems/root/program/task.hpp"
+
+namespace wherry::bench::root {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder for one sample.
+class Folder {
+ public:
+  explicit Folder(const std::string& above) : path_(fs::path(above) / "sample") { fs::create_directories(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void serve(const Task& task) {
+  task.meeting.enter();
+  const std::unique_ptr<Server> server = make_server(task);
+  task.meeting.post_address(server->address());
+  server->serve();
+  task.meeting.pass(Gate::end);
+}
+
+/// User and system, of all children that have ended.
+double reaped_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// What one worker does, from its being connected until it has left.
+void work(const Task& task, Worker& worker) {
+  Meeting& meeting = task.meeting;
+  const auto one_file = [&worker] {
+    worker.produce();
+    worker.hand_over();
+  };
+  if (task.rehearses()) one_file();
+  meeting.arrive(Step::ready);
+  meeting.pass(Gate::start);
+  for (std::uint32_t i = 0; i < task.job.files; ++i) one_file();
+  if (task.job.figure == Figure::merge) worker.leave();
+  meeting.arrive(Step::sent);
+  if (task.job.figure == Figure::fill) {
+    meeting.pass(Gate::memory);
+    worker.produce();
+    meeting.arrive(Step::full);
+    meeting.pass(Gate::leave);
+    worker.hand_over();
+  }
+  if (task.job.figure != Figure::merge) {
+    meeting.pass(Gate::leave);
+    worker.leave();
+  }
+}
+
+/// All workers of a process, each in a thread if there are several.
+void work_in_one_process(const Task& task, std::uint32_t first, std::uint32_t count) {
+  task.meeting.enter();
+  if (task.job.threads) ROOT::EnableThreadSafety();
+  const std::unique_ptr<Workshop> workshop = make_workshop(task);
+  const auto one = [&](std::uint32_t number) {
+    try {
+      work(task, *workshop->hire(number));
+    } catch (const std::exception& error) {
+      // One thread's failure ends them all: the others might wait for it forever.
+      fmt::print(stderr, "worker {}: {}\n", number, error.what());
+      std::_Exit(1);
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::uint32_t i = 1; i < count; ++i) others.emplace_back(one, first + i);
+  one(first);
+  for (std::thread& other : others) other.join();
+  workshop->close();
+  task.meeting.stamp();
+  task.meeting.arrive(Step::closed);
+  task.meeting.pass(Gate::end);
+}
+
+struct Processes {
+  std::vector<pid_t> server{};
+  std::vector<pid_t> workers{};
+};
+
+Processes start_all(const Task& task, Crew& crew) {
+  Processes processes;
+  if (has_server(task.job)) {
+    processes.server.push_back(crew.start("server", [&task] { serve(task); }));
+    crew.wait_until([&task] { return task.meeting.arrived(Step::listening) > 0; });
+  }
+  const std::uint32_t workers = task.job.workers;
+  const std::uint32_t count = task.job.threads ? 1 : workers;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string name = task.job.threads ? std::string("workers") : fmt::format("worker {}", i);
+    processes.workers.push_back(crew.start(name, [&task, i, each = workers / count] {  //
+      work_in_one_process(task, i, each);
+    }));
+  }
+  return processes;
+}
+
+/// Lets the sample run and measures it.
+Finding conduct(const Task& task, Crew& crew, const Processes& processes) {
+  Meeting& meeting = task.meeting;
+  const auto all = [&](Step step, std::size_t count) {
+    crew.wait_until([&meeting, step, count] { return meeting.arrived(step) >= count; });
+  };
+  const auto cpu = [&processes] {
+    return std::pair(cpu_seconds_of(processes.server), cpu_seconds_of(processes.workers));
+  };
+  all(Step::ready, task.job.workers);
+  const auto cpu_before = cpu();
+  const std::uint64_t start = monotonic_ns();
+  meeting.open(Gate::start);
+  all(Step::sent, task.job.workers);
+  meeting.open(Gate::merge);
+  if (task.job.figure == Figure::merge) all(Step::closed, processes.workers.size());
+  all(Step::done, processes.server.size());
+  const auto cpu_after = cpu();
+  Finding finding{.seconds = static_cast<double>(meeting.last_stamp() - start) / 1e9,
+                  .server_cpu_seconds = cpu_after.first - cpu_before.first,
+                  .worker_cpu_seconds = cpu_after.second - cpu_before.second,
+                  .useful_bytes = std::uint64_t{task.job.workers} * task.job.files * task.image.bytes.size()};
+  // That of all files, of which the rehearsals have not been timed.
+  finding.wire_bytes = meeting.sent_bytes() * task.job.workers * task.job.files / task.expected();
+  if (task.job.figure == Figure::fill) {
+    meeting.open(Gate::memory);
+    all(Step::full, task.job.workers);
+    finding.memory_bytes = memory_of(processes.workers) / task.job.workers;
+  }
+  meeting.open(Gate::leave);
+  if (task.job.figure != Figure::merge) all(Step::closed, processes.workers.size());
+  meeting.open(Gate::end);
+  crew.wait();
+  return finding;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(std::string folder) : folder_(std::move(folder)) { warm_up(folder_); }
+
+const Image& Coordinator::image(Tree tree, std::uint64_t size) {
+  const auto key = std::pair(tree, size);
+  const auto found = images_.find(key);
+  return found != images_.end() ? found->second : images_.emplace(key, make_image(tree, size)).first->second;
+}
+
+Finding Coordinator::run(const Job& job) {
+  const Folder folder(folder_);
+  Meeting meeting;
+  const Task task{.job = job,
+                  .image = image(job.tree, job.size),
+                  .meeting = meeting,
+                  .folder = folder.path(),
+                  .output = folder.path() + "/out.root"};
+  Crew crew;
+  const double reaped = reaped_cpu_seconds();
+  const Processes processes = start_all(task, crew);
+  Finding finding = conduct(task, crew, processes);
+  finding.reaped_cpu_seconds = reaped_cpu_seconds() - reaped;
+  return finding;
+}
+
+}  // namespace wherry::bench::root

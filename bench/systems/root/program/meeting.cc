@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/systems/root/program/meeting.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace wherry::bench::root {
+namespace {
+
+void close_once(int& descriptor) {
+  if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
+}
+
+}  // namespace
+
+Meeting::Meeting() {
+  void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
+  page_ = new (memory) Page{};
+  for (Pipe& gate : gates_) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category(), "pipe2");
+    gate = {ends[0], ends[1]};
+  }
+}
+
+Meeting::~Meeting() {
+  enter();
+  for (Pipe& gate : gates_) close_once(gate.read);
+  ::munmap(page_, sizeof(Page));
+}
+
+void Meeting::enter() {
+  for (Pipe& gate : gates_) close_once(gate.write);
+}
+
+void Meeting::pass(Gate gate) const {
+  char nothing = 0;
+  while (::read(gates_.at(static_cast<std::size_t>(gate)).read, &nothing, 1) < 0 && errno == EINTR) continue;
+}
+
+void Meeting::open(Gate gate) { close_once(gates_.at(static_cast<std::size_t>(gate)).write); }
+
+void Meeting::arrive(Step step) { page_->arrived.at(static_cast<std::size_t>(step)).fetch_add(1); }
+
+std::uint32_t Meeting::arrived(Step step) const { return page_->arrived.at(static_cast<std::size_t>(step)).load(); }
+
+void Meeting::stamp() {
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t last = page_->last_stamp.load();
+  while (last < now && !page_->last_stamp.compare_exchange_weak(last, now)) continue;
+}
+
+std::uint64_t Meeting::last_stamp() const { return page_->last_stamp.load(); }
+
+void Meeting::add_sent(std::uint64_t bytes) { page_->sent_bytes.fetch_add(bytes); }
+
+std::uint64_t Meeting::sent_bytes() const { return page_->sent_bytes.load(); }
+
+void Meeting::post_address(const std::string& address) {
+  if (address.size() >= page_->address.size()) throw std::length_error("an address that long: " + address);
+  std::memcpy(page_->address.data(), address.c_str(), address.size() + 1);
+  arrive(Step::listening);
+}
+
+std::string Meeting::address() const { return page_->address.data(); }
+
+}  // namespace wherry::bench::root
