@@ -54,7 +54,7 @@ endfunction()
 # What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions, file, mailbox,
 # mpi and root below the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
 function(wherry_bench_objects)
-  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc systems/*/*.cc questions/*.cc harness/programs/*.cc file/*.cc
+  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc systems/*/*.cc questions/*.cc harness/programs/*.cc questions/file/*.cc
     mailbox/*.cc mpi/*.cc questions/root/*.cc)
   list(FILTER sources EXCLUDE REGEX "/systems/libraries/")
   set(tests ${sources})

@@ -19,7 +19,7 @@ struct RootOptions {
 
 /// Of `wherry bench file` alone.
 struct FileOptions {
-  std::vector<std::string> figures{};  ///< as bench/file/question.hpp names them; empty: all
+  std::vector<std::string> figures{};  ///< as bench/questions/file/question.hpp names them; empty: all
   std::string directory = "/var/tmp";  ///< /tmp may lie in memory, where nothing is cold
   std::vector<std::uint32_t> threads{};
   std::string cache{};  ///< of a card; empty: as `wherry card` has it

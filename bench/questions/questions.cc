@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/file/question.hpp"
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/mailbox/question.hpp"
 #include "bench/mpi/question.hpp"
 #include "bench/questions/connect.hpp"
+#include "bench/questions/file/question.hpp"
 #include "bench/questions/root/question.hpp"
 
 namespace wherry::bench {

@@ -225,7 +225,7 @@ def file(results: Results) -> Iterator[Plot]:
 
 
 def host_crossings(rows: dict[str, list[Row]]) -> dict[str, float]:
-    """From which size on the host is faster than the cache: as bench/file/crossing.cc has it."""
+    """From which size on the host is faster than the cache: as bench/questions/file/crossing.cc has it."""
     found = {}
     for kind in ("wherry", "card"):
         small = {row.size: row.median for row in rows.get(f"{kind}-comp", [])}

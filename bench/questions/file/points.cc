@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/config.hpp"
+#include "bench/questions/file/question.hpp"
+
+namespace wherry::bench::file {
+namespace {
+
+/// Of random calls.
+constexpr std::uint64_t kPage = 4096;
+/// Half of a small L2, so that the buffer stays there: the unit of the seed's program that works in pieces.
+constexpr std::uint64_t kPiece = 64 << 10;
+constexpr std::uint32_t kMostThreads = 1000;
+/// Two of the kernel's reads, at which it is found that looking for the file is worth while, one that notes what is
+/// wanted, one that fills the cache, and two that find all of it there.
+constexpr std::uint32_t kWarmUps = 6;
+
+bool writes(Figure figure) { return figure >= Figure::write; }
+bool asks_for(const Options& options, Figure figure) {
+  const std::vector<std::string>& words = options.file.figures;
+  return words.empty() || std::find(words.begin(), words.end(), word_of(figure)) != words.end();
+}
+
+/// The units that a figure has.
+std::vector<std::uint64_t> units(const Options& options, Figure figure) {
+  if (figure == Figure::random_read || figure == Figure::random_write) return {kPage};
+  if (figure == Figure::used_read || figure == Figure::used_write) {
+    return {kPiece, options.bytes / options.senders.at(0) / sizeof(std::uint64_t) * sizeof(std::uint64_t)};
+  }
+  return options.sizes;
+}
+
+/// Those that are measured with several numbers of processes, and of threads.
+bool scales(Figure figure) { return figure == Figure::hit || figure == Figure::write || figure == Figure::synced; }
+
+/// By default.
+const std::vector<std::uint32_t> kThreads{1, 2, 8, 48};
+
+std::vector<std::uint32_t> threads_of(const Options& options) {
+  const std::vector<std::uint32_t>& asked = options.file.threads;
+  return options.smoke && asked == kThreads ? std::vector<std::uint32_t>{2} : asked;
+}
+
+std::uint64_t middle_size(const Options& options) { return options.sizes.at(options.sizes.size() / 2); }
+
+}  // namespace
+
+std::string word_of(Figure figure) {
+  switch (figure) {
+    case Figure::hit:
+      return "hit";
+    case Figure::first:
+      return "first";
+    case Figure::cold:
+      return "cold";
+    case Figure::random_read:
+      return "random-read";
+    case Figure::used_read:
+      return "used-read";
+    case Figure::write:
+      return "write";
+    case Figure::synced:
+      return "write-synced";
+    case Figure::random_write:
+      return "random-write";
+    case Figure::used_write:
+      break;
+  }
+  return "used-write";
+}
+
+std::string mode_of(Figure figure, bool threads) { return word_of(figure) + (threads ? "-threads" : ""); }
+
+void add_options(CLI::App& command, Options& options) {
+  std::vector<std::string> words;
+  for (const Figure figure : kFigures) words.push_back(word_of(figure));
+  command.add_option("--figures", options.file.figures, fmt::format("Of {}; default: all", fmt::join(words, ", ")))
+      ->delimiter(',')
+      ->check(CLI::IsMember(words));
+  command
+      .add_option("--directory", options.file.directory,
+                  "Where the files are made, in a folder that is gone afterwards")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+  options.file.threads = kThreads;
+  command
+      .add_option("--threads", options.file.threads,
+                  "How many threads of one process, at the middle size, each with a file of its own")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->check(CLI::Range(1U, kMostThreads));
+  command.add_flag("--explain", options.file.explain,
+                   "Also what served the calls of each system that chooses, and why");
+  command.add_option("--cache", options.file.cache, "Of each card: wherry card --cache, such as 2G for --bytes 1G")
+      ->check([](const std::string& text) {
+        try {
+          config::parse_bytes("--cache", text);
+          return std::string();
+        } catch (const std::exception& error) {
+          return std::string(error.what());
+        }
+      });
+}
+
+std::vector<Point> points(const Options& options) {
+  for (const std::uint64_t size : options.sizes) {
+    if (size % sizeof(std::uint64_t) != 0)
+      throw std::invalid_argument(fmt::format("--sizes: {} is not a multiple of 8", size));
+  }
+  std::vector<Point> found;
+  const auto add = [&](Figure figure, std::uint64_t unit, std::uint32_t processes, bool threads = false) {
+    const std::uint64_t bytes = unit > 0 ? options.bytes / processes / unit * unit : 0;
+    if (bytes > 0) found.push_back({figure, unit, bytes, processes, threads});
+  };
+  for (const Figure figure : kFigures) {
+    if (!asks_for(options, figure)) continue;
+    for (const std::uint64_t unit : units(options, figure)) add(figure, unit, options.senders.at(0));
+    for (std::size_t i = 1; i < options.senders.size() && scales(figure); ++i) {
+      add(figure, middle_size(options), options.senders[i]);
+    }
+    for (const std::uint32_t count : threads_of(options)) {
+      if (scales(figure)) add(figure, middle_size(options), count, true);
+    }
+  }
+  if (found.empty()) throw std::invalid_argument("--bytes: a file has less than one unit of --sizes");
+  return found;
+}
+
+Job job_of(const Point& point, double seconds) {
+  const Figure figure = point.figure;
+  const bool once = figure == Figure::first || figure == Figure::cold;
+  return {.files = fmt::format("{}-{}", writes(figure) ? "out" : "in", point.bytes),
+          .writes = writes(figure),
+          .random = figure == Figure::random_read || figure == Figure::random_write,
+          .used = figure == Figure::used_read || figure == Figure::used_write,
+          .synced = figure == Figure::synced,
+          .unit = point.unit,
+          .bytes = point.bytes,
+          .processes = point.processes,
+          .threads = point.threads,
+          .warm_ups = once             ? 0
+                      : writes(figure) ? 1
+                                       : kWarmUps,
+          .seconds = once ? 0 : seconds};
+}
+
+}  // namespace wherry::bench::file

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/systems/file/program/run_job.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bench/harness/meeting.hpp"
+#include "bench/harness/process_group.hpp"
+#include "bench/harness/programs/usage.hpp"
+
+namespace wherry::bench::file {
+namespace {
+
+constexpr std::chrono::seconds kPatience{200};
+
+/// What one process tells.
+struct Told {
+  std::uint64_t passes = 0;
+  std::uint64_t ended_at = 0;  ///< ns of the monotonic clock
+  double cpu_seconds = 0;      ///< since the start
+  std::array<std::uint64_t, Counters::kMost> counts{};
+};
+
+/// How much was counted since it was made.
+class Counted {
+ public:
+  explicit Counted(const Counters* counters) : counters_(counters) {
+    if (counters_ != nullptr) counters_->read(std::span(before_).first(counters_->names.size()));
+  }
+
+  void note(Told& told) const {
+    if (counters_ == nullptr) return;
+    const std::span counts = std::span(told.counts).first(counters_->names.size());
+    counters_->read(counts);
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= before_[i];
+  }
+
+ private:
+  const Counters* counters_;
+  std::array<std::uint64_t, Counters::kMost> before_{};
+};
+
+/// What all processes of a job share.
+class Page {
+ public:
+  explicit Page(std::uint32_t processes) : length_(sizeof(Gate) + processes * sizeof(Told)) {
+    void* const memory = ::mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    start_ = new (memory) Gate;
+    told_ = {new (start_ + 1) Told[processes], processes};
+  }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+  ~Page() { ::munmap(start_, length_); }
+
+  [[nodiscard]] Gate& start() { return *start_; }
+  [[nodiscard]] std::span<Told> told() { return told_; }
+
+ private:
+  std::size_t length_;
+  Gate* start_;
+  std::span<Told> told_;
+};
+
+double cpu_seconds(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The passes of one process, or thread.
+void take_part(const Job& job, Gate& start, Told& told, const Part& part, std::span<const pid_t> servers,
+               const Counters* counters) {
+  for (std::uint32_t i = 0; i < job.warm_ups; ++i) part.pass();
+  start.pass(job.processes);
+  if (job.check) return part.check();
+  const auto begin = static_cast<std::uint64_t>(start.opened_at());
+  const int own = job.threads ? RUSAGE_THREAD : RUSAGE_SELF;
+  const double cpu = cpu_seconds(own) + cpu_seconds_of(servers);
+  const Counted counted(counters);
+  do {
+    part.pass();
+    ++told.passes;
+    told.ended_at = monotonic_ns();
+  } while (static_cast<double>(told.ended_at - begin) < job.seconds * 1e9);
+  told.cpu_seconds = cpu_seconds(own) + cpu_seconds_of(servers) - cpu;
+  counted.note(told);
+}
+
+Finding sum_up(const Job& job, Page& page, const Counters& counters) {
+  if (job.check) return {.useful_bytes = job.processes * job.bytes};
+  Finding finding;
+  std::uint64_t end = 0;
+  for (const Told& told : page.told()) {
+    finding.useful_bytes += told.passes * job.bytes;
+    finding.cpu_seconds += told.cpu_seconds;
+    end = std::max(end, told.ended_at);
+    for (std::size_t i = 0; i < counters.names.size(); ++i) {
+      if (told.counts[i] > 0) finding.choices[counters.names[i]] += told.counts[i];
+    }
+  }
+  finding.seconds = static_cast<double>(end - static_cast<std::uint64_t>(page.start().opened_at())) / 1e9;
+  return finding;
+}
+
+/// Where a job's processes, or threads, do their work.
+class Workers {
+ public:
+  Workers(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work)
+      : job_(job), servers_(servers), counters_(counters), work_(work), page_(job.processes) {}
+
+  /// Returns what went wrong.
+  std::string run() {
+    ProcessGroup processes;
+    if (job_.threads) {
+      processes.start("the threads' process", [this] { return run_threads(); });
+    } else {
+      for (std::uint32_t i = 0; i < job_.processes; ++i) {
+        processes.start(fmt::format("process {}", i), [this, i] { return run_one(i); });
+      }
+    }
+    return processes.wait(kPatience);
+  }
+
+  [[nodiscard]] Page& page() { return page_; }
+
+ private:
+  int run_threads() {
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < job_.processes; ++i) {
+      threads.emplace_back([this, i] {
+        // The others wait for it.
+        if (run_one(i) != 0) std::_Exit(1);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return 0;
+  }
+
+  int run_one(std::uint32_t number) {
+    try {
+      // One thread counts the servers' time, for all.
+      const auto counted = number == 0 ? servers_ : std::span<const pid_t>();
+      // A process's calls are those of all its threads.
+      const bool counts = job_.explain && !counters_.names.empty() && (number == 0 || !job_.threads);
+      const Counters* const counters = counts ? &counters_ : nullptr;
+      work_(number,
+            [&](const Part& part) { take_part(job_, page_.start(), page_.told()[number], part, counted, counters); });
+      return 0;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} {}: {}\n", job_.threads ? "thread" : "process", number, error.what());
+      std::fflush(stderr);
+      return 1;
+    }
+  }
+
+  const Job& job_;
+  std::span<const pid_t> servers_;
+  const Counters& counters_;
+  const Work& work_;
+  Page page_;
+};
+
+}  // namespace
+
+Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work) {
+  const double reaped = cpu_seconds(RUSAGE_CHILDREN);
+  Workers workers(job, servers, counters, work);
+  if (const std::string failure = workers.run(); !failure.empty()) throw std::runtime_error(failure);
+  Finding finding = sum_up(job, workers.page(), counters);
+  finding.reaped_cpu_seconds = cpu_seconds(RUSAGE_CHILDREN) - reaped;
+  return finding;
+}
+
+}  // namespace wherry::bench::file

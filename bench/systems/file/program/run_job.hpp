@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a job: forked for it, or threads of one that is, they start together, and each goes over its file
+// until its time is over.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/systems/file/files.hpp"
+#include "bench/systems/file/job.hpp"
+#include "bench/systems/file/program/worker.hpp"
+
+namespace wherry::bench::file {
+
+/// Counts of a process's calls by what served them and why.
+struct Counters {
+  std::vector<std::string> names{};  ///< kMost at most; empty: nothing is counted
+  /// As many as there are names, since the process began.
+  std::function<void(std::span<std::uint64_t> counts)> read{};
+
+  static constexpr std::size_t kMost = 32;
+};
+
+/// What each process does.
+struct Part {
+  std::function<void()> pass;
+  std::function<void()> check;
+};
+
+/// Called in each process, or thread, with its number; calls `go` once the process could start.
+using Work = std::function<void(std::uint32_t number, const std::function<void(const Part&)>& go)>;
+
+/// `servers` are processes whose CPU time counts too. Throws std::runtime_error when a process fails, which says why on
+/// standard error.
+Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work);
+
+/// `open(path, writes)` returns a pointer to a file such as a Worker takes.
+template <class Open>
+Finding run_job(const Job& job, std::span<const pid_t> servers, Open open, const Counters& counters = {}) {
+  return run_processes(job, servers, counters, [&](std::uint32_t number, const std::function<void(const Part&)>& go) {
+    const auto file = open(path_of(job, number), job.writes);
+    Worker worker(job, *file, salt_of(job.salt, number));
+    go({[&worker] { worker.pass(); }, [&worker] { worker.check(); }});
+  });
+}
+
+}  // namespace wherry::bench::file
