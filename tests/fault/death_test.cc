@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer killed with SIGKILL at any moment: the survivor is told, after everything that had been published. How soon is
-// measured (bench/death.cc), not tested: a test must not fail because a machine is busy.
+// measured (bench/standalone/death.cc), not tested: a test must not fail because a machine is busy.
 #include <poll.h>
 
 #include <cerrno>

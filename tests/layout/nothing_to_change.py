@@ -69,7 +69,7 @@ TABLE = f"""{HEADING}
 |---|---|---|
 | a source | `src/LAYER/name.cc`, `name_test.cc` beside it | nothing: folders are globbed |
 | an adapter's | `name.cc` in a folder of `adapters/root/` | nothing |
-| a program | `bench/NAME.cc` | nothing |
+| a program | `bench/standalone/NAME.cc` | nothing |
 | a mailbox | `mailbox/NAME.cc` | nothing |
 | a package | a line in packages.txt | nothing |
 | a question | `bench/questions/NAME.cc` | its row |
@@ -79,7 +79,7 @@ TABLE = f"""{HEADING}
 PLANTED = {
     "src/capi/CMakeLists.txt": "add_library(c SHARED\n  window.cc)",
     "adapters/root/merge/CMakeLists.txt": "add_executable(merge program/main.cc)",
-    "cmake/Bench.cmake": "add_executable(bench ${PROJECT_SOURCE_DIR}/bench/death.cc)",
+    "cmake/Bench.cmake": "add_executable(bench ${PROJECT_SOURCE_DIR}/bench/standalone/death.cc)",
 }
 ALLOWED = {
     "src/ring/CMakeLists.txt": "wherry_layer(ring)  # as window.cc\nlist(FILTER s EXCLUDE REGEX \"_test\\\\.cc$\")",
@@ -87,7 +87,7 @@ ALLOWED = {
     "tests/fuzz/CMakeLists.txt": "add_executable(fuzz ${PROJECT_SOURCE_DIR}/src/ring/window.cc)",
     "bench/questions/CMakeLists.txt": "add_library(q connect.cc ../../tools/main.cc)",
 }
-SOURCES = ("src/capi/window.cc", "src/ring/window.cc", "adapters/root/merge/program/main.cc", "bench/death.cc",
+SOURCES = ("src/capi/window.cc", "src/ring/window.cc", "adapters/root/merge/program/main.cc", "bench/standalone/death.cc",
            "adapters/scif/link.cc", "bench/questions/connect.cc", "tools/main.cc")
 
 

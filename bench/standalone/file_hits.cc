@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "bench/common/options.hpp"
 #include "bench/harness/report.hpp"
+#include "bench/standalone/options.hpp"
 #include "file/cache.hpp"
 #include "file/segment_file.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "base/child_process.hpp"
 #include "base/scoped_environment.hpp"
-#include "bench/common/options.hpp"
+#include "bench/standalone/options.hpp"
 
 namespace {
 

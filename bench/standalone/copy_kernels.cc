@@ -27,9 +27,9 @@
 #include "arch/copy.hpp"
 #include "arch/shared_copy.hpp"
 #include "base/config.hpp"
-#include "bench/between_cores.hpp"
 #include "bench/harness/placement_watch.hpp"
 #include "bench/harness/report.hpp"
+#include "bench/standalone/between_cores.hpp"
 
 namespace {
 
