@@ -10,6 +10,8 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <system_error>
 
 #include "bench/harness/programs/folders.hpp"
@@ -73,22 +75,18 @@ void load(const fs::path& module, Registry& registry) {
   }
 }
 
-/// Whose library was not there when Wherry was built.
+bool has(const Registry& registry, const std::string& name) {
+  return std::any_of(registry.systems.begin(), registry.systems.end(),
+                     [&](const auto& system) { return system->name() == name; });
+}
+
+/// Systems whose library was not there when Wherry was built. libraries/CMakeLists.txt says which package has it.
 void add_unbuilt(Registry& registry) {
-  struct Needs {
-    const char* system;
-    const char* package;
-  };
-  static constexpr std::array kNeeds{
-      Needs{"zmq-tcp", "libzmq3-dev"},        Needs{"zmq-ipc", "libzmq3-dev"},   Needs{"nanomsg-tcp", "libnanomsg-dev"},
-      Needs{"nanomsg-ipc", "libnanomsg-dev"}, Needs{"nng-tcp", "libnng-dev"},    Needs{"nng-ipc", "libnng-dev"},
-      Needs{"ofi-shm", "libfabric-dev"},      Needs{"ofi-tcp", "libfabric-dev"}, Needs{"ucx", "libucx-dev"}};
-  for (const Needs& one : kNeeds) {
-    const bool here = std::any_of(registry.systems.begin(), registry.systems.end(),
-                                  [&](const auto& system) { return system->name() == one.system; });
-    if (here) continue;
+  std::istringstream words(WHERRY_BENCH_PACKAGES);
+  for (std::string system, package; words >> system >> package;) {
+    if (has(registry, system)) continue;
     registry.missing.push_back(
-        {one.system, fmt::format("install {} (scripts/setup bench installs all peers) and build again", one.package)});
+        {system, fmt::format("install {} (scripts/setup bench installs all peers) and build again", package)});
   }
 }
 

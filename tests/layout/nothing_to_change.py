@@ -87,8 +87,8 @@ ALLOWED = {
     "tests/fuzz/CMakeLists.txt": "add_executable(fuzz ${PROJECT_SOURCE_DIR}/src/ring/window.cc)",
     "bench/questions/CMakeLists.txt": "add_library(q connect.cc ../../tools/main.cc)",
 }
-SOURCES = ("src/capi/window.cc", "src/ring/window.cc", "adapters/root/merge/program/main.cc", "bench/standalone/death.cc",
-           "adapters/scif/link.cc", "bench/questions/connect.cc", "tools/main.cc")
+SOURCES = ("src/capi/window.cc", "src/ring/window.cc", "adapters/root/merge/program/main.cc",
+           "bench/standalone/death.cc", "adapters/scif/link.cc", "bench/questions/connect.cc", "tools/main.cc")
 
 
 def self_test():

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -27,9 +28,10 @@ std::vector<fs::path> peers_in(const fs::path& place) {
   return found;
 }
 
-/// Those of Wherry's own sources that nobody has built.
+/// Programs of this folder that have not been built.
 void add_unbuilt(Registry& registry) {
-  for (const char* name : {"mpich", "ompi", "iceoryx2", "aeron-ipc"}) {
+  std::istringstream names(WHERRY_BENCH_PROGRAMS);
+  for (std::string name; names >> name;) {
     const bool here = std::any_of(registry.systems.begin(), registry.systems.end(),
                                   [&](const auto& system) { return system->name() == name; });
     const bool known = std::any_of(registry.missing.begin(), registry.missing.end(),
