@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,14 @@
 #include "bench/harness/system.hpp"
 
 namespace wherry::bench {
+
+/// What a module exports: one system for each argument, made of it.
+template <class Made, class... Kinds>
+Systems* made_of(Kinds... kinds) {
+  static Systems systems;
+  (systems.push_back(std::make_unique<Made>(kinds)), ...);
+  return &systems;
+}
 
 /// Throws unless `ok`; `why` is the library's own text for its error.
 inline void require(bool ok, const std::string& what, const char* why) {

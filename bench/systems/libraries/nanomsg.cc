@@ -110,8 +110,5 @@ class Nanomsg final : public LinkSystem {
 }  // namespace wherry::bench
 
 extern "C" wherry::bench::Systems* wherry_bench_systems() {
-  static wherry::bench::Systems systems;
-  systems.push_back(std::make_unique<wherry::bench::Nanomsg>(true));
-  systems.push_back(std::make_unique<wherry::bench::Nanomsg>(false));
-  return &systems;
+  return wherry::bench::made_of<wherry::bench::Nanomsg>(true, false);
 }

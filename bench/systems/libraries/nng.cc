@@ -94,8 +94,5 @@ class Nng final : public LinkSystem {
 }  // namespace wherry::bench
 
 extern "C" wherry::bench::Systems* wherry_bench_systems() {
-  static wherry::bench::Systems systems;
-  systems.push_back(std::make_unique<wherry::bench::Nng>(true));
-  systems.push_back(std::make_unique<wherry::bench::Nng>(false));
-  return &systems;
+  return wherry::bench::made_of<wherry::bench::Nng>(true, false);
 }

@@ -39,8 +39,5 @@ class Ofi final : public LinkSystem {
 }  // namespace wherry::bench
 
 extern "C" wherry::bench::Systems* wherry_bench_systems() {
-  static wherry::bench::Systems systems;
-  systems.push_back(std::make_unique<wherry::bench::Ofi>("shm"));
-  systems.push_back(std::make_unique<wherry::bench::Ofi>("tcp"));
-  return &systems;
+  return wherry::bench::made_of<wherry::bench::Ofi>("shm", "tcp");
 }

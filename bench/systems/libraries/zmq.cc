@@ -99,8 +99,5 @@ class Zmq final : public LinkSystem {
 }  // namespace wherry::bench
 
 extern "C" wherry::bench::Systems* wherry_bench_systems() {
-  static wherry::bench::Systems systems;
-  systems.push_back(std::make_unique<wherry::bench::Zmq>(true));
-  systems.push_back(std::make_unique<wherry::bench::Zmq>(false));
-  return &systems;
+  return wherry::bench::made_of<wherry::bench::Zmq>(true, false);
 }
