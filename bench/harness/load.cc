@@ -2,7 +2,6 @@
 #include "bench/harness/load.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,21 +10,12 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "bench/harness/usage.hpp"
 
 namespace wherry::bench {
 namespace {
 
 constexpr double kMostCores = 0.15;
-
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-}
-
-double reaped() {
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// The CPU seconds of a process that lives and of all below it: some systems keep their processes from sample to
 /// sample.
@@ -63,7 +53,7 @@ LoadWatch::Reading LoadWatch::now() {
   return {.wall = static_cast<double>(monotonic_ns()) / 1e9,
           .busy = (user + nice + system + irq + softirq) / tick,
           .steal = steal / tick,
-          .own = reaped() + living(::getpid())};
+          .own = usage_now(RUSAGE_CHILDREN).cpu + living(::getpid())};
 }
 
 ForeignLoad LoadWatch::load(double gone) const {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include "bench/harness/descriptor_limit.hpp"
 #include "bench/harness/memory_use.hpp"
 #include "bench/harness/touch.hpp"
+#include "bench/harness/usage.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -24,22 +24,6 @@ namespace {
 /// How long somebody waits before an answer, for the other to have gone to sleep (Question::asleep): longer than
 /// anything that spins or yields for a while before it sleeps.
 constexpr std::chrono::milliseconds kUntilAsleep{1};
-
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-}
-
-/// What this process with all its threads has used.
-struct Usage {
-  double cpu = 0;
-  std::uint64_t switches = 0;
-  static Usage now() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
-            static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
-  }
-};
 
 class Participant {
  public:
@@ -67,14 +51,14 @@ class Participant {
 
   void measure() {
     if (watches_kernel()) kernel_before_ = tcp_memory();
-    const Usage before = Usage::now();
+    const Usage before = usage_now(RUSAGE_SELF);
     sample_.question == Question::stream ? stream(sample_.messages)
                                          : exchange(sample_.messages, meeting_.latencies(rank_));
     Report& report = meeting_.report(rank_);
     report.ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
-    const Usage after = Usage::now();
-    report.cpu_seconds = after.cpu - before.cpu;
-    report.context_switches = after.switches - before.switches;
+    const Usage used = usage_now(RUSAGE_SELF) - before;
+    report.cpu_seconds = used.cpu;
+    report.context_switches = used.switches;
     report.sum = sum_;
     report.complete = true;
   }

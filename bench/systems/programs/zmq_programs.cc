@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "bench/harness/names.hpp"
 #include "bench/harness/participant.hpp"
 #include "bench/harness/process_group.hpp"
+#include "bench/harness/usage.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -120,21 +120,6 @@ class Output {
   UniqueFd file_;
 };
 
-/// What all processes that have ended and were waited for have used.
-struct Usage {
-  double cpu = 0;
-  std::uint64_t switches = 0;
-  static Usage now() {
-    rusage usage{};
-    ::getrusage(RUSAGE_CHILDREN, &usage);
-    const auto seconds = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-    };
-    return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
-            static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
-  }
-};
-
 class ZmqPrograms final : public System {
  public:
   ZmqPrograms(const Transport& transport, fs::path prefix, std::string version)
@@ -179,7 +164,7 @@ class ZmqPrograms final : public System {
   Outcome run_pair(const std::string& kind, const Sample& sample, std::uint64_t count, const Output& output) const {
     const Address address = transport_.address();
     const std::array<std::string, 2> numbers{std::to_string(sample.size), std::to_string(count)};
-    const Usage before = Usage::now();
+    const Usage before = usage_now(RUSAGE_CHILDREN);
     ProcessGroup group;
     group.start("local_" + kind, [&] {
       output.take_over();
@@ -193,8 +178,8 @@ class ZmqPrograms final : public System {
     const std::string failure =
         group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));
     if (!failure.empty()) throw std::runtime_error(fmt::format("{}: {:.300}", failure, output.text()));
-    const Usage after = Usage::now();
-    return {.cpu_seconds = after.cpu - before.cpu, .context_switches = after.switches - before.switches};
+    const Usage used = usage_now(RUSAGE_CHILDREN) - before;
+    return {.cpu_seconds = used.cpu, .context_switches = used.switches};
   }
 
   /// Turns this process into the program. Returns only if that fails.

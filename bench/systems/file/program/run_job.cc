@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +20,7 @@
 #include "bench/harness/meeting.hpp"
 #include "bench/harness/process_group.hpp"
 #include "bench/harness/programs/usage.hpp"
+#include "bench/harness/usage.hpp"
 
 namespace wherry::bench::file {
 namespace {
@@ -76,15 +76,6 @@ class Page {
   std::span<Told> told_;
 };
 
-double cpu_seconds(int who) {
-  rusage usage{};
-  ::getrusage(who, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 /// The passes of one process, or thread.
 void take_part(const Job& job, Gate& start, Told& told, const Part& part, std::span<const pid_t> servers,
                const Counters* counters) {
@@ -93,14 +84,14 @@ void take_part(const Job& job, Gate& start, Told& told, const Part& part, std::s
   if (job.check) return part.check();
   const auto begin = static_cast<std::uint64_t>(start.opened_at());
   const int own = job.threads ? RUSAGE_THREAD : RUSAGE_SELF;
-  const double cpu = cpu_seconds(own) + cpu_seconds_of(servers);
+  const double cpu = usage_now(own).cpu + cpu_seconds_of(servers);
   const Counted counted(counters);
   do {
     part.pass();
     ++told.passes;
     told.ended_at = monotonic_ns();
   } while (static_cast<double>(told.ended_at - begin) < job.seconds * 1e9);
-  told.cpu_seconds = cpu_seconds(own) + cpu_seconds_of(servers) - cpu;
+  told.cpu_seconds = usage_now(own).cpu + cpu_seconds_of(servers) - cpu;
   counted.note(told);
 }
 
@@ -181,11 +172,11 @@ class Workers {
 }  // namespace
 
 Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work) {
-  const double reaped = cpu_seconds(RUSAGE_CHILDREN);
+  const double reaped = usage_now(RUSAGE_CHILDREN).cpu;
   Workers workers(job, servers, counters, work);
   if (const std::string failure = workers.run(); !failure.empty()) throw std::runtime_error(failure);
   Finding finding = sum_up(job, workers.page(), counters);
-  finding.reaped_cpu_seconds = cpu_seconds(RUSAGE_CHILDREN) - reaped;
+  finding.reaped_cpu_seconds = usage_now(RUSAGE_CHILDREN).cpu - reaped;
   return finding;
 }
 

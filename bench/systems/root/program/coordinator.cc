@@ -2,7 +2,6 @@
 #include "bench/systems/root/program/coordinator.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "bench/harness/programs/usage.hpp"
+#include "bench/harness/usage.hpp"
 #include "bench/systems/root/program/crew.hpp"
 #include "bench/systems/root/program/meeting.hpp"
 #include "bench/systems/root/program/task.hpp"
@@ -46,16 +46,6 @@ void serve(const Task& task) {
   task.meeting.post_address(server->address());
   server->serve();
   task.meeting.pass(Gate::end);
-}
-
-/// User and system, of all children that have ended.
-double reaped_cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 /// What one worker does, from its being connected until it has left.
@@ -185,10 +175,10 @@ Finding Coordinator::run(const Job& job) {
                   .folder = folder.path(),
                   .output = folder.path() + "/out.root"};
   Crew crew;
-  const double reaped = reaped_cpu_seconds();
+  const double reaped = usage_now(RUSAGE_CHILDREN).cpu;
   const Processes processes = start_all(task, crew);
   Finding finding = conduct(task, crew, processes);
-  finding.reaped_cpu_seconds = reaped_cpu_seconds() - reaped;
+  finding.reaped_cpu_seconds = usage_now(RUSAGE_CHILDREN).cpu - reaped;
   return finding;
 }
 
