@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "bench/harness/check.hpp"
-#include "bench/harness/programs/warden.hpp"
+#include "bench/harness/programs/supervisor.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -60,7 +60,7 @@ Program::Program(std::vector<std::string> command, Clock::time_point deadline)
   input_ = to_program[1];
   output_ = from_program[0];
   check(errors_ >= 0, "memfd_create");
-  warden_ = start_warden({std::move(command), to_program[0], from_program[1], errors_, name});
+  supervisor_ = start_supervisor({std::move(command), to_program[0], from_program[1], errors_, name});
   ::close(to_program[0]);
   ::close(from_program[1]);
   try {
@@ -80,10 +80,10 @@ Program::~Program() {
 }
 
 void Program::close_all() {
-  if (warden_ > 0 && !ended_within(std::chrono::milliseconds{0})) {
-    ::kill(warden_, SIGTERM);
-    while (::waitpid(warden_, nullptr, 0) < 0 && errno == EINTR) continue;
-    warden_ = -1;
+  if (supervisor_ > 0 && !ended_within(std::chrono::milliseconds{0})) {
+    ::kill(supervisor_, SIGTERM);
+    while (::waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) continue;
+    supervisor_ = -1;
   }
   for (const int descriptor : {input_, output_, errors_}) ::close(descriptor);
 }
@@ -91,8 +91,8 @@ void Program::close_all() {
 bool Program::ended_within(std::chrono::milliseconds time) {
   const auto end = Clock::now() + time;
   while (true) {
-    if (::waitpid(warden_, nullptr, WNOHANG) == warden_) {
-      warden_ = -1;
+    if (::waitpid(supervisor_, nullptr, WNOHANG) == supervisor_) {
+      supervisor_ = -1;
       return true;
     }
     if (Clock::now() >= end) return false;

@@ -48,7 +48,7 @@ class Program {
   int input_ = -1;
   int output_ = -1;
   int errors_ = -1;
-  pid_t warden_ = -1;
+  pid_t supervisor_ = -1;
   pid_t owner_ = -1;
   bool failed_ = false;
   std::string unread_;

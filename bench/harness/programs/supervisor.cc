@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/harness/programs/warden.hpp"
+#include "bench/harness/programs/supervisor.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -37,7 +37,8 @@ const fs::path kShared = "/dev/shm";
   std::_Exit(127);
 }
 
-/// Orphans of the program become children of the warden (it is their subreaper), so that in the end it finds them all.
+/// Orphans of the program become children of the supervisor (it is their subreaper), so that in the end it finds them
+/// all.
 void kill_children() {
   while (true) {
     std::ifstream children("/proc/thread-self/children");
@@ -66,15 +67,16 @@ void remove_traces(const std::string& name) {
   }
 }
 
-[[noreturn]] void warden(const Launch& launch, pid_t parent, const sigset_t& signals, const sigset_t& before) {
-  ::setpgid(0, 0);  // A terminal's ^C reaches `wherry bench`, whose end reaches the warden.
+[[noreturn]] void supervisor(const Launch& launch, pid_t parent, const sigset_t& signals, const sigset_t& before) {
+  ::setpgid(0, 0);  // A terminal's ^C reaches `wherry bench`, whose end reaches the supervisor.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (::getppid() != parent) std::_Exit(1);
   ::mkdir((kShared / launch.name).c_str(), 0700);
   const pid_t program = ::fork();
   if (program == 0) become(launch, before);
-  // The pipes' ends belong to the program and the caller: with its own copies the warden would hide that one has gone.
+  // The pipes' ends belong to the program and the caller: with its own copies the supervisor would hide that one has
+  // gone.
   ::close_range(0, ~0U, 0);
   const int status = program < 0 ? 126 : watch(program, signals);
   kill_children();
@@ -84,7 +86,7 @@ void remove_traces(const std::string& name) {
 
 }  // namespace
 
-pid_t start_warden(const Launch& launch) {
+pid_t start_supervisor(const Launch& launch) {
   // Blocked before the fork, so that no word to end comes too early to be heard.
   sigset_t signals;
   sigset_t before;
@@ -94,7 +96,7 @@ pid_t start_warden(const Launch& launch) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   const int error = errno;
-  if (pid == 0) warden(launch, parent, signals, before);
+  if (pid == 0) supervisor(launch, parent, signals, before);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) throw std::system_error(error, std::system_category(), "fork");
   return pid;

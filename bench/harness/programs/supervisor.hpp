@@ -22,8 +22,9 @@ struct Launch {
   std::string name;
 };
 
-/// Starts the program below a warden, which ends when the program has ended and nothing is left of it. SIGTERM makes it
-/// end everything at once. The caller reaps the warden; its exit status is the program's, 128 + N for signal N.
-pid_t start_warden(const Launch& launch);
+/// Starts the program below a supervisor, which ends when the program has ended and nothing is left of it. SIGTERM
+/// makes it end everything at once. The caller reaps the supervisor; its exit status is the program's, 128 + N for
+/// signal N.
+pid_t start_supervisor(const Launch& launch);
 
 }  // namespace wherry::bench
