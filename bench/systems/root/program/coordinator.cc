@@ -15,9 +15,9 @@
 #include "base/clock.hpp"
 #include "bench/harness/programs/usage.hpp"
 #include "bench/harness/usage.hpp"
-#include "bench/systems/root/program/crew.hpp"
 #include "bench/systems/root/program/meeting.hpp"
 #include "bench/systems/root/program/task.hpp"
+#include "bench/systems/root/program/worker_group.hpp"
 
 namespace wherry::bench::root {
 namespace {
@@ -103,17 +103,17 @@ struct Processes {
   std::vector<pid_t> workers{};
 };
 
-Processes start_all(const Task& task, Crew& crew) {
+Processes start_all(const Task& task, WorkerGroup& group) {
   Processes processes;
   if (has_server(task.job)) {
-    processes.server.push_back(crew.start("server", [&task] { serve(task); }));
-    crew.wait_until([&task] { return task.meeting.arrived(Step::listening) > 0; });
+    processes.server.push_back(group.start("server", [&task] { serve(task); }));
+    group.wait_until([&task] { return task.meeting.arrived(Step::listening) > 0; });
   }
   const std::uint32_t workers = task.job.workers;
   const std::uint32_t count = task.job.threads ? 1 : workers;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string name = task.job.threads ? std::string("workers") : fmt::format("worker {}", i);
-    processes.workers.push_back(crew.start(name, [&task, i, each = workers / count] {  //
+    processes.workers.push_back(group.start(name, [&task, i, each = workers / count] {  //
       work_in_one_process(task, i, each);
     }));
   }
@@ -121,10 +121,10 @@ Processes start_all(const Task& task, Crew& crew) {
 }
 
 /// Lets the sample run and measures it.
-Finding conduct(const Task& task, Crew& crew, const Processes& processes) {
+Finding conduct(const Task& task, WorkerGroup& group, const Processes& processes) {
   Meeting& meeting = task.meeting;
   const auto all = [&](Step step, std::size_t count) {
-    crew.wait_until([&meeting, step, count] { return meeting.arrived(step) >= count; });
+    group.wait_until([&meeting, step, count] { return meeting.arrived(step) >= count; });
   };
   const auto cpu = [&processes] {
     return std::pair(cpu_seconds_of(processes.server), cpu_seconds_of(processes.workers));
@@ -152,7 +152,7 @@ Finding conduct(const Task& task, Crew& crew, const Processes& processes) {
   meeting.open(Gate::leave);
   if (task.job.figure != Figure::merge) all(Step::closed, processes.workers.size());
   meeting.open(Gate::end);
-  crew.wait();
+  group.wait();
   return finding;
 }
 
@@ -174,10 +174,10 @@ Finding Coordinator::run(const Job& job) {
                   .meeting = meeting,
                   .folder = folder.path(),
                   .output = folder.path() + "/out.root"};
-  Crew crew;
+  WorkerGroup group;
   const double reaped = usage_now(RUSAGE_CHILDREN).cpu;
-  const Processes processes = start_all(task, crew);
-  Finding finding = conduct(task, crew, processes);
+  const Processes processes = start_all(task, group);
+  Finding finding = conduct(task, group, processes);
   finding.reaped_cpu_seconds = usage_now(RUSAGE_CHILDREN).cpu - reaped;
   return finding;
 }

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/systems/root/program/crew.hpp"
+#include "bench/systems/root/program/worker_group.hpp"
 
 namespace wherry::bench::root {
 namespace {
@@ -18,8 +18,8 @@ using ::testing::ThrowsMessage;
 
 TEST(RootMeeting, ProcessesAndThreadsPassAGateWhenItIsOpenedAndNotBefore) {
   Meeting meeting;
-  Crew crew;
-  crew.start("two threads", [&meeting] {
+  WorkerGroup group;
+  group.start("two threads", [&meeting] {
     meeting.enter();
     const auto pass = [&meeting] {
       meeting.arrive(Step::ready);
@@ -30,28 +30,28 @@ TEST(RootMeeting, ProcessesAndThreadsPassAGateWhenItIsOpenedAndNotBefore) {
     pass();
     other.join();
   });
-  crew.start("another", [&meeting] {
+  group.start("another", [&meeting] {
     meeting.enter();
     meeting.arrive(Step::ready);
     meeting.pass(Gate::start);
     meeting.arrive(Step::sent);
   });
-  crew.wait_until([&meeting] { return meeting.arrived(Step::ready) == 3; });
+  group.wait_until([&meeting] { return meeting.arrived(Step::ready) == 3; });
   EXPECT_EQ(meeting.arrived(Step::sent), 0U);
   meeting.open(Gate::start);
-  crew.wait();
+  group.wait();
   EXPECT_EQ(meeting.arrived(Step::sent), 3U);
 }
 
 TEST(RootMeeting, TheLastStampOfAllCountsAndWhatTheySentAddsUp) {
   Meeting meeting;
   EXPECT_EQ(meeting.last_stamp(), 0U);
-  Crew crew;
-  crew.start("one", [&meeting] {
+  WorkerGroup group;
+  group.start("one", [&meeting] {
     meeting.add_sent(5);
     meeting.stamp();
   });
-  crew.wait();
+  group.wait();
   const std::uint64_t first = meeting.last_stamp();
   EXPECT_GT(first, 0U);
   meeting.add_sent(6);
@@ -62,18 +62,18 @@ TEST(RootMeeting, TheLastStampOfAllCountsAndWhatTheySentAddsUp) {
 
 TEST(RootMeeting, AnAddressIsSeenByAllAndOneThatIsTooLongIsRefused) {
   Meeting meeting;
-  Crew crew;
-  crew.start("server", [&meeting] { meeting.post_address("127.0.0.1:2000"); });
-  crew.wait();
+  WorkerGroup group;
+  group.start("server", [&meeting] { meeting.post_address("127.0.0.1:2000"); });
+  group.wait();
   EXPECT_EQ(meeting.address(), "127.0.0.1:2000");
   EXPECT_THROW(meeting.post_address(std::string(1000, 'x')), std::length_error);
 }
 
 TEST(RootCrew, WhoThrowsOrDiesIsNamed) {
   const auto fails = [](const std::function<void()>& body) {
-    Crew crew;
-    crew.start("worker 3", body);
-    crew.wait();
+    WorkerGroup group;
+    group.start("worker 3", body);
+    group.wait();
   };
   EXPECT_THAT([&] { fails([] { throw std::runtime_error("it broke"); }); },
               ThrowsMessage<std::runtime_error>(HasSubstr("worker 3: exit status 1")));
@@ -82,15 +82,15 @@ TEST(RootCrew, WhoThrowsOrDiesIsNamed) {
 }
 
 TEST(RootCrew, ADeathEndsAWaitThatWouldBeInVain) {
-  Crew crew;
-  crew.start("server", [] { throw std::runtime_error("it broke"); });
-  EXPECT_THROW(crew.wait_until([] { return false; }), std::runtime_error);
+  WorkerGroup group;
+  group.start("server", [] { throw std::runtime_error("it broke"); });
+  EXPECT_THROW(group.wait_until([] { return false; }), std::runtime_error);
 }
 
 TEST(RootCrew, WhoEndsInOrderBeforeEverybodyIsThereHasEndedTooEarly) {
-  Crew crew;
-  crew.start("server", [] {});
-  EXPECT_THAT([&] { crew.wait_until([] { return false; }); },
+  WorkerGroup group;
+  group.start("server", [] {});
+  EXPECT_THAT([&] { group.wait_until([] { return false; }); },
               ThrowsMessage<std::runtime_error>(HasSubstr("server: has ended too early")));
 }
 
@@ -98,8 +98,8 @@ TEST(RootCrew, NobodyIsLeftOver) {
   pid_t left = 0;
   {
     Meeting meeting;
-    Crew crew;
-    left = crew.start("hangs", [&meeting] {
+    WorkerGroup group;
+    left = group.start("hangs", [&meeting] {
       meeting.enter();
       meeting.pass(Gate::end);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/systems/root/program/crew.hpp"
+#include "bench/systems/root/program/worker_group.hpp"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -39,7 +39,7 @@ int run(const std::string& name, const std::function<void()>& body) {
 
 }  // namespace
 
-Crew::~Crew() {
+WorkerGroup::~WorkerGroup() {
   for (const Member& member : members_) {
     if (member.pid > 0) ::kill(member.pid, SIGKILL);
   }
@@ -48,7 +48,7 @@ Crew::~Crew() {
   }
 }
 
-pid_t Crew::start(std::string name, const std::function<void()>& body) {
+pid_t WorkerGroup::start(std::string name, const std::function<void()>& body) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw std::system_error(errno, std::system_category(), "fork");
@@ -62,7 +62,7 @@ pid_t Crew::start(std::string name, const std::function<void()>& body) {
   return pid;
 }
 
-bool Crew::ended(Member& member) {
+bool WorkerGroup::ended(Member& member) {
   if (member.pid < 0) return true;
   int status = 0;
   const pid_t found = ::waitpid(member.pid, &status, WNOHANG);
@@ -72,7 +72,7 @@ bool Crew::ended(Member& member) {
   return true;
 }
 
-void Crew::wait_until(const std::function<bool()>& met) {
+void WorkerGroup::wait_until(const std::function<bool()>& met) {
   while (!met()) {
     for (Member& member : members_) {
       if (ended(member)) throw std::runtime_error(member.name + ": has ended too early");
@@ -81,7 +81,7 @@ void Crew::wait_until(const std::function<bool()>& met) {
   }
 }
 
-void Crew::wait() {
+void WorkerGroup::wait() {
   const auto all_ended = [this] { return std::all_of(members_.begin(), members_.end(), ended); };
   while (!all_ended()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }

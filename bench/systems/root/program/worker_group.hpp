@@ -10,12 +10,12 @@
 namespace wherry::bench::root {
 
 /// The processes of a sample. Whoever is left is killed and reaped at the end.
-class Crew {
+class WorkerGroup {
  public:
-  Crew() = default;
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  WorkerGroup() = default;
+  ~WorkerGroup();
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
 
   /// Runs `body` in a new process, which ends with status 0 unless it throws. `name` is what errors call it.
   pid_t start(std::string name, const std::function<void()>& body);
