@@ -81,7 +81,7 @@ class Watched final : public Faulty {
 
   [[nodiscard]] std::uint32_t bystanders() const override { return 2; }
   std::unique_ptr<Link> open(const Place& place) override {
-    place.board.post(place.rank, "here");
+    place.exchange.post(place.rank, "here");
     return Faulty::open(place);
   }
   void stand_by(const Place& place) override { stand_by_(place); }
@@ -93,7 +93,8 @@ class Watched final : public Faulty {
 TEST(Link, BystandersHaveTheNextRanksAndSeeWhatTheOthersPost) {
   const auto look = [](const Place& place) {
     if (place.rank != 2 && place.rank != 3) throw std::runtime_error("no rank of a bystander");
-    if (place.board.read(0) != "here" || place.board.read(1) != "here") throw std::runtime_error("nobody is here");
+    if (place.exchange.read(0) != "here" || place.exchange.read(1) != "here")
+      throw std::runtime_error("nobody is here");
   };
   EXPECT_GT(Watched(look).run(touched()).seconds, 0);
 }
@@ -252,7 +253,7 @@ TEST(Link, AProcessThatEndsWithoutAWordIsTheReasonOfTheSample) {
 
 TEST(Link, ASampleThatHangsIsGivenUp) {
   Faulty system([](const Place& place, UniqueFd in, UniqueFd out) -> std::unique_ptr<Link> {
-    if (place.receives()) place.board.read(1);  // Which nobody posts.
+    if (place.receives()) place.exchange.read(1);  // Which nobody posts.
     return sound(place, std::move(in), std::move(out));
   });
   Sample sample = touched();

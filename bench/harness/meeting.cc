@@ -64,7 +64,7 @@ Meeting::Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bys
 Meeting::~Meeting() { ::munmap(memory_, mapped_); }
 
 void Meeting::post(std::uint32_t rank, std::string_view bytes) {
-  if (rank >= ranks_ || bytes.size() > kBoardBytes) throw std::logic_error("the board has no room for that");
+  if (rank >= ranks_ || bytes.size() > kExchangeBytes) throw std::logic_error("the exchange area has no room for that");
   Note& note = notes_[rank];
   std::memcpy(note.text, bytes.data(), bytes.size());
   note.length.store(static_cast<std::uint32_t>(bytes.size() + 1), std::memory_order_release);

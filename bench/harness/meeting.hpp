@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the processes of one sample meet: a gate they pass together, a board on which they say where they are, and what
+// Where the processes of one sample meet: a gate they pass together, an area in which they say where they are, and what
 // each reports of itself. Shared by processes that are forked after it was made.
 #pragma once
 
@@ -44,7 +44,7 @@ struct Report {
   void set_error(std::string_view text);
 };
 
-class Meeting final : public Board {
+class Meeting final : public ExchangeArea {
  public:
   /// For ranks 0 to `senders`, and room for `latencies` of each of two. Bystanders have the next ranks, and nothing but
   /// a report.
@@ -81,10 +81,10 @@ class Meeting final : public Board {
  private:
   [[nodiscard]] std::uint64_t longest(std::uint64_t Report::* messages);
 
-  static constexpr std::size_t kBoardBytes = 4000;
+  static constexpr std::size_t kExchangeBytes = 4000;
   struct Note {
     std::atomic<std::uint32_t> length = 0;  // Of the text and one more: 0 says that there is none yet.
-    char text[kBoardBytes] = {};
+    char text[kExchangeBytes] = {};
   };
   struct alignas(64) Stamp {
     std::atomic<std::int64_t> ns = 0;

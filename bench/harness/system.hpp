@@ -92,9 +92,9 @@ class Link {
 };
 
 /// How the processes of one sample tell each other where they are: a small page of shared memory.
-class Board {
+class ExchangeArea {
  public:
-  virtual ~Board() = default;
+  virtual ~ExchangeArea() = default;
   /// Shows up to 4000 bytes to the others, once. Rank 0 is the receiver, 1..N the senders.
   virtual void post(std::uint32_t rank, std::string_view bytes) = 0;
   /// Waits (with sleeps) for what `rank` posted. Throws when it does not come within 20 s.
@@ -105,7 +105,7 @@ class Board {
 struct Place {
   const Sample& sample;
   std::uint32_t rank = 0;  ///< 0: the receiver
-  Board& board;
+  ExchangeArea& exchange;
   /// A name that no other sample uses, for sockets and services.
   std::string name;
   [[nodiscard]] bool receives() const { return rank == 0; }

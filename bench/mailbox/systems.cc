@@ -45,8 +45,8 @@ class MailboxLink final : public Link {
   MailboxLink(const Place& place, const wherry::MailboxOptions& options, std::uint32_t others)
       : mailbox_(options), adaptive_(options.layout == Layout::adaptive), out_(place.sample.size), in_(out_.size()) {
     mailbox_.listen({});
-    place.board.post(place.rank, mailbox_.local().to_string());
-    other_ = mailbox_.connect(Address::parse(place.board.read(1 - place.rank)));
+    place.exchange.post(place.rank, mailbox_.local().to_string());
+    other_ = mailbox_.connect(Address::parse(place.exchange.read(1 - place.rank)));
     await(others);
     if (options.layout == Layout::topology) declare_ring();
   }
@@ -111,8 +111,8 @@ std::unique_ptr<Link> StartedMailboxes::open(const Place& place) {
 
 void StartedMailboxes::stand_by(const Place& place) {
   Mailbox mailbox(options());
-  mailbox.connect(Address::parse(place.board.read(0)));
-  mailbox.connect(Address::parse(place.board.read(1)));
+  mailbox.connect(Address::parse(place.exchange.read(0)));
+  mailbox.connect(Address::parse(place.exchange.read(1)));
   // Their ends are the sample's.
   std::array<Mailbox::Loss, 2> losses{};
   for (std::size_t gone = 0; gone < losses.size(); gone += mailbox.losses(losses)) mailbox.wait();

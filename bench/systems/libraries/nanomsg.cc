@@ -29,7 +29,7 @@ class NanomsgLink final : public Link {
     if (place.receives()) {
       bind(place, tcp);
     } else {
-      check(nn_connect(socket_, place.board.read(0).c_str()) >= 0, "nn_connect");
+      check(nn_connect(socket_, place.exchange.read(0).c_str()) >= 0, "nn_connect");
     }
     greet(*this, place);
     if (!tcp) forget_path(place);
@@ -69,14 +69,14 @@ class NanomsgLink final : public Link {
     if (!tcp) path_ = temporary_path(place.name);
     const std::string address = tcp ? "tcp://127.0.0.1:" + std::to_string(free_port()) : "ipc://" + path_;
     check(nn_bind(socket_, address.c_str()) >= 0, "nn_bind");
-    place.board.post(0, address);
+    place.exchange.post(0, address);
   }
 
   /// When all are connected the name has served; from then on a process that is killed leaves nothing behind. The
   /// greetings do not tell: one sender's next message may come before another's first. But who has sent is connected.
   void forget_path(const Place& place) {
-    if (!place.receives()) return place.board.post(place.rank, "connected");
-    for (std::uint32_t sender = 1; sender <= place.sample.senders; ++sender) place.board.read(sender);
+    if (!place.receives()) return place.exchange.post(place.rank, "connected");
+    for (std::uint32_t sender = 1; sender <= place.sample.senders; ++sender) place.exchange.read(sender);
     ::unlink(path_.c_str());
   }
 

@@ -21,9 +21,9 @@ class NngLink final : public Link {
     if (place.receives()) {
       const std::string address = tcp ? "tcp://127.0.0.1:" + std::to_string(free_port()) : "abstract://" + place.name;
       check(nng_listen(socket_, address.c_str(), nullptr, 0), "nng_listen");
-      place.board.post(0, address);
+      place.exchange.post(0, address);
     } else {
-      check(nng_dial(socket_, place.board.read(0).c_str(), nullptr, 0), "nng_dial");
+      check(nng_dial(socket_, place.exchange.read(0).c_str(), nullptr, 0), "nng_dial");
     }
     greet(*this, place);
   }

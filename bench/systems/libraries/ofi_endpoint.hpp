@@ -77,9 +77,9 @@ class Endpoint {
     check(fi_enable(endpoint_.get()), "fi_enable");
     post_address(place);
     if (!place.receives()) {
-      connect(place.board.read(0));
+      connect(place.exchange.read(0));
     } else if (place.sample.senders == 1) {
-      connect(place.board.read(1));
+      connect(place.exchange.read(1));
     }
   }
 
@@ -104,7 +104,7 @@ class Endpoint {
     std::array<char, 512> name{};
     std::size_t length = name.size();
     check(fi_getname(&endpoint_->fid, name.data(), &length), "fi_getname");
-    place.board.post(place.rank, {name.data(), length});
+    place.exchange.post(place.rank, {name.data(), length});
   }
 
   void connect(const std::string& name) {

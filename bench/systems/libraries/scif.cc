@@ -70,13 +70,13 @@ class Endpoint {
     const int port = ::scif_bind(listener, 0);
     check(port > 0, "scif_bind");
     check(::scif_listen(listener, 1) == 0, "scif_listen");
-    place.board.post(0, std::to_string(port));
+    place.exchange.post(0, std::to_string(port));
     scif_portID peer{};
     check(::scif_accept(listener, &peer, &epd_, SCIF_ACCEPT_SYNC) == 0, "scif_accept");
     ::scif_close(listener);
   }
   void connect_to(const Place& place) const {
-    scif_portID server{.node = 0, .port = static_cast<std::uint16_t>(std::stoi(place.board.read(0)))};
+    scif_portID server{.node = 0, .port = static_cast<std::uint16_t>(std::stoi(place.exchange.read(0)))};
     check(::scif_get_nodeIDs(nullptr, 0, &server.node) > 0, "scif_get_nodeIDs");
     check(::scif_connect(epd_, &server) > 0, "scif_connect");
   }

@@ -26,9 +26,9 @@ class Worker {
     check(ucp_worker_create(context_, &worker_params, &worker_), "ucp_worker_create");
     post_address(place);
     if (!place.receives()) {
-      connect(place.board.read(0));
+      connect(place.exchange.read(0));
     } else if (place.sample.question != Question::stream) {
-      connect(place.board.read(1));
+      connect(place.exchange.read(1));
     }
   }
   Worker(const Worker&) = delete;
@@ -46,7 +46,7 @@ class Worker {
     ucp_address_t* address = nullptr;
     std::size_t length = 0;
     check(ucp_worker_get_address(worker_, &address, &length), "ucp_worker_get_address");
-    place.board.post(place.rank, {reinterpret_cast<const char*>(address), length});
+    place.exchange.post(place.rank, {reinterpret_cast<const char*>(address), length});
     ucp_worker_release_address(worker_, address);
   }
 

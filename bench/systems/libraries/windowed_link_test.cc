@@ -71,7 +71,7 @@ class FakeRequests {
   }
 };
 
-class NoBoard final : public Board {
+class NoExchangeArea final : public ExchangeArea {
  public:
   void post(std::uint32_t /*rank*/, std::string_view /*bytes*/) override {}
   std::string read(std::uint32_t /*rank*/) override { return {}; }
@@ -86,12 +86,12 @@ class WindowedLinkTest : public testing::Test {
   }
 
   WindowedLink<FakeRequests> open(std::uint32_t rank) {
-    return WindowedLink<FakeRequests>(Place{sample_, rank, board_, "test"});
+    return WindowedLink<FakeRequests>(Place{sample_, rank, exchange_, "test"});
   }
 
   Fake fake_;
   Sample sample_;
-  NoBoard board_;
+  NoExchangeArea exchange_;
 };
 
 TEST_F(WindowedLinkTest, AMessageStaysAsItIsUntilTheNextReceive) {

@@ -25,7 +25,7 @@ class ZmqLink final : public Link {
     if (place.receives()) {
       bind(place, address);
     } else {
-      check(zmq_connect(socket_, place.board.read(0).c_str()) == 0, "zmq_connect");
+      check(zmq_connect(socket_, place.exchange.read(0).c_str()) == 0, "zmq_connect");
     }
     greet(*this, place);
   }
@@ -61,7 +61,7 @@ class ZmqLink final : public Link {
     std::array<char, 256> endpoint{};
     std::size_t length = endpoint.size();
     check(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, endpoint.data(), &length) == 0, "ZMQ_LAST_ENDPOINT");
-    place.board.post(0, endpoint.data());
+    place.exchange.post(0, endpoint.data());
   }
 
   std::size_t size_;

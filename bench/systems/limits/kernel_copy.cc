@@ -19,9 +19,9 @@ class KernelCopyLink final : public Link {
   KernelCopyLink(const Place& place, Counter& sent, std::span<std::byte> target)
       : sent_(sent), target_(target), from_(place.sample.size) {
     if (place.receives()) {
-      place.board.post(0, std::to_string(::getpid()));
+      place.exchange.post(0, std::to_string(::getpid()));
     } else {
-      receiver_ = std::stoi(place.board.read(0));
+      receiver_ = std::stoi(place.exchange.read(0));
     }
   }
 

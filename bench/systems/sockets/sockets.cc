@@ -119,7 +119,7 @@ class SocketSystem final : public LinkSystem {
     const std::size_t size = place.sample.size;
     Sockets sockets(family_);
     if (!place.receives()) return sending(sockets, place);
-    place.board.post(0, sockets.listen(place.name));
+    place.exchange.post(0, sockets.listen(place.name));
     std::vector<UniqueFd> accepted;
     while (accepted.size() < place.connections()) accepted.push_back(sockets.accept());
     if (accepted.size() == 1) return single(std::move(accepted[0]), size);
@@ -129,8 +129,8 @@ class SocketSystem final : public LinkSystem {
  private:
   static std::unique_ptr<Link> sending(const Sockets& sockets, const Place& place) {
     std::vector<UniqueFd> idle;
-    while (idle.size() < place.idle()) idle.push_back(sockets.connect(place.board.read(0)));
-    return single(sockets.connect(place.board.read(0)), place.sample.size, std::move(idle));
+    while (idle.size() < place.idle()) idle.push_back(sockets.connect(place.exchange.read(0)));
+    return single(sockets.connect(place.exchange.read(0)), place.sample.size, std::move(idle));
   }
   static std::unique_ptr<Link> single(UniqueFd socket, std::size_t size, std::vector<UniqueFd> idle = {}) {
     UniqueFd again(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));

@@ -42,14 +42,14 @@ class MessageLink final : public Link {
     const bool answers = place.sample.question != Question::stream;
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
-      place.board.post(0, subscriber_.local().to_string());
+      place.exchange.post(0, subscriber_.local().to_string());
       subscriber_.admit(place.sample.senders, kPatience);
-      if (answers) publisher_.connect(place.board.read(1), kPatience);
+      if (answers) publisher_.connect(place.exchange.read(1), kPatience);
     } else {
-      publisher_.connect(place.board.read(0), kPatience);
+      publisher_.connect(place.exchange.read(0), kPatience);
       if (!answers) return;
       subscriber_.listen("wherry+shm://*:*");
-      place.board.post(1, subscriber_.local().to_string());
+      place.exchange.post(1, subscriber_.local().to_string());
       subscriber_.admit(1, kPatience);
     }
   }

@@ -133,7 +133,7 @@ class ManyStreamsLink final : public Link {
   std::size_t count_ = 0;
 };
 
-Stream connect_to(const Place& place) { return connect(place.board.read(0), {}, kPatience); }
+Stream connect_to(const Place& place) { return connect(place.exchange.read(0), {}, kPatience); }
 
 /// The sender's end where it has connections besides on which it sends nothing.
 class AmongIdleLink final : public Link {
@@ -161,7 +161,7 @@ std::unique_ptr<Link> sending_link(const Place& place) {
 
 std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
   Listener listener = listen("wherry+shm://*:*", options);
-  place.board.post(0, listener.local().to_string());
+  place.exchange.post(0, listener.local().to_string());
   std::vector<Stream> streams;
   while (streams.size() < place.connections()) streams.push_back(listener.accept(kPatience));
   return streams;
