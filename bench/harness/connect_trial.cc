@@ -42,7 +42,7 @@ struct Trial {
   std::array<std::int64_t, kMostConnections + 1> connected;  // W: who connects
   std::array<std::int64_t, kMostConnections + 1> taken;      // W: who accepts
   std::array<std::array<Holdings, kMostSteps + 1>, 2> held;  // By rank and step. W: that rank
-  std::array<Gate, 2 * (kMostSteps + 1)> gates;
+  std::array<StartBarrier, 2 * (kMostSteps + 1)> barriers;
 };
 
 double slabs() {
@@ -76,10 +76,10 @@ class Side {
  private:
   void reach(std::uint32_t number, std::size_t step) {
     for (; have_ < number; ++have_) rank_ == 0 ? accept() : connect();
-    trial_.gates[2 * step].pass(2);
+    trial_.barriers[2 * step].pass(2);
     if (step == 0) (void)holdings();  // The first look needs memory of its own.
     trial_.held[rank_][step] = holdings();
-    trial_.gates[2 * step + 1].pass(2);
+    trial_.barriers[2 * step + 1].pass(2);
   }
 
   [[nodiscard]] Holdings holdings() const {

@@ -31,7 +31,7 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value)
 
 }  // namespace
 
-void Gate::pass(std::uint32_t all) {
+void StartBarrier::pass(std::uint32_t all) {
   if (arrived_.fetch_add(1) + 1 == all) {
     opened_at_ = static_cast<std::int64_t>(monotonic_ns());
     open_ = 1;

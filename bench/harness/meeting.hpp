@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the processes of one sample meet: a gate they pass together, an area in which they say where they are, and what
-// each reports of itself. Shared by processes that are forked after it was made.
+// Where the processes of one sample meet: a start barrier they pass together, an area in which they say where they are,
+// and what each reports of itself. Shared by processes that are forked after it was made.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace wherry::bench {
 
 /// Opens when everybody has come; who waits sleeps.
-class Gate {
+class StartBarrier {
  public:
   /// Returns when `all` processes have called it. The last one notes the time and opens.
   void pass(std::uint32_t all);
@@ -32,10 +32,10 @@ class Gate {
 struct Report {
   std::atomic<bool> complete = false;
   std::uint64_t lap = 0;          ///< messages that go once round the memory it sends through
-  std::uint64_t warm_up = 0;      ///< messages before the gate, of which those of the lap are the first
+  std::uint64_t warm_up = 0;      ///< messages before the start barrier, of which those of the lap are the first
   std::int64_t lap_ended_at = 0;  ///< when it had received them, ns of the monotonic clock
   std::int64_t ended_at = 0;      ///< when its part was over, ns of the monotonic clock
-  double cpu_seconds = 0;         ///< between the gate and then
+  double cpu_seconds = 0;         ///< between the start barrier and then
   std::uint64_t context_switches = 0;
   std::uint64_t sum = 0;  ///< of what it wrote or read
   std::uint64_t memory_bytes = 0;
@@ -90,10 +90,10 @@ class Meeting final : public ExchangeArea {
     std::atomic<std::int64_t> ns = 0;
   };
   struct Shared {
-    Gate open;
-    Gate start;
-    Gate stop;
-    Gate leave;
+    StartBarrier open;
+    StartBarrier start;
+    StartBarrier stop;
+    StartBarrier leave;
     Stamp sent_at[2];
   };
 

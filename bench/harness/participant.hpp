@@ -16,8 +16,8 @@ void pin(int core);
 /// Keeps this process on the core of its rank, where the sample says so. Throws std::system_error.
 void pin(const Sample& sample, std::uint32_t rank);
 
-/// Opens the link, warms it up, takes its part between the two gates, and leaves what it measured in its report. To be
-/// called in a process of its own. Throws what the system throws.
+/// Opens the link, warms it up, takes its part between the two barriers, and leaves what it measured in its report. To
+/// be called in a process of its own. Throws what the system throws.
 void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name);
 
 }  // namespace wherry::bench

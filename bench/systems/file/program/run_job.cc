@@ -57,27 +57,27 @@ class Counted {
 /// What all processes of a job share.
 class Page {
  public:
-  explicit Page(std::uint32_t processes) : length_(sizeof(Gate) + processes * sizeof(Told)) {
+  explicit Page(std::uint32_t processes) : length_(sizeof(StartBarrier) + processes * sizeof(Told)) {
     void* const memory = ::mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    start_ = new (memory) Gate;
+    start_ = new (memory) StartBarrier;
     told_ = {new (start_ + 1) Told[processes], processes};
   }
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
   ~Page() { ::munmap(start_, length_); }
 
-  [[nodiscard]] Gate& start() { return *start_; }
+  [[nodiscard]] StartBarrier& start() { return *start_; }
   [[nodiscard]] std::span<Told> told() { return told_; }
 
  private:
   std::size_t length_;
-  Gate* start_;
+  StartBarrier* start_;
   std::span<Told> told_;
 };
 
 /// The passes of one process, or thread.
-void take_part(const Job& job, Gate& start, Told& told, const Part& part, std::span<const pid_t> servers,
+void take_part(const Job& job, StartBarrier& start, Told& told, const Part& part, std::span<const pid_t> servers,
                const Counters* counters) {
   for (std::uint32_t i = 0; i < job.warm_ups; ++i) part.pass();
   start.pass(job.processes);

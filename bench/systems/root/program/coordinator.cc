@@ -45,7 +45,7 @@ void serve(const Task& task) {
   const std::unique_ptr<Server> server = make_server(task);
   task.meeting.post_address(server->address());
   server->serve();
-  task.meeting.pass(Gate::end);
+  task.meeting.pass(Barrier::end);
 }
 
 /// What one worker does, from its being connected until it has left.
@@ -57,19 +57,19 @@ void work(const Task& task, Worker& worker) {
   };
   if (task.rehearses()) one_file();
   meeting.arrive(Step::ready);
-  meeting.pass(Gate::start);
+  meeting.pass(Barrier::start);
   for (std::uint32_t i = 0; i < task.job.files; ++i) one_file();
   if (task.job.figure == Figure::merge) worker.leave();
   meeting.arrive(Step::sent);
   if (task.job.figure == Figure::fill) {
-    meeting.pass(Gate::memory);
+    meeting.pass(Barrier::memory);
     worker.produce();
     meeting.arrive(Step::full);
-    meeting.pass(Gate::leave);
+    meeting.pass(Barrier::leave);
     worker.hand_over();
   }
   if (task.job.figure != Figure::merge) {
-    meeting.pass(Gate::leave);
+    meeting.pass(Barrier::leave);
     worker.leave();
   }
 }
@@ -95,7 +95,7 @@ void work_in_one_process(const Task& task, std::uint32_t first, std::uint32_t co
   workshop->close();
   task.meeting.stamp();
   task.meeting.arrive(Step::closed);
-  task.meeting.pass(Gate::end);
+  task.meeting.pass(Barrier::end);
 }
 
 struct Processes {
@@ -132,9 +132,9 @@ Finding conduct(const Task& task, WorkerGroup& group, const Processes& processes
   all(Step::ready, task.job.workers);
   const auto cpu_before = cpu();
   const std::uint64_t start = monotonic_ns();
-  meeting.open(Gate::start);
+  meeting.open(Barrier::start);
   all(Step::sent, task.job.workers);
-  meeting.open(Gate::merge);
+  meeting.open(Barrier::merge);
   if (task.job.figure == Figure::merge) all(Step::closed, processes.workers.size());
   all(Step::done, processes.server.size());
   const auto cpu_after = cpu();
@@ -145,13 +145,13 @@ Finding conduct(const Task& task, WorkerGroup& group, const Processes& processes
   // That of all files, of which the rehearsals have not been timed.
   finding.wire_bytes = meeting.sent_bytes() * task.job.workers * task.job.files / task.expected();
   if (task.job.figure == Figure::fill) {
-    meeting.open(Gate::memory);
+    meeting.open(Barrier::memory);
     all(Step::full, task.job.workers);
     finding.memory_bytes = memory_of(processes.workers) / task.job.workers;
   }
-  meeting.open(Gate::leave);
+  meeting.open(Barrier::leave);
   if (task.job.figure != Figure::merge) all(Step::closed, processes.workers.size());
-  meeting.open(Gate::end);
+  meeting.open(Barrier::end);
   group.wait();
   return finding;
 }

@@ -80,7 +80,7 @@ class Hadd final : public Server {
   explicit Hadd(const Task& task) : task_(task) { fs::create_directories(folder_of_parts(task)); }
 
   void serve() override {
-    task_.meeting.pass(Gate::merge);
+    task_.meeting.pass(Barrier::merge);
     merge();
     task_.meeting.stamp();
     task_.meeting.arrive(Step::done);

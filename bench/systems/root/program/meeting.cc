@@ -27,29 +27,29 @@ Meeting::Meeting() {
   void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
   page_ = new (memory) Page{};
-  for (Pipe& gate : gates_) {
+  for (Pipe& barrier : barriers_) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category(), "pipe2");
-    gate = {ends[0], ends[1]};
+    barrier = {ends[0], ends[1]};
   }
 }
 
 Meeting::~Meeting() {
   enter();
-  for (Pipe& gate : gates_) close_once(gate.read);
+  for (Pipe& barrier : barriers_) close_once(barrier.read);
   ::munmap(page_, sizeof(Page));
 }
 
 void Meeting::enter() {
-  for (Pipe& gate : gates_) close_once(gate.write);
+  for (Pipe& barrier : barriers_) close_once(barrier.write);
 }
 
-void Meeting::pass(Gate gate) const {
+void Meeting::pass(Barrier barrier) const {
   char nothing = 0;
-  while (::read(gates_.at(static_cast<std::size_t>(gate)).read, &nothing, 1) < 0 && errno == EINTR) continue;
+  while (::read(barriers_.at(static_cast<std::size_t>(barrier)).read, &nothing, 1) < 0 && errno == EINTR) continue;
 }
 
-void Meeting::open(Gate gate) { close_once(gates_.at(static_cast<std::size_t>(gate)).write); }
+void Meeting::open(Barrier barrier) { close_once(barriers_.at(static_cast<std::size_t>(barrier)).write); }
 
 void Meeting::arrive(Step step) { page_->arrived.at(static_cast<std::size_t>(step)).fetch_add(1); }
 

@@ -9,7 +9,7 @@
 namespace wherry::bench::root {
 
 /// Where those who take part in a sample wait.
-enum class Gate : std::uint8_t {
+enum class Barrier : std::uint8_t {
   start,   ///< until all are there
   merge,   ///< until all workers have handed over their last file
   memory,  ///< until the time has been taken
@@ -27,8 +27,8 @@ enum class Step : std::uint8_t {
   full,       ///< a worker holds a whole file
 };
 
-/// How coordinator, server and workers of a sample meet: a page that all share, and gates that the coordinator opens.
-/// Made before anybody is forked off. Any thread of any of them may use it.
+/// How coordinator, server and workers of a sample meet: a page that all share, and barriers that the coordinator
+/// opens. Made before anybody is forked off. Any thread of any of them may use it.
 class Meeting {
  public:
   Meeting();
@@ -39,7 +39,7 @@ class Meeting {
   /// To be called first in each process that was forked off.
   void enter();
   /// Blocks without using the CPU.
-  void pass(Gate gate) const;
+  void pass(Barrier barrier) const;
   void arrive(Step step);
   /// Notes the time: the sample is not over before.
   void stamp();
@@ -48,14 +48,14 @@ class Meeting {
   [[nodiscard]] std::string address() const;
 
   /// The coordinator's.
-  void open(Gate gate);
+  void open(Barrier barrier);
   [[nodiscard]] std::uint32_t arrived(Step step) const;
   /// Nanoseconds of the monotonic clock.
   [[nodiscard]] std::uint64_t last_stamp() const;
   [[nodiscard]] std::uint64_t sent_bytes() const;
 
  private:
-  static constexpr std::size_t kGates = 5;
+  static constexpr std::size_t kBarriers = 5;
   static constexpr std::size_t kSteps = 6;
   struct Page {
     std::array<std::atomic<std::uint32_t>, kSteps> arrived;
@@ -70,7 +70,7 @@ class Meeting {
   };
 
   Page* page_;
-  std::array<Pipe, kGates> gates_{};
+  std::array<Pipe, kBarriers> barriers_{};
 };
 
 }  // namespace wherry::bench::root

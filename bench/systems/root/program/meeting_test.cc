@@ -23,7 +23,7 @@ TEST(RootMeeting, ProcessesAndThreadsPassAGateWhenItIsOpenedAndNotBefore) {
     meeting.enter();
     const auto pass = [&meeting] {
       meeting.arrive(Step::ready);
-      meeting.pass(Gate::start);
+      meeting.pass(Barrier::start);
       meeting.arrive(Step::sent);
     };
     std::thread other(pass);
@@ -33,12 +33,12 @@ TEST(RootMeeting, ProcessesAndThreadsPassAGateWhenItIsOpenedAndNotBefore) {
   group.start("another", [&meeting] {
     meeting.enter();
     meeting.arrive(Step::ready);
-    meeting.pass(Gate::start);
+    meeting.pass(Barrier::start);
     meeting.arrive(Step::sent);
   });
   group.wait_until([&meeting] { return meeting.arrived(Step::ready) == 3; });
   EXPECT_EQ(meeting.arrived(Step::sent), 0U);
-  meeting.open(Gate::start);
+  meeting.open(Barrier::start);
   group.wait();
   EXPECT_EQ(meeting.arrived(Step::sent), 3U);
 }
@@ -101,7 +101,7 @@ TEST(RootCrew, NobodyIsLeftOver) {
     WorkerGroup group;
     left = group.start("hangs", [&meeting] {
       meeting.enter();
-      meeting.pass(Gate::end);
+      meeting.pass(Barrier::end);
     });
   }
   EXPECT_NE(::kill(left, 0), 0);
