@@ -17,9 +17,9 @@
 #include "base/child_process.hpp"
 #include "base/open_descriptors.hpp"
 #include "bench/harness/descriptor_limit.hpp"
-#include "bench/harness/meeting.hpp"
 #include "bench/harness/memory_use.hpp"
 #include "bench/harness/process_group.hpp"
+#include "bench/harness/sample_memory.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -55,8 +55,8 @@ double slabs() {
 
 class Side {
  public:
-  Side(System& system, Trial& trial, Meeting& meeting, std::uint32_t rank)
-      : connector_(system.connector()), trial_(trial), meeting_(meeting), rank_(rank) {}
+  Side(System& system, Trial& trial, SampleMemory& shared, std::uint32_t rank)
+      : connector_(system.connector()), trial_(trial), shared_(shared), rank_(rank) {}
 
   void take_part(std::span<const std::uint32_t> numbers, const std::string& name) {
     raise_descriptor_limit();
@@ -64,9 +64,9 @@ class Side {
       const std::int64_t start = monotonic_ns();
       const std::string where = connector_->listen(name);
       trial_.listen_ns = static_cast<double>(monotonic_ns() - start);
-      meeting_.post(0, where);
+      shared_.post(0, where);
     } else {
-      where_ = meeting_.read(0);
+      where_ = shared_.read(0);
     }
     // What a process needs once is no cost of a connection: the first one does not count.
     reach(1, 0);
@@ -106,7 +106,7 @@ class Side {
 
   std::unique_ptr<Connector> connector_;
   Trial& trial_;
-  Meeting& meeting_;
+  SampleMemory& shared_;
   std::uint32_t rank_;
   std::string where_;
   std::uint32_t have_ = 0;
@@ -146,15 +146,15 @@ ConnectTrial try_connections(System& system, std::span<const std::uint32_t> numb
         fmt::format("give up to {} numbers of connections, ascending, up to {}", kMostSteps, kMostConnections));
   }
   const SharedValue<Trial> trial;
-  Meeting meeting(1, 0);
+  SampleMemory shared(1, 0);
   ProcessGroup group;
   for (const std::uint32_t rank : {0U, 1U}) {
     group.start(rank == 0 ? "listener" : "connector", [&, rank] {
       try {
-        Side(system, *trial, meeting, rank).take_part(numbers, name);
+        Side(system, *trial, shared, rank).take_part(numbers, name);
         return 0;
       } catch (const std::exception& error) {
-        meeting.report(rank).set_error(error.what());
+        shared.report(rank).set_error(error.what());
         return 1;
       }
     });
@@ -162,7 +162,7 @@ ConnectTrial try_connections(System& system, std::span<const std::uint32_t> numb
   const std::string failure = group.wait(kPatience);
   if (failure.empty()) return results(*trial, numbers);
   for (const std::uint32_t rank : {0U, 1U}) {
-    if (*meeting.report(rank).error != '\0') throw std::runtime_error(meeting.report(rank).error);
+    if (*shared.report(rank).error != '\0') throw std::runtime_error(shared.report(rank).error);
   }
   throw std::runtime_error(failure);
 }

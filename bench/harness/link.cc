@@ -9,9 +9,9 @@
 #include <exception>
 #include <stdexcept>
 
-#include "bench/harness/meeting.hpp"
 #include "bench/harness/participant.hpp"
 #include "bench/harness/process_group.hpp"
+#include "bench/harness/sample_memory.hpp"
 #include "bench/harness/system.hpp"
 
 namespace wherry::bench {
@@ -20,31 +20,33 @@ namespace {
 std::string name_of(std::uint32_t rank) { return rank == 0 ? "receiver" : fmt::format("sender {}", rank); }
 std::string bystander_name(std::uint32_t rank) { return fmt::format("bystander {}", rank); }
 
-int process(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name) {
+int process(LinkSystem& system, const Sample& sample, SampleMemory& shared, std::uint32_t rank,
+            const std::string& name) {
   try {
-    take_part(system, sample, meeting, rank, name);
+    take_part(system, sample, shared, rank, name);
     return 0;
   } catch (const std::exception& error) {
-    meeting.report(rank).set_error(error.what());
+    shared.report(rank).set_error(error.what());
     return 1;
   }
 }
 
-int bystander(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name) {
+int bystander(LinkSystem& system, const Sample& sample, SampleMemory& shared, std::uint32_t rank,
+              const std::string& name) {
   try {
-    system.stand_by(Place{sample, rank, meeting, name});
+    system.stand_by(Place{sample, rank, shared, name});
     return 0;
   } catch (const std::exception& error) {
-    meeting.report(rank).set_error(error.what());
+    shared.report(rank).set_error(error.what());
     return 1;
   }
 }
 
 /// The first error that a process told of itself, or what is known from outside.
-std::string explain(const std::string& failure, Meeting& meeting) {
-  for (std::uint32_t rank = 0; rank < meeting.processes(); ++rank) {
-    const char* error = meeting.report(rank).error;
-    const std::string name = rank < meeting.ranks() ? name_of(rank) : bystander_name(rank);
+std::string explain(const std::string& failure, SampleMemory& shared) {
+  for (std::uint32_t rank = 0; rank < shared.processes(); ++rank) {
+    const char* error = shared.report(rank).error;
+    const std::string name = rank < shared.ranks() ? name_of(rank) : bystander_name(rank);
     if (*error != '\0' && (failure.starts_with(name + ":") || failure.starts_with("not done"))) {
       return fmt::format("{}: {}", name, error);
     }
@@ -52,33 +54,33 @@ std::string explain(const std::string& failure, Meeting& meeting) {
   return failure;
 }
 
-void check_sums(Meeting& meeting, const Sample& sample) {
-  std::uint64_t received = meeting.report(0).sum;
+void check_sums(SampleMemory& shared, const Sample& sample) {
+  std::uint64_t received = shared.report(0).sum;
   std::uint64_t sent = 0;
-  for (std::uint32_t rank = 1; rank < meeting.ranks(); ++rank) sent += meeting.report(rank).sum;
+  for (std::uint32_t rank = 1; rank < shared.ranks(); ++rank) sent += shared.report(rank).sum;
   // In an exchange each side has written minus read.
   const bool right = sample.question == Question::stream ? sent == received : sent + received == 0;
   if (!right) throw std::runtime_error("what was received is not what was sent");
 }
 
-Outcome add_up(Meeting& meeting, const Sample& sample) {
+Outcome add_up(SampleMemory& shared, const Sample& sample) {
   Outcome outcome;
-  outcome.seconds = static_cast<double>(meeting.report(0).ended_at - meeting.started_at()) / 1e9;
-  outcome.lap = meeting.lap();
+  outcome.seconds = static_cast<double>(shared.report(0).ended_at - shared.started_at()) / 1e9;
+  outcome.lap = shared.lap();
   if (outcome.lap > 0 && sample.question == Question::stream) {
-    outcome.first_lap_seconds = static_cast<double>(meeting.report(0).lap_ended_at - meeting.opened_at()) / 1e9;
+    outcome.first_lap_seconds = static_cast<double>(shared.report(0).lap_ended_at - shared.opened_at()) / 1e9;
   }
-  for (std::uint32_t rank = 0; rank < meeting.ranks(); ++rank) {
-    const Report& report = meeting.report(rank);
+  for (std::uint32_t rank = 0; rank < shared.ranks(); ++rank) {
+    const Report& report = shared.report(rank);
     if (!report.complete) throw std::runtime_error(name_of(rank) + " did not report");
     outcome.cpu_seconds += report.cpu_seconds;
     outcome.context_switches += report.context_switches;
     outcome.memory_bytes += report.memory_bytes;
   }
-  check_sums(meeting, sample);
+  check_sums(shared, sample);
   if (sample.question == Question::stream) return outcome;
   for (std::uint32_t rank = sample.question == Question::asleep ? 0 : 1; rank <= 1; ++rank) {
-    const std::span<double> latencies = meeting.latencies(rank);
+    const std::span<double> latencies = shared.latencies(rank);
     outcome.latencies_ns.insert(outcome.latencies_ns.end(), latencies.begin(), latencies.end());
   }
   std::sort(outcome.latencies_ns.begin(), outcome.latencies_ns.end());
@@ -100,18 +102,18 @@ std::uint64_t warm_up_messages(const Sample& sample, bool in_place) {
 Outcome LinkSystem::run(const Sample& sample) {
   static std::uint64_t number = 0;
   const std::string unique = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number);
-  Meeting meeting(sample.senders, sample.question == Question::stream ? 0 : sample.messages, bystanders());
+  SampleMemory shared(sample.senders, sample.question == Question::stream ? 0 : sample.messages, bystanders());
   ProcessGroup group;
   for (std::uint32_t rank = 0; rank <= sample.senders; ++rank) {
-    group.start(name_of(rank), [&, rank] { return process(*this, sample, meeting, rank, unique); });
+    group.start(name_of(rank), [&, rank] { return process(*this, sample, shared, rank, unique); });
   }
-  for (std::uint32_t rank = meeting.ranks(); rank < meeting.processes(); ++rank) {
-    group.start(bystander_name(rank), [&, rank] { return bystander(*this, sample, meeting, rank, unique); });
+  for (std::uint32_t rank = shared.ranks(); rank < shared.processes(); ++rank) {
+    group.start(bystander_name(rank), [&, rank] { return bystander(*this, sample, shared, rank, unique); });
   }
   const std::string failure =
       group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));
-  if (!failure.empty()) throw std::runtime_error(explain(failure, meeting));
-  return add_up(meeting, sample);
+  if (!failure.empty()) throw std::runtime_error(explain(failure, shared));
+  return add_up(shared, sample);
 }
 
 }  // namespace wherry::bench

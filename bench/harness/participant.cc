@@ -27,19 +27,19 @@ constexpr std::chrono::milliseconds kUntilAsleep{1};
 
 class Participant {
  public:
-  Participant(const Sample& sample, Meeting& meeting, std::uint32_t rank, Link& link)
-      : sample_(sample), meeting_(meeting), rank_(rank), link_(link) {}
+  Participant(const Sample& sample, SampleMemory& shared, std::uint32_t rank, Link& link)
+      : sample_(sample), shared_(shared), rank_(rank), link_(link) {}
 
   void warm_up(bool in_place) {
-    Report& report = meeting_.report(rank_);
+    Report& report = shared_.report(rank_);
     report.lap = link_.lap();
     report.warm_up = warm_up_messages(sample_, in_place);
     // From many a receiver takes each message in the way that its sender chose: all of them would have to learn.
     if (sample_.senders == 1) report.warm_up = std::max(report.warm_up, link_.learns_within());
-    if (link_.opens_alone()) meeting_.open();
-    const std::uint64_t lap = link_.opens_alone() ? meeting_.lap() : 0;
+    if (link_.opens_alone()) shared_.open();
+    const std::uint64_t lap = link_.opens_alone() ? shared_.lap() : 0;
     go_round(lap);
-    const std::uint64_t messages = meeting_.warm_up();
+    const std::uint64_t messages = shared_.warm_up();
     if (sample_.question != Question::stream) {
       exchange(messages, {});
     } else if (messages > lap) {
@@ -53,8 +53,8 @@ class Participant {
     if (watches_kernel()) kernel_before_ = tcp_memory();
     const Usage before = usage_now(RUSAGE_SELF);
     sample_.question == Question::stream ? stream(sample_.messages)
-                                         : exchange(sample_.messages, meeting_.latencies(rank_));
-    Report& report = meeting_.report(rank_);
+                                         : exchange(sample_.messages, shared_.latencies(rank_));
+    Report& report = shared_.report(rank_);
     report.ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
     const Usage used = usage_now(RUSAGE_SELF) - before;
     report.cpu_seconds = used.cpu;
@@ -68,7 +68,7 @@ class Participant {
     if (sample_.senders == 1) return;
     std::uint64_t bytes = proportional_memory();
     if (kernel_half_way_ > kernel_before_) bytes += kernel_half_way_ - kernel_before_;
-    meeting_.report(rank_).memory_bytes = bytes;
+    shared_.report(rank_).memory_bytes = bytes;
   }
 
  private:
@@ -79,7 +79,7 @@ class Participant {
     if (lap == 0) return;
     if (sample_.question == Question::stream) {
       stream(lap);
-      meeting_.report(rank_).lap_ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
+      shared_.report(rank_).lap_ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
       return;
     }
     for (const bool sends : {rank_ != 0, rank_ == 0}) {
@@ -130,14 +130,14 @@ class Participant {
       if (rank_ != 0) send_after_pause();
       receive();
       const auto now = static_cast<std::int64_t>(wherry::monotonic_ns());
-      if (!latencies.empty()) latencies[i] = static_cast<double>(now - meeting_.sent_at(1 - rank_));
+      if (!latencies.empty()) latencies[i] = static_cast<double>(now - shared_.sent_at(1 - rank_));
       if (rank_ == 0) send_after_pause();
     }
   }
 
   void send_after_pause() {
     std::this_thread::sleep_for(kUntilAsleep);
-    meeting_.sent_at(rank_) = static_cast<std::int64_t>(wherry::monotonic_ns());
+    shared_.sent_at(rank_) = static_cast<std::int64_t>(wherry::monotonic_ns());
     send();
   }
 
@@ -163,7 +163,7 @@ class Participant {
   }
 
   const Sample& sample_;
-  Meeting& meeting_;
+  SampleMemory& shared_;
   std::uint32_t rank_;
   Link& link_;
   std::uint64_t sent_ = 0;
@@ -188,18 +188,18 @@ void pin(const Sample& sample, std::uint32_t rank) {
   pin(sample.cores[rank % sample.cores.size()]);
 }
 
-void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank,
+void take_part(LinkSystem& system, const Sample& sample, SampleMemory& shared, std::uint32_t rank,
                const std::string& name) {
   if (system.pinned()) pin(sample, rank);
   if (sample.idle != 0) raise_descriptor_limit();
-  const std::unique_ptr<Link> link = system.open(Place{sample, rank, meeting, name});
-  Participant participant(sample, meeting, rank, *link);
+  const std::unique_ptr<Link> link = system.open(Place{sample, rank, shared, name});
+  Participant participant(sample, shared, rank, *link);
   participant.warm_up(system.in_place());
-  meeting.start();
+  shared.start();
   participant.measure();
-  meeting.stop();
+  shared.stop();
   participant.measure_memory();
-  meeting.leave();
+  shared.leave();
 }
 
 }  // namespace wherry::bench

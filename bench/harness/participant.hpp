@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/harness/meeting.hpp"
+#include "bench/harness/sample_memory.hpp"
 #include "bench/harness/system.hpp"
 
 namespace wherry::bench {
@@ -18,6 +18,7 @@ void pin(const Sample& sample, std::uint32_t rank);
 
 /// Opens the link, warms it up, takes its part between the two barriers, and leaves what it measured in its report. To
 /// be called in a process of its own. Throws what the system throws.
-void take_part(LinkSystem& system, const Sample& sample, Meeting& meeting, std::uint32_t rank, const std::string& name);
+void take_part(LinkSystem& system, const Sample& sample, SampleMemory& shared, std::uint32_t rank,
+               const std::string& name);
 
 }  // namespace wherry::bench

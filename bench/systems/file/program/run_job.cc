@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "bench/harness/meeting.hpp"
 #include "bench/harness/process_group.hpp"
 #include "bench/harness/programs/usage.hpp"
+#include "bench/harness/sample_memory.hpp"
 #include "bench/harness/usage.hpp"
 
 namespace wherry::bench::file {

@@ -15,7 +15,7 @@
 #include "base/clock.hpp"
 #include "bench/harness/programs/usage.hpp"
 #include "bench/harness/usage.hpp"
-#include "bench/systems/root/program/meeting.hpp"
+#include "bench/systems/root/program/sample_memory.hpp"
 #include "bench/systems/root/program/task.hpp"
 #include "bench/systems/root/program/worker_group.hpp"
 
@@ -41,42 +41,42 @@ class Folder {
 };
 
 void serve(const Task& task) {
-  task.meeting.enter();
+  task.shared.enter();
   const std::unique_ptr<Server> server = make_server(task);
-  task.meeting.post_address(server->address());
+  task.shared.post_address(server->address());
   server->serve();
-  task.meeting.pass(Barrier::end);
+  task.shared.pass(Barrier::end);
 }
 
 /// What one worker does, from its being connected until it has left.
 void work(const Task& task, Worker& worker) {
-  Meeting& meeting = task.meeting;
+  SampleMemory& shared = task.shared;
   const auto one_file = [&worker] {
     worker.produce();
     worker.hand_over();
   };
   if (task.rehearses()) one_file();
-  meeting.arrive(Step::ready);
-  meeting.pass(Barrier::start);
+  shared.arrive(Step::ready);
+  shared.pass(Barrier::start);
   for (std::uint32_t i = 0; i < task.job.files; ++i) one_file();
   if (task.job.figure == Figure::merge) worker.leave();
-  meeting.arrive(Step::sent);
+  shared.arrive(Step::sent);
   if (task.job.figure == Figure::fill) {
-    meeting.pass(Barrier::memory);
+    shared.pass(Barrier::memory);
     worker.produce();
-    meeting.arrive(Step::full);
-    meeting.pass(Barrier::leave);
+    shared.arrive(Step::full);
+    shared.pass(Barrier::leave);
     worker.hand_over();
   }
   if (task.job.figure != Figure::merge) {
-    meeting.pass(Barrier::leave);
+    shared.pass(Barrier::leave);
     worker.leave();
   }
 }
 
 /// All workers of a process, each in a thread if there are several.
 void work_in_one_process(const Task& task, std::uint32_t first, std::uint32_t count) {
-  task.meeting.enter();
+  task.shared.enter();
   if (task.job.threads) ROOT::EnableThreadSafety();
   const std::unique_ptr<Workshop> workshop = make_workshop(task);
   const auto one = [&](std::uint32_t number) {
@@ -93,9 +93,9 @@ void work_in_one_process(const Task& task, std::uint32_t first, std::uint32_t co
   one(first);
   for (std::thread& other : others) other.join();
   workshop->close();
-  task.meeting.stamp();
-  task.meeting.arrive(Step::closed);
-  task.meeting.pass(Barrier::end);
+  task.shared.stamp();
+  task.shared.arrive(Step::closed);
+  task.shared.pass(Barrier::end);
 }
 
 struct Processes {
@@ -107,7 +107,7 @@ Processes start_all(const Task& task, WorkerGroup& group) {
   Processes processes;
   if (has_server(task.job)) {
     processes.server.push_back(group.start("server", [&task] { serve(task); }));
-    group.wait_until([&task] { return task.meeting.arrived(Step::listening) > 0; });
+    group.wait_until([&task] { return task.shared.arrived(Step::listening) > 0; });
   }
   const std::uint32_t workers = task.job.workers;
   const std::uint32_t count = task.job.threads ? 1 : workers;
@@ -122,9 +122,9 @@ Processes start_all(const Task& task, WorkerGroup& group) {
 
 /// Lets the sample run and measures it.
 Finding conduct(const Task& task, WorkerGroup& group, const Processes& processes) {
-  Meeting& meeting = task.meeting;
+  SampleMemory& shared = task.shared;
   const auto all = [&](Step step, std::size_t count) {
-    group.wait_until([&meeting, step, count] { return meeting.arrived(step) >= count; });
+    group.wait_until([&shared, step, count] { return shared.arrived(step) >= count; });
   };
   const auto cpu = [&processes] {
     return std::pair(cpu_seconds_of(processes.server), cpu_seconds_of(processes.workers));
@@ -132,26 +132,26 @@ Finding conduct(const Task& task, WorkerGroup& group, const Processes& processes
   all(Step::ready, task.job.workers);
   const auto cpu_before = cpu();
   const std::uint64_t start = monotonic_ns();
-  meeting.open(Barrier::start);
+  shared.open(Barrier::start);
   all(Step::sent, task.job.workers);
-  meeting.open(Barrier::merge);
+  shared.open(Barrier::merge);
   if (task.job.figure == Figure::merge) all(Step::closed, processes.workers.size());
   all(Step::done, processes.server.size());
   const auto cpu_after = cpu();
-  Finding finding{.seconds = static_cast<double>(meeting.last_stamp() - start) / 1e9,
+  Finding finding{.seconds = static_cast<double>(shared.last_stamp() - start) / 1e9,
                   .server_cpu_seconds = cpu_after.first - cpu_before.first,
                   .worker_cpu_seconds = cpu_after.second - cpu_before.second,
                   .useful_bytes = std::uint64_t{task.job.workers} * task.job.files * task.image.bytes.size()};
   // That of all files, of which the rehearsals have not been timed.
-  finding.wire_bytes = meeting.sent_bytes() * task.job.workers * task.job.files / task.expected();
+  finding.wire_bytes = shared.sent_bytes() * task.job.workers * task.job.files / task.expected();
   if (task.job.figure == Figure::fill) {
-    meeting.open(Barrier::memory);
+    shared.open(Barrier::memory);
     all(Step::full, task.job.workers);
     finding.memory_bytes = memory_of(processes.workers) / task.job.workers;
   }
-  meeting.open(Barrier::leave);
+  shared.open(Barrier::leave);
   if (task.job.figure != Figure::merge) all(Step::closed, processes.workers.size());
-  meeting.open(Barrier::end);
+  shared.open(Barrier::end);
   group.wait();
   return finding;
 }
@@ -168,10 +168,10 @@ const Image& Coordinator::image(Tree tree, std::uint64_t size) {
 
 Finding Coordinator::run(const Job& job) {
   const Folder folder(folder_);
-  Meeting meeting;
+  SampleMemory shared;
   const Task task{.job = job,
                   .image = image(job.tree, job.size),
-                  .meeting = meeting,
+                  .shared = shared,
                   .folder = folder.path(),
                   .output = folder.path() + "/out.root"};
   WorkerGroup group;

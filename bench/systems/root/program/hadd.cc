@@ -80,10 +80,10 @@ class Hadd final : public Server {
   explicit Hadd(const Task& task) : task_(task) { fs::create_directories(folder_of_parts(task)); }
 
   void serve() override {
-    task_.meeting.pass(Barrier::merge);
+    task_.shared.pass(Barrier::merge);
     merge();
-    task_.meeting.stamp();
-    task_.meeting.arrive(Step::done);
+    task_.shared.stamp();
+    task_.shared.arrive(Step::done);
     check_output(task_);
   }
 

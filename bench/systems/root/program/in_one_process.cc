@@ -25,7 +25,7 @@ class BufferMerger final : public Workshop {
   }
   void close() override {
     merger_.reset();
-    task_.meeting.stamp();
+    task_.shared.stamp();
     check_output(task_);
   }
 
@@ -77,7 +77,7 @@ class NTupleWriter final : public Workshop {
   }
   void close() override {
     writer_.reset();
-    task_.meeting.stamp();
+    task_.shared.stamp();
     check_ntuple(task_);
   }
 

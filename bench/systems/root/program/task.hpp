@@ -8,7 +8,7 @@
 
 #include "bench/systems/root/job.hpp"
 #include "bench/systems/root/program/image.hpp"
-#include "bench/systems/root/program/meeting.hpp"
+#include "bench/systems/root/program/sample_memory.hpp"
 
 namespace wherry::bench::root {
 
@@ -16,7 +16,7 @@ namespace wherry::bench::root {
 struct Task {
   const Job& job;
   const Image& image;  ///< one file as it is when it is ready
-  Meeting& meeting;
+  SampleMemory& shared;
   std::string folder;  ///< for files of the sample's own; gone afterwards
   std::string output;  ///< where the merged file shall be
 
@@ -39,7 +39,8 @@ class Server {
   virtual ~Server() = default;
 
   [[nodiscard]] virtual std::string address() const { return {}; }
-  /// Until all workers have left. Stamps the meeting and arrives (Step::done) when what the figure counts is done.
+  /// Until all workers have left. Stamps the shared memory and arrives (Step::done) when what the figure counts is
+  /// done.
   virtual void serve() = 0;
 };
 

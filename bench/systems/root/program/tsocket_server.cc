@@ -120,8 +120,8 @@ class TSocketServer final : public Server {
     }
     if (task_.job.figure == Figure::merge) {
       sink_->close();
-      task_.meeting.stamp();
-      task_.meeting.arrive(Step::done);
+      task_.shared.stamp();
+      task_.shared.arrive(Step::done);
       check_output(task_);
     }
   }
@@ -157,10 +157,10 @@ class TSocketServer final : public Server {
     message.ReadLong64(length);
     sink_->take(name, message.Buffer() + message.Length(), length);
     if (++taken_ > task_.expected()) return;
-    task_.meeting.add_sent(static_cast<std::uint64_t>(message.BufferSize()));
+    task_.shared.add_sent(static_cast<std::uint64_t>(message.BufferSize()));
     if (task_.job.figure == Figure::merge || taken_ < task_.expected()) return;
-    task_.meeting.stamp();
-    task_.meeting.arrive(Step::done);
+    task_.shared.stamp();
+    task_.shared.arrive(Step::done);
   }
 
   const Task& task_;

@@ -59,7 +59,7 @@ class Line {
 /// Sends the image again and again.
 class ImageSender final : public Worker {
  public:
-  explicit ImageSender(const Task& task) : task_(task), line_(task.meeting.address()) {}
+  explicit ImageSender(const Task& task) : task_(task), line_(task.shared.address()) {}
 
   void hand_over() override {
     const std::span<const char> bytes = task_.image.bytes;
@@ -79,7 +79,7 @@ class ImageSender final : public Worker {
 class ExactMergingFile final : public TMemFile {
  public:
   explicit ExactMergingFile(const Task& task)
-      : TMemFile(task.output.c_str(), "RECREATE", "", compression_of(task.job.tree)), line_(task.meeting.address()) {}
+      : TMemFile(task.output.c_str(), "RECREATE", "", compression_of(task.job.tree)), line_(task.shared.address()) {}
   ExactMergingFile(const ExactMergingFile&) = delete;
   ExactMergingFile& operator=(const ExactMergingFile&) = delete;
   ~ExactMergingFile() override { ExactMergingFile::Close(); }
@@ -133,7 +133,7 @@ class ExactMergingFile final : public TMemFile {
 /// As shipped, what TFile::Open makes of `?pmerge=`, without asking the interpreter in each process.
 std::unique_ptr<TFile> open_file(const Task& task, Stock stock) {
   if (stock == Stock::corrected) return std::make_unique<ExactMergingFile>(task);
-  const std::string url = task.output + "?pmerge=" + task.meeting.address();
+  const std::string url = task.output + "?pmerge=" + task.shared.address();
   return std::make_unique<TParallelMergingFile>(url.c_str(), "RECREATE", "", compression_of(task.job.tree));
 }
 

@@ -51,9 +51,9 @@ class MergeServer final : public Server {
   void serve() override {
     serving_.join();
     if (!good_ || state_.refused > 0 || state_.lost > 0) throw std::runtime_error("wherry-merge has not merged all");
-    task_.meeting.add_sent(state_.bytes);
-    task_.meeting.stamp();
-    task_.meeting.arrive(Step::done);
+    task_.shared.add_sent(state_.bytes);
+    task_.shared.stamp();
+    task_.shared.arrive(Step::done);
     check_output(task_);
   }
 

@@ -39,10 +39,10 @@ class TouchServer final : public Server {
     const std::size_t size = file.bytes().size();
     file.done();
     if (++taken_ > task_.expected()) return;
-    task_.meeting.add_sent(size);
+    task_.shared.add_sent(size);
     if (taken_ < task_.expected()) return;
-    task_.meeting.stamp();
-    task_.meeting.arrive(Step::done);
+    task_.shared.stamp();
+    task_.shared.arrive(Step::done);
   }
 
   const Task& task_;

@@ -17,7 +17,7 @@ using wherry::root::WindowClient;
 /// Copies the image into the server's memory again and again.
 class ImagePoster final : public Worker {
  public:
-  explicit ImagePoster(const Task& task) : task_(task), client_(task.meeting.address()) {}
+  explicit ImagePoster(const Task& task) : task_(task), client_(task.shared.address()) {}
 
   void hand_over() override {
     const std::span<const char> bytes = task_.image.bytes;
@@ -33,7 +33,7 @@ class ImagePoster final : public Worker {
 
 /// What TFile::Open makes of such a URL.
 std::unique_ptr<TFile> open_file(const Task& task) {
-  const std::string url = task.meeting.address() + "/" + task.output;
+  const std::string url = task.shared.address() + "/" + task.output;
   auto file = std::make_unique<TScifFile>(url.c_str(), "RECREATE", "", compression_of(task.job.tree));
   if (file->IsZombie()) throw std::runtime_error("TScifFile cannot be opened");
   return file;

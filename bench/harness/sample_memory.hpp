@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the processes of one sample meet: a start barrier they pass together, an area in which they say where they are,
+// What the processes of one sample share: a start barrier they pass together, an area in which they say where they are,
 // and what each reports of itself. Shared by processes that are forked after it was made.
 #pragma once
 
@@ -44,14 +44,14 @@ struct Report {
   void set_error(std::string_view text);
 };
 
-class Meeting final : public ExchangeArea {
+class SampleMemory final : public ExchangeArea {
  public:
   /// For ranks 0 to `senders`, and room for `latencies` of each of two. Bystanders have the next ranks, and nothing but
   /// a report.
-  Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders = 0);
-  ~Meeting() override;
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  SampleMemory(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders = 0);
+  ~SampleMemory() override;
+  SampleMemory(const SampleMemory&) = delete;
+  SampleMemory& operator=(const SampleMemory&) = delete;
 
   void post(std::uint32_t rank, std::string_view bytes) override;
   std::string read(std::uint32_t rank) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/systems/root/program/meeting.hpp"
+#include "bench/systems/root/program/sample_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ void close_once(int& descriptor) {
 
 }  // namespace
 
-Meeting::Meeting() {
+SampleMemory::SampleMemory() {
   void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
   page_ = new (memory) Page{};
@@ -34,45 +34,47 @@ Meeting::Meeting() {
   }
 }
 
-Meeting::~Meeting() {
+SampleMemory::~SampleMemory() {
   enter();
   for (Pipe& barrier : barriers_) close_once(barrier.read);
   ::munmap(page_, sizeof(Page));
 }
 
-void Meeting::enter() {
+void SampleMemory::enter() {
   for (Pipe& barrier : barriers_) close_once(barrier.write);
 }
 
-void Meeting::pass(Barrier barrier) const {
+void SampleMemory::pass(Barrier barrier) const {
   char nothing = 0;
   while (::read(barriers_.at(static_cast<std::size_t>(barrier)).read, &nothing, 1) < 0 && errno == EINTR) continue;
 }
 
-void Meeting::open(Barrier barrier) { close_once(barriers_.at(static_cast<std::size_t>(barrier)).write); }
+void SampleMemory::open(Barrier barrier) { close_once(barriers_.at(static_cast<std::size_t>(barrier)).write); }
 
-void Meeting::arrive(Step step) { page_->arrived.at(static_cast<std::size_t>(step)).fetch_add(1); }
+void SampleMemory::arrive(Step step) { page_->arrived.at(static_cast<std::size_t>(step)).fetch_add(1); }
 
-std::uint32_t Meeting::arrived(Step step) const { return page_->arrived.at(static_cast<std::size_t>(step)).load(); }
+std::uint32_t SampleMemory::arrived(Step step) const {
+  return page_->arrived.at(static_cast<std::size_t>(step)).load();
+}
 
-void Meeting::stamp() {
+void SampleMemory::stamp() {
   const std::uint64_t now = monotonic_ns();
   std::uint64_t last = page_->last_stamp.load();
   while (last < now && !page_->last_stamp.compare_exchange_weak(last, now)) continue;
 }
 
-std::uint64_t Meeting::last_stamp() const { return page_->last_stamp.load(); }
+std::uint64_t SampleMemory::last_stamp() const { return page_->last_stamp.load(); }
 
-void Meeting::add_sent(std::uint64_t bytes) { page_->sent_bytes.fetch_add(bytes); }
+void SampleMemory::add_sent(std::uint64_t bytes) { page_->sent_bytes.fetch_add(bytes); }
 
-std::uint64_t Meeting::sent_bytes() const { return page_->sent_bytes.load(); }
+std::uint64_t SampleMemory::sent_bytes() const { return page_->sent_bytes.load(); }
 
-void Meeting::post_address(const std::string& address) {
+void SampleMemory::post_address(const std::string& address) {
   if (address.size() >= page_->address.size()) throw std::length_error("an address that long: " + address);
   std::memcpy(page_->address.data(), address.c_str(), address.size() + 1);
   arrive(Step::listening);
 }
 
-std::string Meeting::address() const { return page_->address.data(); }
+std::string SampleMemory::address() const { return page_->address.data(); }
 
 }  // namespace wherry::bench::root

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/systems/root/program/meeting.hpp"
+#include "bench/systems/root/program/sample_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,57 +16,57 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(RootMeeting, ProcessesAndThreadsPassAGateWhenItIsOpenedAndNotBefore) {
-  Meeting meeting;
+TEST(RootSampleMemory, ProcessesAndThreadsPassABarrierWhenItIsOpenedAndNotBefore) {
+  SampleMemory shared;
   WorkerGroup group;
-  group.start("two threads", [&meeting] {
-    meeting.enter();
-    const auto pass = [&meeting] {
-      meeting.arrive(Step::ready);
-      meeting.pass(Barrier::start);
-      meeting.arrive(Step::sent);
+  group.start("two threads", [&shared] {
+    shared.enter();
+    const auto pass = [&shared] {
+      shared.arrive(Step::ready);
+      shared.pass(Barrier::start);
+      shared.arrive(Step::sent);
     };
     std::thread other(pass);
     pass();
     other.join();
   });
-  group.start("another", [&meeting] {
-    meeting.enter();
-    meeting.arrive(Step::ready);
-    meeting.pass(Barrier::start);
-    meeting.arrive(Step::sent);
+  group.start("another", [&shared] {
+    shared.enter();
+    shared.arrive(Step::ready);
+    shared.pass(Barrier::start);
+    shared.arrive(Step::sent);
   });
-  group.wait_until([&meeting] { return meeting.arrived(Step::ready) == 3; });
-  EXPECT_EQ(meeting.arrived(Step::sent), 0U);
-  meeting.open(Barrier::start);
+  group.wait_until([&shared] { return shared.arrived(Step::ready) == 3; });
+  EXPECT_EQ(shared.arrived(Step::sent), 0U);
+  shared.open(Barrier::start);
   group.wait();
-  EXPECT_EQ(meeting.arrived(Step::sent), 3U);
+  EXPECT_EQ(shared.arrived(Step::sent), 3U);
 }
 
-TEST(RootMeeting, TheLastStampOfAllCountsAndWhatTheySentAddsUp) {
-  Meeting meeting;
-  EXPECT_EQ(meeting.last_stamp(), 0U);
+TEST(RootSampleMemory, TheLastStampOfAllCountsAndWhatTheySentAddsUp) {
+  SampleMemory shared;
+  EXPECT_EQ(shared.last_stamp(), 0U);
   WorkerGroup group;
-  group.start("one", [&meeting] {
-    meeting.add_sent(5);
-    meeting.stamp();
+  group.start("one", [&shared] {
+    shared.add_sent(5);
+    shared.stamp();
   });
   group.wait();
-  const std::uint64_t first = meeting.last_stamp();
+  const std::uint64_t first = shared.last_stamp();
   EXPECT_GT(first, 0U);
-  meeting.add_sent(6);
-  meeting.stamp();
-  EXPECT_GT(meeting.last_stamp(), first);
-  EXPECT_EQ(meeting.sent_bytes(), 11U);
+  shared.add_sent(6);
+  shared.stamp();
+  EXPECT_GT(shared.last_stamp(), first);
+  EXPECT_EQ(shared.sent_bytes(), 11U);
 }
 
-TEST(RootMeeting, AnAddressIsSeenByAllAndOneThatIsTooLongIsRefused) {
-  Meeting meeting;
+TEST(RootSampleMemory, AnAddressIsSeenByAllAndOneThatIsTooLongIsRefused) {
+  SampleMemory shared;
   WorkerGroup group;
-  group.start("server", [&meeting] { meeting.post_address("127.0.0.1:2000"); });
+  group.start("server", [&shared] { shared.post_address("127.0.0.1:2000"); });
   group.wait();
-  EXPECT_EQ(meeting.address(), "127.0.0.1:2000");
-  EXPECT_THROW(meeting.post_address(std::string(1000, 'x')), std::length_error);
+  EXPECT_EQ(shared.address(), "127.0.0.1:2000");
+  EXPECT_THROW(shared.post_address(std::string(1000, 'x')), std::length_error);
 }
 
 TEST(RootCrew, WhoThrowsOrDiesIsNamed) {
@@ -97,11 +97,11 @@ TEST(RootCrew, WhoEndsInOrderBeforeEverybodyIsThereHasEndedTooEarly) {
 TEST(RootCrew, NobodyIsLeftOver) {
   pid_t left = 0;
   {
-    Meeting meeting;
+    SampleMemory shared;
     WorkerGroup group;
-    left = group.start("hangs", [&meeting] {
-      meeting.enter();
-      meeting.pass(Barrier::end);
+    left = group.start("hangs", [&shared] {
+      shared.enter();
+      shared.pass(Barrier::end);
     });
   }
   EXPECT_NE(::kill(left, 0), 0);

@@ -27,14 +27,14 @@ enum class Step : std::uint8_t {
   full,       ///< a worker holds a whole file
 };
 
-/// How coordinator, server and workers of a sample meet: a page that all share, and barriers that the coordinator
+/// What coordinator, server and workers of a sample share: a page, and barriers that the coordinator
 /// opens. Made before anybody is forked off. Any thread of any of them may use it.
-class Meeting {
+class SampleMemory {
  public:
-  Meeting();
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  SampleMemory();
+  ~SampleMemory();
+  SampleMemory(const SampleMemory&) = delete;
+  SampleMemory& operator=(const SampleMemory&) = delete;
 
   /// To be called first in each process that was forked off.
   void enter();

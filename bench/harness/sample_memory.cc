@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/harness/meeting.hpp"
+#include "bench/harness/sample_memory.hpp"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -46,7 +46,7 @@ void Report::set_error(std::string_view text) {
   error[length] = '\0';
 }
 
-Meeting::Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders)
+SampleMemory::SampleMemory(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders)
     : ranks_(senders + 1),
       processes_(ranks_ + bystanders),
       latencies_(latencies),
@@ -61,16 +61,16 @@ Meeting::Meeting(std::uint32_t senders, std::size_t latencies, std::uint32_t bys
   reports_ = new (memory_ + pages(sizeof(Shared)) + pages(ranks_ * sizeof(Note))) Report[processes_];
 }
 
-Meeting::~Meeting() { ::munmap(memory_, mapped_); }
+SampleMemory::~SampleMemory() { ::munmap(memory_, mapped_); }
 
-void Meeting::post(std::uint32_t rank, std::string_view bytes) {
+void SampleMemory::post(std::uint32_t rank, std::string_view bytes) {
   if (rank >= ranks_ || bytes.size() > kExchangeBytes) throw std::logic_error("the exchange area has no room for that");
   Note& note = notes_[rank];
   std::memcpy(note.text, bytes.data(), bytes.size());
   note.length.store(static_cast<std::uint32_t>(bytes.size() + 1), std::memory_order_release);
 }
 
-std::string Meeting::read(std::uint32_t rank) {
+std::string SampleMemory::read(std::uint32_t rank) {
   if (rank >= ranks_) throw std::logic_error("there is no such rank");
   const Note& note = notes_[rank];
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -83,15 +83,15 @@ std::string Meeting::read(std::uint32_t rank) {
   }
 }
 
-std::uint64_t Meeting::longest(std::uint64_t Report::* messages) {
+std::uint64_t SampleMemory::longest(std::uint64_t Report::* messages) {
   std::uint64_t longest = 0;
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) longest = std::max(longest, report(rank).*messages);
   return longest;
 }
 
-Report& Meeting::report(std::uint32_t rank) { return reports_[rank]; }
+Report& SampleMemory::report(std::uint32_t rank) { return reports_[rank]; }
 
-std::span<double> Meeting::latencies(std::uint32_t rank) {
+std::span<double> SampleMemory::latencies(std::uint32_t rank) {
   auto* first = reinterpret_cast<double*>(memory_ + mapped_ - 2 * latencies_ * sizeof(double));
   return {first + rank * latencies_, latencies_};
 }
