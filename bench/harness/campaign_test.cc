@@ -58,8 +58,7 @@ TEST(Campaign, TheOrderOfTurnsComesFromTheSeed) {
 constexpr Probe kNear{112, 51};
 constexpr Probe kFar{530, 24};
 
-/// A machine whose cores are far from each other after the runs that `far` names; samples take four times as long
-/// there.
+/// A machine with cores far from each other after the runs that `far` names; samples take four times as long there.
 struct Moving {
   std::function<bool(int)> far;
   int runs = 0;

@@ -38,9 +38,9 @@ struct Holdings {
 struct Trial {
   std::atomic<std::uint32_t> accepted = 0;
   double listen_ns = 0;
-  std::array<std::int64_t, kMostConnections + 1> started;    // W: who connects
-  std::array<std::int64_t, kMostConnections + 1> connected;  // W: who connects
-  std::array<std::int64_t, kMostConnections + 1> taken;      // W: who accepts
+  std::array<std::int64_t, kMostConnections + 1> started;    // W: the connector
+  std::array<std::int64_t, kMostConnections + 1> connected;  // W: the connector
+  std::array<std::int64_t, kMostConnections + 1> taken;      // W: the acceptor
   std::array<std::array<Holdings, kMostSteps + 1>, 2> held;  // By rank and step. W: that rank
   std::array<StartBarrier, 2 * (kMostSteps + 1)> barriers;
 };

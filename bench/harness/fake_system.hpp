@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a system whose outcomes are made up.
+// For tests: a system with made-up outcomes.
 #pragma once
 
 #include <functional>

@@ -220,7 +220,7 @@ TEST(Link, AByteThatChangedOnItsWayIsNoticed) {
   });
   Sample sample = touched();
   sample.messages = 2 * Corrupting::kChanged;
-  ASSERT_LT(warm_up_messages(sample), Corrupting::kChanged);  // Nobody looks at what is sent to warm up.
+  ASSERT_LT(warm_up_messages(sample), Corrupting::kChanged);  // The warm-up is not checked.
   EXPECT_THAT([&] { system.run(sample); }, ThrowsMessage<std::runtime_error>(HasSubstr("not what was sent")));
 }
 
@@ -253,7 +253,7 @@ TEST(Link, AProcessThatEndsWithoutAWordIsTheReasonOfTheSample) {
 
 TEST(Link, ASampleThatHangsIsGivenUp) {
   Faulty system([](const Place& place, UniqueFd in, UniqueFd out) -> std::unique_ptr<Link> {
-    if (place.receives()) place.exchange.read(1);  // Which nobody posts.
+    if (place.receives()) place.exchange.read(1);  // Never posted.
     return sound(place, std::move(in), std::move(out));
   });
   Sample sample = touched();

@@ -59,7 +59,7 @@ LoadWatch::Reading LoadWatch::now() {
 ForeignLoad LoadWatch::load(double gone) const {
   const Reading end = now();
   const double wall = std::max(end.wall - start_.wall, 1e-3);
-  // A few ticks are the error of the counters, not somebody's load.
+  // A few ticks are the error of the counters, not load.
   constexpr double slack = 0.03;
   const double busy = (end.busy - start_.busy) - (end.own - start_.own) - gone - slack;
   const double steal = end.steal - start_.steal - slack;

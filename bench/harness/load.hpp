@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether somebody else was busy while a sample was taken.
+// Whether other processes were busy while a sample was taken.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class LoadWatch {
  public:
   LoadWatch();
   /// Since then. Time is counted in ticks of 10 ms: over a short time this is rough. `gone` is the CPU seconds of
-  /// processes of ours that somebody else has started and reaped meanwhile: the kernel no longer tells.
+  /// processes of ours that another process has started and reaped meanwhile: the kernel no longer tells.
   [[nodiscard]] ForeignLoad load(double gone = 0) const;
 
  private:

@@ -21,8 +21,8 @@
 namespace wherry::bench {
 namespace {
 
-/// How long somebody waits before an answer, for the other to have gone to sleep (Question::asleep): longer than
-/// anything that spins or yields for a while before it sleeps.
+/// The pause before an answer, for the other process to have gone to sleep (Question::asleep): longer than any system
+/// spins or yields before it sleeps.
 constexpr std::chrono::milliseconds kUntilAsleep{1};
 
 class Participant {
@@ -63,7 +63,7 @@ class Participant {
     report.complete = true;
   }
 
-  /// When all are done, so that nobody pays for it.
+  /// After the barrier that ends the sample, so that no figure includes it.
   void measure_memory() {
     if (sample_.senders == 1) return;
     std::uint64_t bytes = proportional_memory();
@@ -93,7 +93,7 @@ class Participant {
       const std::uint64_t all = messages * sample_.senders;
       for (std::uint64_t i = 0; i < all; ++i) {
         receive();
-        // While everybody is still busy: what the kernel buffers is gone at the end.
+        // While all are still busy: what the kernel buffers is gone at the end.
         if (i == all / 2 && watches_kernel()) kernel_half_way_ = tcp_memory();
       }
     } else {

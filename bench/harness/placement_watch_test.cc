@@ -18,7 +18,7 @@ constexpr Probe kNear{112, 51};
 constexpr Probe kFar{530, 24};
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
-/// A machine whose cores are far from each other during the looks from `gone` on, up to `back`.
+/// A machine with cores far from each other during the looks from `gone` on, up to `back`.
 struct Machine {
   int gone;
   int back;

@@ -41,7 +41,7 @@ void ProcessGroup::start(std::string name, const std::function<int()>& body) {
     std::_Exit(body());  // No destructors of the parent's objects, no second flush of its output.
   }
   if (group_ == 0) group_ = pid;
-  ::setpgid(pid, group_);  // On both sides: whoever comes first.
+  ::setpgid(pid, group_);  // In parent and child: either may run first.
   members_.push_back({std::move(name), pid, open_process(pid)});
   if (members_.back().descriptor < 0) throw std::system_error(errno, std::system_category(), "pidfd_open");
 }
@@ -67,7 +67,7 @@ std::string ProcessGroup::wait(std::chrono::milliseconds patience) {
   return failure;
 }
 
-// Does not reap: as long as the first process is there, nobody else can have the group's number.
+// Does not reap: as long as the first process is there, the group's number is not given again.
 std::string ProcessGroup::ended(Member& member) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(member.pid), &info, WEXITED | WNOWAIT) != 0) return member.name + ": lost";

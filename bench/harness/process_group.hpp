@@ -18,14 +18,14 @@ class ProcessGroup {
   ProcessGroup() = default;
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
-  /// Kills and reaps whoever is left.
+  /// Kills and reaps those that are left.
   ~ProcessGroup();
 
   /// Runs `body` in a new process, which ends with the exit status it returns. `name` is what errors call it.
   void start(std::string name, const std::function<int()>& body);
 
-  /// Waits until all have ended; empty if all did with status 0. When one does not, or time is up, says who and why and
-  /// kills the others.
+  /// Waits until all have ended; empty if all did with status 0. When one does not, or time is up, kills the others
+  /// and returns which and why.
   std::string wait(std::chrono::milliseconds patience);
 
  private:

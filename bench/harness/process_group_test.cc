@@ -61,7 +61,7 @@ TEST(ProcessGroup, LeavesNothingBehindThatAMemberStarted) {
     return 0;
   });
   EXPECT_EQ(group.wait(kLong), "");
-  // Whoever adopts it reaps it: the watchdog of this test ends a wait in vain.
+  // Its new parent reaps it: the watchdog of this test ends a wait in vain.
   while (::kill(*grandchild, 0) == 0) {
     std::ifstream status("/proc/" + std::to_string(*grandchild) + "/stat");
     std::string pid, name, state;

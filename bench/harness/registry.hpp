@@ -21,8 +21,8 @@ struct Registry {
   Systems systems;
   std::vector<Missing> missing;
 
-  /// The named ones, in this order; all if there are no names. Of two of one name that whose own question it is, else
-  /// that which answers any. Throws std::invalid_argument that names what there is.
+  /// The named ones, in this order; all if there are no names. Of two of one name, the one made for
+  /// `question`, else the one that answers any. Throws std::invalid_argument that names what there is.
   [[nodiscard]] std::vector<System*> select(std::span<const std::string> names, const std::string& question = {}) const;
 };
 

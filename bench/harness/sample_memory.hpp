@@ -14,7 +14,7 @@
 
 namespace wherry::bench {
 
-/// Opens when everybody has come; who waits sleeps.
+/// Opens when all processes have arrived; until then they sleep.
 class StartBarrier {
  public:
   /// Returns when `all` processes have called it. The last one notes the time and opens.
@@ -58,13 +58,13 @@ class SampleMemory final : public ExchangeArea {
 
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t processes() const { return processes_; }
-  /// Everybody's link is open, and its lap is known.
+  /// Passed when all links are open and their laps known.
   void open() { shared_->open.pass(ranks_); }
-  /// Everybody's link is warm.
+  /// Passed when all links are warm.
   void start() { shared_->start.pass(ranks_); }
-  /// Everybody has done its part.
+  /// Passed when all processes have done their parts.
   void stop() { shared_->stop.pass(ranks_); }
-  /// Nobody needs the others' links any more.
+  /// Passed when no process needs the others' links any more.
   void leave() { shared_->leave.pass(ranks_); }
   [[nodiscard]] std::int64_t opened_at() const { return shared_->open.opened_at(); }
   /// The longest lap that any process has reported; to be asked for when all links are open.

@@ -37,7 +37,7 @@ struct Sample {
   /// The producer writes every byte of each message and the consumer sums every byte (harness/touch.hpp). Otherwise
   /// neither looks at the payload ("handover").
   bool touched = false;
-  /// Cores: the receiver's, then the sender's. Empty: not pinned. With more than one sender nobody is pinned.
+  /// Cores: the receiver's, then the sender's. Empty: not pinned. Ignored with more than one sender.
   std::vector<int> cores{};
   /// When a sample that is not done is given up.
   double patience_seconds = 30;
@@ -101,7 +101,7 @@ class ExchangeArea {
   virtual std::string read(std::uint32_t rank) = 0;
 };
 
-/// Who one process is in a sample.
+/// A process's part in a sample.
 struct Place {
   const Sample& sample;
   std::uint32_t rank = 0;  ///< 0: the receiver
@@ -123,9 +123,9 @@ class Connector {
   Connector& operator=(const Connector&) = delete;
   virtual ~Connector() = default;
 
-  /// Listens and returns where; `name` is one that nobody else uses.
+  /// Listens and returns where; `name` is unique.
   virtual std::string listen(const std::string& name) = 0;
-  /// Blocks until somebody has connected.
+  /// Blocks until a connection is there.
   virtual void accept() = 0;
   /// From another process.
   virtual void connect(const std::string& where) = 0;

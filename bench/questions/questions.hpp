@@ -55,7 +55,7 @@ bool has_option(const Asked& question, const std::string& option);
 /// Whether it is asked of that system if no systems are named.
 bool concerns(const Asked& question, const System& system);
 
-/// Whether somebody who asks that will look for what is missing.
+/// Whether what is missing would have been part of the answer.
 bool misses(const Asked& question, const Missing& missing);
 
 }  // namespace wherry::bench

@@ -80,7 +80,7 @@ std::uint64_t sum(const std::byte* bytes, std::size_t size) {
   return total;
 }
 
-volatile std::uint64_t g_sink = 0;  // a result that nobody reads may be optimised away
+volatile std::uint64_t g_sink = 0;  // an unused result may be optimised away
 
 void one_copy(const StreamingKernel& kernel, Pools& pools, std::size_t size, bool touched) {
   if (touched) std::memset(pools.source(), static_cast<int>(size), size);

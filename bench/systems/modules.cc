@@ -80,7 +80,7 @@ bool has(const Registry& registry, const std::string& name) {
                      [&](const auto& system) { return system->name() == name; });
 }
 
-/// Systems whose library was not there when Wherry was built. libraries/CMakeLists.txt says which package has it.
+/// Systems of libraries that were missing when Wherry was built. libraries/CMakeLists.txt says which package has them.
 void add_unbuilt(Registry& registry) {
   std::istringstream words(WHERRY_BENCH_PACKAGES);
   for (std::string system, package; words >> system >> package;) {

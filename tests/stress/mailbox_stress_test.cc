@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millions of messages from several processes through sections whose sizes change all the time, from processes that
+// Millions of messages from several processes through sections that change size all the time, from processes that
 // doze at random moments: none lost, none twice, none altered, each sender's in order, no lost wake-up (the watchdog's
 // to find).
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millions of messages from many senders that doze at random moments into one poller, whose streams are idle and active
-// by turns: no lost wake-up (the watchdog's to find), no lost or altered byte.
+// Millions of messages from many senders that doze at random moments into one poller of streams that are idle and
+// active by turns: no lost wake-up (the watchdog's to find), no lost or altered byte.
 #include <gtest/gtest.h>
 
 #include <cinttypes>
@@ -60,7 +60,7 @@ class Polling : public Side {
   bool serve(std::size_t which) {
     switch (below(8)) {
       case 0:
-        return true;  // Whoever is left alone is reported again.
+        return true;  // A stream left unread is reported again.
       case 1:
         return receive(which, 10) && block(which);
       case 2:

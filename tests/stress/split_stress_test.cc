@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many senders whose large messages one receiver takes in turn, each from a standing offer, by an invitation that is
-// faster, or over the ring where an offer was withdrawn: whichever of the two sides was first in each of the hundred
-// thousands of races, no byte is lost, altered or received twice, and nobody waits for ever.
+// Large messages of many senders, which one receiver takes in turn, each from a standing offer, by an invitation that
+// is faster, or over the ring where an offer was withdrawn: whichever of the two sides was first in each of the hundred
+// thousands of races, no byte is lost, altered or received twice, and no side waits for ever.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -33,7 +33,7 @@ void signal_each(const std::vector<pid_t>& processes, int signal) {
   for (const pid_t process : processes) ::kill(process, signal);
 }
 
-/// False when nobody reads any more: SIGPIPE must not end `wherry bench`, what the program said last is the better
+/// False when the program no longer reads. SIGPIPE must not end `wherry bench`: the program's last words are the better
 /// news.
 bool write_line(int descriptor, std::string_view line) {
   const std::string bytes = fmt::format("{}\n", line);

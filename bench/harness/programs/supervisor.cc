@@ -68,7 +68,7 @@ void remove_traces(const std::string& name) {
 }
 
 [[noreturn]] void supervisor(const Launch& launch, pid_t parent, const sigset_t& signals, const sigset_t& before) {
-  ::setpgid(0, 0);  // A terminal's ^C reaches `wherry bench`, whose end reaches the supervisor.
+  ::setpgid(0, 0);  // A terminal's ^C ends `wherry bench`, and its end reaches the supervisor.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (::getppid() != parent) std::_Exit(1);

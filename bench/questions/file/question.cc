@@ -18,7 +18,7 @@ namespace wherry::bench::file {
 namespace {
 
 constexpr std::chrono::seconds kPatience{300};
-/// Passes of a sample whose file has to be made strange to the caches before each.
+/// Passes of a sample where the file has to be made strange to the caches before each.
 constexpr int kStrangePasses = 3;
 
 using Entry = Contender<FileSystem, Finding>;

@@ -58,7 +58,7 @@ inline void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-/// `count` private buffers, whose pages are there before the clock starts.
+/// `count` private buffers, with their pages there before the clock starts.
 class PrivateBuffers {
  public:
   PrivateBuffers(std::size_t size, std::size_t count)

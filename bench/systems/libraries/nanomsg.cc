@@ -73,7 +73,8 @@ class NanomsgLink final : public Link {
   }
 
   /// When all are connected the name has served; from then on a process that is killed leaves nothing behind. The
-  /// greetings do not tell: one sender's next message may come before another's first. But who has sent is connected.
+  /// greetings do not tell: one sender's next message may come before another's first. But a sender that has sent is
+  /// connected.
   void forget_path(const Place& place) {
     if (!place.receives()) return place.exchange.post(place.rank, "connected");
     for (std::uint32_t sender = 1; sender <= place.sample.senders; ++sender) place.exchange.read(sender);

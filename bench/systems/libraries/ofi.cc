@@ -20,7 +20,7 @@ class Ofi final : public LinkSystem {
            "fi_cq_sread";
   }
   [[nodiscard]] bool can(const Sample& sample) const override {
-    // The shared-memory provider has no way to sleep; the other one buffers what nobody waits for yet, 100 MB a sender.
+    // The shared-memory provider has no way to sleep; the other one buffers unexpected messages, 100 MB a sender.
     if (std::string_view(provider_) == "shm") return sample.question != Question::asleep;
     constexpr std::uint32_t kMostSenders = 16;
     return sample.senders <= kMostSenders;

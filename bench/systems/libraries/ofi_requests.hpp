@@ -70,7 +70,7 @@ class Requests {
     if (count != -FI_EAGAIN && count != -FI_EINTR) note(count, &entry);
   }
 
-  /// What was injected has no completion of its own; a message of another tag, which nobody receives, comes after it.
+  /// What was injected has no completion of its own; a message of another tag, never received, comes after it.
   bool start_flush() {
     flush_.busy =
         accepted(fi_tsend(endpoint_.get(), nullptr, 0, nullptr, endpoint_.peer(), kFlushTag, &flush_), "fi_tsend");

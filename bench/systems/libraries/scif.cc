@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCIF as programs written for it use it: messages by send and recv, bulk by one-sided writes, reads and mapped stores.
-// One-sided transfers are followed by a word that the other side looks at; nobody waits for the other to be ready, so
+// One-sided transfers are followed by a word that the other side looks at; no side waits for the other to be ready, so
 // what arrives is not read: hand-over alone.
 #include <fcntl.h>
 #include <sched.h>
@@ -109,7 +109,7 @@ class MessageLink final : public Link {
   MessageBuffer in_;
 };
 
-/// Memory that the program shares with whom it forks: such memory is not moved to where a peer could map it.
+/// Memory shared with forked children: it is not moved to where a peer could map it.
 class InheritedBuffer {
  public:
   explicit InheritedBuffer(std::size_t bytes)

@@ -70,7 +70,7 @@ class UcxRequests {
   UcxRequests& operator=(const UcxRequests&) = delete;
 
   ~UcxRequests() {
-    // What was posted for messages that nobody sent any more.
+    // Posted for messages that were never sent.
     for (const Receive& receive : receives_) {
       if (receive.request == nullptr) continue;
       ucp_request_cancel(worker_.get(), receive.request);

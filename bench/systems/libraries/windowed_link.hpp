@@ -13,7 +13,7 @@
 
 namespace wherry::bench {
 
-/// How many requests are under way: as the OSU bandwidth test has it, as long as nobody looks at the payload. With the
+/// How many requests are under way: as the OSU bandwidth test has it, where the payload is not read. With the
 /// payload written and read each request needs a buffer of its own, and more buffers than a cache holds cost more than
 /// a longer window brings; what no cache holds anyway only gains by it.
 inline std::size_t window_of(const Sample& sample) {

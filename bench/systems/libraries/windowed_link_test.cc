@@ -9,7 +9,7 @@
 namespace wherry::bench {
 namespace {
 
-/// A library whose messages arrive, and whose sends complete, when the test says so. One at a time: the test sees
+/// A library that lets messages arrive, and sends complete, when the test says so. One at a time: the test sees
 /// inside.
 struct Fake {
   struct Slot {
@@ -18,8 +18,8 @@ struct Fake {
   };
   std::vector<Slot> sends;
   std::vector<Slot> receives;
-  std::vector<std::size_t> started;  ///< slots whose send is under way, the oldest first
-  std::vector<std::size_t> posted;   ///< slots whose receive waits for a message, the oldest first
+  std::vector<std::size_t> started;  ///< slots with a send under way, the oldest first
+  std::vector<std::size_t> posted;   ///< slots with a receive under way, the oldest first
   std::uint64_t arrived = 0;         ///< messages; each is full of the low byte of its number
   int full = 0;                      ///< how often there is no room
 
@@ -63,7 +63,7 @@ class FakeRequests {
   bool flushed() { return true; }
   void sleep() {}
 
-  /// Whoever waits gets what it waits for: one send completes and one message arrives.
+  /// One send completes and one message arrives, so that no wait is in vain.
   bool progress() {
     if (!fake->started.empty()) fake->complete();
     if (!fake->posted.empty()) fake->arrive();

@@ -57,7 +57,7 @@ class SharedMemory {
   void* start_;
 };
 
-/// A limit whose processes share a control structure and memory that they inherit.
+/// A limit with a control structure and memory that its processes inherit and share.
 template <class Control>
 class Limit : public LinkSystem {
  public:

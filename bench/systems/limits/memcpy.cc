@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What copying allows, with nobody to talk to: memcpy by one core, and by two cores at once, each one half of every
+// What copying allows, with no other process: memcpy by one core, and by two cores at once, each one half of every
 // message between private buffers of its own.
 #include <algorithm>
 #include <cstring>

@@ -18,7 +18,7 @@ struct alignas(arch::kCacheLine) Word {
   std::atomic<std::uint32_t> value = 0;
 };
 
-/// One word each way; by rank of who writes it.
+/// One word each way, by the writer's rank.
 struct Words {
   Word of[2];
 };

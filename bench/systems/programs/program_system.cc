@@ -96,7 +96,7 @@ Outcome ForeignSystem::run(const Sample& sample) {
     program.pause();
     return outcome;
   } catch (...) {
-    program_.reset();  // Nobody knows what it would do next.
+    program_.reset();  // Its state is unknown.
     throw;
   }
 }

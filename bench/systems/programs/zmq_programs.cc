@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kPrograms{"local_thr", "remote_thr", "local_lat", "remote_lat"};
 
-/// Where the receiver binds and the sender connects, and how the kernel shows that somebody listens there: a file of
+/// Where the receiver binds and the sender connects, and how the kernel shows a listener there: a file of
 /// /proc/net and what a line of it must contain.
 struct Address {
   std::string bind;
@@ -82,7 +82,7 @@ bool listened_to(const Address& address) {
   return false;
 }
 
-/// Who connects too early tries again only after 100 ms, and remote_lat would take them for a round trip.
+/// A connection refused is tried again only after 100 ms, which remote_lat would count as a round trip.
 void wait_for_listener(const Address& address) {
   while (!listened_to(address)) std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-/// Does what `says` when somebody has connected, and `before` before it listens.
+/// Does what `says` once a peer has connected, and `before` before it listens.
 std::string listening(const std::string& says, const std::string& before = "") {
   return "#!/usr/bin/python3\n"
          "import socket, sys\n" +
@@ -34,7 +34,7 @@ std::string listening(const std::string& says, const std::string& before = "") {
          says;
 }
 
-/// Fails if nobody listens yet.
+/// Fails without a listener.
 std::string connecting(const std::string& says) {
   return "#!/usr/bin/python3\n"
          "import socket, sys\n"

@@ -26,7 +26,7 @@ class RootSystem final : public System {
     bool processes;    ///< else threads of one process only
     bool takes_files;  ///< that are ready: the Higgs tree
     std::uint32_t most_workers = UINT32_MAX;
-    bool merges_slowly = false;  ///< so that one point is enough unless somebody names it
+    bool merges_slowly = false;  ///< so that one point is enough unless it is named
   };
 
   RootSystem(const Description& description, std::shared_ptr<Sampler> sampler);

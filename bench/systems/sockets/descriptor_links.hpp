@@ -34,7 +34,7 @@ class DescriptorLink final : public Link {
   MessageBuffer in_buffer_;
 };
 
-/// Receives from many: epoll says who is ready; of those it reads what is there, each into a buffer of its own.
+/// Receives from many: epoll says which are ready; of those it reads what is there, each into a buffer of its own.
 class ManyDescriptorsLink final : public Link {
  public:
   ManyDescriptorsLink(std::vector<UniqueFd> descriptors, std::size_t size);

@@ -60,7 +60,7 @@ class PipeSystem final : public LinkSystem {
       for (Pipe& pipe : to_receiver_) incoming.push_back(std::move(pipe.in));
       link = std::make_unique<ManyDescriptorsLink>(std::move(incoming), size);
     }
-    // With a copy of the other ends nobody would notice that the other side is gone.
+    // A copy of the other ends would hide that the other side is gone.
     to_receiver_.clear();
     to_sender_ = {};
     return link;

@@ -27,7 +27,7 @@ struct Family {
   const char* name;
   const char* settings;
   int domain;
-  /// A listening socket, and its address. The name is one that nobody else uses.
+  /// A listening socket, and its address. The name is unique.
   UniqueFd (*listen)(const std::string& name, sockaddr_storage& address, socklen_t& length);
 };
 

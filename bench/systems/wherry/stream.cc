@@ -79,8 +79,8 @@ class ReserveLink final : public StreamLink {
 /// From this size on a whole message is received by one call that blocks, which lets both sides copy it.
 constexpr std::size_t kLarge = std::size_t{256} << 10;
 
-/// Receives from many. Large messages one by one, all into one buffer; of smaller ones it takes what is there of
-/// whoever has something, each into a buffer of its own.
+/// Receives from many. Large messages one by one, all into one buffer; of smaller ones it takes what is there
+/// from each that is ready, into a buffer of its own.
 class ManyStreamsLink final : public Link {
  public:
   ManyStreamsLink(std::vector<Stream> streams, std::size_t size) {

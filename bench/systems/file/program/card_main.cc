@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What `wherry bench file` starts for a card that cannot open the files itself: the same as wherry-bench-file, but
-// calls go to a server of the files' folder by wherry::files. Three words: the path; the job, whose card there is; and
-// the process of that card, whose time counts.
+// calls go to a server of the files' folder by wherry::files. Three words: the path; the job that has
+// the card; and the process of that card, for its CPU time.
 #include <fmt/format.h>
 
 #include <array>

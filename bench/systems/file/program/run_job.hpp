@@ -36,8 +36,8 @@ struct Part {
 /// Called in each process, or thread, with its number; calls `go` once the process could start.
 using Work = std::function<void(std::uint32_t number, const std::function<void(const Part&)>& go)>;
 
-/// `servers` are processes whose CPU time counts too. Throws std::runtime_error when a process fails, which says why on
-/// standard error.
+/// The CPU time of `servers` counts too. Throws std::runtime_error when a process fails, which says why on standard
+/// error.
 Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work);
 
 /// `open(path, writes)` returns a pointer to a file such as a Worker takes.

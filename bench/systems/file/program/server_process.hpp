@@ -26,7 +26,7 @@ class ServerProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
-  UniqueFd stop_;  // The server ends when nobody has it open any more.
+  UniqueFd stop_;  // The server ends with its last open copy.
   pid_t pid_ = -1;
   std::string address_;
 };

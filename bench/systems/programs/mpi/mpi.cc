@@ -49,7 +49,7 @@ struct World {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A broadcast that does not spin: ranks that wait for their orders leave the cores to whom they belong.
+/// A broadcast that does not spin: ranks that wait for their orders leave the cores to those that have some.
 void quiet_broadcast(Order& order) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(&order, sizeof order / sizeof(std::uint64_t), MPI_UINT64_T, 0, MPI_COMM_WORLD, &request);

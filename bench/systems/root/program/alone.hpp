@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people use who have no merge server: the workers make the output among themselves, or a second pass does.
+// Ways without a merge server: the workers make the output among themselves, or a second pass does.
 #pragma once
 
 #include <memory>

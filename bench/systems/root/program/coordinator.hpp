@@ -17,7 +17,7 @@ class Coordinator {
   /// Uses everything of ROOT once. Files of samples come and go in `folder`.
   explicit Coordinator(std::string folder);
 
-  /// Throws std::exception, naming who failed; nobody is left over then.
+  /// Throws std::exception, which names the process that failed; no process is left over then.
   Finding run(const Job& job);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace wherry::bench::root {
 
-/// Fills the tree in a file whose Write() hands it over.
+/// Fills the tree in a file that Write() hands over.
 class FileWorker final : public Worker {
  public:
   FileWorker(const Task& task, std::shared_ptr<TFile> file)

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 fs::path folder_of_parts(const Task& task) { return fs::path(task.folder) / "parts"; }
 
-/// All its files as one, as a job would that nobody merges on the way.
+/// All its files as one, as in a job that is not merged on the way.
 class OwnFile final : public Worker {
  public:
   OwnFile(const Task& task, std::uint32_t number)

@@ -8,7 +8,7 @@
 
 namespace wherry::bench::root {
 
-/// Where those who take part in a sample wait.
+/// Where the processes of a sample wait.
 enum class Barrier : std::uint8_t {
   start,   ///< until all are there
   merge,   ///< until all workers have handed over their last file
@@ -28,7 +28,7 @@ enum class Step : std::uint8_t {
 };
 
 /// What coordinator, server and workers of a sample share: a page, and barriers that the coordinator
-/// opens. Made before anybody is forked off. Any thread of any of them may use it.
+/// opens. Made before the processes are forked. Any thread of any of them may use it.
 class SampleMemory {
  public:
   SampleMemory();
@@ -63,7 +63,7 @@ class SampleMemory {
     std::atomic<std::uint64_t> sent_bytes;
     std::array<char, 256> address;
   };
-  /// A pipe that nobody writes into: whoever reads waits until its only writing end is closed.
+  /// A pipe without writers: a read blocks until its only writing end is closed.
   struct Pipe {
     int read = -1;
     int write = -1;

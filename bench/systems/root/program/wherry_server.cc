@@ -49,7 +49,7 @@ class TouchServer final : public Server {
   WindowServer server_{"wherry://*:*"};
   std::uint32_t left_ = 0;
   std::uint64_t taken_ = 0;
-  volatile std::uint64_t total_ = 0;  // Somebody wants to know.
+  volatile std::uint64_t total_ = 0;  // Keeps the sum from being optimised away.
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace wherry::bench::root {
 
-/// The processes of a sample. Whoever is left is killed and reaped at the end.
+/// The processes of a sample. Those left at the end are killed and reaped.
 class WorkerGroup {
  public:
   WorkerGroup() = default;

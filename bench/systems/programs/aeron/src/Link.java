@@ -84,7 +84,7 @@ final class Link implements AutoCloseable, FragmentHandler {
         received += length;
     }
 
-    /** With more processes than cores somebody else must run for this one to go on. */
+    /** With more processes than cores another must run for this one to go on. */
     private void idle() {
         if (aeron.isClosed()) {
             throw new IllegalStateException("Aeron is closed");

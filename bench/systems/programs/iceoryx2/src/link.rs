@@ -19,7 +19,7 @@ type Services = (
     event::PortFactory<ipc::Service>,
 );
 
-/// A node whose files have names and a place of their own, so that nothing of another program is met or left behind.
+/// A node with names and a place of its own for its files, so that nothing of another program is met or left behind.
 pub fn node(name: &str, folder: &str) -> Result<Node<ipc::Service>, Failure> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();

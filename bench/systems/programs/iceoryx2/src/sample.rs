@@ -103,7 +103,7 @@ pub fn exchange_second(
     Ok(())
 }
 
-/// How long somebody waits before a message, for the other to have gone to sleep.
+/// The pause before a message, for the other process to have gone to sleep.
 const UNTIL_ASLEEP: Duration = Duration::from_millis(1);
 
 /// One way at a time: `rank` 0 begins, each sleeps until the other's bell rings. Nanoseconds of each way to this side.

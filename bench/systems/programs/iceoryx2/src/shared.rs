@@ -82,7 +82,7 @@ impl Shared {
     }
 }
 
-/// Looks, and gives the core away now and then: somebody else may need it to go on. In a crowd surely somebody does.
+/// Looks, and yields the core now and then: another process may need it to go on, and with many senders surely does.
 pub struct Patience {
     looks: u32,
     looks_each_turn: u32,
