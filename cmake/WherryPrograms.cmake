@@ -51,11 +51,10 @@ endfunction()
 
 # wherry_bench_objects()
 #
-# What `wherry bench` consists of: all *.cc files in the folders harness, systems, questions, file, mailbox,
-# mpi and root below the current one, as an object library (bench_objects); their *_test.cc files are bench_test.
+# What `wherry bench` consists of: all *.cc files of the folders harness, systems and questions below the current one and
+# of their folders, as an object library (bench_objects); their *_test.cc files are bench_test. The libraries' are modules.
 function(wherry_bench_objects)
-  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc systems/*.cc systems/*/*.cc questions/*.cc harness/programs/*.cc questions/file/*.cc
-    mailbox/*.cc mpi/*.cc questions/root/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc harness/*/*.cc systems/*.cc systems/*/*.cc questions/*.cc questions/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "/systems/libraries/")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

@@ -8,10 +8,10 @@
 
 #include "bench/harness/connect_trial.hpp"
 #include "bench/harness/table.hpp"
-#include "bench/mailbox/question.hpp"
-#include "bench/mpi/question.hpp"
 #include "bench/questions/connect.hpp"
 #include "bench/questions/file/question.hpp"
+#include "bench/questions/mailbox/question.hpp"
+#include "bench/questions/mpi/question.hpp"
 #include "bench/questions/root/question.hpp"
 
 namespace wherry::bench {

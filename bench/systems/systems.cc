@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/systems/systems.hpp"
 
-#include "bench/mailbox/systems.hpp"
-#include "bench/mpi/systems.hpp"
 #include "bench/systems/file/systems.hpp"
+#include "bench/systems/mailbox/systems.hpp"
 #include "bench/systems/modules.hpp"
+#include "bench/systems/mpi/systems.hpp"
 #include "bench/systems/programs/programs.hpp"
 #include "bench/systems/programs/zmq_programs.hpp"
 #include "bench/systems/root/systems.hpp"

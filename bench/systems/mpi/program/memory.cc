@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "bench/mpi/program/figures.hpp"
+#include "bench/systems/mpi/program/figures.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/mpi/program/figures.hpp"
+#include "bench/systems/mpi/program/figures.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

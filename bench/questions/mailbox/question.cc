@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mailbox/question.hpp"
+#include "bench/questions/mailbox/question.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@
 #include "base/config.hpp"
 #include "bench/harness/placement_probe.hpp"
 #include "bench/harness/placement_watch.hpp"
-#include "bench/mailbox/systems.hpp"
+#include "bench/systems/mailbox/systems.hpp"
 
 namespace wherry::bench::mailbox {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mpi/question.hpp"
+#include "bench/questions/mpi/question.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,12 +10,12 @@
 
 #include "bench/harness/registry.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/mpi/job.hpp"
+#include "bench/systems/mpi/job.hpp"
 
 namespace wherry::bench::mpi {
 
-/// One MPI over one transport. It answers `wherry bench mpi` alone. The program is bench/mpi/program, built with that
-/// MPI's own compiler (scripts/build-peers).
+/// One MPI over one transport. It answers `wherry bench mpi` alone. The program is bench/systems/mpi/program, built
+/// with that MPI's own compiler (scripts/build-peers).
 class MpiSystem final : public System {
  public:
   struct Description {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mpi/question.hpp"
+#include "bench/questions/mpi/question.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/config.hpp"
 #include "bench/harness/progress.hpp"
 #include "bench/harness/rounds.hpp"
-#include "bench/mpi/systems.hpp"
+#include "bench/systems/mpi/systems.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mpi/program/world.hpp"
+#include "bench/systems/mpi/program/world.hpp"
 
 #include <algorithm>
 #include <array>

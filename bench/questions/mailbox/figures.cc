@@ -5,7 +5,7 @@
 #include <set>
 
 #include "bench/harness/table.hpp"
-#include "bench/mailbox/question.hpp"
+#include "bench/questions/mailbox/question.hpp"
 
 namespace wherry::bench::mailbox {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/mpi/program/figures.hpp"
-#include "bench/mpi/program/world.hpp"
+#include "bench/systems/mpi/program/figures.hpp"
+#include "bench/systems/mpi/program/world.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

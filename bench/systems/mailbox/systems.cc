@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mailbox/systems.hpp"
+#include "bench/systems/mailbox/systems.hpp"
 
 #include <fmt/format.h>
 

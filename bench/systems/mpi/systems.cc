@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mpi/systems.hpp"
+#include "bench/systems/mpi/systems.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mpi/job.hpp"
+#include "bench/systems/mpi/job.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "bench/harness/table.hpp"
-#include "bench/mpi/question.hpp"
+#include "bench/questions/mpi/question.hpp"
 
 namespace wherry::bench::mpi {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/options.hpp"
-#include "bench/mpi/job.hpp"
+#include "bench/systems/mpi/job.hpp"
 
 namespace wherry::bench::mpi {
 

@@ -11,7 +11,7 @@ namespace wherry::bench::mpi {
 
 /// One figure of one size.
 struct Job {
-  std::string figure{};     ///< as bench/mpi/program/main.cc names it
+  std::string figure{};     ///< as bench/systems/mpi/program/main.cc names it
   std::uint64_t bytes = 0;  ///< of a message, or of the whole field of an application; 0: it has no size
   double seconds = 0;       ///< for its rounds, at most; roughly
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/mailbox/question.hpp"
+#include "bench/questions/mailbox/question.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/mailbox/systems.hpp"
+#include "bench/systems/mailbox/systems.hpp"
 
 namespace wherry::bench::mailbox {
 namespace {
