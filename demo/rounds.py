@@ -63,7 +63,7 @@ class Course:
 
 @contextlib.contextmanager
 def free_address(transport: str) -> Iterator[str]:
-    """Stays free for the collector, who may bind beside a socket that holds the port and does not listen."""
+    """Stays free for the collector, which may bind beside a socket that holds the port and does not listen."""
     if transport == "wherry":
         yield "wherry://0:2000"
         return

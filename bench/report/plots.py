@@ -88,7 +88,7 @@ def hand_overs(results: Results) -> Iterator[Plot]:
 
 
 def latency(results: Results) -> Iterator[Plot]:
-    # Waking somebody takes so long that a sample has few round trips: too few for shares of a thousand.
+    # A wake-up takes so long that a sample has few round trips: too few for shares of a thousand.
     kinds = (
         ("ns_", "both awake", "awake", ("p50", "p99", "p99.9")),
         ("asleep_ns_", "to a process that sleeps", "asleep", ("p50", "max")),

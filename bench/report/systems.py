@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each system looks, the same in every plot, and who belongs to whom.
+"""How each system looks, the same in every plot, and which is Wherry, a peer or a limit.
 
 Wherry is blue and thick. The peers a reader will look for have a colour of Okabe and Ito's palette or near it, which
 people who see few colours can tell apart, and a marker, for those who see none. All others are thin and grey and carry
