@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the names which the documents use exist in the code.
 
-ARCHITECTURE.md writes a name as `path:symbol` in backticks, for example `src/ring/ring.hpp:Ring::publish`: the file
-must exist, and each part of the symbol must occur in it as a word outside its comments. The section whose heading
-holds the word "journey" has numbered steps, and each step names at least one. In every document a backticked path must
+The documents write a name as `path:symbol` in backticks, for example `src/ring/ring.hpp:Ring::publish`: the file
+must exist, and each part of the symbol must occur in it as a word outside its comments. Each page of docs/design names
+at least one, and so does each numbered step of a section whose heading holds the word "journey", of which there must be
+one. In every document a backticked path must
 exist, unless it lies below build/, or a word such as NAME or LAYER in capitals makes it a pattern. So must, without
 backticks, the folders of an order, `base < ring, fabric < stream`, and those that a table's row of a folder lists
 behind a colon. Before it looks at the tree, the check must find lies planted in a scratch tree.
@@ -17,6 +18,7 @@ import source_tree
 BACKTICKED = re.compile(r"`([\w.-]+/[\w./-]*)(?::((?:\w+::)*~?\w+))?`")
 # Not of this tree: what stands for any word, what a build makes, and so much a second.
 ELSEWHERE = re.compile(r"(?<![A-Za-z])(NAME|LAYER|PREFIX|DIR|BASE)(?![A-Za-z])|^build/|/s$")
+DESIGN = "docs/design"
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 FOLDER = r"[a-z][\w/]*[\w]"
 ORDER = re.compile(rf"{FOLDER}(?:,\s{FOLDER})*(?:\s<\s{FOLDER}(?:,\s{FOLDER})*){{2,}}")
@@ -59,16 +61,18 @@ def missing(file, symbol):
     return None
 
 
-def journey_errors(document):
-    """Every numbered step of the journey names a symbol."""
-    steps = journey_steps(document.read_text())
-    if not steps:
-        return [f"{document.name}: no section with 'journey' in its heading that has numbered steps"]
-    return [
-        f"{document.name}: this step names no `path:symbol`: {step.splitlines()[0]}"
-        for step in steps
-        if not any(symbol for _, symbol in BACKTICKED.findall(step))
-    ]
+def names_code(text):
+    return any(symbol for _, symbol in BACKTICKED.findall(text))
+
+
+def journey_errors(root):
+    """Every page of the design names a symbol, and every numbered step of a journey; and there is a journey."""
+    pages = [path for path in source_tree.documents(root) if str(path.parent) == DESIGN]
+    steps = [(page, step) for page in pages for step in journey_steps((root / page).read_text())]
+    errors = [f"{page}: names no `path:symbol`" for page in pages if not names_code((root / page).read_text())]
+    errors += [f"{page}: this step names no `path:symbol`: {step.splitlines()[0]}"
+               for page, step in steps if not names_code(step)]
+    return errors if steps else [*errors, f"{DESIGN}: no section with 'journey' in its heading has numbered steps"]
 
 
 def journey_steps(text):
@@ -81,13 +85,13 @@ def journey_steps(text):
 
 
 def check(root):
-    errors = journey_errors(root / "ARCHITECTURE.md")
+    errors = journey_errors(root)
     for document in source_tree.documents(root):
         errors += name_errors(root, root / document) + folder_errors(root, root / document)
     return errors
 
 
-PLANTED = """# Architecture
+PLANTED = """# A stream
 The path `src/ring/gone.hpp` is a lie, `bindings/` and `tools/NAMES.cc` too, `src/LAYER/NAME_test.cc` a pattern.
 | `src/` | what there is: fabric, ring, file |
 | `src/ring/` | the queue, fast: includes no fabric |
@@ -100,17 +104,20 @@ src/ring < mailbox. At 2 GB/s, `GB/s`, `build/release/wherry` is 1 < 2 < 3.
 4. `src/ring/ring.hpp:cop` is half a word.
 """
 LIES = ("gone.hpp", "`bindings/`", "NAMES.cc", ":3: no such folder: file", ":5: no such folder: mailbox", "in_comment",
-        "3. This step", "no cop")
+        "3. This step", "no cop", "empty.md: names no")
 
 
 def self_test():
     """Every planted lie is found, and the true name is not."""
     code = "class Ring { void copy(); };  // in_comment"
-    with source_tree.planted({"src/ring/ring.hpp": code, "src/fabric/shm.hpp": "", "ARCHITECTURE.md": PLANTED}) as root:
+    files = {"src/ring/ring.hpp": code, "src/fabric/shm.hpp": "", "docs/design/stream.md": PLANTED}
+    with source_tree.planted({**files, "docs/design/empty.md": "Words, and `src/ring/ring.hpp`."}) as root:
         errors = check(root)
     for planted in LIES:
         assert sum(planted in error for error in errors) == 1, (planted, errors)
     assert len(errors) == len(LIES), errors
+    with source_tree.planted({"ARCHITECTURE.md": "# No journey"}) as root:
+        assert "no section" in check(root)[0]
 
 
 if __name__ == "__main__":

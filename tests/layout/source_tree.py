@@ -28,8 +28,8 @@ def sources(root, suffixes=C_FAMILY):
 
 
 def documents(root):
-    """ARCHITECTURE.md, README.md, CONTRIBUTING.md and what is in docs/."""
-    return [file.relative_to(root) for pattern in ("*.md", "docs/*.md") for file in sorted(root.glob(pattern))]
+    """ARCHITECTURE.md, README.md, CONTRIBUTING.md and what is in docs/ and below."""
+    return [file.relative_to(root) for pattern in ("*.md", "docs/**/*.md") for file in sorted(root.glob(pattern))]
 
 
 def is_test(path):
