@@ -14,7 +14,7 @@ AWAKE_LIMITS = ("limit:cache-line",)
 ASLEEP_LIMITS = ("limit:futex",)
 # ZeroMQ's own ways to another process.
 ZMQ_PEERS = ("zmq-tcp", "zmq-ipc")
-# Sizes that the first screen of the README shows for what has many.
+# Sizes that the table of docs/benchmarks.md shows for what has many.
 HEADLINE_SIZES = (64, 1 << 20)
 
 
@@ -70,7 +70,7 @@ class Comparison:
     tcp: Row | None
     peer: Ratio | None
     limit: Ratio | None
-    headline: bool  # Worth the README's first screen.
+    headline: bool  # Worth the table of docs/benchmarks.md.
 
 
 def comparisons(results: Results) -> Iterator[Comparison]:

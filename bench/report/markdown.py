@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headline figures as a Markdown table, for the README's first screen."""
+"""The headline figures as a Markdown table, for docs/benchmarks.md."""
 
 import compare
 import quantities
