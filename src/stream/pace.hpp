@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How soon the receiver of a dense flow of small messages looks again. May include: arch.
+// Receive coalescing: how soon the receiver of a dense flow of small messages looks again. May include: arch.
 //
 // Each look at the tail takes its cache line away from the sender, which must fetch it back to publish the next
 // message. A receiver that is faster than its sender and looks at once does that for every message, and then both are
 // slow: 64-byte messages went at 7 million a second, and at 25 million when the receiver let a microsecond pass before
-// each look and so found dozens. Whoever waits for an answer must not lose that microsecond. So the pause begins only
+// each look and so found dozens. A request and its answer must not lose that microsecond. So the pause begins only
 // after many looks in a row have found something almost at once, sooner than an answer can come; and it ends, for ever
 // longer periods, unless it gathers several times what a look without it finds.
 #pragma once

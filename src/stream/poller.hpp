@@ -2,12 +2,13 @@
 // What a wherry::Poller does. A stream in it is either
 //
 //  - idle: its bell is armed, and nothing was there to receive after that. The peer will ring, and the bell is in one
-//    epoll set with all others: the kernel's list of what is ready is the summary of the doorbells. Nobody looks at it.
+//    epoll set with all others: the kernel's list of what is ready is the summary of the doorbells. Its words are not
+//    looked at.
 //  - active: it had bytes lately. Its words are looked at directly, without a system call, and its peer is spared the
 //    ringing. It goes to the end of the list after each look, so that all take turns.
 //
-// No wake-up is lost as long as whoever uses up the bell of an idle stream makes it active: the poller when the bell
-// rang, and a blocking call on the stream that slept (Watcher::bell_used). And the poller sleeps only when none is
+// No wake-up is lost as long as each use of an idle stream's bell makes the stream active: by the poller when the bell
+// rang, and by a blocking call on the stream that slept (Watcher::bell_used). And the poller sleeps only when none is
 // active.
 #pragma once
 

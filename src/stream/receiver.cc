@@ -13,7 +13,7 @@ using layout::StreamPage;
 using statistics::bump;
 using statistics::set;
 
-/// How often a receiver that polls an empty ring without ever sleeping looks whether the peer still lives.
+/// Interval of the liveness check in a receiver that polls an empty ring and never sleeps.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
 std::size_t wanted_in(std::span<const iovec> buffers) {
@@ -42,7 +42,7 @@ Result Receiver::state() {
   if (fate_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
   // The sender stores to the line of `finished` with every message: it is not touched while bytes are known of.
   if (const std::size_t known = consumer_.known_fill(); known != 0) return Result::moved(known);
-  // What was published before a death or the end comes first, so each is looked at before the ring is.
+  // Bytes published before a death or the end are delivered first, so both words are loaded before the tail.
   const bool gone = fate_.gone.load(std::memory_order_acquire);  // GONE
   // FINISHED acquire: pairs with the release in Sender::finish; the last tail is visible once it is set.
   const std::uint64_t finished = own_page_.finished.load(std::memory_order_acquire);
@@ -146,8 +146,8 @@ Result Receiver::receive_all(std::span<std::byte> buffer, fabric::Deadline deadl
   return Result::moved(moved);
 }
 
-/// Receives into a buffer that the sender is invited to help fill, unless it offers; what comes over the ring is taken
-/// from there first.
+/// Receives into a buffer for which the sender has an invitation, or by the sender's offer; bytes in the ring come
+/// first.
 Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
   std::size_t moved = 0;
   while (moved < buffer.size()) {
@@ -164,26 +164,26 @@ Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
     moved += result.bytes;
     if (!result.ok()) {
       end_split(result);
-      // Who asks for something and has it hears of the failure with the next call.
+      // A partial receive returns its bytes; the error is returned by the next call.
       if (moved != 0 && need == Need::something) break;
       return {moved, result.status, result.error};
     }
     if (moved != 0 && need == Need::something && split_.withdraw()) break;
   }
   if (split_.withdraw()) return Result::moved(moved);
-  const Result broken = Result::failure(EPROTO, moved);  // Accepted for bytes that this side has no room for.
+  const Result broken = Result::failure(EPROTO, moved);  // The sender accepted an invitation for a full buffer.
   end_split(broken);
   return broken;
 }
 
-/// What the sender has accepted for a call that ends otherwise is waited for.
+/// Ends the invitation when a call fails. If the sender has accepted it already, waits for the sender to finish.
 void Receiver::end_split(const Result& result) {
   if (result.error == EPROTO) consumer_.declare_broken();
   if (!split_.withdraw()) split_.abandon();
   bell_used();
 }
 
-/// The ring is empty, and was looked at after the offer was seen: its end is where the offer must stand.
+/// Called with an empty ring, looked at after the offer was seen: the offer's position must be the ring's end.
 Result Receiver::take_split(std::span<std::byte> buffer) {
   const Result result = split_.take(consumer_.head(), buffer);
   bell_used();
@@ -251,7 +251,7 @@ Result Receiver::wait_for_more(fabric::Deadline deadline) {
   return now;
 }
 
-/// This side may have slept on the bell: whoever else waits for it arms it again.
+/// Arms the bell again for the watcher or the descriptor: a blocking call may have slept on it and used it up.
 void Receiver::bell_used() {
   if (watcher_ != nullptr) watcher_->bell_used();
   if (polled_) rearm_descriptor();
@@ -275,7 +275,7 @@ int Receiver::descriptor() {
 }
 
 /// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if
-/// they came before it was armed nobody would, so this side does.
+/// they came before it was armed, this side rings it.
 void Receiver::rearm_descriptor() {
   if (watcher_ != nullptr) return;
   connection_.arm(Bell::data);

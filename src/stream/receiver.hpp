@@ -28,13 +28,13 @@ class Receiver {
   [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
   [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
   [[nodiscard]] Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
-  /// Fills `buffer` from bytes that are known to have arrived. False: they do not suffice, or there is something else
-  /// to be said, and nothing was moved.
+  /// Fills `buffer` from bytes that are known to have arrived. False if they do not suffice, `buffer` is empty or the
+  /// stream was cancelled; nothing was moved then.
   [[nodiscard]] bool receive_at_once(std::span<std::byte> buffer);
   ConstRegions peek(std::size_t want);
   [[nodiscard]] Result consume(std::size_t bytes);
   [[nodiscard]] Result wait_readable(fabric::Deadline deadline);
-  /// The same for a call that takes all that has come, of an empty ring: at the pace of a dense flow.
+  /// The same with receive coalescing (pace.hpp): for a call that finds the ring empty and takes all that comes.
   [[nodiscard]] Result wait_for_more(fabric::Deadline deadline);
   /// The same without waiting: would_block, after all that try_receive does then.
   [[nodiscard]] Result try_readable();
@@ -43,7 +43,7 @@ class Receiver {
   int descriptor();
 
   // For a watcher: it alone arms the bell and silences it, but for a blocking call that sleeps on it ----------------
-  /// Null: nobody watches any more; `take_bell_back` then.
+  /// Null ends the watching; call `take_bell_back` then.
   void watch(Watcher* watcher) { watcher_ = watcher; }
   [[nodiscard]] Watcher* watcher() const { return watcher_; }
   void take_bell_back();

@@ -23,13 +23,13 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
-/// How often a sender that never sleeps looks whether the peer still lives: a system call, so not per message.
+/// Interval of the liveness check in a sender that never sleeps. It is a system call, so not made per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
-/// Even the clock is too dear to be looked at per message when they are dense: a fifth of what a small one costs.
+/// Reading the clock costs a fifth of a small message, so in a dense flow it is read once in so many publications.
 constexpr std::uint32_t kMostPublicationsPerClock = 16;
 
-/// The clock as of the last tick, a few milliseconds ago at most: a few nanoseconds.
+/// The time of the last tick, a few milliseconds old at most. Reading it takes a few nanoseconds.
 std::int64_t coarse_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -78,14 +78,14 @@ Result Sender::try_send(std::span<const iovec> buffers) {
     if (polled_ && short_) rearm_descriptor();
   }
   if (result.failed() || copied != 0 || (wanted == 0 && !polled_)) return result;
-  // Also when nothing is to be sent: a descriptor that a death made readable stays so, and this call must say why.
+  // Also for an empty buffer: a death makes the descriptor readable for good, and this call must return the reason.
   look_for_death();
   if (const int error = obstacle(); error != 0) return Result::failure(error);
   return wanted == 0 ? Result::moved(0) : Result::blocked();
 }
 
-/// Moves as much as there is space for, about one ring at most: a receiver that keeps pace would keep a long send here
-/// past its deadline. Never blocks.
+/// Moves as much as there is space for, about one ring at most: with a receiver as fast as this side the loop would
+/// run past the deadline of a long send. Never blocks.
 Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& copied) {
   if (const int error = obstacle(); error != 0) return Result::failure(error, copied);
   reserved_ = 0;
@@ -93,7 +93,7 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   bool taken = true;
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
-    // A death that is noticed on the way stops the copying, but does not unsay what was published.
+    // A death that is noticed on the way stops the copying; what was published before counts as sent.
     while (!rest.empty() && copied < producer_.capacity() && !fate_.gone.load(std::memory_order_relaxed)) {
       const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece_ - unpublished)), unpublished);
       if (n == 0) break;
@@ -112,7 +112,7 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   return taken ? Result::moved(copied) : Result::failure(EPIPE, copied);
 }
 
-/// False: the fabric no longer takes puts. A peer that is only found to be gone afterwards has been sent these bytes.
+/// False: the fabric no longer takes puts. True even if the peer turns out to be dead afterwards: the bytes were sent.
 bool Sender::publish(std::size_t bytes) {
   const std::uint64_t from = producer_.tail();
   bool rang = false;
@@ -155,8 +155,8 @@ bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
   return true;
 }
 
-/// Who sends without a pause fills the ring and learns of a death when it sleeps; who sends now and then, here. While
-/// the clock stands still from look to look, messages are dense, and it is looked at less and less often.
+/// Liveness check, at most every 10 ms. Busy senders detect death when they block on a full ring; this serves the
+/// others. While the coarse clock does not move between two readings, messages are dense, and it is read less often.
 void Sender::watch_for_death() {
   if (++publications_ < clock_each_) return;
   publications_ = 0;

@@ -11,17 +11,17 @@ namespace {
 
 using statistics::bump;
 
-/// What tells the receiver to come when an offer is to follow: copied twice, so little.
+/// Bytes sent through the ring ahead of an offer, to wake the receiver. Small, because they are copied twice.
 constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
 
-/// How long a large send waits for a receiver that has others to serve first: 60 of them, 2 MiB each, take 25 ms. Not
-/// so long for one that has read what came over the ring, and so was here.
+/// Offer timeouts. 100 ms for a receiver that serves other streams first: 60 of them, 2 MiB each, take 25 ms. 20 ms
+/// once the ring is drained, which proves that the receiver was running.
 constexpr std::chrono::milliseconds kLongestHope{100};
 constexpr std::chrono::milliseconds kHope{20};
 
 }  // namespace
 
-/// Successive buffers that go over the ring go together.
+/// Consecutive buffers that go over the ring are sent as one run.
 Result Sender::send_large(std::span<const iovec> buffers) {
   std::size_t total = 0;
   while (!buffers.empty()) {
@@ -40,7 +40,7 @@ bool Sender::is_to_be_split(const iovec& buffer) const {
   return split_.wants(buffer.iov_len) && (!choice_ || choice_->way(buffer.iov_len) == SplitChoice::Way::split);
 }
 
-/// And says what the largest of them took.
+/// Sends consecutive buffers one way and reports to the split choice what the largest of them took.
 Result Sender::send_run(std::span<const iovec> run, bool split) {
   using Way = SplitChoice::Way;
   const std::uint64_t began = monotonic_ns();
@@ -56,7 +56,8 @@ Result Sender::send_run(std::span<const iovec> run, bool split) {
   return result;
 }
 
-/// Sends piece by piece over the ring until the receiver turns out to have invited what follows, or takes up an offer.
+/// Sends piece by piece over the ring until the next byte is one that the receiver has invited, or the receiver
+/// accepts an offer.
 Result Sender::send_split(std::span<const std::byte> bytes) {
   reserved_ = 0;
   bool patient = split_.patient();
@@ -90,10 +91,9 @@ std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) 
   return account_split(split_.send(producer_.tail(), bytes));
 }
 
-/// A receiver that took part in the last large message will probably in this one, but may be busy with other streams
-/// until then; the piece that it has been sent tells it to come. Filling the ring meanwhile would cost both a second
-/// copy of that much. When it comes it finds an offer, and begins at once. A receiver that no longer
-/// receives so is waited for in vain, ever more seldom.
+/// Offers the rest and sleeps until it is accepted or the timeout ends. A receiver that split the last large message
+/// will probably split this one, and the first piece has woken it; filling the ring meanwhile would cost a second copy.
+/// If offers to this receiver expire, they are tried exponentially less often (SplitSender::patient).
 std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
   if (!split_.wants_rest(bytes.size())) return {};
   const std::uint64_t tail = producer_.tail();

@@ -21,19 +21,19 @@ using layout::StreamPage;
 constexpr std::size_t kSmallestPiece = std::size_t{128} << 10;
 constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
 
-/// How long a cancelled call waits for the peer's last piece, so that its buffer is its own again when it returns. The
-/// peer needs some microseconds, unless it stands still.
+/// How long a cancelled call waits for the peer's last piece, so that the caller's buffer is no longer written to when
+/// it returns. The peer needs some microseconds, unless it stands still.
 constexpr std::chrono::seconds kPatience{1};
 
-/// About 4 us: as long as a piece of the ring takes to copy.
+/// Looks for an invitation before a large send: about 4 us, as long as a piece of the ring takes to copy.
 constexpr int kHopefulLooks = 300;
 
 /// More pieces than any transfer has.
 constexpr std::uint64_t kAllClaimed = UINT64_MAX / 2;
 
-/// A quarter: two for each side, or more for the one that the other keeps waiting; of more than a megabyte an eighth,
-/// since the one with the last piece keeps the other waiting. Each costs about a microsecond of system call (256 KiB at
-/// 31 GB/s in two pieces, at 22 in eight).
+/// A quarter of the message: two pieces for each side, or more for the side that is early. Of more than a megabyte an
+/// eighth, since the last piece keeps the other side waiting. Each piece costs about a microsecond of system call
+/// (256 KiB at 31 GB/s in two pieces, at 22 in eight).
 std::size_t piece_of(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kLittle = std::size_t{256} << 10;
@@ -74,19 +74,19 @@ bool SplitEnd::accept(std::uint64_t seen) {
   return true;
 }
 
-/// Withdraws what this side began. False: the peer has accepted it.
+/// Withdraws this side's invitation or offer. False: the peer has accepted it.
 bool SplitEnd::close(SplitDeal state) {
   std::uint64_t expected = deal(state);
-  // SPLIT-DEAL: whichever of the two sides is first.
+  // SPLIT-DEAL: withdrawn, unless the peer's acceptance was first.
   if (words_->deal.compare_exchange_strong(expected, deal(SplitDeal::closed), std::memory_order_acq_rel)) return true;
   if (expected == deal(SplitDeal::accepted)) return false;
-  disable();  // Nobody could have written that but a peer that breaks the rules.
+  disable();  // Only a peer that breaks the protocol writes any other state.
   return true;
 }
 
-/// The sender works from the front and the receiver from the back, so that each finds in its cache what it copied of
-/// the message before, in the same buffers. `claimed` counts the pieces of both: as long as fewer than there are have
-/// been taken of this transfer, the two have not met.
+/// The sender works from the front and the receiver from the back, so that each side's cache holds the lines that it
+/// copied of the message before, in the same buffers. `claimed` counts the pieces of both: the two have met once it has
+/// grown by the number of pieces.
 template <class CopyPiece>
 SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
   const std::size_t piece = piece_of(bytes);
@@ -101,7 +101,7 @@ SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& 
   return Share::all;
 }
 
-/// Neither side takes another piece.
+/// Claims all pieces, so that neither side takes another.
 SplitEnd::Share SplitEnd::stop() {
   words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
   return Share::refused;
@@ -115,13 +115,12 @@ SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers,
   const bool lost = !await(peers, own_bell);
   const bool peer_refused = peers.load(std::memory_order_acquire) == ending(SplitEnding::refused);  // SPLIT-DONE
   if (!lost && !refused && !peer_refused) return Outcome::copied;
-  // Also when lost: a peer that goes on after all would take pieces of the next transfer for pieces of this one.
+  // Also when lost: a peer that goes on later would take pieces of the next transfer for pieces of this one.
   disable();
   return lost ? Outcome::lost : Outcome::refused;
 }
 
-/// Waits until the peer has said that it has finished. False: it is gone, or this side was cancelled and the peer
-/// stands still.
+/// Waits for the peer's finished word. False if the peer is gone, or if this side was cancelled and kPatience passed.
 bool SplitEnd::await(const layout::Word& peers, Bell bell) {
   const auto finished = [&] { return has_finished(peers); };
   fabric::Deadline deadline;
@@ -154,7 +153,7 @@ void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
   words_->invited_bytes.store(buffer.size(), std::memory_order_relaxed);
   open_ = begin(seen, SplitDeal::open);
   by_offer_ = false;
-  if (open_) connection_.announce(Bell::space);  // The sender may be asleep in the hope of this.
+  if (open_) connection_.announce(Bell::space);  // The sender may sleep in over_offer().
 }
 
 bool SplitReceiver::agreed() const {
@@ -169,7 +168,7 @@ bool SplitReceiver::withdraw() {
   return !open_;
 }
 
-/// Accepts the offer for as much of it as there is room for.
+/// Accepts the offer for as many bytes as fit into `buffer`.
 bool SplitReceiver::take_up(std::span<std::byte> buffer) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   if (state_of(seen) != SplitDeal::offered) return false;
@@ -178,7 +177,7 @@ bool SplitReceiver::take_up(std::span<std::byte> buffer) {
   if (!accept(seen)) return false;
   open_ = true;
   by_offer_ = true;
-  connection_.announce(Bell::space);  // It may wake up in time to help.
+  connection_.announce(Bell::space);  // The sender may wake up in time to copy its part.
   return true;
 }
 
@@ -187,7 +186,7 @@ Result SplitReceiver::take(std::uint64_t head, std::span<std::byte> buffer) {
   const std::uint64_t position = words_->offered_position.load(std::memory_order_relaxed);
   const std::uint64_t offered = words_->offered_bytes.load(std::memory_order_relaxed);
   const std::uint64_t address = words_->offered_address.load(std::memory_order_relaxed);
-  // An offer is for more than there may be room for, the answer to an invitation is not.
+  // An offer may exceed the buffer; the answer to an invitation may not.
   const std::uint64_t bytes = by_offer_ ? std::min<std::uint64_t>(offered, buffer.size()) : offered;
   if (position != head || bytes == 0 || bytes > buffer.size()) {
     abandon();
@@ -217,9 +216,8 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
   return Result::moved(outcome == Outcome::copied ? buffer.size() : 0);
 }
 
-/// Asked once the last piece is read: whether all that was read can only have been what the sender offered. It had not
-/// given up before (and its buffer had not become its program's again), and it was no other process that has its
-/// number.
+/// Returns whether the pieces just read are what the sender offered: the sender had not given up before the last piece
+/// was read (its buffer would be the program's again), and no other process had taken over its number.
 bool SplitReceiver::undisturbed() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
          private_memory_->recognise();
@@ -233,7 +231,7 @@ void SplitReceiver::abandon() {
 SplitSender::SplitSender(fabric::Connection& connection, Fate& fate)
     : SplitEnd(connection, words_in(connection.map()), fate) {}
 
-/// Everything in it is the peer's claim: an address in the peer's memory, and a range that is only compared.
+/// All values are the peer's and unchecked: an address in the peer's own memory, and a range that is only compared.
 SplitSender::Invitation SplitSender::invitation(std::uint64_t tail) const {
   // SPLIT-DEAL acquire: pairs with the release in SplitReceiver::invite.
   const std::uint64_t deal = words_->deal.load(std::memory_order_acquire);
@@ -263,7 +261,7 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   return copy(invited.address, bytes.first(count));
 }
 
-/// Shows where what follows the ring's byte `tail` lies.
+/// Stores position, address and length of the bytes that follow the ring's byte `tail`.
 void SplitSender::show(std::uint64_t tail, std::span<const std::byte> bytes) {
   words_->offered_position.store(tail, std::memory_order_relaxed);
   words_->offered_address.store(reinterpret_cast<std::uint64_t>(bytes.data()), std::memory_order_relaxed);
@@ -279,7 +277,8 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
     words_->sender_finished.store(ending(SplitEnding::part),
                                   std::memory_order_release);  // SPLIT-DONE: the next may begin
   } else {
-    // Asked while the receiver copies already: what is written must not be some other process.
+    // Checked while the receiver copies already: the memory written to must be the peer's, not that of a later process
+    // with its number.
     const bool recognised = private_memory_->recognise();
     const Share share =
         !recognised ? stop() : copy_pieces(bytes.size(), From::front, [&](std::size_t start, std::size_t n) {
@@ -292,14 +291,14 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
   return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
 }
 
-/// Then they are received, even if this side has given up meanwhile.
+/// True if the receiver has copied every piece: the bytes count as received, even if this side has given up meanwhile.
 bool SplitSender::all_taken() const {
   return words_->receiver_finished.load(std::memory_order_acquire) == ending(SplitEnding::all);  // SPLIT-DONE
 }
 
 void SplitSender::offer(std::uint64_t tail, std::span<const std::byte> bytes) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
-  // This side has finished every deal that it accepted, and waited for the receiver to.
+  // A deal that this side has finished, and the receiver too: finish() waited for both.
   const bool over = state_of(seen) == SplitDeal::closed || seen == deal(SplitDeal::accepted);
   if (!over || !reaches_peer()) return;
   show(tail, bytes);

@@ -26,12 +26,12 @@
 //   both: take the next piece (`claimed`), copy it, until none is left; then say finished, and wait for the other
 //
 // The positions of the ring do not count these bytes. A receiver that has taken every piece of an offer does not wait
-// for the sender, which may not even have woken up; but no deal follows before that has said finished too. If the
+// for the sender, which may not even have woken up; but the next deal waits until the sender has said finished. If the
 // kernel refuses one side a piece, it says so with its finished word, and the whole transfer is void for both: it goes
-// over the ring instead, and so does all that follows. What an invitation or an offer has waited for too long is
-// withdrawn (compare-exchange); once accepted it is kept. Nobody resets `claimed`: each side reads it where nobody can
-// take a piece, before the deal is accepted, and counts from there.
-// Only calls without a timeout take part: a peer that stands still in mid-copy could not be left in time.
+// over the ring instead, and so does all that follows. An invitation or an offer that has waited too long is withdrawn
+// (compare-exchange); once accepted it is kept. `claimed` is never reset: each side reads it before the deal is
+// accepted, when no piece can be taken, and counts from there.
+// Only calls without a timeout take part: a call could not return in time while its peer stands still in mid-copy.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,8 @@ class SplitEnd {
  public:
   /// False: all goes over the ring.
   [[nodiscard]] bool wants(std::size_t bytes) const { return threshold_ != 0 && bytes >= threshold_; }
-  /// The same for what is left of a buffer that was wanted. Less, so that two sides that began over the ring, because
-  /// one came late, find together before the message is over, and are both in time for the next.
+  /// The same for the rest of such a buffer, from half the size on: if the message began over the ring because one side
+  /// was late, both can still split its rest, and are in time for the next.
   [[nodiscard]] bool wants_rest(std::size_t bytes) const { return threshold_ != 0 && bytes >= threshold_ / 2; }
 
  protected:
@@ -66,15 +66,15 @@ class SplitEnd {
   /// What this side took of a transfer.
   enum class Share : std::uint8_t { part, refused, all };
 
-  /// Copies pieces of `bytes` until none is left. Refused: by the kernel, or this side was cancelled.
+  /// Copies pieces of `bytes` until none is left. Refused if the kernel refuses a copy or the stream was cancelled.
   enum class From : std::uint8_t { front, back };
   template <class CopyPiece>
   Share copy_pieces(std::size_t bytes, From from, CopyPiece&& copy);
   Share stop();
-  /// Says that this side has finished, and waits until the peer has.
+  /// Stores this side's finished word and waits for the peer's.
   Outcome finish(layout::Word& own, const layout::Word& peers, Share share, fabric::Bell own_bell);
   [[nodiscard]] bool reaches_peer() const { return private_memory_ != nullptr && private_memory_->reachable(); }
-  /// Nothing is split any more on this connection.
+  /// Turns splitting off for the rest of this connection.
   void disable() { threshold_ = 0; }
 
   [[nodiscard]] static layout::SplitDeal state_of(std::uint64_t deal) {
@@ -89,9 +89,9 @@ class SplitEnd {
   [[nodiscard]] bool has_finished(const layout::Word& word) const {
     return word.load(std::memory_order_acquire) / 4 == number_;  // SPLIT-DONE acquire: see finish
   }
-  /// From the word `seen`, over whose deal nobody copies any more. False: the peer was first.
+  /// Compare-exchange from `seen`, whose transfer is finished on both sides. False: the peer's exchange won.
   bool begin(std::uint64_t seen, layout::SplitDeal state);
-  /// The deal `seen` becomes accepted, and this one. False: it was withdrawn.
+  /// Compare-exchange of the deal `seen` to accepted; it is this side's current deal then. False: it was withdrawn.
   bool accept(std::uint64_t seen);
   bool close(layout::SplitDeal state);
 
@@ -122,9 +122,9 @@ class SplitReceiver : public SplitEnd {
   /// bytes, 0 if they come over the ring: it was refused, or the offer withdrawn. Failed: EPROTO, ECONNRESET,
   /// ECANCELED.
   [[nodiscard]] Result take(std::uint64_t head, std::span<std::byte> buffer);
-  /// Takes back what was not accepted. False: it was accepted.
+  /// Withdraws the invitation. False: it was accepted already.
   bool withdraw();
-  /// For a stream that has failed: ends what was accepted without taking it.
+  /// For a stream that has failed: ends an accepted transfer without copying.
   void abandon();
 
  private:
@@ -132,7 +132,7 @@ class SplitReceiver : public SplitEnd {
   [[nodiscard]] Result take(std::span<std::byte> buffer, std::uint64_t address);
   [[nodiscard]] bool undisturbed();
 
-  bool willing_ = false;  ///< the call that runs would take up an offer
+  bool willing_ = false;  ///< the running call would accept an offer
   bool open_ = false;     ///< an invitation stands, or a deal was accepted and is not taken
   bool by_offer_ = false;
 };
@@ -141,12 +141,12 @@ class SplitSender : public SplitEnd {
  public:
   SplitSender(fabric::Connection& connection, Fate& fate);
 
-  /// To be called when a large send begins: where the last one was split, waits for the invitation to this one as long
-  /// as copying a piece into the ring would take. Who begins over the ring half a microsecond too early pays with the
-  /// whole message: the receiver then empties the ring while the sender fills it.
+  /// Called when a large send begins: if the last one was split, waits for the invitation as long as copying a piece
+  /// into the ring would take. A first piece sent half a microsecond too early makes the whole message go over the
+  /// ring: the receiver then empties it while the sender fills it.
   void hope(std::uint64_t tail);
-  /// Whether a large send may wait, asleep, for the receiver: that split the last large message, and such
-  /// waits have not lately been in vain. After one in vain 1, 3, 7 ... 63 messages must be split without one.
+  /// Whether a large send may offer and sleep: the last large message was split, and recent offers were accepted. After
+  /// an offer that expired 1, 3, 7 ... 63 messages must be split without one.
   [[nodiscard]] bool patient() const { return hopeful_ && splits_to_go_ == 0; }
   /// True if there is an invitation that the byte `tail` falls into.
   [[nodiscard]] bool invited(std::uint64_t tail) const { return invitation(tail).bytes != 0; }
@@ -154,12 +154,12 @@ class SplitSender : public SplitEnd {
   /// both have copied. Empty: no invitation, or one that is not worth it. Moved: how many bytes, 0 if it was refused.
   std::optional<Result> send(std::uint64_t tail, std::span<const std::byte> bytes);
 
-  /// Offers `bytes`, which follow the ring's byte `tail`, unless the receiver has opened a deal.
+  /// Offers `bytes`, which follow the ring's byte `tail`, unless the receiver's invitation came first.
   void offer(std::uint64_t tail, std::span<const std::byte> bytes);
-  /// True once the receiver has taken up the offer, or invited the byte `tail`.
+  /// True once the receiver has accepted the offer, or invited the byte `tail`.
   [[nodiscard]] bool answered(std::uint64_t tail) const;
-  /// After an offer that was answered, or waited long enough: withdraws it, or copies what the receiver takes of it.
-  /// Empty: it was not taken up. Otherwise as send().
+  /// Ends an offer that was answered or has expired: withdraws it, or copies as much as the receiver accepted.
+  /// Empty: it was not accepted. Otherwise as send().
   std::optional<Result> conclude(std::uint64_t tail, std::span<const std::byte> bytes);
 
  private:

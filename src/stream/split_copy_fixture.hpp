@@ -20,7 +20,7 @@ using layout::SplitDeal;
 using layout::SplitEnding;
 
 /// Both ends in one thread: the page is the receiver's segment and what the sender maps; private memory is this
-/// process's. Whoever would sleep finds its peer gone.
+/// process's. A call that would sleep finds its peer gone.
 class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
  public:
   OnePage() { open_doors(bells, bells, /*unfenced=*/false); }

@@ -94,7 +94,7 @@ class Page {
     if (!index) return nullptr;
     StatisticsSlot& slot = slots_[*index];
     // STATISTICS-SLOT: the fence keeps the writes below after the even generation of the slot's last use, so that a
-    // reader who sees one of them also sees that the generation changed. The release publishes them with the odd
+    // reader that sees one of them also sees that the generation changed. The release publishes them with the odd
     // generation.
     std::atomic_thread_fence(std::memory_order_release);
     describe(slot, endpoint);
@@ -158,8 +158,8 @@ Page* Page::create() {
   }
   auto* page = new Page(descriptor, file, mapped);
   page->write_header();
-  // No seal is needed for this process to be right. They keep readers safe (the file cannot shrink under their mapping)
-  // and the counters true (nobody else can write them); a kernel before 5.1 does not know the second.
+  // This process needs no seal. They keep readers safe (the file cannot shrink under their mapping) and the counters
+  // true (no other process can write them); a kernel before 5.1 does not know the second.
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL);

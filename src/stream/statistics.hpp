@@ -24,7 +24,7 @@ inline void bump(layout::Counter& counter, std::uint64_t by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-/// Sets a counter that shows a state: a fill, or whether somebody sleeps.
+/// Sets a counter that shows a state: a fill, or whether a call sleeps.
 inline void set(layout::Counter& counter, std::uint64_t value) noexcept {
   counter.store(value, std::memory_order_relaxed);
 }
@@ -58,7 +58,7 @@ class Slot {
   /// Null only if default-constructed or moved from.
   layout::StatisticsSlot* operator->() const noexcept { return slot_; }
   layout::StatisticsSlot& operator*() const noexcept { return *slot_; }
-  /// False if nobody outside can see the counters: statistics are off or impossible, or the page is full.
+  /// False if the counters are invisible to other processes: statistics are off or impossible, or the page is full.
   [[nodiscard]] bool shown() const noexcept { return shown_; }
 
  private:

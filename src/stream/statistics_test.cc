@@ -46,7 +46,7 @@ std::vector<std::filesystem::path> statistics_files(pid_t pid) {
   return found;
 }
 
-// Somebody else's view of a process's page: mapped read-only, as `wherry top` does.
+// Another process's view of a page: mapped read-only, as `wherry top` does.
 class View {
  public:
   explicit View(pid_t pid) {

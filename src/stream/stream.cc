@@ -150,7 +150,7 @@ void Stream::close() noexcept {
   const NotCancelled here;
   // A forked child's copy: the stream is the parent's, and only the parent may end it.
   if (!impl_->origin.inherited()) {
-    (void)impl_->sender.finish();  // Refused where the peer is gone or the stream was cancelled: nobody is to be told.
+    (void)impl_->sender.finish();  // Fails only where the peer is gone or the stream was cancelled; both need no end.
     impl_->receiver.close();
     impl_->connection->flush();
   }

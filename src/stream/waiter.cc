@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// A measured budget stays within these: less is not worth a look at the clock.
+/// Limits of a measured budget. Below 5 us a look at the clock is not worth it.
 constexpr nanoseconds kLeast{5'000};
 constexpr nanoseconds kMost{100'000};
 
-/// Who was woken later waited for a CPU, which says nothing about wake-ups; or the time was made up.
+/// Longer wake-ups are discarded: the waiter was descheduled, or the peer's time stamp is false.
 constexpr std::uint64_t kLongestWakeNs = 100'000;
 
 }  // namespace
@@ -34,12 +34,12 @@ void SpinBudget::learn(const fabric::Connection& connection, fabric::Bell bell) 
 }
 
 void SpinBudget::learn(const fabric::Connection::Ring& ring, std::uint64_t now_ns, std::uint64_t cpu) {
-  if (ring.ns == last_ring_ns_) return;  // nobody rang: the sleep ended otherwise
+  if (ring.ns == last_ring_ns_) return;  // no new ring: the sleep ended otherwise
   last_ring_ns_ = ring.ns;
   shares_cpu_ = ring.cpu == cpu;
   const std::uint64_t took = now_ns - ring.ns;
   if (shares_cpu_ || !measures_ || took > kLongestWakeNs) return;
-  // What a wake-up takes when no CPU has to be waited for: fast down, slowly up.
+  // The time of a wake-up on an idle CPU: the average follows shorter samples by a quarter, longer ones by a 32nd.
   const nanoseconds sample(took);
   if (wake_.count() == 0) {
     wake_ = sample;

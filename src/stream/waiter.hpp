@@ -5,8 +5,8 @@
 // Looking pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up
 // take (20 to 30 us across cores of a virtual machine, a few on others). A budget shorter than that is the worst of
 // all: each side falls asleep while the other is waking up, and both lock into sleeping. A longer one is wasted. So the
-// budget is twice what wake-ups are measured to take, from the ringer's note of when and where it rang; a peer that
-// rang on the waiter's own CPU is not looked for, until it rings on another. A waiter looks for the whole budget or not
+// budget is twice what wake-ups are measured to take, by the time and CPU that the ringing side notes; after a ring on
+// the waiter's own CPU there is no budget, until one on another. A waiter looks for the whole budget or not
 // at all: after a look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty
 // processes on two cores soon sleep nearly always; a pair on two cores soon looks always, since one successful look
 // makes it look again.
@@ -40,7 +40,7 @@ class SpinBudget {
 
   /// After a sleep on `bell`.
   void learn(const fabric::Connection& connection, fabric::Bell bell);
-  /// The same, given the clock and the CPU of the one who was woken.
+  /// The same, given the clock and the CPU of the waiter.
   void learn(const fabric::Connection::Ring& ring, std::uint64_t now_ns, std::uint64_t cpu);
   [[nodiscard]] std::chrono::nanoseconds budget() const { return shares_cpu_ ? std::chrono::nanoseconds{} : budget_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for a receiver's bell in its place: a Poller, for many receivers at once.
+// The interface of what waits for a receiver's bell in its place: a Poller, for many receivers at once.
 #pragma once
 
 namespace wherry::stream {
