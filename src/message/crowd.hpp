@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for any of several connections, and for whatever else has a descriptor. One connection alone is waited for by
-// itself; more, or a descriptor for the program's own event loop, by an epoll of theirs. May include: base, layout,
-// fabric, stream.
+// A wait set: waits for any of several connections and descriptors. One connection alone is waited for by its own
+// bell; more, or a descriptor for the program's own event loop, by an epoll set. May include: base, layout, fabric,
+// stream.
 #pragma once
 
 #include <mutex>
@@ -44,7 +44,7 @@ class Crowd {
     arm();
     if (ready()) ring();
   }
-  /// Ends the sleep of whoever sleeps here now, from any thread.
+  /// Ends the sleep that is under way here, from any thread.
   void ring() noexcept;
 
  private:

@@ -34,7 +34,7 @@ void Inlet::say_closed() noexcept {
   // MESSAGE-CLOSED release: pairs with the acquire in Outlet::serves.
   reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
   InQueue::Entry entry;
-  // As many as can wait at most: a publisher that goes on and on is not waited for.
+  // At most one queue's length: a publisher that goes on publishing does not keep this loop running.
   for (std::uint32_t i = 0; i < queue_.places() && queue_.take(entry) == InQueue::Look::message; ++i) {
     queue_.give_back(entry.ticket);
   }

@@ -39,7 +39,7 @@ class Inlet {
       // MESSAGE-FINISHED acquire: the last entry is visible once it is set; pairs with the release in Outlet::finish.
       const std::uint64_t finished = own_page().finished.load(std::memory_order_acquire);
       if (!gone && finished == 0) return Look::nothing;
-      // What came before the end or a death comes first: this look is newer than the news.
+      // Messages published before the end or a death are delivered first: this look is newer than that news.
       look = queue_.take(entry);
       if (look == InQueue::Look::nothing) return last_look(finished);
     }
@@ -54,7 +54,7 @@ class Inlet {
   [[nodiscard]] bool waiting() noexcept {
     return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;  // MESSAGE-FINISHED
   }
-  /// Gives it back, unless `process`, which took it, is an ancestor that holds it still.
+  /// Returns the message, unless `process`, which took it, is an ancestor that holds it still.
   void release(std::uint32_t ticket, std::uint32_t process) noexcept {
     if (process == this_process()) {
       queue_.give_back(static_cast<std::uint16_t>(ticket));
@@ -66,14 +66,14 @@ class Inlet {
   }
   /// Whether others have messages as well.
   void set_contended(bool contended) noexcept { contended_ = contended; }
-  /// Wakes a publisher that sleeps although it has room again. Before the subscriber does anything but take.
+  /// Sends the wake-up that release() owes a sleeping publisher. Called before the subscriber does anything but take.
   void settle() noexcept {
     if (std::exchange(owes_, false)) connection_->announce(fabric::Bell::space);
   }
   /// Looks whether the publisher still lives: a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
-  /// The subscriber takes no more from it: what waits goes back, and this object deletes itself when it can. In a
-  /// forked child the publisher hears nothing of that.
+  /// Ends the subscription: waiting messages are returned, and the object is deleted once the last taken message is
+  /// released. In a forked child nothing is sent to the publisher.
   void leave() noexcept;
 
   [[nodiscard]] std::uint64_t dropped() const noexcept { return own_page().dropped.load(std::memory_order_relaxed); }
@@ -86,8 +86,8 @@ class Inlet {
   [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
     return *reinterpret_cast<const layout::MessageInbox*>(connection_->segment().data());
   }
-  /// A publisher that is woken for each place would run for one message and sleep again. While others have messages,
-  /// none is missed before its queue is empty, and one that wakes takes the core from whoever works now.
+  /// A publisher that is woken for each place would run for one message and sleep again. While other publishers have
+  /// messages, this one is missed only when its queue is empty, and would take the core from one that is running.
   [[nodiscard]] bool worth_waking() noexcept {
     if (left_ || !queue_.waiting()) return true;
     const std::uint64_t wanted = own_page().wanted.load(std::memory_order_relaxed);
@@ -108,7 +108,7 @@ class Inlet {
   std::size_t held_ = 0;
   std::uint32_t taker_ = this_process();
   bool parent_holds_ = false;  ///< a message of which this process has released its copy
-  bool owes_ = false;          ///< the publisher sleeps and was not rung for what came back
+  bool owes_ = false;          ///< returns were stored for which the sleeping publisher was not rung
   bool contended_ = false;
   bool left_ = false;
   bool gone_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a publisher or a subscriber comes by its connections: one port that it listens on, and any number of attempts to
+// Acceptor and connectors of a publisher or a subscriber: one port that it listens on, and any number of attempts to
 // connect. May include: base, fabric.
 #pragma once
 
@@ -28,7 +28,7 @@ class Meeting {
   /// Blocks until the peer has accepted.
   std::unique_ptr<fabric::Connection> connect(const Address& address, const fabric::Offer& offer,
                                               fabric::Deadline deadline);
-  /// Calls `join(connection)` for everybody who has come. A connector that `join` finds to be no peer (EPROTO) is
+  /// Calls `join(connection)` for each new connection. A connector that `join` finds to be no peer (EPROTO) is
   /// dropped; any other failure is thrown, and the rest is left for the next call.
   template <class Join>
   void meet(const fabric::Offer& offer, Join&& join) {
@@ -48,7 +48,7 @@ class Meeting {
   void rest(bool yes);
 
   [[nodiscard]] bool set_up() const noexcept { return fabric_ != nullptr; }
-  /// Whether anybody may still come.
+  /// Whether a connection may still be made: there is a listener or an attempt.
   [[nodiscard]] bool open() const noexcept { return listener_ != nullptr || !attempts_.empty(); }
   [[nodiscard]] bool listens() const noexcept { return listener_ != nullptr; }
   [[nodiscard]] const Address& local() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a publisher and a subscriber have in common: they meet peers, wait for them, and can be cancelled. May include:
+// The base of publisher and subscriber: both accept peers, wait for them, and can be cancelled. May include:
 // base, fabric, stream.
 #pragma once
 
@@ -50,7 +50,7 @@ class Member {
     if (ring) spin_.learn(*ring, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
-  /// Blocks until `count()` is at least `wanted`; `meet()` lets in who has come, and lets go of who is gone.
+  /// Blocks until `count()` is at least `wanted`; `meet()` adds the peers that have connected and removes dead ones.
   template <class Count, class Meet>
   std::size_t wait_for_peers(std::size_t wanted, Timeout timeout, Count&& count, Meet&& meet) {
     const fabric::Deadline deadline = stream::deadline_of(timeout);
@@ -67,7 +67,7 @@ class Member {
       crowd_.sleep_unless(deadline, [] { return false; });
     }
   }
-  /// For a call that moves data while it waits: what is wrong with a newcomer is not its caller's affair.
+  /// For a call that moves data while it waits: a newcomer's failure is logged, not thrown at the call's caller.
   template <class Meet>
   void meet_quietly(Meet&& meet) noexcept {
     if (!meeting_.open()) return;

@@ -17,15 +17,15 @@ class Outlet {
 
   /// Whether a message may be pushed, or need not be waited for.
   bool ready(Slabs& slabs) noexcept { return drops_ || queue_.has_room() || reclaim(slabs) != 0 || !serves(); }
-  /// Publishes, and wakes the subscriber if it sleeps. Only when ready. False: it was not handed on.
+  /// Publishes, and wakes the subscriber if it sleeps. Only when ready(). False: it was dropped, or the peer takes none.
   bool push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept;
   /// Takes back what the subscriber has released. Returns how many messages.
   std::size_t reclaim(Slabs& slabs) noexcept;
-  /// Takes everything back: the subscriber reads none of it any more, or is not believed any more.
+  /// Takes everything back: the subscriber is gone, or broke the protocol.
   void reclaim_all(Slabs& slabs) noexcept {
     queue_.reclaim_all([&](Slabs::Block block) { slabs.drop(block); });
   }
-  /// Before this side sleeps: what is worth waking it for. Half of what is in flight, or any message given back.
+  /// Before this side sleeps: how many returns are worth a wake-up, half of what is in flight or any.
   void want_half() noexcept { want(queue_.returned() + (queue_.in_flight() + 1) / 2); }
   void want_any() noexcept { want(0); }
   /// Tells the subscriber that nothing will follow.
@@ -33,12 +33,12 @@ class Outlet {
   /// Looks whether the subscriber still lives: a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
 
-  /// It wants messages, as far as is known.
+  /// True while the subscriber is not known to have left, died or broken the protocol.
   [[nodiscard]] bool serves() const noexcept {
     // MESSAGE-CLOSED acquire: pairs with the release in Inlet::leave.
     return !broken_ && !gone_ && own_page().closed.load(std::memory_order_acquire) == 0;
   }
-  /// Nothing is to be expected of it any more, not even what it holds.
+  /// True if the subscriber is gone or broke the protocol: messages that it holds will not be returned.
   [[nodiscard]] bool over() const noexcept { return broken_ || gone_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return queue_.in_flight(); }
   [[nodiscard]] fabric::Connection& connection() const noexcept { return *connection_; }

@@ -16,10 +16,10 @@ using message::Slabs;
 
 constexpr std::size_t kMinPool = 4096;
 
-/// How often a publisher that never waits looks whether its subscribers still live: a system call each.
+/// Interval of the liveness check in a publisher that never waits: a system call for each subscriber.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
-/// How long a publisher sleeps at most although it has room again: a subscriber need not go on taking before it has.
+/// Longest sleep of a publisher that has room again but was not woken: fewer messages came back than it asked for.
 constexpr std::chrono::milliseconds kMostInBulk{20};
 
 std::int64_t coarse_ns() {
@@ -105,7 +105,7 @@ int Publisher::Impl::descriptor() {
 
 // Loaning -------------------------------------------------------------------------------------------------------------
 
-/// What was used last comes first; then what subscribers have released; memory never used before comes last.
+/// Order of choice: a block that lies ready, then blocks that subscribers have released, then memory not used before.
 Result Publisher::Impl::find(Block& block, std::size_t bytes) {
   if (slabs_ == nullptr) return Result::failure(ENOTCONN);
   if (cancelled()) return Result::failure(ECANCELED);
@@ -183,11 +183,11 @@ Result Publisher::Impl::publish(Block block, std::size_t bytes, fabric::Deadline
   }
 }
 
-/// Waits for something to come back, a death included. Sleeps until there is room for a good many messages, if that is
-/// soon: to wake for one and sleep again costs more than to write it.
+/// Waits for a return or a death. Sleeps until half of what is in flight has come back, for 20 ms at most, then until
+/// any has: to wake for one message and sleep again costs more than to write it.
 template <class Ready>
 void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
-  // What came back is taken by looking for it, so it is remembered.
+  // ready() takes back what it finds, so a later call may find nothing: the result is remembered.
   bool came = false;
   const auto news = [&] { return came = came || cancelled() || ready(); };
   if (spin_.look(news, deadline)) return;

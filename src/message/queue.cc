@@ -23,8 +23,8 @@ void OutQueue::push(Block block, std::size_t offset, std::size_t bytes) noexcept
   tickets_[ticket] = {block, tail_};
   const std::size_t place = tail_ & (places_ - 1);
   if (words_.head != nullptr) queued_[place] = ticket;
-  // Nobody reads this place: with a ticket free, one of the messages of the last lap was given back, and what lies
-  // before it had been read by then. With drop_oldest somebody may, and then finds that the head has moved past it.
+  // The place is not being read: a free ticket means that one of the last lap's messages was given back, and all places
+  // before it had been read by then. With drop_oldest it may be, and its reader then finds the head moved past it.
   auto& entry = words_.entries[place];
   entry.where.store(offset / layout::kMessageGrain << layout::kMessageTicketBits | ticket, std::memory_order_relaxed);
   const std::uint64_t lap = (tail_ >> places_shift_) + 1;
@@ -57,12 +57,12 @@ bool OutQueue::refresh_head() noexcept {
   return true;
 }
 
-/// Each turn but the last moves the head on, never past the tail: it ends whatever the subscriber does.
+/// Each pass but the last moves the head on, never past the tail, so the loop ends whatever the subscriber does.
 OutQueue::Room OutQueue::seize_oldest(std::uint16_t& ticket) noexcept {
   if (!refresh_head()) return Room::broken;
   while (head_ != tail_) {
     std::uint64_t head = head_;
-    // MESSAGE-HEAD: who moves the head past an entry has it; pairs with InQueue::contend.
+    // MESSAGE-HEAD: the side that moves the head past an entry owns it; pairs with InQueue::contend.
     if (words_.head->compare_exchange_strong(head, head_ + 1, std::memory_order_acq_rel)) {
       ticket = queued_[head_ & (places_ - 1)];
       ++head_;
@@ -77,8 +77,8 @@ OutQueue::Room OutQueue::seize_oldest(std::uint16_t& ticket) noexcept {
 InQueue::InQueue(const Words& words, std::uint32_t places)
     : words_(words), places_(places), places_shift_(static_cast<unsigned>(std::bit_width(places) - 1)) {}
 
-/// What is read of an entry counts only if the head is then moved past it: until then the publisher may take it back
-/// and write another over it. A publisher that overtakes again and again is given up on; it will ring.
+/// An entry that was read counts only if this side then moves the head past it: until then the publisher may take it
+/// back and write another over it. Gives up after kMostRaces lost races; the publisher's ring brings the caller back.
 InQueue::Look InQueue::contend(Entry& entry) noexcept {
   for (int race = 0; race < kMostRaces; ++race) {
     std::uint64_t head = words_.head->load(std::memory_order_acquire);  // MESSAGE-HEAD

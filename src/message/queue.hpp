@@ -3,8 +3,8 @@
 // know neither a fabric nor the pool. May include: base, layout.
 //
 // A message in flight (published, not yet given back) has a ticket, of which there are as many as places in the queue.
-// The publisher notes for itself what each ticket stands for; a subscriber gives tickets back, in any order, and can
-// claim nothing that it was not given.
+// What each ticket stands for is in the publisher's private memory; a subscriber gives tickets back, in any order, and
+// only tickets that are out are accepted.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class OutQueue {
     if (room == Room::made) give_back(free_ticket(ticket));
     return room;
   }
-  /// For when the subscriber is gone, or is not believed any more.
+  /// For a subscriber that is gone or broke the protocol.
   template <class GiveBack>
   void reclaim_all(GiveBack&& give_back) noexcept {
     for (std::uint32_t ticket = 0; ticket < places_; ++ticket) {

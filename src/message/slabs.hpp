@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a publisher's pool are in use, and by how many. All of it is private to the publisher: nothing a peer
-// can write is believed about memory. May include: base, layout, fabric.
+// Which parts of a publisher's pool are in use, and by how many. All of it is in the publisher's private memory, out
+// of any peer's reach. May include: base, layout, fabric.
 //
 // Blocks are powers of two of a grain. A block that falls free joins its size's queue, whole, for the next message of
 // that size: a stream of messages keeps to few blocks, which stay in the caches. First in, first out: the lines of the
@@ -44,10 +44,10 @@ class Slabs {
   [[nodiscard]] std::size_t offset(Block block) const noexcept { return std::size_t{block} << grain_shift_; }
   [[nodiscard]] std::byte* start(Block block) const noexcept { return start_ + offset(block); }
   [[nodiscard]] std::size_t capacity() const noexcept { return bytes_; }
-  /// Blocks that somebody uses.
+  /// Blocks with at least one user.
   [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
 
-  // A loan may outlive its publisher: whoever lets go last deletes.
+  // Reference count, as a loan may outlive its publisher: the last let_go() deletes.
   void hold() noexcept { ++holders_; }
   void let_go() noexcept {
     if (--holders_ == 0) delete this;

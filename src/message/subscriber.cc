@@ -13,7 +13,7 @@ namespace {
 
 using message::Inlet;
 
-/// How often a subscriber that polls without ever sleeping looks whether its publishers still live.
+/// Interval of the liveness check in a subscriber that polls and never sleeps.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
 /// How long one of several publishers is served while it has messages: long enough for it to run beside the subscriber,
@@ -93,7 +93,8 @@ int Subscriber::Impl::descriptor() {
 
 // Taking --------------------------------------------------------------------------------------------------------------
 
-/// A message of whoever's turn it is, or the news that somebody is gone. Never blocks, without a system call.
+/// Takes a message of the publisher whose turn it is, or learns that a publisher is gone. Never blocks, without a
+/// system call.
 Result Subscriber::Impl::next(Inlet*& from, Inlet::Taken& taken) {
   if (cancelled()) return Result::failure(ECANCELED);
   const std::size_t count = inlets_.size();
@@ -120,7 +121,7 @@ void Subscriber::Impl::begin_turn(Inlet& inlet) noexcept {
   turn_ends_ = stream::SteadyClock::now() + kTurn;
 }
 
-/// moved: nothing the caller need hear of; look on.
+/// moved: the caller is told nothing, and looks on.
 Result Subscriber::Impl::let_go(std::size_t which, Inlet::Look why) noexcept {
   Inlet& inlet = *inlets_[which];
   dropped_ += inlet.dropped();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a subscriber wakes a publisher that sleeps for want of room: its bell is looked at, nobody sleeps.
+// When a subscriber wakes a publisher that sleeps for want of room. The test looks at the bell instead of sleeping.
 #include <gtest/gtest.h>
 #include <poll.h>
 
