@@ -31,7 +31,7 @@ constexpr int kBatch = 512 << 10;
 /// cache.
 constexpr std::size_t kPiece = std::size_t{128} << 10;
 
-/// The program frees a batch in a few microseconds. Anybody else who has work for the core keeps it for milliseconds.
+/// The program frees a batch in a few microseconds; a longer turn was another thread's, which may last milliseconds.
 constexpr std::chrono::microseconds kLongTurn{200};
 constexpr int kRestAfterLongTurn = 64;
 
@@ -54,8 +54,8 @@ fd_t any_socket() {
 }
 
 /// The C library gives freed memory back to the kernel as soon as 128 KiB lie together, and messages then come with a
-/// fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. Who has set a limit
-/// of his own (mallopt, MALLOC_TRIM_THRESHOLD_) keeps that.
+/// fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. A limit that the
+/// program has set (mallopt, MALLOC_TRIM_THRESHOLD_) stays in force.
 void keep_freed_memory() {
   static const bool done = [] {
     void* volatile block = std::malloc(std::size_t{4} << 20);
@@ -214,7 +214,7 @@ int wherry_engine_t::read(void* data, size_t size) {
 /// Called between large reads. The allocator hands out again what the program has freed: a batch elsewhere than the
 /// last means that the program still holds that, mostly because it waits for this very core. One batch after the other
 /// would then be filled, each in memory that no cache holds or that comes fresh from the kernel: a millisecond later
-/// the program would have dozens. If it was somebody else who took the turn, that one is kept waiting for a good while.
+/// the program would have dozens. If the yielded turn was long, another thread took it: no yield for 64 times as long.
 void wherry_engine_t::let_program_catch_up(const void* batch) {
   if (std::exchange(last_batch_, batch) == batch) return;
   const auto before = std::chrono::steady_clock::now();
@@ -313,7 +313,7 @@ void wherry_engine_t::send_some(size_t budget) {
     if (filled == Filled::dead) return;
     if (bytes != 0 && !stream_.commit(bytes).ok()) return;
     if (filled == Filled::some) {
-      // Once established, whoever has new messages calls out_event in any case. In a handshake the base class asks.
+      // Once established, the session calls out_event for new messages in any case. In a handshake the base class asks.
       if (!is_established()) _output_stopped = true;
       if (raised_) (void)silence_send_descriptor();
       return;

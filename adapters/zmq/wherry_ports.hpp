@@ -2,7 +2,7 @@
 //
 // The ports that a name to bind leaves to choose from. Written as programs of ZeroMQ's know it: 0 and * are any free
 // port, as for tcp; *[60000-60100] and [60000-60100] are the first free one of a range and ![60000-60100] a random one,
-// as czmq has it for tcp, with either limit left out for the first and the last port that are nobody's by convention.
+// as czmq has it for tcp, with either limit left out for the first and the last port that no convention assigns.
 #pragma once
 
 #include <optional>

@@ -47,7 +47,7 @@ void wherry_prefault_t::before(const void* place, std::size_t bytes, std::size_t
   end_ = (first + std::min(rest, kChunk) + kPage - 1) & ~(kPage - 1);
   end_ = std::min(end_, begin_ + kChunk + kPage);
   if (count_missing(begin_, end_) < kWorthACall) return;
-  // Refused by an older kernel, or for memory that is not what it seems: whoever uses it finds out.
+  // May fail, on an older kernel or for memory that cannot be populated: the copy then takes its page faults itself.
   (void)::madvise(pointer_to(begin_), end_ - begin_,
                   access_ == access_t::reads ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
 }
@@ -70,7 +70,7 @@ void wherry_heap_prefault_t::before(const void* place, std::size_t bytes) {
   interval_ = 0;
   begin_ = begin;
   end_ = begin + kChunk;
-  // Pages that nobody has written take no memory. Where the heap ends sooner the call maps what there is, and fails.
+  // Pages that were never written take no memory. Where the heap ends sooner the call maps what there is, and fails.
   (void)::madvise(pointer_to(begin_), end_ - begin_, MADV_POPULATE_READ);
 }
 

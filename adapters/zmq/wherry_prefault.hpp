@@ -10,8 +10,8 @@
 
 namespace zmq {
 
-/// Goes ahead of whoever reads or writes one buffer from front to back, a chunk at a time, so that the other side has
-/// work meanwhile.
+/// Maps the pages of one buffer that is read or written from front to back, a chunk ahead of the copy, so that the
+/// other side has work meanwhile.
 class wherry_prefault_t {
  public:
   enum class access_t { reads, writes };
