@@ -148,7 +148,7 @@ inline bool fill_block(Cache& cache, const File& opened, int fd, std::uint64_t b
   return fill.publish(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
 }
 
-/// What of the numbered invariants (cache.cc) does not hold while nobody uses the segment; empty if all do.
+/// What of the numbered invariants (cache.cc) does not hold while the segment is not in use; empty if all do.
 inline std::string broken_invariant(const Segment& segment) {
   for (std::uint64_t set = 0; set < segment.sets(); ++set) {
     for (std::size_t way = 0; way < layout::kFileWays; ++way) {

@@ -15,7 +15,7 @@ namespace wherry {
 /// A number that no user of a usual system has.
 inline constexpr uid_t kOtherUser = 64123;
 
-/// Only root can become somebody else.
+/// Only root can become another user.
 inline bool may_be_another_user() { return ::geteuid() == 0; }
 
 inline void become(uid_t user) {

@@ -25,7 +25,7 @@ class Input {
     return value;
   }
 
-  /// Never when the input is used up, so that whoever asks in a loop ends.
+  /// Never when the input is used up, so that a loop over it ends.
   bool one_in(std::uint8_t chances) { return !empty() && number<std::uint8_t>() % chances == 1; }
 
   std::span<const std::uint8_t> take(std::size_t most) {

@@ -176,7 +176,7 @@ void one_call(scif_epd_t epd, Input& input, std::byte* memory, bool peer_has_lef
   const auto offset = [&] { return off_t{input.number<std::uint16_t>()} % static_cast<off_t>(kPages * kPage); };
   const auto pages = [&] { return (1 + std::size_t{input.number<std::uint8_t>()} % kPages) * kPage; };
   const int flags = input.number<std::uint8_t>() % 16;
-  // Blocking calls end for certain only when nobody is there.
+  // Blocking calls end for certain only once the peer has left.
   const int block = peer_has_left && input.one_in(2) ? 1 : 0;
   const int bytes = 1 + input.number<std::uint16_t>() % static_cast<int>(kPages * kPage);
   const auto size = static_cast<std::size_t>(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stranger at the rendezvous: garbage packets with any descriptors, to a listener and to a connector of the shm
-// fabric. It may be dropped or refused, and no more than that: nothing throws at who accepts, nothing leaks.
+// fabric. It may be dropped or refused, and no more than that: accepting does not throw, nothing leaks.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

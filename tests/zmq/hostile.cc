@@ -44,7 +44,7 @@ class Hostile {
  public:
   explicit Hostile(const std::string& endpoint) {
     const auto address = wherry::Address::parse(endpoint);
-    // Until somebody listens, as a socket of ZeroMQ's would.
+    // Until the port is listened on, as a socket of ZeroMQ's would.
     while (!try_connect(address)) std::this_thread::sleep_for(1ms);
     own_ = reinterpret_cast<StreamPage*>(connection_->segment().data());
     victims_ = reinterpret_cast<StreamPage*>(connection_->map());

@@ -20,7 +20,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
 constexpr std::size_t kMessage = std::size_t{64} << 10;
 
-/// Memory that nobody has touched, as a heap that grows gets it.
+/// Memory that was never touched, as a heap that grows gets it.
 class Fresh {
  public:
   explicit Fresh(std::size_t bytes) : bytes_(bytes) {

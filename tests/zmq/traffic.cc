@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One side of a ZeroMQ connection that carries numbered messages, for tests between processes. Each message begins with
-// its sender and its number; the rest is a pattern made of both. Whoever receives checks all of it.
+// its sender and its number; the rest is a pattern made of both. A receiver checks all of it.
 //
 //   traffic push ENDPOINT [OPTION...]   sends COUNT messages
 //   traffic pull ENDPOINT [OPTION...]   receives COUNT messages of each of SENDERS senders, in order
-//   traffic both ENDPOINT [OPTION...]   sends COUNT messages with nobody reading until it can send no more, then both
+//   traffic both ENDPOINT [OPTION...]   sends COUNT messages without receiving until it can send no more, then both
 //   ways
 //
 // Options are name=value: bind, count, size, sender, senders, hwm, ring, pause (microseconds at most, after a message
