@@ -8,18 +8,17 @@
 //  2. The state of a way changes by compare-and-swap only, and each change makes its version one more. The tag (file,
 //     number) changes only while the way is `filling`, by its owner.
 //  3. A reader takes bytes only from a way that is `valid`, whose tag is the wanted one, and whose state is the same
-//     word after the copy as before: then by 1 and 2 nobody stored there meanwhile.
-//  4. Who changes a file notes the change first, then drops the blocks (`valid` becomes absent, `filling` becomes
-//     `cancelled`), then lets the kernel make it; the note stays until the kernel has made it.
-//  5. A filler makes its tag visible, and that something of this epoch is filled, then looks for notes, and only if
-//  there
-//     are none reads from the kernel. Between the first two steps of 4, of which the second is left out if nothing of
-//     this epoch is filled, and between these two, stands a full barrier (FILE-FILL): a filler that does not see the
+//     word after the copy as before: then by 1 and 2 no store fell between.
+//  4. A change of a file is noted first, then the blocks are dropped (`valid` becomes absent, `filling` becomes
+//     `cancelled`), then the kernel makes it; the note stays until the kernel has made it.
+//  5. A filler makes its tag visible, and that something of this epoch is filled, then looks for notes, and reads from
+//     the kernel only if there are none. Between the first two steps of 4, of which the second is left out if nothing
+//     of this epoch is filled, and between these two, stands a full barrier (FILE-FILL): a filler that does not see the
 //     note is seen by the drop. So no block becomes `valid` with bytes from before a change that has ended.
 //  6. The epoch of a file's place only grows, and is part of the tags: a new epoch drops all blocks at once, and fills
 //     under way with them. A place that reaches the last epoch is never used again.
-//  7. Device and inode of a place change only while it is `busy`, by its owner. Two places may be one file's: who drops
-//     does so in every place that is that file's.
+//  7. Device and inode of a place change only while it is `busy`, by its owner. Two places may be one file's: a drop
+//     covers every place that is that file's.
 //  8. The stamp of a place is stored after the new epoch: what is reachable was read from the kernel after a stamp was
 //     taken that no later change leaves again. Stamp 0 proves nothing: no fills.
 //  9. What a dead process held stays as it was, out of the cache, until the card repairs it, which it does when the
@@ -27,8 +26,8 @@
 // 10. Changes by other cards are counted (cache_revocations.cc). Nothing is taken from the blocks of a file whose count
 //     is not the one stored beside it, which is stored after the epoch that drops them.
 //
-// Of what other processes wrote nothing is taken for granted: each word is read once, and every index is cut to its
-// table (cache_segment.hpp). Loops over others' compare-and-swaps end after kTries.
+// Words that other processes write are not trusted: each is read once, and every index is cut to its table
+// (cache_segment.hpp). Loops over others' compare-and-swaps end after kTries.
 #include "file/cache.hpp"
 
 #include <cassert>

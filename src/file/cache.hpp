@@ -141,7 +141,7 @@ struct Refusal {
 
 class Cache;
 
-/// A block being filled by this process: nobody else reads or writes its memory until it ends. Ends with the object, in
+/// A block being filled by this process; no other reads or writes its memory until it ends. Ends with the object, in
 /// the process and by any thread of it, not in a forked child: there `forget`.
 class Fill {
  public:
@@ -322,7 +322,7 @@ class Cache {
 
   /// This process's number; 0: not registered.
   [[nodiscard]] std::uint64_t client() const { return self_->load(std::memory_order_relaxed); }
-  /// The same, but a child that nobody told of its fork registers first. 0: it could not.
+  /// The same, but a forked child that does not know of its fork yet registers first. 0: it could not.
   [[nodiscard]] std::uint64_t registered() noexcept;
   Refusal register_client() noexcept;
   Refusal attach_to(int fd, const char* path) noexcept;

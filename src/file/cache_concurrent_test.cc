@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Readers, fillers, writers and droppers at once, as threads and as processes, some of which are killed. The oracle: no
-// hit is older than what anybody saw before it began, and none is a mixture.
+// hit is older than what any thread or process saw before it began, and none is a mixture.
 #include <sys/wait.h>
 
 #include <random>
@@ -24,7 +24,7 @@ constexpr std::size_t kStripes = 96 * 4;  // more blocks than the smallest cache
 constexpr unsigned kWriters = 2;
 
 struct Game {
-  std::array<std::atomic<std::uint64_t>, kStripes> seen{};  // the youngest version that anybody has seen
+  std::array<std::atomic<std::uint64_t>, kStripes> seen{};  // the youngest version seen so far
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> hits{0}, fills{0}, lost{0}, writes{0}, failures{0};
   std::atomic<std::uint64_t> wrong_stripe{0}, wrong_version{0}, wrong_least{0};
@@ -98,7 +98,7 @@ class Player {
     }
   }
 
-  /// As a program that opens the file anew, or thinks that somebody else has changed it.
+  /// As a program that opens the file anew, or expects that another has changed it.
   void validate() {
     for (int tries = 0; tries < 100; ++tries) {
       struct ::stat status{};

@@ -46,7 +46,7 @@ void touch(layout::FileSlot& slot) {
   if (slot.touched.load(std::memory_order_relaxed) == 0) slot.touched.store(1, std::memory_order_relaxed);
 }
 
-/// A new epoch, so that everything of `life` is dropped. Somebody else's serves as well.
+/// Begins a new epoch, which drops all blocks of `life`. False: another process did, which serves as well.
 bool end_epoch(layout::FileSlot& slot, std::uint64_t life) {
   // FILE-LIFE: a stamp stored from here on is not older (8)
   return slot.life.compare_exchange_strong(life, next_life(life), std::memory_order_acq_rel);
@@ -82,7 +82,7 @@ Stamp::Stamp(const struct ::stat& status, std::uint64_t now_before, Writers writ
           mixed(mixed(mixed(status.st_dev, status.st_ino), static_cast<std::uint64_t>(status.st_size)),
                 mixed(nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)) + (writers == Writers::none ? 0 : 1)) |
           1) {
-  // Nobody can set a file's ctime. Where its nanoseconds are 0 the file system may count whole seconds.
+  // No call sets a file's ctime. Where its nanoseconds are 0 the file system may count whole seconds.
   const std::uint64_t changed = nanoseconds(status.st_ctim);
   std::uint64_t least = status.st_ctim.tv_nsec == 0 ? 2 * kSecond : kSettledAfter;
   if (writers == Writers::perhaps) least = std::max(least, kSettledWithWriters);
@@ -224,7 +224,7 @@ void Cache::drop_block(std::uint64_t set_index, std::uint64_t name, std::uint64_
   layout::FileSet& set = segment_.set(set_index);
   for (std::size_t way = 0; way < kFileWays; ++way) {
     for (int tries = 0;; ++tries) {
-      if (tries == kTries) return turn_off(segment_);  // somebody plays with the state: nothing is right any more
+      if (tries == kTries) return turn_off(segment_);  // a process breaks the rules of the state: the cache is off
       if (set.number[way].load(std::memory_order_relaxed) != number) break;
       std::uint64_t state = set.state[way].load(std::memory_order_acquire);  // FILE-BLOCK: the tag
       const FileBlockKind kind = kind_of(state);

@@ -38,7 +38,7 @@ class FileCacheHostile : public ::testing::Test {
     repair(*segment_, random() % 20'000, random() % 2 == 0);
   }
 
-  /// A word as somebody might choose it who knows the layout.
+  /// A word as an attacker would choose it that knows the layout.
   static std::uint64_t spiteful(std::mt19937& random) {
     const std::uint64_t any = std::uint64_t{random()} << 32 | random();
     switch (random() % 6) {

@@ -89,7 +89,7 @@ class FileCacheKilled : public ::testing::Test {
     byte got;
     return cache_->read(opened, block * kBlockBytes, {&got, 1});
   }
-  /// Nobody but the dead changes anything: a hit is what the kernel has.
+  /// Only the dead process changed anything: a hit is what the kernel has.
   void hits_are_right(int step) {
     for (std::uint64_t block = 0; block < 2; ++block) {
       std::vector<byte> got(kBlockBytes);

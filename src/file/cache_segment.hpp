@@ -140,12 +140,12 @@ inline void count(Word& counter, std::uint64_t more = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-/// Before a client makes anything else its own than the note of a change: what it holds is looked for when it is dead.
+/// Called before a client owns anything but the note of a change: tells the card to look for what it held once dead.
 inline void note_use(layout::FileClient& client) {
   if (client.used.load(std::memory_order_relaxed) == 0) client.used.store(1, std::memory_order_relaxed);
 }
 
-/// The owner in tables of a process that could get no number: what it leaves behind when it dies nobody repairs.
+/// Owner of the table entries of a process that got no number: what it leaves behind when it dies is never repaired.
 inline constexpr std::uint64_t kNobody = 0x3fff;
 static_assert(kNobody > layout::kFileMostClients);
 

@@ -81,7 +81,7 @@ bool Card::take() {
   }
   if (!is_named(found.get())) return false;
   adopt(std::move(found));
-  // A segment that nobody uses may have suffered: a new one has not.
+  // A segment without clients may be damaged; a new one is not.
   return !end();
 }
 
@@ -167,7 +167,7 @@ void Card::forget_marks() {
   }
 }
 
-/// Nobody comes any more, and the segment loses its name; unless somebody is there, or comes at this moment.
+/// Ends the segment and removes its name, unless it has a client or gets one at this moment.
 bool Card::end() {
   segment_.header().ended.store(1, std::memory_order_relaxed);
   arch::publish_then_look();  // FILE-ENDED: a client that is not seen here sees the end
@@ -228,7 +228,7 @@ void Card::run(int stop) {
     const bool enough = options_.until_last_client && alone_since_ && Clock::now() - *alone_since_ >= options_.linger;
     if ((enough || over) && end()) return;
   }
-  // What lost its name is of no use any more: who comes makes another.
+  // A segment that lost its name is turned off: the next client makes another.
   if (!is_named(file_.get())) turn_off(segment_);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The card's process: it owns the segment of the cache, ends what dead clients had under way, and sleeps otherwise. Its
-// own death harms nobody: what is mapped stays as it is, and the next card takes over the segment with its clients.
+// own death leaves the clients running: the mapping stays, and the next card takes over the segment with its clients.
 #pragma once
 
 #include <sys/types.h>
@@ -71,7 +71,7 @@ class Card {
   UniqueFd file_;
   Segment segment_;
   LargePages large_pages_;
-  UniqueFd news_;    // inotify: somebody closed the file, or removed it
+  UniqueFd news_;    // inotify: the file was closed by a process, or removed
   UniqueFd events_;  // epoll
   std::map<std::uint64_t, Client> clients_;
   std::optional<Clock::time_point> alone_since_;

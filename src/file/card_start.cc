@@ -31,8 +31,8 @@ namespace wherry::file {
 namespace {
 
 constexpr int kStarts = 50;   // cards may end, or be started by others, at the same moment
-constexpr int kFailures = 3;  // where nobody else started one either
-// A program does not wait longer for its first file. A card takes some milliseconds.
+constexpr int kFailures = 3;  // of these, where no other process started one either
+// Longest wait of a program for its first file, in which a card starts. A card takes some milliseconds.
 constexpr std::chrono::seconds kPatience{10};
 
 using Clock = std::chrono::steady_clock;

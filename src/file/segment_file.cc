@@ -51,7 +51,7 @@ UniqueFd make_segment(const std::string& path, std::uint64_t bytes) {
   if (::pwrite(file.get(), numbers, sizeof numbers, 0) != static_cast<ssize_t>(sizeof numbers)) {
     fail(errno, path, "make room in " + directory);
   }
-  ::flock(file.get(), LOCK_EX | LOCK_NB);  // nobody else knows it yet
+  ::flock(file.get(), LOCK_EX | LOCK_NB);  // it has no name yet, so no other process holds it
   const std::string self = "/proc/self/fd/" + std::to_string(file.get());
   if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return file;
   if (errno == EEXIST) return {};

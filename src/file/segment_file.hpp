@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kLeastCache = std::uint64_t{1} << 20;
 /// card that has it holds it. Invalid: there is a file of that name. Throws Error.
 UniqueFd make_segment(const std::string& path, std::uint64_t bytes);
 
-/// What a cache gets if nobody says: a quarter of the memory, or of the least limit of a control group, at most 1 GiB;
+/// The default size of a cache: a quarter of the memory, or of the least limit of a control group, at most 1 GiB;
 /// and no more than half of what is free in /dev/shm.
 std::uint64_t default_cache_bytes();
 
