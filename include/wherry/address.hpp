@@ -30,8 +30,8 @@ struct Address {
 /// As Address::to_string.
 std::ostream& operator<<(std::ostream& to, const Address& address);
 
-/// Who is at the other end. The operating system vouches for process and user; node and port are what it says of
-/// itself.
+/// The process at the other end. Process and user are vouched for by the operating system; node and port are the peer's
+/// own statement.
 struct Peer {
   Address address;        ///< its node, and its port (`*`: a connector, which binds none)
   std::int64_t pid = 0;   ///< process id

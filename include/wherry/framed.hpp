@@ -47,7 +47,7 @@ class FramedStream {
   ~FramedStream();
 
   [[nodiscard]] bool is_open() const noexcept;
-  /// For who and what, counters, descriptors, a Poller, cancel and finish_sending (flush first). Must be open. Not for
+  /// For addresses, counters, descriptors, a Poller, cancel and finish_sending (flush first). Must be open. Not for
   /// sending or receiving, nor to be assigned to or moved from.
   [[nodiscard]] Stream& stream() noexcept;
   /// Flushes, lets the last message go, and returns the stream.
@@ -80,7 +80,7 @@ class FramedStream {
 
   /// Holds messages back until `flush`, to publish many small ones at once: the receiver's cache line is written, and a
   /// receiver that sleeps is woken, once for all. What is held is also published when it comes to 64 KiB or a quarter
-  /// of the ring, and before a send waits for space. Who waits for an answer must flush before.
+  /// of the ring, and before a send waits for space. Flush before waiting for an answer.
   void hold() noexcept;
   /// Publishes what is held, and holds no more. A failure is that of the next send too.
   Result flush() noexcept;

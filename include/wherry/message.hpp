@@ -98,8 +98,8 @@ class Loan {
 
 /// A message that was taken, to read in place. Belongs to the thread that uses the subscriber. It stays readable until
 /// it is released, also when its publisher has died or the subscriber is closed; the publisher cannot use its memory
-/// again before. The memory is mapped for reading only; but a hostile publisher may change it meanwhile: who checks
-/// bytes and then uses them must copy them first.
+/// again before. The memory is mapped for reading only; but a hostile publisher may change it meanwhile: bytes that are
+/// checked and then used must be copied first.
 class Message {
  public:
   Message() noexcept = default;
@@ -120,7 +120,7 @@ class Message {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool held() const noexcept { return inlet_ != nullptr; }
-  /// Who published it. Only while it is held.
+  /// The process that published it. Only while it is held.
   [[nodiscard]] const Peer& publisher() const noexcept;
   /// Gives the memory back to the publisher. In any order. A forked child's copy of what its parent holds gives
   /// nothing back, here or in the destructor: that is the parent's.
@@ -138,15 +138,15 @@ class Message {
   std::uint32_t process_ = 0;
 };
 
-/// Publishes messages to everybody who is joined to it.
+/// Publishes messages to all subscribers that are joined to it.
 ///
 /// Threads: one at a time; `cancel` from any thread while the object exists.
 ///
 /// Errors: moving data never throws and never allocates; setting up throws Error. Result::error is EMSGSIZE when a
-/// message is larger than the pool, ENOBUFS when this program itself holds in loans what is missing, EPIPE when nobody
-/// is joined and nobody can join, EINVAL for a loan that is not held or of another publisher, ENOTCONN before the first
-/// listen or connect, ECANCELED after `cancel`, ETIMEDOUT. A subscriber that dies, leaves or writes nonsense into
-/// shared memory is let go and its messages are reclaimed: no error, it is seen in subscribers().
+/// message is larger than the pool, ENOBUFS when this program itself holds in loans what is missing, EPIPE when no
+/// subscriber is joined and none can join, EINVAL for a loan that is not held or of another publisher, ENOTCONN before
+/// the first listen or connect, ECANCELED after `cancel`, ETIMEDOUT. A subscriber that dies, leaves or writes nonsense
+/// into shared memory is dropped and its messages are reclaimed: no error, it is seen in subscribers().
 ///
 /// Fork: the publisher stays the parent's; a child must not use it, and may destroy its copy, which ends nothing.
 ///
@@ -159,7 +159,7 @@ class Publisher {
   explicit Publisher(PublisherOptions options = {});
   Publisher(Publisher&&) noexcept;
   Publisher& operator=(Publisher&&) noexcept;
-  /// Subscribers receive everything published so far, then the end. Waits for nobody.
+  /// Subscribers receive everything published so far, then the end. Never blocks.
   ~Publisher();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ class Publisher {
   void connect(std::string_view address, Timeout timeout = {});
   /// The same without blocking: `admit` completes it.
   void start_connect(std::string_view address);
-  /// Lets in who waits at the port, completes connections under way, lets go of who is gone, and blocks until at least
-  /// `wanted` subscribers are joined (0: never blocks). Returns how many are. Throws Error(ETIMEDOUT), and what
-  /// Connecting::try_finish throws. Blocking loan and publish let newcomers in too while they wait.
+  /// Accepts connectors that wait at the port, completes connections under way, drops subscribers that are gone, and
+  /// blocks until at least `wanted` are joined (0: never blocks). Returns how many are. Throws Error(ETIMEDOUT), and
+  /// what Connecting::try_finish throws. Blocking loan and publish accept newcomers too while they wait.
   std::size_t admit(std::size_t wanted = 0, Timeout timeout = {});
 
   // Moving data -------------------------------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ class Publisher {
   [[nodiscard]] Result loan(Loan& into, std::size_t bytes, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_loan(Loan& into, std::size_t bytes) noexcept;
   /// Hands the message to every subscriber; the loan is then empty. Blocks while a subscriber that asked for
-  /// Overflow::wait has a full queue; then nobody has it before everybody has. On failure the loan is kept. With
-  /// nobody joined the message goes nowhere, which succeeds as long as this publisher listens.
+  /// Overflow::wait has a full queue; no subscriber gets it before all can. On failure the loan is kept.
+  /// With no subscriber joined the message is discarded, which succeeds as long as this publisher listens.
   [[nodiscard]] Result publish(Loan& loan, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_publish(Loan& loan) noexcept;
   /// A descriptor for poll, select and epoll that becomes readable when a `try_loan` or `try_publish` that would block

@@ -211,7 +211,7 @@ class Stream {
   /// Makes every blocked and later call on this stream fail with ECANCELED. From any thread.
   void cancel() noexcept;
 
-  // Who and what -----------------------------------------------------------------------------------------------------
+  // Addresses and counters -------------------------------------------------------------------------------------------
 
   [[nodiscard]] const Address& local() const noexcept;          ///< this side
   [[nodiscard]] const Peer& peer() const noexcept;              ///< the other side
@@ -251,9 +251,9 @@ class Listener {
   /// True if this object holds a port.
   [[nodiscard]] bool is_open() const noexcept { return impl_ != nullptr; }
 
-  /// Blocks until somebody connects. Throws Error (ETIMEDOUT when a timeout passed).
+  /// Blocks until a connector comes. Throws Error (ETIMEDOUT when a timeout passed).
   Stream accept(Timeout timeout = {});
-  /// Empty when nobody waits.
+  /// Empty when no connector waits.
   std::optional<Stream> try_accept();
   /// Readable while a connector may wait, also when try_accept has just returned none: it drops strangers a few at a
   /// time. A wake-up may prove spurious. -1 if nothing is held.
@@ -300,7 +300,7 @@ template <std::convertible_to<Timeout> Limit>
 Stream connect(std::string_view address, Limit timeout) {
   return connect(address, StreamOptions(), Timeout(timeout));
 }
-/// Starts to connect and returns at once. Throws Error: ECONNREFUSED (nobody listens there), EACCES (another user holds
+/// Starts to connect and returns at once. Throws Error: ECONNREFUSED (no listener there), EACCES (another user holds
 /// the name), EINVAL, EMFILE.
 Connecting start_connect(std::string_view address, StreamOptions options = {});
 

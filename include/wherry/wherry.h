@@ -4,7 +4,7 @@
  * -lwherry_c (pkg-config wherry-c), which needs no C++ compiler.
  *
  * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
- * fail with -EBADF. The function that makes a handle gives it to the caller, who gives it back with the matching
+ * fail with -EBADF. The function that makes a handle gives it to the caller, which gives it back with the matching
  * `..._close`; after that it must not be used again.
  *
  * Results: 0 or more on success; on failure a negative errno value, never errno itself. wherry_last_error() tells the
@@ -82,7 +82,7 @@ struct wherry_options {
  * NULL for the defaults, else for each stream accepted there. -EADDRINUSE, -EADDRNOTAVAIL (another node's), -EINVAL,
  * -EMFILE. */
 int wherry_listen(const char* address, const struct wherry_options* options, wherry_listener* listener);
-/* Blocks until somebody connects. -ETIMEDOUT, -EMFILE. A timeout of 0 never blocks: -EAGAIN when nobody waits. */
+/* Blocks until a connector comes. -ETIMEDOUT, -EMFILE. A timeout of 0 never blocks: -EAGAIN when none waits. */
 int wherry_accept(wherry_listener listener, int64_t timeout_ns, wherry_stream* stream);
 /* Readable while a connector may wait. Belongs to the listener. */
 int wherry_listener_descriptor(wherry_listener listener);
@@ -91,7 +91,7 @@ int wherry_listener_descriptor(wherry_listener listener);
 int wherry_listener_address(wherry_listener listener, char* text, size_t size);
 void wherry_listener_close(wherry_listener listener);
 
-/* Connects and blocks until the peer accepts. -ECONNREFUSED nobody listens there, -ETIMEDOUT, -EACCES, -EINVAL,
+/* Connects and blocks until the peer accepts. -ECONNREFUSED no listener there, -ETIMEDOUT, -EACCES, -EINVAL,
  * -EMFILE. Negative timeout: the configured one (WHERRY_CONNECT_TIMEOUT). */
 int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                    wherry_stream* stream);
@@ -179,7 +179,7 @@ int wherry_vread_from(wherry_stream stream, void* destination, size_t size, uint
 int wherry_fence_mark(wherry_stream stream, int whose, uint64_t* mark);
 int wherry_fence_wait(wherry_stream stream, int whose, uint64_t mark, int64_t timeout_ns);
 /* Once all transfers started so far are complete, stores 8 bytes in a window of this side's (NULL: none), then 8 bytes
- * in one of the peer's (NULL: none). Whoever sees a word sees all bytes of those transfers. */
+ * in one of the peer's (NULL: none). A load that sees a word also sees all bytes of those transfers. */
 struct wherry_signal {
   uint64_t offset; /* a multiple of 4 */
   uint64_t value;
@@ -272,7 +272,7 @@ void wherry_stream_close(wherry_stream stream);
 /* Makes every blocked and later call on the stream fail with -ECANCELED. From any thread. */
 int wherry_cancel(wherry_stream stream);
 
-/* Who and what ---------------------------------------------------------------------------------------------------- */
+/* Addresses and counters ------------------------------------------------------------------------------------------ */
 
 struct wherry_peer {
   int64_t pid; /* as the operating system says */
@@ -348,7 +348,7 @@ int wherry_mailbox_descriptor(wherry_mailbox mailbox);
 
 int wherry_mailbox_set_layout(wherry_mailbox mailbox, int layout);
 int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
-/* Who sends to this mailbox, and with which weights (NULL: 1 each). Replaces what was declared before. */
+/* The peers that send to this mailbox, and their weights (NULL: 1 each). Replaces what was declared before. */
 int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers, const uint32_t* weights, size_t count);
 
 struct wherry_section {

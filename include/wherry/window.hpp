@@ -105,7 +105,7 @@ class Windows {
   [[nodiscard]] Mark mark(Started by = Started::here) const noexcept;
   [[nodiscard]] Result wait(Mark mark, std::chrono::nanoseconds patience = std::chrono::seconds(10)) noexcept;
   /// Once these transfers are complete, stores `local` in a window of this side's, then `remote` in one of the peer's.
-  /// Whoever sees a word sees all their bytes.
+  /// A load that sees a word also sees all their bytes.
   [[nodiscard]] Result signal(std::optional<Signal> local, std::optional<Signal> remote,
                               Started by = Started::here) noexcept;
 

@@ -17,7 +17,7 @@ class Outlet {
 
   /// Whether a message may be pushed, or need not be waited for.
   bool ready(Slabs& slabs) noexcept { return drops_ || queue_.has_room() || reclaim(slabs) != 0 || !serves(); }
-  /// Publishes, and wakes the subscriber if it sleeps. Only when ready(). False: it was dropped, or the peer takes none.
+  /// Publishes, and wakes the subscriber if it sleeps. Only when ready(). False: it went nowhere.
   bool push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept;
   /// Takes back what the subscriber has released. Returns how many messages.
   std::size_t reclaim(Slabs& slabs) noexcept;
