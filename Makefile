@@ -39,7 +39,7 @@ test: ## run every test: release, ASan+UBSan, TSan, fuzz targets, model, outside
 check: ## the quick part of test
 	@scripts/test quick
 
-lint: ## clang-format, clang-tidy, rules about the source tree, headers that need others
+lint: ## clang-format, clang-tidy, rules about the source tree, headers that need others, the ABI
 	@scripts/lint
 
 format: ## reformat all C++ in place

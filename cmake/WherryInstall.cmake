@@ -42,7 +42,7 @@ foreach(package wherry wherry-c scif)
 endforeach()
 
 # The same folders as in the checkout, so that the papers' links hold.
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES CHANGELOG.md LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   PATTERN CMakeLists.txt EXCLUDE PATTERN "__pycache__" EXCLUDE)
