@@ -155,14 +155,13 @@ void* map_at_large_page(int fd, std::size_t bytes) noexcept;
 /// What process numbers in a segment mean: the inode of /proc/self/ns/pid; 0: not known.
 std::uint64_t pid_namespace() noexcept;
 
-/// Everything of all files.
+/// Drops all blocks of all files.
 void drop_files(const Segment& segment) noexcept;
-/// For good: nothing is cached any more. A change could not be noted, or a block not dropped, or the segment was lost.
+/// Turns the cache off for good: a change could not be noted, or a block not dropped, or the segment was lost.
 void turn_off(const Segment& segment) noexcept;
 
-/// Ends everything that a dead process had under way, and gives its number free. `leave_marks`: those stay (a child
-/// that inherited its mappings may not have said so yet), and its number is not free. False: nothing of the kind was
-/// there.
+/// Ends everything that a dead process had under way, and frees its number. `leave_marks`: its marks stay (a child
+/// that inherited its mappings may not have marked them yet), and its number is not freed.
 void repair(const Segment& segment, std::uint64_t client, bool leave_marks) noexcept;
 
 }  // namespace wherry::file

@@ -38,8 +38,8 @@ class Card {
   Card& operator=(const Card&) = delete;
   ~Card();
 
-  /// Until `stop` is readable (a descriptor, such as a signalfd), or the last client is gone and `linger` over, or the
-  /// file was removed. Sleeps while nothing happens. Then the segment is gone too, unless clients are left.
+  /// Serves until `stop` is readable (a descriptor, such as a signalfd), or the last client is gone and `linger` over,
+  /// or the file was removed. Removes the segment then, unless clients are left. Sleeps while nothing happens.
   void run(int stop);
 
   [[nodiscard]] std::size_t clients() const { return clients_.size(); }
@@ -77,9 +77,9 @@ class Card {
   std::optional<Clock::time_point> alone_since_;
 };
 
-/// Sees to it that this user's card runs, with `program card --until-last-client`, detached from this process in every
-/// way, and that this process is a client for as long as it lives, through exec too. Returns at once if both is so.
-/// Throws Error with what the card said if it could not start.
+/// Starts this user's card unless it runs (`program card --until-last-client`, detached from this process in every
+/// way), and makes this process a client for as long as it lives, through exec too. Throws Error with the card's own
+/// message if it could not start.
 void ensure_card(const std::string& program);
 /// The same with `cache` as the client.
 void ensure_card(const std::string& program, Cache& cache);

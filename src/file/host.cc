@@ -23,10 +23,11 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kFirstPause = 2ms;
 constexpr std::chrono::milliseconds kLongestPause = 200ms;
 
-/// A server that is there accepts sooner, also on a busy machine; a call that was not to wait waits no longer.
+/// Least time for one attempt to connect. A running server accepts sooner, also on a busy machine; a call without
+/// patience waits no longer than this.
 constexpr std::chrono::milliseconds kLeastConnect = 200ms;
 
-/// What it guards is others' until this ends.
+/// Unlocks a mutex for a scope.
 class Unlocked {
  public:
   explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
@@ -46,7 +47,7 @@ bool is_same(const FileStatus& one, const FileStatus& other) {
 
 iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
-/// While one call connects. Others go on when it has given the lock back.
+/// Sets `is` while one call connects, and wakes the calls that wait for its result.
 class Reconnecting {
  public:
   Reconnecting(bool& is, std::condition_variable_any& done) : is_(is), done_(done) { is_ = true; }
@@ -75,8 +76,8 @@ BootId Host::boot() const {
   return boot_id_of(server_);
 }
 
-/// Returns 0 once there is a server and all files are open there that could be opened again, or EIO. One call connects,
-/// and others wait for what it comes to; none holds the lock meanwhile.
+/// Returns 0 once a server is connected and every file that could be reopened is open there, or EIO at the deadline.
+/// One call connects, the others wait for its result; none holds the lock meanwhile.
 int Host::reconnect(Clock::time_point deadline) {
   while (reconnecting_) {
     const NotCancelled here;
@@ -100,7 +101,8 @@ int Host::reconnect(Clock::time_point deadline) {
   return connection_ ? 0 : EIO;
 }
 
-/// Not at once: the server may end a connection each time. Never throws: others wait for what comes of it.
+/// Connects after a pause, since the server may end each connection at once. Never throws: other calls wait for the
+/// result.
 std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
                                                   std::string& problem) {
   const Unlocked others(mutex_);
@@ -116,7 +118,7 @@ std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds paus
   }
 }
 
-/// False: the connection broke.
+/// Reopens all files on a new connection. False if it broke.
 bool Host::take_over(HostConnection connection) {
   connection_.emplace(std::move(connection));
   pass(options_.at, FaultPoint::connected);
@@ -132,7 +134,7 @@ bool Host::take_over(HostConnection connection) {
   });
 }
 
-/// False: the connection broke. While a rename is not answered the file may have either name.
+/// Reopens one file, under either of its names while a rename is not answered yet. False if the connection broke.
 bool Host::reopen(File& file) {
   if (file.stale) return true;
   std::optional<bool> found = reopen(file, file.name);
@@ -148,7 +150,7 @@ bool Host::reopen(File& file) {
   return true;
 }
 
-/// Whether the file of this name is the same; empty: the connection broke.
+/// Opens the name and returns whether it is the same file. Empty if the connection broke.
 std::optional<bool> Host::reopen(File& file, const std::string& name) {
   FileRequest request{};
   request.call = static_cast<std::uint32_t>(FileCall::open);
@@ -224,20 +226,20 @@ int Host::close(Handle handle) {
   set_lent(handle, nullptr);
   int error = 0;
   if (connection_ || file->unflushed) {
-    // A server that is gone has closed it, too; whether data was lost with its machine the next one knows.
+    // A dead server has closed the file, too. Unflushed data may be lost with its machine, which the next server tells.
     Asked asked{.once = !file->unflushed};
     asked.request.call = static_cast<std::uint32_t>(FileCall::close);
     error = call(asked, file.get());
   }
   file->closed = true;
   if (find(handle) == file) files_[handle & UINT32_MAX].reset();
-  // A server that no longer has it has it closed.
+  // A server without the handle has closed the file: no error.
   return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
 }
 
 int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }
 
-/// The server's descriptor of the file, or null. Asked for once: what is refused stays so.
+/// Returns the server's descriptor of the file, or null. Asked for once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
   if (auto had = lent(file.own)) return had;
   if (file.asked || !options_.borrows || file.stale) return nullptr;
@@ -251,14 +253,14 @@ std::shared_ptr<LentFile> Host::borrow(File& file) {
     file.asked = false;  // no answer came
     return nullptr;
   }
-  // It has the descriptor as long as the handle is open.
+  // The server keeps the descriptor open as long as the handle is.
   const int lender = connection_->lender();
   if (error != 0 || lender < 0) return nullptr;
   pass(options_.at, FaultPoint::lent);
   auto taken = LentFile::take(lender, answer.value, file.status, file.flags, error);
-  // What the kernel refuses once it refuses every time.
+  // These refusals are of the kernel, and come for every file.
   if (error == EPERM || error == ENOSYS) options_.borrows = false;
-  if (error == ESRCH) file.asked = false;  // the next server has it, too
+  if (error == ESRCH) file.asked = false;  // the server died: asked again at the next one
   if (taken) set_lent(file.own, taken);
   return taken;
 }
@@ -343,7 +345,7 @@ Result Host::append(Handle handle, std::span<const std::byte> from) {
 }
 
 int Host::flush(Handle handle, bool data_only) {
-  // The kernel that has the data is this process's own: it is not lost while this process lives.
+  // The data is in this process's own kernel, and cannot be lost while the process lives.
   if (const auto lent = this->lent(handle)) return lent->flush(data_only);
   const std::lock_guard lock(mutex_);
   const auto file = find(handle);
@@ -353,7 +355,7 @@ int Host::flush(Handle handle, bool data_only) {
   asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
   const int error = call(asked, file.get());
-  // A file whose flush failed is told so once, as the kernel does.
+  // A failed flush is reported once, as the kernel does.
   if (error == 0) file->unflushed = false;
   return std::exchange(file->lost, false) ? EIO : error;
 }

@@ -14,11 +14,11 @@ namespace {
 
 using layout::FileAnswer;
 
-/// Data goes out in pieces of whole pages, which the server writes as they are, and none of them large enough for the
-/// stream to offer it to a receiver that copies for itself: the server never does.
+/// Data is sent in pieces of whole pages, which the server writes as they are. 64 KiB is below the size from which a
+/// stream splits a message: the server never receives into a buffer of its own.
 constexpr std::size_t kPiece = std::size_t{64} << 10;
 
-/// Room in the payload of an answer, whatever it is.
+/// The longest payload of an answer.
 constexpr std::size_t kMostPayload = std::size_t{1} << 20;
 
 }  // namespace
@@ -95,7 +95,7 @@ bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.re
 std::optional<FileAnswer> HostConnection::receive_head() {
   FileAnswer head;
   if (!receive_all(std::as_writable_bytes(std::span(&head, 1)))) return {};
-  // An error that no system has would be one that no caller can tell.
+  // No system has an error number above 4095.
   if (head.id != id_ || head.last > 1 || head.error > 4095 || head.payload_bytes > kMostPayload) return {};
   pass(at_, FaultPoint::answer_begun);
   return head;

@@ -24,10 +24,10 @@
 namespace wherry::file {
 namespace {
 
-/// Priors for what is not measured yet: a request and its answer, and bytes by way of the rings.
+/// Costs in ns before anything is measured: of a request and its answer, and of a byte that goes over the rings.
 constexpr PathChoice::Costs kPriors{.call = 10'000, .byte = 0.15, .filled_call = 12'000, .filled_byte = 0.2};
 
-/// Calls of one connection go one after the other: so many connections serve the files of a process.
+/// Most connections to one host: calls on one connection go one after the other.
 constexpr std::size_t kMostConnections = 4;
 
 struct Connections {
@@ -54,7 +54,7 @@ std::size_t most_connections() {
 HostFiles::HostFiles(std::string address, std::chrono::milliseconds patience)
     : host_({.address = std::move(address), .patience = patience}), choice_(kPriors) {}
 
-/// A call on the connection. No thread is cancelled in it.
+/// Counts a call on the connection until it met another; within it no thread is cancelled.
 class HostFiles::Call {
  public:
   explicit Call(HostFiles& files) : files_(files), counted_(!files.met_.load(std::memory_order_relaxed)) {
@@ -72,7 +72,7 @@ class HostFiles::Call {
   bool counted_;
 };
 
-/// The connection with the fewest files, or null; and whether another one would be of no use.
+/// Returns the connection with the fewest files, or null. `enough`: a further connection would be of no use.
 std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std::chrono::milliseconds patience,
                                                  bool& enough) {
   Connections& all = connections.get();
@@ -103,7 +103,7 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
     made = std::make_shared<HostFiles>(address, patience);
   } catch (const Error&) {
     if (!least) throw;
-    // The server has as many as it takes, or this process as many descriptors: it is not asked again.
+    // The server takes no more connections, or this process has no descriptors: no further one is tried.
     least->refused_ = true;
     return least;
   }

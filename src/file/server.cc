@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kDescriptorsEach = 8;
 constexpr std::size_t kMostConnections = std::size_t{1} << 16;
 
-/// How long to wait when a connection cannot be had, as for want of descriptors: only time helps.
+/// Pause after an accept that failed, as for want of descriptors: only time helps.
 constexpr int kAcceptPauseMs = 100;
 
 constexpr StreamOptions kStreamOptions{.ring_bytes = kRingBytes};

@@ -311,7 +311,7 @@ Outcome Calls::list(const Request& request) {
   return outcome;
 }
 
-/// The number of the descriptor, for a process that may take it. To others it is a number.
+/// Returns the descriptor's number. It is of use only to a process that the kernel lets take it.
 Outcome Calls::lend(const Request& request) {
   if (!terms_.lends) return failed(EOPNOTSUPP);
   const OpenFile* const file = handles_.find(request.header.handle);
@@ -347,8 +347,8 @@ Outcome Calls::rename(const Request& request) {
   return failed(request.header.repeated != 0 && error != 0 ? settle(request, error) : error);
 }
 
-/// A repeated request that fails may have been served the first time. Returns 0 if what is there proves it, EIO if
-/// nothing can, and otherwise the error.
+/// A repeated request that fails may have been served the first time. Returns 0 if the files prove that it was, EIO if
+/// they cannot tell, otherwise the error.
 int Calls::settle(const Request& request, int error) const {
   const auto same = [&] {
     layout::FileStatus one{};

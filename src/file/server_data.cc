@@ -26,10 +26,10 @@ constexpr std::size_t kPiece = std::size_t{64} << 10;
 /// Where other clients wait, pieces are large: each may have to wake its client.
 constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
 
-/// With less space than this in the client's ring a piece is read aside, and goes out as space comes.
+/// With less space than this in the client's ring a piece is read into a buffer, and sent as space comes.
 constexpr std::size_t kLeastInPlace = 4096;
 
-/// How long a full ring is waited for before other clients are served: longer than an awake client takes to make space.
+/// Longest wait for a full ring before other clients are served: more than an awake client needs to make space.
 constexpr std::chrono::microseconds kPatience{200};
 
 /// A write that ends within a page of the file makes the kernel read that page first: all but the last of a request's
@@ -114,7 +114,7 @@ ServerSession::Step ServerSession::read_piece() {
   return Step::on;
 }
 
-/// The client's ring is as good as full: a small piece is kept here until it is not.
+/// Used while the client's ring is nearly full: a small piece is kept here until there is space.
 ServerSession::Step ServerSession::read_aside(std::size_t bytes) {
   out_.resize(sizeof(FileAnswer) + bytes);
   const iovec room{out_.data() + sizeof(FileAnswer), bytes};

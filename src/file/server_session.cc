@@ -161,7 +161,7 @@ FileAnswer ServerSession::head_of(std::size_t payload, bool last) const {
           .position = 0};
 }
 
-/// Data was expected, and none is there: whether it can still come.
+/// Called when expected data is not there: returns whether it can still come.
 ServerSession::Step ServerSession::nothing_came() {
   return stream_.try_receive(std::span<std::byte>()).ok() ? Step::readable : Step::over;
 }
