@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every test has its own ports: a job of its own. In a common one, who connects again to the port of a listener that is
+// Every test has its own ports: a job of its own. In a common one, a second connect to the port of a listener that is
 // gone meets the listener of another test that runs at the same time, and takes its connector's place there.
 #include <gtest/gtest.h>
 #include <unistd.h>

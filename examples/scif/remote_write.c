@@ -6,7 +6,7 @@
  *
  * The consumer's window is [word page][slot 0][slot 1]; the producer's has one page too. The producer writes a block
  * and has SCIF store its number in the consumer's word once the block is there; the consumer reads the block and has
- * its number stored in the producer's word: the slot is free. Nobody sends a message until all is done.
+ * its number stored in the producer's word: the slot is free. No message is sent until all is done.
  */
 #include <scif.h>
 #include <sched.h>
