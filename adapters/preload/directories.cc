@@ -38,7 +38,7 @@ constinit std::array<char, 1024> rule_text{};
 constinit std::array<Rule, 64> rules{};
 constinit std::size_t rule_count = 0;
 
-// Each is asked for when it is first needed; asked twice at the same moment the answer is the same.
+// Filled at first use. Two threads may do that at the same moment, with the same numbers.
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
 constinit std::atomic<bool> have_devices{false};
 
@@ -61,14 +61,15 @@ void find_devices() {
   errno = error;
 }
 
-/// `host` means that the data goes straight into the caller's buffer: where the kernel is the host's, by its own call.
-/// A program's calls cannot be handed over: `os` goes by the same cache.
+/// The path of a rule. `host` asks for data straight in the caller's buffer: under the host's kernel that is the
+/// kernel's own call. `os` would hand calls to the card's process, which a program's calls cannot be: it uses the same
+/// cache.
 Path path_of(std::string_view word) {
   if (word == "local" || word == "host") return Path::local;
   return word == "comp" || word == "os" ? Path::comp : Path::automatic;
 }
 
-/// Of what is no rule `wherry run` has told the user.
+/// Reads WHERRY_FILE_PATHS and passes over what is no rule: `wherry run` has reported that.
 void read_rules() {
   const char* const list = std::getenv("WHERRY_FILE_PATHS");
   if (list == nullptr || std::strlen(list) >= rule_text.size()) return;

@@ -66,8 +66,8 @@ void mark_number(int fd) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || in_vfork_child()) return;
   std::uint64_t mark = 0;
-  // All processes of a job may have the same log as their standard error: outside of the directories it is not cached,
-  // unless it has another name or is moved while it is written.
+  // A log that is the standard error of all processes of a job needs no mark: outside of the directories it is not
+  // cached, unless it has another name or is moved while it is written.
   struct stat status{};
   const auto key = file_open_to_write(fd);
   if (key && fstat(fd, &status) == 0 && (status.st_nlink > 1 || lies_below(fd))) {
@@ -142,7 +142,7 @@ void unseen_program_begins() noexcept {
   file::Cache* const store = cache();
   if (store == nullptr) return;
   const file::Mark mark = store->mark_all();
-  // Without a place it is never taken back.
+  // If the table is full, the mark stays as long as this process lives.
   for (Unseen& entry : unseen) {
     pid_t nobody = 0;
     if (!entry.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_relaxed)) continue;

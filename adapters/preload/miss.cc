@@ -20,10 +20,11 @@ using file::kSpan;
 using layout::kFileBlock;
 using Way = Progress::Way;
 
-/// A block that was never filled costs its pages: at the first touch only reads so small get that back within one pass.
+/// Longest read that fills at first touch. Filling a new block costs its pages, which only shorter reads in order get
+/// back within one pass.
 constexpr std::size_t kFillsAtOnce = 2048;
 
-/// What is to be done about a miss.
+/// How a miss is served.
 struct Decision {
   Way way = Way::look;  // until the span ends
   Admission when = Admission::second_touch;
@@ -42,18 +43,18 @@ Decision decide(const Tracked& tracked, const Progress& before, std::uint64_t of
   }
   if (in_order) {
     if (tracked.cache.was_passed(tracked.file, offset)) return {Way::fills, Admission::wanted_again};
-    // A span that it ends in is the next read's to look at.
+    // Whole spans only: the span that the read ends in is looked at by the next read.
     for (std::uint64_t next = (offset / kSpan + 1) * kSpan; next + kSpan <= offset + bytes; next += kSpan) {
       (void)tracked.cache.was_passed(tracked.file, next);
     }
     return {.way = Way::kernels, .kernels = true};
   }
   if (bytes >= file::kLargeRead) {
-    // One look for all of its blocks.
+    // The first block stands for all blocks of a large read.
     const bool wanted = tracked.cache.was_wanted(tracked.file, block);
     return {.when = Admission::wanted_again, .kernels = !wanted};
   }
-  // The next part of a block is no second touch.
+  // A read of another part of the same block does not count as a second touch.
   return {.kernels = !before.begins() && block == block_before && last_block == block_before};
 }
 
@@ -100,14 +101,15 @@ class Filling {
     return enough;
   }
 
-  /// Other processes will read this block: it must not be of a file that has the number by now.
+  /// Returns whether the descriptor still has the file: other processes will read this block, and the number may name
+  /// another file by now.
   bool still_this_file() const {
     struct stat status{};
     return fstat(tracked_.fd, &status) == 0 && tracked_.entry.load().generation() == tracked_.state.generation() &&
            is_file_of(tracked_.entry, status);
   }
 
-  /// What was left out before this place.
+  /// Reads from the kernel what was left out before this place.
   bool read_kernels() {
     if (kernels_.empty()) return true;
     const auto begin = static_cast<off_t>(offset_ - kernels_.size());

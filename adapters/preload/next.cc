@@ -60,7 +60,7 @@ void* look_up(Hook hook) {
   const auto index = static_cast<std::size_t>(hook);
   void* function = dlsym(RTLD_NEXT, kNames[index]);
   if (function == nullptr) {
-    // What failed here is no news to the program.
+    // Clears the error, which the program would get from its own dlerror().
     (void)dlerror();
     function = missing(hook);
   }

@@ -19,14 +19,14 @@
 namespace wherry::preload {
 namespace {
 
-// What the kernel's reads of a descriptor may cost before it is looked at, in 256 ns. Looking takes about 10 us, and 50
-// more in a process that is no client of the cache yet: a twentieth of it, so that what is read once pays next to
-// nothing, however large. Where every read is to fill, two calls.
+// The time that the kernel's reads of a descriptor may take before its file is looked at, in units of 256 ns. A look
+// takes about 10 us, and 50 more in a process that is no client of the cache yet: a twentieth of that time, so a file
+// that is read once pays next to nothing, however large. Two calls where every read is to fill.
 constexpr std::uint64_t kSpentBefore = 1000;
 constexpr std::uint64_t kSpentBeforeFirst = 8000;
 constexpr std::uint64_t kSpentBeforeEager = 2;
 
-/// What a read costs, roughly: a call, and a copy at 32 GB/s.
+/// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
 constexpr std::uint64_t cost(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
 
 bool has_spent_enough(const Entry& entry, State state) {
@@ -72,7 +72,7 @@ auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
   return result;
 }
 
-/// Counts this thread in, and what its read costs. False: the state is another.
+/// Counts this thread as inside, and adds the cost of its read. False if the state has changed.
 bool go_inside(Entry& entry, State before, std::uint64_t cost) {
   const std::uint64_t more = before.spent() < kSpentBeforeFirst ? cost : 0;
   return entry.exchange(before, {before.word + State::kInside + more});
@@ -82,7 +82,7 @@ bool go_inside(Entry& entry, State before, std::uint64_t cost) {
 
 namespace {
 
-/// What the first part says must do: the others may be no memory.
+/// Estimates the bytes of all parts from the first: the others may lie outside of mapped memory.
 std::uint64_t bytes_of(const iovec* parts, int count) {
   return parts == nullptr || count <= 0 ? 0 : parts->iov_len * static_cast<std::uint64_t>(count);
 }

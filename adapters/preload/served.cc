@@ -59,7 +59,7 @@ bool compare(int fd, Entry& entry, State state, file::Cache& cache) {
   if (fstat(fd, &status) != 0) return false;
   if (entry.load().generation() != state.generation()) return false;
   if (!is_file_of(entry, status)) {
-    // Its number was given to another file, and nothing here was told.
+    // The number was given to another file by a call that no hook saw.
     share_offset(fd);
     never_track(fd);
     return false;
@@ -87,7 +87,8 @@ bool is_usable(int fd, Entry& entry, State state, file::Cache& cache) {
   return usable;
 }
 
-/// What the kernel would refuse with EFAULT without looking at its pages. Of another bad address a hit makes a SIGSEGV.
+/// False for addresses that the kernel refuses with EFAULT without looking at their pages. At any other bad address a
+/// hit raises SIGSEGV.
 bool can_be_memory(const void* buffer, std::size_t bytes) {
   constexpr std::uintptr_t kLowest = 1 << 16;
   constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47;
@@ -95,7 +96,7 @@ bool can_be_memory(const void* buffer, std::size_t bytes) {
   return address >= kLowest && address < kHighest - kLongest && bytes <= kLongest;
 }
 
-/// Of all parts together; 0: they are the kernel's to look at.
+/// Returns the bytes of all parts, or 0 if the kernel must judge them.
 std::uint64_t bytes_in_memory(const iovec* parts, int count) {
   if (!can_be_memory(parts, sizeof *parts) || count > kMostParts) return 0;
   std::uint64_t bytes = 0;
@@ -108,7 +109,7 @@ std::uint64_t bytes_in_memory(const iovec* parts, int count) {
   return bytes;
 }
 
-/// Why the cache may not be used until the deadline.
+/// Returns why the cache may not be used until the deadline.
 file::KernelReason reason_of(std::uint64_t deadline) {
   switch (validity_of(deadline)) {
     case file::Validity::unsettled:
@@ -122,7 +123,7 @@ file::KernelReason reason_of(std::uint64_t deadline) {
   return file::KernelReason::other;
 }
 
-/// A read of a span whose first read found nothing.
+/// True for a read of a span whose first read found nothing in the cache.
 bool is_passed_by(Entry& entry, std::uint64_t offset, std::uint64_t bytes) {
   const Progress before = Progress::of(entry);
   if (before.way != Progress::Way::kernels || !before.holds_at(offset) || bytes - 1 >= kLongest) return false;

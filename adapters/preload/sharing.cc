@@ -66,8 +66,7 @@ void all_shared_from_now() noexcept {
 
 void all_shared_no_more() noexcept { sharing_all.fetch_sub(1, std::memory_order_relaxed); }
 
-// The child of a vfork would count in its parent's memory, and not come back to count down; for the parent it is all
-// done.
+// The child of a vfork would count in its parent's memory and never count down. The parent has counted for it.
 AllShared::AllShared() noexcept : counted_(!in_vfork_child()) {
   if (counted_) all_shared_from_now();
 }

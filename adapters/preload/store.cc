@@ -23,7 +23,7 @@ constinit std::atomic<std::uint64_t> forked{0};
 // The calls that attaching makes pass the hooks, too.
 constinit thread_local bool attaching = false;
 
-/// One thread makes the calls, and no handler of its runs meanwhile: it might wait for this thread.
+/// One thread attaches the cache. Its signal handlers are blocked meanwhile: one might wait for the attaching to end.
 void attach(Phase before) {
   const SignalsBlocked blocked;
   if (!phase.compare_exchange_strong(before, Phase::trying, std::memory_order_relaxed)) return;
@@ -64,7 +64,7 @@ void repair_store_after_fork() noexcept {
     detail::ready.store(nullptr, std::memory_order_relaxed);
     phase.store(Phase::inherited, std::memory_order_relaxed);
   } else if (phase.load(std::memory_order_relaxed) == Phase::trying) {
-    // A thread of the parent's was at it: how far is not known.
+    // A thread of the parent's was attaching at the fork, and left an unknown state.
     phase.store(Phase::refused, std::memory_order_relaxed);
   }
 }
