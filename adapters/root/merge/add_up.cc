@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "adapters/root/merge/source.hpp"
+
 namespace wherry::merge {
 
 // Histograms at once, which is faster; for other classes, as lists, it matters what is added to what.
@@ -22,10 +24,6 @@ bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDi
     list.Clear("nodelete");
   }
   return good;
-}
-
-void take_out_of_directory(TObject& object) {
-  if (const auto add = object.IsA()->GetDirectoryAutoAdd()) add(&object, nullptr);
 }
 
 std::unique_ptr<TObject> copy_of(const TObject& object) {

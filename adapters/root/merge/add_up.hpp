@@ -12,8 +12,6 @@ namespace wherry::merge {
 
 /// Adds the inputs to an object of a class that has Merge. False if they could not be added.
 bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDirectory* directory);
-/// What ROOT reads or copies may be added to a directory, which would delete it.
-void take_out_of_directory(TObject& object);
 /// A copy that belongs to no directory. Throws std::runtime_error.
 std::unique_ptr<TObject> copy_of(const TObject& object);
 

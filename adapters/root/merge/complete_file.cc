@@ -45,7 +45,7 @@ void MergedFile::complete() {
     build_index(*entry->tree);
     entry->changed = true;
   }
-  if (!copy_) directories_->remove(Parts::kDirectory);
+  if (!copy_) directories_->remove(kPartsDirectory);
   make_commit(AddUp::some);
 }
 

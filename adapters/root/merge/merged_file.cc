@@ -299,7 +299,7 @@ void MergedFile::remember(TDirectory& directory, const std::string& path) {
     TClass* type = TClass::GetClass(key->GetClassName());
     if (type == nullptr) continue;
     const std::string name = path + "/" + key->GetName();
-    if (name == Parts::kDirectory) continue;
+    if (name == kPartsDirectory) continue;
     const Kind kind = kind_of(*type);
     kinds_.emplace(name, kind);
     if (kind == Kind::directory) {

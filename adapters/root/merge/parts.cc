@@ -93,7 +93,7 @@ void Parts::drop_entries(const std::string& worker, const std::string& path) {
 }
 
 void Parts::read(OutputDirectories& directories) {
-  TDirectory* const directory = directories.find(kDirectory);
+  TDirectory* const directory = directories.find(kPartsDirectory);
   if (directory == nullptr) return;
   for (TObject* entry : *directory->GetListOfKeys()) {
     auto* const key = static_cast<TKey*>(entry);
@@ -120,7 +120,7 @@ void Parts::write_all(OutputDirectories& directories) const {
 
 // As one object, in which each has its path as option: anew with every file of the worker, so not worth compressing.
 void Parts::write(const std::string& owner, OutputDirectories& directories) const {
-  TDirectory* const directory = directories.make(kDirectory, "what merging goes on with; gone at its end");
+  TDirectory* const directory = directories.make(kPartsDirectory, "what merging goes on with; gone at its end");
   // ROOT cuts off blanks at the ends of a name.
   const std::string name = "[" + owner + "]";
   directories.change(directory);

@@ -18,8 +18,6 @@ class OutputDirectories;
 /// them. Objects are known by their paths.
 class Parts {
  public:
-  static constexpr const char* kDirectory = "/.wherry";
-
   /// Whether there is one of any worker.
   [[nodiscard]] bool has(const std::string& path) const { return paths_.contains(path); }
   /// Of a worker that begins this object anew from now on: what it hands over next has all of it.

@@ -11,9 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/add_up.hpp"
 #include "adapters/root/merge/ntuple_check.hpp"
-#include "adapters/root/merge/parts.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/image_parts.hpp"
 #include "adapters/root/merge/safety/whole_objects.hpp"
@@ -90,6 +88,10 @@ Kind kind_of(TClass& type) {
 const char* to_string(Kind kind) {
   constexpr const char* kNames[] = {"a directory", "a tree", "an object to add up", "an RNTuple", "an object to keep"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+void take_out_of_directory(TObject& object) {
+  if (const auto add = object.IsA()->GetDirectoryAutoAdd()) add(&object, nullptr);
 }
 
 Source::Source(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -179,7 +181,7 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     warnings_.push_back(place.path() + " is left out: its class " + key.GetClassName() + " is not known");
     return;
   }
-  if (place.path() == Parts::kDirectory) return;
+  if (place.path() == kPartsDirectory) return;
   if (path.empty() && place.name == kWholeObjects) return read_whole(key);
   const Kind kind = kind_of(*type);
   if (std::string_view(type->GetName()) == "TProcessID") {

@@ -34,6 +34,12 @@ enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
 Kind kind_of(TClass& type);
 const char* to_string(Kind kind);
 
+/// Of an output that is not complete: what merging goes on with. No content of a file.
+inline constexpr const char* kPartsDirectory = "/.wherry";
+
+/// What ROOT reads or copies may be added to a directory, which would delete it.
+void take_out_of_directory(TObject& object);
+
 struct SourceDirectory {
   std::string path;
   std::string title;
