@@ -160,7 +160,8 @@ class TScifMerger::Impl {
     input.problem = output_->objection(source);
     if (!input.problem.empty()) return;
     output_->append(source, {{input.worker, input.sequence}});
-    if (input.source) known_.learn(input.source, input.bytes, *output_);
+    const auto accepts = [this](wherry::merge::Source& like) { return output_->objection(like).empty(); };
+    if (input.source) known_.learn(input.source, input.bytes, accepts);
   }
 
   wherry::merge::Source& source_of(Input& input) {

@@ -10,10 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/merged_file.hpp"
+#include "adapters/root/merge/branches.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/image_parts.hpp"
-#include "adapters/root/merge/tree_append.hpp"
 
 namespace wherry::merge {
 
@@ -94,8 +93,8 @@ bool same(std::span<const std::byte> one, std::span<const std::byte> other) {
 }
 
 /// The baskets of its trees can be copied into the output's.
-bool fits_into(MergedFile& output, Source& source) {
-  return output.objection(source).empty() && std::ranges::all_of(source.trees, [](const SourceTree& tree) {
+bool fits(const Accepts& accepts, Source& source) {
+  return accepts(source) && std::ranges::all_of(source.trees, [](const SourceTree& tree) {
            return tree.way == Way::baskets && has_no_baskets_in_memory(*tree.tree);
          });
 }
@@ -111,7 +110,7 @@ bool is_simple(const Source& source, const FileParts& parts) {
 }  // namespace
 
 std::shared_ptr<KnownShape> KnownShape::learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes,
-                                              MergedFile& output) {
+                                              const Accepts& accepts) {
   const RootErrors errors;
   try {
     const FileParts parts(bytes);
@@ -132,7 +131,7 @@ std::shared_ptr<KnownShape> KnownShape::learn(std::unique_ptr<Source>& source, s
       shape->trees_.push_back(
           {std::string(key.type), std::string(key.name), std::string(key.title), std::move(*numbers)});
     }
-    if (!errors.first().empty() || !fits_into(output, *source)) return nullptr;
+    if (!errors.first().empty() || !fits(accepts, *source)) return nullptr;
     shape->source_ = std::move(source);
     return shape;
   } catch (const Fault&) {
@@ -185,10 +184,11 @@ void KnownShapes::note(const Match& match) {
   std::rotate(shapes_.begin(), at, at == shapes_.end() ? at : at + 1);
 }
 
-void KnownShapes::learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes, MergedFile& output) {
+void KnownShapes::learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes,
+                        const Accepts& accepts) {
   if (attempts_ >= kFirstAttempts + hits_ / kHitsPerAttempt || find(bytes).shape) return;
   ++attempts_;
-  auto shape = KnownShape::learn(source, bytes, output);
+  auto shape = KnownShape::learn(source, bytes, accepts);
   if (!shape) return;
   shapes_.insert(shapes_.begin(), std::move(shape));
   if (shapes_.size() > kMostShapes) shapes_.pop_back();

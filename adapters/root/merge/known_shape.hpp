@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,14 +18,16 @@
 namespace wherry::merge {
 
 struct FileParts;
-class MergedFile;
+
+/// Whether the output takes a source as it is; says in it how its trees get there.
+using Accepts = std::function<bool(Source&)>;
 
 class KnownShape {
  public:
-  /// Takes a source that has been appended to `output` if its file has only trees, at the top, of which baskets are
+  /// Takes a source that has been appended to the output if its file has only trees, at the top, of which baskets are
   /// copied; else leaves it. Null then.
   static std::shared_ptr<KnownShape> learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes,
-                                           MergedFile& output);
+                                           const Accepts& accepts);
 
   /// The headers of its trees if the file is of this shape, else nothing. They are copies: whoever wrote the file may
   /// write there again. From any thread.
@@ -59,7 +62,7 @@ class KnownShapes {
   [[nodiscard]] Match find(std::span<const std::byte> bytes) const;
   void note(const Match& match);
   /// Perhaps takes a source that has been appended: learning costs as much as reading.
-  void learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes, MergedFile& output);
+  void learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes, const Accepts& accepts);
 
  private:
   std::vector<std::shared_ptr<KnownShape>> shapes_;  // the one used last first

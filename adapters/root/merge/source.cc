@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/root/merge/branches.hpp"
 #include "adapters/root/merge/ntuple_check.hpp"
 #include "adapters/root/merge/root_errors.hpp"
 #include "adapters/root/merge/safety/image_parts.hpp"
 #include "adapters/root/merge/safety/whole_objects.hpp"
-#include "adapters/root/merge/tree_append.hpp"
 
 namespace wherry::merge {
 

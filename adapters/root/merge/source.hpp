@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/tree_append.hpp"
 #include "adapters/root/merge/viewed_file.hpp"
 
 class TClass;
@@ -43,6 +42,13 @@ void take_out_of_directory(TObject& object);
 struct SourceDirectory {
   std::string path;
   std::string title;
+};
+
+/// How entries of one tree can become entries of another.
+enum class Way : std::uint8_t {
+  baskets,  ///< copied as they are
+  entries,  ///< read and filled again: types or compression differ
+  none,     ///< the trees have nothing to do with each other
 };
 
 struct SourceTree {

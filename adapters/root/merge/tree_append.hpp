@@ -3,25 +3,11 @@
 #pragma once
 
 #include <TTree.h>
-#include <cstddef>
-#include <span>
 #include <string>
 
+#include "adapters/root/merge/source.hpp"
+
 namespace wherry::merge {
-
-/// Baskets that were never written lie in the tree's header.
-bool has_no_baskets_in_memory(TTree& tree);
-
-/// Empty if every basket of the tree is a record that lies within the file's bytes, and they have the tree's entries in
-/// their order; else what is wrong.
-std::string wrong_baskets(TTree& tree, std::span<const std::byte> file);
-
-/// How entries of one tree can become entries of another.
-enum class Way : std::uint8_t {
-  baskets,  ///< copied as they are
-  entries,  ///< read and filled again: types or compression differ
-  none,     ///< the trees have nothing to do with each other
-};
 
 /// `reason`, if not null, is why there is no way.
 Way way_between(TTree& from, TTree& to, std::string* reason);
