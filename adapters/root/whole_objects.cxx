@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/root/merge/safety/whole_objects.hpp"
+#include "adapters/root/merge/check/whole_objects.hpp"
 
 namespace wherry::root {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/root/merge/safety/image_check.hpp"
+#include "adapters/root/merge/check/image_check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // A block of its own size: the sanitizer sees one byte too many.

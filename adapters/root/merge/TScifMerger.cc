@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/root/merge/batch_reader.hpp"
+#include "adapters/root/merge/check/image_check.hpp"
 #include "adapters/root/merge/join.hpp"
-#include "adapters/root/merge/known_shape.hpp"
 #include "adapters/root/merge/merged_file.hpp"
-#include "adapters/root/merge/safety/image_check.hpp"
+#include "adapters/root/merge/read/batch_reader.hpp"
+#include "adapters/root/merge/read/known_shape.hpp"
+#include "adapters/root/merge/read/source.hpp"
+#include "adapters/root/merge/read/trial.hpp"
 #include "adapters/root/merge/shapes.hpp"
-#include "adapters/root/merge/source.hpp"
-#include "adapters/root/merge/trial.hpp"
 
 class TScifMerger::Impl {
  public:

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 namespace wherry::merge {
 

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "adapters/root/merge/file_image.hpp"
+#include "adapters/root/merge/commit/directory_lock.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/merged_file.hpp"
-#include "adapters/root/merge/safety/directory_lock.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
+#include "adapters/root/merge/read/file_image.hpp"
 #include "adapters/root/merge/tree_index.hpp"
 
 namespace wherry::merge {

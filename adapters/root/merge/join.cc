@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "adapters/root/merge/file_image.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/merged_file.hpp"
-#include "adapters/root/merge/safety/ledger.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/file_image.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 namespace wherry::merge {
 

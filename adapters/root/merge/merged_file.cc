@@ -15,9 +15,9 @@
 #include <system_error>
 #include <utility>
 
-#include "adapters/root/merge/ntuple_check.hpp"
-#include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/safety/directory_lock.hpp"
+#include "adapters/root/merge/commit/directory_lock.hpp"
+#include "adapters/root/merge/read/ntuple_check.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
 #include "adapters/root/merge/shapes.hpp"
 #include "adapters/root/merge/tree_index.hpp"
 

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/root/merge/commit/ledger.hpp"
 #include "adapters/root/merge/output_directories.hpp"
 #include "adapters/root/merge/output_file.hpp"
-#include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/safety/ledger.hpp"
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
+#include "adapters/root/merge/read/source.hpp"
 #include "adapters/root/merge/sums.hpp"
 #include "adapters/root/merge/tree_append.hpp"
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 class TDirectory;
 class TKey;

@@ -15,7 +15,7 @@
 
 class TObject;
 
-#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
 
 namespace wherry::merge {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 class TTree;
 

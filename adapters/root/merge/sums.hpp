@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "adapters/root/merge/parts.hpp"
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 class TClass;
 class TDirectory;

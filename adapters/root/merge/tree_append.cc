@@ -4,7 +4,7 @@
 #include <TBranch.h>
 #include <TTreeCloner.h>
 
-#include "adapters/root/merge/branches.hpp"
+#include "adapters/root/merge/read/branches.hpp"
 
 namespace {
 

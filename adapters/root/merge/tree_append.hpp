@@ -5,7 +5,7 @@
 #include <TTree.h>
 #include <string>
 
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 namespace wherry::merge {
 

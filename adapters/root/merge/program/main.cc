@@ -15,12 +15,12 @@
 #include <filesystem>
 #include <string>
 
+#include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/program/options.hpp"
 #include "adapters/root/merge/program/report.hpp"
 #include "adapters/root/merge/program/serving.hpp"
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
 #include "base/standard_descriptors.hpp"
 #include "manual/generate.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "adapters/root/merge/safety/ledger.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 
 namespace wherry::merge {
 

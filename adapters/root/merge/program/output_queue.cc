@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/root/merge/commit/ledger.hpp"
 #include "adapters/root/merge/program/report.hpp"
-#include "adapters/root/merge/safety/ledger.hpp"
 
 namespace wherry::merge {
 

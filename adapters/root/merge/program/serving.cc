@@ -25,14 +25,14 @@
 
 #include <wherry/error.hpp>
 
+#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/program/missing_workers.hpp"
 #include "adapters/root/merge/program/output_queue.hpp"
 #include "adapters/root/merge/program/sharded_output.hpp"
 #include "adapters/root/merge/program/stop_signals.hpp"
 #include "adapters/root/merge/program/stuck_watch.hpp"
 #include "adapters/root/merge/program/worker_names.hpp"
-#include "adapters/root/merge/safety/ledger.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
 #include "adapters/root/transport/server.hpp"
 #include "base/printable.hpp"
 #include "tools/common/text.hpp"

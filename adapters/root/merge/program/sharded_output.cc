@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/root/merge/safety/ledger.hpp"
-#include "adapters/root/merge/safety/shard_names.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 #include "tools/common/text.hpp"
 
 namespace wherry::merge {

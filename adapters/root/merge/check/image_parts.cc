@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/image_parts.hpp"
+#include "adapters/root/merge/check/image_parts.hpp"
 
 #include <algorithm>
 

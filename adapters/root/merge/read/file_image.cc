@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/file_image.hpp"
+#include "adapters/root/merge/read/file_image.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

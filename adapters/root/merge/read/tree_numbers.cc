@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/tree_numbers.hpp"
+#include "adapters/root/merge/read/tree_numbers.hpp"
 
 #include <TBranch.h>
 #include <TBranchElement.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/shard_names.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::merge {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

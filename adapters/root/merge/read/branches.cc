@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/branches.hpp"
+#include "adapters/root/merge/read/branches.hpp"
 
 #include <TBranch.h>
 #include <cstdint>

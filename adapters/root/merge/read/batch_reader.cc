@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/batch_reader.hpp"
+#include "adapters/root/merge/read/batch_reader.hpp"
 
 namespace wherry::merge {
 

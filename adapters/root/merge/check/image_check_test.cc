@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that ROOT wrote, sound and broken at every place that ROOT would follow.
-#include "adapters/root/merge/safety/image_check.hpp"
+#include "adapters/root/merge/check/image_check.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 #include <TClass.h>
 #include <TDirectory.h>
@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/branches.hpp"
-#include "adapters/root/merge/ntuple_check.hpp"
-#include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/safety/image_parts.hpp"
-#include "adapters/root/merge/safety/whole_objects.hpp"
+#include "adapters/root/merge/check/image_parts.hpp"
+#include "adapters/root/merge/check/whole_objects.hpp"
+#include "adapters/root/merge/read/branches.hpp"
+#include "adapters/root/merge/read/ntuple_check.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
 
 namespace wherry::merge {
 

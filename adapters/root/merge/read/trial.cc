@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/trial.hpp"
+#include "adapters/root/merge/read/trial.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "adapters/root/merge/safety/image_check.hpp"
-#include "adapters/root/merge/source.hpp"
+#include "adapters/root/merge/check/image_check.hpp"
+#include "adapters/root/merge/read/source.hpp"
 
 namespace wherry::merge {
 

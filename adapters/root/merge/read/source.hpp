@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/viewed_file.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
+#include "adapters/root/merge/read/viewed_file.hpp"
 
 class TClass;
 class TKey;

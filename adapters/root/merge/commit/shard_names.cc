@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/shard_names.hpp"
+#include "adapters/root/merge/commit/shard_names.hpp"
 
 #include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
-#include "adapters/root/merge/safety/ledger.hpp"
+#include "adapters/root/merge/commit/ledger.hpp"
 
 namespace wherry::merge {
 

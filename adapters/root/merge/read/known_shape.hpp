@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/root/merge/source.hpp"
-#include "adapters/root/merge/tree_numbers.hpp"
+#include "adapters/root/merge/read/source.hpp"
+#include "adapters/root/merge/read/tree_numbers.hpp"
 
 namespace wherry::merge {
 

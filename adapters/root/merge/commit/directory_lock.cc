@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/directory_lock.hpp"
+#include "adapters/root/merge/commit/directory_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

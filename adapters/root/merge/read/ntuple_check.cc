@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/ntuple_check.hpp"
+#include "adapters/root/merge/read/ntuple_check.hpp"
 
 #include <TClass.h>
 #include <TKey.h>

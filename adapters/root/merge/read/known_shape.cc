@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/known_shape.hpp"
+#include "adapters/root/merge/read/known_shape.hpp"
 
 #include <RZip.h>
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/branches.hpp"
-#include "adapters/root/merge/root_errors.hpp"
-#include "adapters/root/merge/safety/image_parts.hpp"
+#include "adapters/root/merge/check/image_parts.hpp"
+#include "adapters/root/merge/read/branches.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
 
 namespace wherry::merge {
 
@@ -184,8 +184,7 @@ void KnownShapes::note(const Match& match) {
   std::rotate(shapes_.begin(), at, at == shapes_.end() ? at : at + 1);
 }
 
-void KnownShapes::learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes,
-                        const Accepts& accepts) {
+void KnownShapes::learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes, const Accepts& accepts) {
   if (attempts_ >= kFirstAttempts + hits_ / kHitsPerAttempt || find(bytes).shape) return;
   ++attempts_;
   auto shape = KnownShape::learn(source, bytes, accepts);

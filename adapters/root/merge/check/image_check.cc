@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/safety/image_check.hpp"
+#include "adapters/root/merge/check/image_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/root/merge/safety/image_parts.hpp"
+#include "adapters/root/merge/check/image_parts.hpp"
 
 namespace wherry::merge {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/root_errors.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
 
 #include <TError.h>
 #include <algorithm>
