@@ -109,11 +109,11 @@ LADDER = """## Where things go
     src/base < src/layout < src/fabric < src/fabric/inproc, src/fabric/shm
     src/layout < src/ring
     src/fabric, src/ring < src/stream < src/mailbox
-    adapters/root < adapters/root/merge
+    adapters/root/sockets < adapters/root/merge
     adapters/scif
     src/stream < bench/harness < bench/systems/limits, bench/systems/root < bench/systems
     bench/systems/root < bench/questions
-    adapters/root, bench/systems/root < bench/systems/root/program
+    adapters/root/sockets, bench/systems/root < bench/systems/root/program
     bench/questions, bench/systems < tools
 """
 PLANTED = {
@@ -129,13 +129,13 @@ PLANTED = {
     "src/stream/stream.cc": '#include "tests/helper.hpp"',
     "include/wherry/wherry.hpp": '#  include "base/error.hpp"',
     "tools/main.cc": '#include "missing.hpp"',
-    "bench/systems/root/systems.cc": '#include "adapters/root/TScif.h"',
+    "bench/systems/root/systems.cc": '#include "adapters/root/sockets/TScif.h"',
     "bench/systems/limits/wake.cc": '#include "bench/systems/root/systems.hpp"',
     "bench/harness/registry.cc": '#include "bench/systems/systems.hpp"',
     "bench/questions/questions.cc": '#include "bench/systems/systems.hpp"',
     "adapters/scif/link.cc": "#include <TScif.h>",
     "adapters/scif/connect.cc": '#include "fabric/shm/shm.hpp"',
-    "adapters/root/TScif.cxx": '#include "adapters/root/merge/merge.hpp"',
+    "adapters/root/sockets/TScif.cxx": '#include "adapters/root/merge/merge.hpp"',
 }
 ALLOWED = {
     "src/stream/stream.hpp": '#include <wherry/wherry.hpp>\n#include "ring/ring.hpp"\n#include <vector>',
@@ -145,7 +145,7 @@ ALLOWED = {
     "tests/helper.hpp": '#include "stream/stream.hpp"',
     "tools/commands.hpp": '#include "stream/stream.hpp"',
     "tools/top.cc": '#include "commands.hpp"',
-    "adapters/root/TScif.h": "#include <wherry/wherry.hpp>",
+    "adapters/root/sockets/TScif.h": "#include <wherry/wherry.hpp>",
     "adapters/root/merge/merge.hpp": '#include "TScif.h"',
     "adapters/scif/rendezvous.cc": '#include "fabric/shm/connecting.hpp"',
     "src/fabric/shm/connecting.hpp": "",

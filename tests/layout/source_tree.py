@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADERS = (".hpp", ".h", ".inc")
 C_FAMILY = (".cc", ".cxx", ".c", *HEADERS)
 # Where the compiler looks for the headers of ours that an #include line names.
-INCLUDE_FOLDERS = ("src", "include", ".", "tools", "adapters/root", "adapters/zmq")
+INCLUDE_FOLDERS = ("src", "include", ".", "tools", "adapters/root/files", "adapters/root/sockets", "adapters/zmq")
 
 
 def ours(root):

@@ -23,7 +23,7 @@
 #include <random>
 #include <thread>
 
-#include "adapters/root/TScifFile.h"
+#include "adapters/root/files/TScifFile.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/root/transport/fixture_test.hpp"
 #include "arch/pause.hpp"
-#include "fixture_test.hpp"
 
 namespace wherry::root {
 namespace {

@@ -11,8 +11,8 @@
 #include <wherry/stream.hpp>
 
 #include "TScif.h"
-#include "adapters/root/transport/sent.hpp"
-#include "adapters/root/transport/slots.hpp"
+#include "sent.hpp"
+#include "slots.hpp"
 
 class TScif::Impl {
  public:

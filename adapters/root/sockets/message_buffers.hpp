@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "adapters/root/transport/slots.hpp"
+#include "slots.hpp"
 
 namespace wherry::root {
 
