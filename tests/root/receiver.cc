@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "adapters/root/transport/server.hpp"
+#include "adapters/root/handover/server/server.hpp"
 
 using wherry::root::Event;
 using wherry::root::ServerOptions;

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "TScifFile.h"
-#include "adapters/root/transport/client.hpp"
+#include "adapters/root/handover/client/client.hpp"
 #include "base/fork_generation.hpp"
 #include "class_record.hpp"
 #include "outputs.hpp"

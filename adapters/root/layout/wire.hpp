@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker and a server of files in windows (adapters/root/transport) say to each other over one FramedStream.
+// What a worker and a server of files in windows (adapters/root/handover) say to each other over one FramedStream.
 // Each message is a RootRecord and, where the kind says so, text behind it. The bytes of the files are not among them:
 // they lie in the server's windows.
 //

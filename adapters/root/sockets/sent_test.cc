@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "adapters/root/transport/fixture_test.hpp"
+#include "adapters/root/handover/fixture_test.hpp"
 
 namespace wherry::root {
 namespace {

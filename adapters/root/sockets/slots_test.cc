@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/root/transport/fixture_test.hpp"
+#include "adapters/root/handover/fixture_test.hpp"
 #include "arch/pause.hpp"
 
 namespace wherry::root {

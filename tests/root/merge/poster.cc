@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "adapters/root/transport/client.hpp"
+#include "adapters/root/handover/client/client.hpp"
 
 namespace {
 

@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/root/handover/server/server.hpp"
 #include "adapters/root/merge/TScifMerger.h"
 #include "adapters/root/merge/program/options.hpp"
 #include "adapters/root/merge/program/state.hpp"
-#include "adapters/root/transport/server.hpp"
 
 namespace wherry::merge {
 

@@ -25,6 +25,7 @@
 
 #include <wherry/error.hpp>
 
+#include "adapters/root/handover/server/server.hpp"
 #include "adapters/root/merge/commit/ledger.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/program/missing_workers.hpp"
@@ -33,7 +34,6 @@
 #include "adapters/root/merge/program/stop_signals.hpp"
 #include "adapters/root/merge/program/stuck_watch.hpp"
 #include "adapters/root/merge/program/worker_names.hpp"
-#include "adapters/root/transport/server.hpp"
 #include "base/printable.hpp"
 #include "tools/common/text.hpp"
 

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "adapters/root/handover/server/server.hpp"
 #include "adapters/root/merge/program/options.hpp"
 #include "adapters/root/merge/program/output_queue.hpp"
 #include "adapters/root/merge/program/state.hpp"
-#include "adapters/root/transport/server.hpp"
 
 namespace wherry::merge {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "adapters/root/transport/server.hpp"
+#include "adapters/root/handover/server/server.hpp"
 #include "bench/harness/touch.hpp"
 #include "bench/systems/root/program/wherry.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <TScifFile.h>
 
-#include "adapters/root/transport/client.hpp"
+#include "adapters/root/handover/client/client.hpp"
 #include "bench/systems/root/program/file_worker.hpp"
 #include "bench/systems/root/program/wherry.hpp"
 

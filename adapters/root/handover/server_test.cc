@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server.hpp"
+#include "adapters/root/handover/server/server.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

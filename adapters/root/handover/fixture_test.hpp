@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "adapters/root/handover/client/client.hpp"
+#include "adapters/root/handover/server/server.hpp"
 #include "base/child_process.hpp"
-#include "client.hpp"
-#include "server.hpp"
 
 namespace wherry::root {
 

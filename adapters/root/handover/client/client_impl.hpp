@@ -14,9 +14,9 @@
 
 #include <wherry/framed.hpp>
 
+#include "adapters/root/handover/wire.hpp"
 #include "client.hpp"
 #include "ground.hpp"
-#include "wire.hpp"
 
 namespace wherry::root {
 

@@ -10,7 +10,7 @@
 
 #include <wherry/window.hpp>
 
-#include "places.hpp"
+#include "adapters/root/handover/places.hpp"
 
 namespace wherry::root {
 

@@ -12,10 +12,10 @@
 
 #include <wherry/framed.hpp>
 
+#include "adapters/root/handover/places.hpp"
+#include "adapters/root/handover/wire.hpp"
 #include "lease.hpp"
-#include "places.hpp"
 #include "server.hpp"
-#include "wire.hpp"
 
 namespace wherry::root {
 
