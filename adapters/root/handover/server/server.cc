@@ -16,7 +16,7 @@
 #include <wherry/poller.hpp>
 
 #include "base/fork_generation.hpp"
-#include "desk.hpp"
+#include "buffer_allocator.hpp"
 #include "events.hpp"
 
 namespace wherry::root {
@@ -62,9 +62,9 @@ class WindowServer::Impl {
   Impl(std::string_view address, ServerOptions options)
       : files_per_worker_(options.files_per_worker),
         listener_(listen(address, kStreamOptions)),
-        desk_(std::make_shared<Desk>(checked(std::move(options)), events_)) {
+        allocator_(std::make_shared<BufferAllocator>(checked(std::move(options)), events_)) {
     poller_.add(listener_.descriptor(), kListenerToken);
-    desk_->on_news([this] { poller_.interrupt(); });
+    allocator_->on_news([this] { poller_.interrupt(); });
     thread_ = std::thread([this] { run(); });
   }
   Impl(const Impl&) = delete;
@@ -73,7 +73,7 @@ class WindowServer::Impl {
     stop_ = true;
     poller_.interrupt();
     thread_.join();
-    desk_->close();
+    allocator_->close();
     sessions_.clear();
   }
 
@@ -81,7 +81,7 @@ class WindowServer::Impl {
 
   std::size_t settle();
   Events& events() { return events_; }
-  Desk& desk() { return *desk_; }
+  BufferAllocator& allocator() { return *allocator_; }
   [[nodiscard]] const Address& local() const { return listener_.local(); }
 
  private:
@@ -94,7 +94,7 @@ class WindowServer::Impl {
   const std::size_t files_per_worker_;
   Events events_;
   Listener listener_;
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<BufferAllocator> allocator_;
   Poller poller_;
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;  // the thread's own
   std::uint64_t last_number_ = 0;
@@ -106,7 +106,7 @@ class WindowServer::Impl {
 void WindowServer::Impl::run() {
   std::array<Poller::Token, 64> ready{};
   while (!stop_) {
-    const std::size_t count = poller_.wait(ready, desk_->let_go_on());
+    const std::size_t count = poller_.wait(ready, allocator_->let_go_on());
     for (std::size_t i = 0; i < count; ++i) {
       if (ready[i] == kListenerToken) {
         accept();
@@ -116,7 +116,7 @@ void WindowServer::Impl::run() {
     }
     const bool settling = settling_;
     if (settling) hear_all();
-    while (const auto session = desk_->doomed()) let_go(session->worker->number, *session->doomed);
+    while (const auto session = allocator_->doomed()) let_go(session->worker->number, *session->doomed);
     if (settling) {
       settling_ = false;
       settling_.notify_one();
@@ -145,7 +145,7 @@ void WindowServer::Impl::accept() {
       auto session = std::make_shared<Session>(std::move(*stream), number);
       poller_.add(session->frames.stream(), number);
       sessions_[number] = session;
-      desk_->join(number, session);
+      allocator_->join(number, session);
     }
   } catch (const Error&) {
     // That connector sees its connection refused; the others go on.
@@ -164,8 +164,8 @@ void WindowServer::Impl::hear(std::uint64_t number, std::size_t most) {
       return let_go(number, received.result.error == ECONNRESET ? "it died" : std::strerror(received.result.error));
     }
     const auto message = parse(received.message);
-    if (!message) return desk_->drop(number, "it sent what is no message");
-    desk_->hear(session, *message);
+    if (!message) return allocator_->drop(number, "it sent what is no message");
+    allocator_->hear(session, *message);
   }
 }
 
@@ -174,7 +174,7 @@ void WindowServer::Impl::let_go(std::uint64_t number, const std::string& reason)
   if (found == sessions_.end()) return;
   const auto session = std::exchange(found->second, nullptr);
   sessions_.erase(found);
-  desk_->leave(*session, std::string(reason));
+  allocator_->leave(*session, std::string(reason));
   session->frames.close();
 }
 
@@ -187,8 +187,8 @@ void WindowServer::interrupt() noexcept { impl_->events().interrupt(); }
 std::size_t WindowServer::settle() { return impl_->settle(); }
 int WindowServer::descriptor() const noexcept { return impl_->events().descriptor(); }
 const Address& WindowServer::local() const noexcept { return impl_->local(); }
-void WindowServer::drop(std::uint64_t worker, std::string_view reason) { impl_->desk().drop(worker, reason); }
-ServerStatistics WindowServer::statistics() const { return impl_->desk().statistics(); }
+void WindowServer::drop(std::uint64_t worker, std::string_view reason) { impl_->allocator().drop(worker, reason); }
+ServerStatistics WindowServer::statistics() const { return impl_->allocator().statistics(); }
 
 PostedFile::PostedFile() noexcept = default;
 PostedFile::PostedFile(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -210,11 +210,11 @@ std::span<const std::byte> PostedFile::bytes() const noexcept {
 std::uint64_t PostedFile::sequence() const noexcept { return impl_->sequence; }
 
 void PostedFile::done() noexcept {
-  if (auto file = own(std::move(impl_))) file->desk->done(*file);
+  if (auto file = own(std::move(impl_))) file->allocator->done(*file);
 }
 
 void PostedFile::refuse(std::string_view reason) noexcept {
-  if (auto file = own(std::move(impl_))) file->desk->refuse(*file, reason);
+  if (auto file = own(std::move(impl_))) file->allocator->refuse(*file, reason);
 }
 
 }  // namespace wherry::root

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's connection, as the server sees it. Guarded by the lock of the Desk it belongs to.
+// One worker's connection, as the server sees it. Guarded by the lock of the BufferAllocator it belongs to.
 #pragma once
 
 #include <cstddef>

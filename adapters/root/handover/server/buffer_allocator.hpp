@@ -27,7 +27,7 @@ namespace wherry::root {
 /// A file that a worker posted.
 class PostedFile::Impl {
  public:
-  std::shared_ptr<class Desk> desk;
+  std::shared_ptr<class BufferAllocator> allocator;
   std::shared_ptr<const Worker> worker;
   std::shared_ptr<Holding> holding;
   std::string name;
@@ -37,11 +37,11 @@ class PostedFile::Impl {
   Origin origin{};
 };
 
-class Desk : public std::enable_shared_from_this<Desk> {
+class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Desk(ServerOptions options, Events& events)
+  BufferAllocator(ServerOptions options, Events& events)
       : options_(std::move(options)), events_(&events), pool_(limits_of(options_)) {}
 
   // The server's thread ---------------------------------------------------------------------------------------------

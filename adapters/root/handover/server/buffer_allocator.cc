@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "desk.hpp"
+#include "buffer_allocator.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,19 +8,19 @@
 
 namespace wherry::root {
 
-PoolLimits Desk::limits_of(const ServerOptions& options) {
+PoolLimits BufferAllocator::limits_of(const ServerOptions& options) {
   return {.budget = options.budget,
           .least = std::min(options.least, options.slot),
           .slot = options.slot,
           .most = options.max_file + options.slot};
 }
 
-void Desk::join(std::uint64_t number, const std::shared_ptr<Session>& session) {
+void BufferAllocator::join(std::uint64_t number, const std::shared_ptr<Session>& session) {
   const std::lock_guard lock(mutex_);
   sessions_[number] = session;
 }
 
-void Desk::hear(Session& session, const ControlMessage& message) {
+void BufferAllocator::hear(Session& session, const ControlMessage& message) {
   // The program is asked without the lock: it may take its time.
   const bool already = message.kind() == RootKind::post && (message.record.flags & layout::kRootAgain) != 0 &&
                        options_.already && options_.already(session.worker->id, message.record.value);
@@ -48,7 +48,7 @@ void Desk::hear(Session& session, const ControlMessage& message) {
   }
 }
 
-void Desk::greet(Session& session, const RootRecord& hello) {
+void BufferAllocator::greet(Session& session, const RootRecord& hello) {
   if (hello.value != layout::kRootVersion) {
     return doom(session, "it speaks another version; use the same release of Wherry on both sides");
   }
@@ -63,7 +63,7 @@ void Desk::greet(Session& session, const RootRecord& hello) {
   events_->push({.kind = Event::Kind::joined, .worker = session.worker, .file = {}, .reason = {}});
 }
 
-void Desk::need(Session& session, std::uint64_t bytes) {
+void BufferAllocator::need(Session& session, std::uint64_t bytes) {
   if (bytes == 0 || bytes > pool_.limits().most) return doom(session, "it asked for more than the largest file");
   if (session.filling != nullptr && bytes > session.filling->lease->backed() &&
       !pool_.may_grow(*session.filling->lease)) {
@@ -75,7 +75,7 @@ void Desk::need(Session& session, std::uint64_t bytes) {
 }
 
 /// What is wrong with it, or null.
-const char* Desk::fault_in(const Session& session, const ControlMessage& post) const {
+const char* BufferAllocator::fault_in(const Session& session, const ControlMessage& post) const {
   const auto& [record, name] = post;
   if (session.filling == nullptr) return "it posted a file that it has no memory for";
   const Holding& holding = *session.filling;
@@ -95,7 +95,7 @@ const char* Desk::fault_in(const Session& session, const ControlMessage& post) c
   return nullptr;
 }
 
-void Desk::post(Session& session, const ControlMessage& message, bool already) {
+void BufferAllocator::post(Session& session, const ControlMessage& message, bool already) {
   const auto& [record, name] = message;
   if (const char* fault = fault_in(session, message); fault != nullptr) return doom(session, fault);
   session.last_sequence = record.value;
@@ -104,7 +104,7 @@ void Desk::post(Session& session, const ControlMessage& message, bool already) {
   ++session.posted;
   session.filling->files.take(record.place, record.place + record.bytes);
   auto file = std::make_unique<PostedFile::Impl>();
-  file->desk = shared_from_this();
+  file->allocator = shared_from_this();
   file->worker = session.worker;
   file->holding = session.filling;
   file->name = name;
@@ -124,7 +124,7 @@ void Desk::post(Session& session, const ControlMessage& message, bool already) {
 }
 
 /// The worker writes no more there: the lease is free when its files are done.
-void Desk::leave_lease(Session& session) {
+void BufferAllocator::leave_lease(Session& session) {
   const auto holding = std::exchange(session.filling, nullptr);
   if (holding == nullptr) return;
   session.beyond = false;
@@ -138,7 +138,7 @@ void Desk::leave_lease(Session& session) {
 }
 
 /// @param session  whose it was, if that is still there
-void Desk::release(Holding& holding, Session* session) {
+void BufferAllocator::release(Holding& holding, Session* session) {
   if (holding.untrustworthy) {
     pool_.retire(std::move(holding.lease));
   } else {
@@ -148,14 +148,14 @@ void Desk::release(Holding& holding, Session* session) {
   moved_ = freed_ = Clock::now();
 }
 
-void Desk::finish(Session& session) {
+void BufferAllocator::finish(Session& session) {
   if (session.filling != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
   session.finished = true;
   session.tell(record_of(RootKind::farewell));
   events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
 }
 
-void Desk::leave(Session& session, const std::string& reason) {
+void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   const std::size_t lost = session.filling == nullptr ? 0 : session.filling->lease->backed();
   if (session.doomed) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
@@ -170,7 +170,7 @@ void Desk::leave(Session& session, const std::string& reason) {
   serve();
 }
 
-std::shared_ptr<Session> Desk::doomed() {
+std::shared_ptr<Session> BufferAllocator::doomed() {
   const std::lock_guard lock(mutex_);
   for (const auto& [number, session] : sessions_) {
     if (session->doomed) return session;
@@ -178,12 +178,12 @@ std::shared_ptr<Session> Desk::doomed() {
   return nullptr;
 }
 
-void Desk::on_news(std::function<void()> wake) {
+void BufferAllocator::on_news(std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
 }
 
-void Desk::close() {
+void BufferAllocator::close() {
   const std::lock_guard lock(mutex_);
   wake_ = nullptr;
   events_ = nullptr;
@@ -191,7 +191,7 @@ void Desk::close() {
   sessions_.clear();
 }
 
-void Desk::done(PostedFile::Impl& file) {
+void BufferAllocator::done(PostedFile::Impl& file) {
   const std::lock_guard lock(mutex_);
   Session* const session = free(file);
   if (session != nullptr) tell_done(*session, file.sequence);
@@ -200,7 +200,7 @@ void Desk::done(PostedFile::Impl& file) {
   if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->doomed))) wake_();
 }
 
-void Desk::refuse(PostedFile::Impl& file, std::string_view reason) {
+void BufferAllocator::refuse(PostedFile::Impl& file, std::string_view reason) {
   const std::lock_guard lock(mutex_);
   if (Session* const session = free(file)) doom(*session, reason);
   serve();
@@ -208,7 +208,7 @@ void Desk::refuse(PostedFile::Impl& file, std::string_view reason) {
 }
 
 /// Returns whose it was, if that is still there.
-Session* Desk::free(PostedFile::Impl& file) {
+Session* BufferAllocator::free(PostedFile::Impl& file) {
   Session* const session = find(file.worker->number);
   if (session != nullptr) --session->posted;
   Holding& holding = *file.holding;
@@ -221,34 +221,34 @@ Session* Desk::free(PostedFile::Impl& file) {
 }
 
 /// Several at once: who is told wakes up, and has something to do.
-void Desk::tell_done(Session& session, std::uint64_t sequence) {
+void BufferAllocator::tell_done(Session& session, std::uint64_t sequence) {
   session.untold.push_back(sequence);
   if (session.listens || session.untold.size() >= session.posted) tell_all_done(session);
 }
 
-void Desk::tell_all_done(Session& session) {
+void BufferAllocator::tell_all_done(Session& session) {
   session.frames.hold();
   for (const std::uint64_t sequence : session.untold) session.tell(record_of(RootKind::done, sequence));
   (void)session.frames.flush();  // a connection that is gone is noticed where it is heard
   session.untold.clear();
 }
 
-void Desk::drop(std::uint64_t number, std::string_view reason) {
+void BufferAllocator::drop(std::uint64_t number, std::string_view reason) {
   const std::lock_guard lock(mutex_);
   if (Session* const session = find(number)) doom(*session, reason);
   if (wake_) wake_();
 }
 
-void Desk::doom(Session& session, std::string_view reason) {
+void BufferAllocator::doom(Session& session, std::string_view reason) {
   if (!session.doomed) session.doomed = std::string(reason);
 }
 
-Session* Desk::find(std::uint64_t number) {
+Session* BufferAllocator::find(std::uint64_t number) {
   const auto found = sessions_.find(number);
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
-ServerStatistics Desk::statistics() {
+ServerStatistics BufferAllocator::statistics() {
   const std::lock_guard lock(mutex_);
   return {.workers = sessions_.size(),
           .leases = pool_.leases(),

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Desk: who gets memory, and when.
+// BufferAllocator: who gets memory, and when.
 #include <algorithm>
 #include <limits>
 
 #include <wherry/error.hpp>
 
-#include "desk.hpp"
+#include "buffer_allocator.hpp"
 
 namespace wherry::root {
 
 /// A new file needs a lease more; a file that grows does not.
-bool Desk::may_hold_more(const Session& session) const {
+bool BufferAllocator::may_hold_more(const Session& session) const {
   return session.filling != nullptr || session.leases < options_.leases_per_worker;
 }
 
 /// In turn: nobody overtakes who waits for memory, so that a large file gets its own in the end. But who waits for a
 /// file of his own to be done holds nobody up, nor does who waits for a lease to come free who could have another.
-void Desk::serve() {
+void BufferAllocator::serve() {
   put_off_ = false;
   if (queue_.empty()) return;
   const auto now = Clock::now();
@@ -47,18 +47,18 @@ void Desk::serve() {
 }
 
 /// Whether one more lease would only take the processors' caches, or new pages, while others are about to come free.
-bool Desk::is_crowded(Clock::time_point now) const {
+bool BufferAllocator::is_crowded(Clock::time_point now) const {
   return pool_.large_held() >= options_.leases_at_once && now - freed_ < options_.soon;
 }
 
 /// Who has small files keeps his lease: now others need it.
-void Desk::recall(Session& session) {
+void BufferAllocator::recall(Session& session) {
   if (session.filling == nullptr || session.wanted || session.recalled || session.doomed) return;
   session.recalled = session.tell(record_of(RootKind::recall));
 }
 
 /// False: there is not enough memory. A worker that cannot be given any at all is doomed, and that is an answer.
-bool Desk::try_grant(Session& session, Within within) {
+bool BufferAllocator::try_grant(Session& session, Within within) {
   try {
     if (session.filling != nullptr) {
       if (!pool_.grow(*session.filling->lease, *session.wanted, within)) return false;
@@ -85,7 +85,7 @@ bool Desk::try_grant(Session& session, Within within) {
   return true;
 }
 
-Timeout Desk::let_go_on() {
+Timeout BufferAllocator::let_go_on() {
   const std::lock_guard lock(mutex_);
   if (put_off_) {
     const auto since = Clock::now() - freed_;
@@ -106,7 +106,7 @@ Timeout Desk::let_go_on() {
 }
 
 /// Somebody holds memory, and does not wait himself.
-bool Desk::somebody_may_free_something() const {
+bool BufferAllocator::somebody_may_free_something() const {
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
     const Session& session = *entry.second;
     return session.filling != nullptr && !session.wanted && !session.doomed;
@@ -114,7 +114,7 @@ bool Desk::somebody_may_free_something() const {
 }
 
 /// Who holds part of a file frees most, soonest.
-Session* Desk::first_to_let_go_on() {
+Session* BufferAllocator::first_to_let_go_on() {
   Session* first = nullptr;
   for (Session* const session : queue_) {
     if (!may_hold_more(*session)) continue;
