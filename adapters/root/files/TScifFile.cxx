@@ -334,8 +334,8 @@ Int_t TScifFile::SysRead(Int_t /*fd*/, void* buffer, Int_t bytes) {
   }
   const std::size_t left = fImpl->size - std::min(fImpl->size, fImpl->offset);
   const std::size_t count = std::min(left, static_cast<std::size_t>(bytes));
-  const auto ground = fImpl->client.file();
-  std::memcpy(buffer, (ground.empty() ? fImpl->small.data() : ground.data()) + fImpl->offset, count);
+  const auto lease = fImpl->client.file();
+  std::memcpy(buffer, (lease.empty() ? fImpl->small.data() : lease.data()) + fImpl->offset, count);
   fImpl->offset += count;
   return static_cast<Int_t>(count);
 }

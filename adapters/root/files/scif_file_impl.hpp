@@ -40,16 +40,16 @@ class TScifFile::Impl {
   std::byte* memory(std::size_t bytes) {
     if (client.file().empty()) {
       if (bytes <= small.size()) return small.data();
-      const auto ground = client.grow(bytes);
-      std::memcpy(ground.data(), small.data(), std::min(size, small.size()));
-      return ground.data();
+      const auto lease = client.grow(bytes);
+      std::memcpy(lease.data(), small.data(), std::min(size, small.size()));
+      return lease.data();
     }
     return client.grow(bytes).data();
   }
 
   [[nodiscard]] std::span<const char> record(Long64_t seek, Int_t bytes) const {
-    const auto ground = client.file();
-    const std::byte* const file = ground.empty() ? small.data() : ground.data();
+    const auto lease = client.file();
+    const std::byte* const file = lease.empty() ? small.data() : lease.data();
     if (seek <= 0 || bytes <= 0 || static_cast<std::size_t>(seek + bytes) > size) return {};
     return {reinterpret_cast<const char*>(file) + seek, static_cast<std::size_t>(bytes)};
   }

@@ -48,8 +48,8 @@ std::span<std::byte> WindowClient::Impl::grow(std::size_t bytes) {
 
 std::span<std::byte> WindowClient::Impl::file() const {
   if (!begun_) return {};
-  const auto room = ground_->room(*begun_);
-  return room.first(std::min(room.size(), max_file_));
+  const auto free = lease_->free_from(*begun_);
+  return free.first(std::min(free.size(), max_file_));
 }
 
 std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes) {
@@ -64,7 +64,7 @@ std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes)
   persist([&, fresh = true]() mutable {
     if (std::exchange(fresh, false)) hand_over(posted_.back(), swift, 0);
     hear_what_came();
-    if (recalled_ && !begun_) leave_ground();
+    if (recalled_ && !begun_) leave_lease();
   });
   return sequence_;
 }
@@ -72,14 +72,14 @@ std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes)
 void WindowClient::Impl::discard() {
   begun_.reset();
   carried_.clear();
-  persist([this] { leave_ground(); });
+  persist([this] { leave_lease(); });
 }
 
 void WindowClient::Impl::wait(std::size_t files) {
   persist([&] {
     if (posted_.size() > files && posted_.size() > 1) listen();
     while (posted_.size() > files) hear();
-    if (recalled_ && !begun_) leave_ground();
+    if (recalled_ && !begun_) leave_lease();
   });
 }
 
@@ -99,7 +99,7 @@ void WindowClient::Impl::finish() {
 void WindowClient::Impl::enlarge(std::size_t bytes) {
   if (begun_ && is_too_small(*begun_ + bytes)) pick_up();
   make_room(bytes);
-  std::copy(carried_.begin(), carried_.end(), ground_->at(*begun_));
+  std::copy(carried_.begin(), carried_.end(), lease_->at(*begun_));
   carried_ = {};
 }
 
@@ -110,8 +110,8 @@ void WindowClient::Impl::make_room(std::size_t bytes) {
     began_ = Clock::now();
   }
   const std::size_t end = *begun_ + bytes;
-  while (!ground_->files.is_free(*begun_, end)) hear_of_done();
-  if (end > ground_->bytes) need(end);
+  while (!lease_->files.is_free(*begun_, end)) hear_of_done();
+  if (end > lease_->bytes) need(end);
 }
 
 void WindowClient::Impl::begin(std::size_t bytes) {
@@ -120,29 +120,29 @@ void WindowClient::Impl::begin(std::size_t bytes) {
   };
   while (static_cast<std::size_t>(waiting()) >= most_files_) hear_of_done();
   if (find_place(std::max(bytes, expected_))) return;
-  leave_ground();
+  leave_lease();
   need(std::max(bytes, std::min(end_of_place(expected_), slot_)));
   begun_ = 0;
 }
 
 /// Whether the lease ends before, and does not grow.
-bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > ground_->bytes && ground_->bytes < slot_; }
+bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > lease_->bytes && lease_->bytes < slot_; }
 
 /// Out of a lease that is too small, which others may write into once it is left.
 void WindowClient::Impl::pick_up() {
   const auto written = file();
   carried_.assign(written.begin(), written.end());
   begun_.reset();
-  leave_ground();
+  leave_lease();
 }
 
 /// Between the files of the lease that it has, in the first slot; waits if that makes sense.
 bool WindowClient::Impl::find_place(std::size_t bytes) {
-  while (ground_ && !recalled_) {
+  while (lease_ && !recalled_) {
     if (is_too_small(bytes)) return false;
-    begun_ = ground_->files.empty() ? 0 : ground_->files.first_fit(bytes, std::min(slot_, ground_->bytes));
+    begun_ = lease_->files.empty() ? 0 : lease_->files.first_fit(bytes, std::min(slot_, lease_->bytes));
     if (begun_) return true;
-    if (may_have_larger() || bytes > slot_ / kCrowd || ground_->files.count() < kCrowd) return false;
+    if (may_have_larger() || bytes > slot_ / kCrowd || lease_->files.count() < kCrowd) return false;
     hear_of_done();
   }
   return false;
@@ -150,8 +150,8 @@ bool WindowClient::Impl::find_place(std::size_t bytes) {
 
 /// Its lease is small, and the only one that it holds: who fills it before it is read is given a larger one.
 bool WindowClient::Impl::may_have_larger() const {
-  return ground_->bytes < slot_ &&
-         std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.ground == ground_; });
+  return lease_->bytes < slot_ &&
+         std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.lease == lease_; });
 }
 
 void WindowClient::Impl::need(std::size_t bytes) {
@@ -163,39 +163,39 @@ void WindowClient::Impl::need(std::size_t bytes) {
 void WindowClient::Impl::take(const ControlMessage& grant) {
   const std::uint64_t offset = grant.record.value;
   const std::uint64_t bytes = grant.record.bytes;
-  if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + slot_ || (ground_ && offset != ground_->offset)) {
+  if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + slot_ || (lease_ && offset != lease_->offset)) {
     fail(EPROTO, "the server gave memory that was not asked for");
   }
   needed_ = 0;
-  if (!ground_) ground_ = std::make_shared<Ground>(Ground{.offset = offset});
+  if (!lease_) lease_ = std::make_shared<MappedLease>(MappedLease{.offset = offset});
   try {
-    ground_->mapped = mapped_.map(frames_.stream().windows(), offset, bytes);
+    lease_->mapped = mapped_.map(frames_.stream().windows(), offset, bytes);
   } catch (const Error& error) {
     if (error.code().value() == ECONNRESET) throw Broken{ECONNRESET};
     failure_ = error;
     throw;
   }
-  ground_->bytes = bytes;
-  ground_->keeps = (grant.record.flags & layout::kRootKeeps) != 0;
+  lease_->bytes = bytes;
+  lease_->keeps = (grant.record.flags & layout::kRootKeeps) != 0;
 }
 
 /// Posts the file being written as `file`, and goes on in its lease if that has room for others and they come soon.
 void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags) {
   file.place = *begun_;
-  file.ground = ground_;
+  file.lease = lease_;
   file.here = true;
-  ground_->files.take(file.place, file.place + file.bytes);
+  lease_->files.take(file.place, file.place + file.bytes);
   begun_.reset();
   expected_ = file.bytes;
   listening_ = false;
   const bool keeps =
-      (swift || ground_->keeps) && !recalled_ && 2 * end_of_place(file.bytes) <= std::min(slot_, ground_->bytes);
+      (swift || lease_->keeps) && !recalled_ && 2 * end_of_place(file.bytes) <= std::min(slot_, lease_->bytes);
   if (!keeps) {
     flags |= layout::kRootLeaves;
     if (file.bytes < kCopying * static_cast<std::size_t>(std::chrono::nanoseconds(Clock::now() - began_).count())) {
-      ground_->unload(file.place, file.bytes);
+      lease_->unload(file.place, file.bytes);
     }
-    ground_.reset();
+    lease_.reset();
     recalled_ = false;
   }
   RootRecord record = record_of(RootKind::post, file.sequence, file.bytes);
@@ -204,9 +204,9 @@ void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags
   say(record, file.name);
 }
 
-void WindowClient::Impl::leave_ground() {
-  if (!ground_) return;
-  ground_.reset();
+void WindowClient::Impl::leave_lease() {
+  if (!lease_) return;
+  lease_.reset();
   recalled_ = false;
   say(record_of(RootKind::leave));
 }
@@ -251,7 +251,7 @@ void WindowClient::Impl::heed(const Received& received) {
     case RootKind::done:
       return forget(message->record.value);
     case RootKind::recall:
-      recalled_ = ground_ != nullptr;
+      recalled_ = lease_ != nullptr;
       return;
     case RootKind::farewell:
       if (!std::exchange(finishing_, false)) fail(EPROTO, "the server took leave of a worker that had not finished");
@@ -281,7 +281,7 @@ void WindowClient::Impl::forget(std::uint64_t sequence) {
   const auto file =
       std::find_if(posted_.begin(), posted_.end(), [&](const Posted& posted) { return posted.sequence == sequence; });
   if (file == posted_.end()) return;
-  if (file->here) file->ground->files.free(file->place);
+  if (file->here) file->lease->files.free(file->place);
   posted_.erase(file);
 }
 

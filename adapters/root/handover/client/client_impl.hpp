@@ -16,7 +16,7 @@
 
 #include "adapters/root/handover/wire.hpp"
 #include "client.hpp"
-#include "ground.hpp"
+#include "mapped_lease.hpp"
 
 namespace wherry::root {
 
@@ -43,7 +43,7 @@ class WindowClient::Impl {
     std::string name;
     std::size_t bytes = 0;
     std::size_t place = 0;
-    std::shared_ptr<Ground> ground = {};
+    std::shared_ptr<MappedLease> lease = {};
     bool here = false;  ///< this server has been told, not only the one before
   };
 
@@ -68,7 +68,7 @@ class WindowClient::Impl {
   void need(std::size_t bytes);
   void take(const ControlMessage& grant);
   void hand_over(Posted& file, bool swift, std::uint32_t flags);
-  void leave_ground();
+  void leave_lease();
   void say(const RootRecord& record, std::string_view text = {});
   void listen();
   void hear();
@@ -89,12 +89,12 @@ class WindowClient::Impl {
   std::size_t most_files_ = 0;
   std::uint32_t number_ = 0;
   std::string output_;
-  std::shared_ptr<Ground> ground_;    ///< the lease it writes into
-  std::optional<std::size_t> begun_;  ///< where the file lies there that is being written
-  std::vector<std::byte> carried_;    ///< of the file being written, from a lease that is too small to a larger one
-  std::size_t needed_ = 0;            ///< bytes that a grant is to come for
-  std::size_t expected_ = 0;          ///< what the next file will have: as many as the last
-  Clock::time_point began_;           ///< the file being written
+  std::shared_ptr<MappedLease> lease_;  ///< the lease it writes into
+  std::optional<std::size_t> begun_;    ///< where the file lies there that is being written
+  std::vector<std::byte> carried_;      ///< of the file being written, from a lease that is too small to a larger one
+  std::size_t needed_ = 0;              ///< bytes that a grant is to come for
+  std::size_t expected_ = 0;            ///< what the next file will have: as many as the last
+  Clock::time_point began_;             ///< the file being written
   std::optional<Clock::time_point> last_post_;
   bool recalled_ = false;     ///< the server wants the lease
   bool finishing_ = false;    ///< the server is to say that it knows

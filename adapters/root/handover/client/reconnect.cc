@@ -38,25 +38,25 @@ void WindowClient::Impl::connect_again(const Broken& broken) {
 void WindowClient::Impl::resume() {
   mapped_.clear();
   const auto begun = std::exchange(begun_, std::nullopt);
-  const auto ground = std::exchange(ground_, nullptr);
+  const auto lease = std::exchange(lease_, nullptr);
   try {
     for (Posted& file : posted_) file.here = false;
     greet();
     const auto files = posted_;  // the first may be done before the last is posted
     for (const Posted& file : files) {
       make_room(file.bytes);
-      std::memcpy(ground_->at(*begun_), file.ground->at(file.place), file.bytes);
+      std::memcpy(lease_->at(*begun_), file.lease->at(file.place), file.bytes);
       const auto listed = std::find_if(posted_.begin(), posted_.end(),
                                        [&](const Posted& posted) { return posted.sequence == file.sequence; });
       hand_over(*listed, true, layout::kRootAgain);
     }
     if (!begun) return;
-    const auto written = ground->room(*begun).first(std::min(ground->room(*begun).size(), max_file_));
+    const auto written = lease->free_from(*begun).first(std::min(lease->free_from(*begun).size(), max_file_));
     make_room(written.size());
-    std::memcpy(ground_->at(*begun_), written.data(), written.size());
+    std::memcpy(lease_->at(*begun_), written.data(), written.size());
   } catch (...) {
     begun_ = begun;
-    ground_ = ground;
+    lease_ = lease;
     throw;
   }
 }

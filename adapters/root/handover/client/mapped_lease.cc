@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ground.hpp"
+#include "mapped_lease.hpp"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 
 namespace wherry::root {
 
-void Ground::unload(std::size_t place, std::size_t size) const {
+void MappedLease::unload(std::size_t place, std::size_t size) const {
   // Where this fails they count.
   (void)::madvise(at(place), end_of_place(size), MADV_DONTNEED);
 }

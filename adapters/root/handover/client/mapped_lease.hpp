@@ -15,7 +15,7 @@
 namespace wherry::root {
 
 /// A lease that this worker was granted.
-struct Ground {
+struct MappedLease {
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
   bool keeps = false;  ///< the server lets it have this between its files, however seldom they are
@@ -24,7 +24,7 @@ struct Ground {
 
   [[nodiscard]] std::byte* at(std::size_t place) const { return mapped->bytes().data() + place; }
   /// From there to the next file.
-  [[nodiscard]] std::span<std::byte> room(std::size_t place) const {
+  [[nodiscard]] std::span<std::byte> free_from(std::size_t place) const {
     return {at(place), files.free_until(place, bytes) - place};
   }
   /// These pages do not count as this process's any more, until it touches them again.
