@@ -11,7 +11,7 @@ namespace wherry::root {
 
 /// A new file needs a lease more; a file that grows does not.
 bool BufferAllocator::may_hold_more(const Session& session) const {
-  return session.filling != nullptr || session.leases < options_.leases_per_worker;
+  return session.lease != nullptr || session.leases < options_.leases_per_worker;
 }
 
 /// In turn: nobody overtakes who waits for memory, so that a large file gets its own in the end. But who waits for a
@@ -23,7 +23,7 @@ void BufferAllocator::serve() {
   std::size_t too_much = std::numeric_limits<std::size_t>::max();  // to be spared
   for (auto at = queue_.begin(); at != queue_.end();) {
     Session& session = **at;
-    const bool grows = session.filling != nullptr;
+    const bool grows = session.lease != nullptr;
     const bool next = !grows && session.leases != 0;
     if (!grows && (session.large || !pool_.is_small(*session.wanted)) && is_crowded(now)) {
       put_off_ = true;
@@ -53,24 +53,24 @@ bool BufferAllocator::is_crowded(Clock::time_point now) const {
 
 /// Who has small files keeps his lease: now others need it.
 void BufferAllocator::recall(Session& session) {
-  if (session.filling == nullptr || session.wanted || session.recalled || session.doomed) return;
+  if (session.lease == nullptr || session.wanted || session.recalled || session.doomed) return;
   session.recalled = session.tell(record_of(RootKind::recall));
 }
 
 /// False: there is not enough memory. A worker that cannot be given any at all is doomed, and that is an answer.
 bool BufferAllocator::try_grant(Session& session, Within within) {
   try {
-    if (session.filling != nullptr) {
-      if (!pool_.grow(*session.filling->lease, *session.wanted, within)) return false;
+    if (session.lease != nullptr) {
+      if (!pool_.grow(*session.lease->range, *session.wanted, within)) return false;
     } else {
       const std::size_t liked = session.large ? options_.slot : 0;
       auto lease = pool_.take(*session.wanted, liked, session.shown.numbers(), within);
       if (lease == nullptr) return false;
-      session.filling = std::make_shared<Holding>();
-      session.filling->lease = std::move(lease);
+      session.lease = std::make_shared<GrantedLease>();
+      session.lease->range = std::move(lease);
       ++session.leases;
     }
-    Lease& lease = *session.filling->lease;
+    Lease& lease = *session.lease->range;
     const std::uint64_t offset = session.shown.show(session.frames.stream().windows(), lease);
     session.wanted.reset();
     RootRecord grant = record_of(RootKind::grant, offset, lease.backed());
@@ -109,7 +109,7 @@ Timeout BufferAllocator::let_go_on() {
 bool BufferAllocator::somebody_may_free_something() const {
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
     const Session& session = *entry.second;
-    return session.filling != nullptr && !session.wanted && !session.doomed;
+    return session.lease != nullptr && !session.wanted && !session.doomed;
   });
 }
 
@@ -118,7 +118,7 @@ Session* BufferAllocator::first_to_let_go_on() {
   Session* first = nullptr;
   for (Session* const session : queue_) {
     if (!may_hold_more(*session)) continue;
-    if (session->filling != nullptr) return session;
+    if (session->lease != nullptr) return session;
     if (first == nullptr) first = session;
   }
   return first;

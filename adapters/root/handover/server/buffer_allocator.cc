@@ -65,8 +65,7 @@ void BufferAllocator::greet(Session& session, const RootRecord& hello) {
 
 void BufferAllocator::need(Session& session, std::uint64_t bytes) {
   if (bytes == 0 || bytes > pool_.limits().most) return doom(session, "it asked for more than the largest file");
-  if (session.filling != nullptr && bytes > session.filling->lease->backed() &&
-      !pool_.may_grow(*session.filling->lease)) {
+  if (session.lease != nullptr && bytes > session.lease->range->backed() && !pool_.may_grow(*session.lease->range)) {
     return doom(session, "it asked for more of a lease that does not grow");
   }
   session.wanted = bytes;
@@ -77,16 +76,16 @@ void BufferAllocator::need(Session& session, std::uint64_t bytes) {
 /// What is wrong with it, or null.
 const char* BufferAllocator::fault_in(const Session& session, const ControlMessage& post) const {
   const auto& [record, name] = post;
-  if (session.filling == nullptr) return "it posted a file that it has no memory for";
-  const Holding& holding = *session.filling;
-  const std::size_t backed = holding.lease->backed();
+  if (session.lease == nullptr) return "it posted a file that it has no memory for";
+  const GrantedLease& granted = *session.lease;
+  const std::size_t backed = granted.range->backed();
   if (record.place % layout::kRootPlace != 0 || record.place >= options_.slot || record.place >= backed) {
     return "it posted a file where none may begin";
   }
   if (record.bytes == 0 || record.bytes > options_.max_file || record.bytes > backed - record.place) {
     return "it posted a file that it has no memory for";
   }
-  if (!holding.files.is_free(record.place, record.place + record.bytes)) return "it posted a file on top of another";
+  if (!granted.files.is_free(record.place, record.place + record.bytes)) return "it posted a file on top of another";
   if (session.posted == options_.files_per_worker) return "it posted more files than may wait";
   if (record.value <= session.last_sequence) return "it posted files out of order";
   if (name.empty() || name.size() > layout::kRootMaxName || name.find('\0') != std::string::npos) {
@@ -102,18 +101,18 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
   session.beyond = false;
   session.listens = false;
   ++session.posted;
-  session.filling->files.take(record.place, record.place + record.bytes);
+  session.lease->files.take(record.place, record.place + record.bytes);
   auto file = std::make_unique<PostedFile::Impl>();
   file->allocator = shared_from_this();
   file->worker = session.worker;
-  file->holding = session.filling;
+  file->lease = session.lease;
   file->name = name;
   file->place = record.place;
   file->bytes = record.bytes;
   file->sequence = record.value;
-  ++session.filling->posted;
+  ++session.lease->posted;
   if ((record.flags & layout::kRootLeaves) != 0) leave_lease(session);
-  if (put_off_ && session.filling != nullptr && session.filling->posted >= kTurn) recall(session);
+  if (put_off_ && session.lease != nullptr && session.lease->posted >= kTurn) recall(session);
   if (already) {
     free(*file);
     tell_done(session, record.value);
@@ -125,31 +124,31 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
 
 /// The worker writes no more there: the lease is free when its files are done.
 void BufferAllocator::leave_lease(Session& session) {
-  const auto holding = std::exchange(session.filling, nullptr);
-  if (holding == nullptr) return;
+  const auto granted = std::exchange(session.lease, nullptr);
+  if (granted == nullptr) return;
   session.beyond = false;
   session.recalled = false;
   // Who leaves files behind that are not read yet writes faster than they are; who has one per lease does not.
-  if (holding->files.count() > 1) session.large = true;
-  if (holding->posted < 2) session.large = false;
-  holding->left = true;
-  if (holding->files.empty()) return release(*holding, &session);
+  if (granted->files.count() > 1) session.large = true;
+  if (granted->posted < 2) session.large = false;
+  granted->left = true;
+  if (granted->files.empty()) return release(*granted, &session);
   ++leaving_;
 }
 
 /// @param session  whose it was, if that is still there
-void BufferAllocator::release(Holding& holding, Session* session) {
-  if (holding.untrustworthy) {
-    pool_.retire(std::move(holding.lease));
+void BufferAllocator::release(GrantedLease& granted, Session* session) {
+  if (granted.untrustworthy) {
+    pool_.retire(std::move(granted.range));
   } else {
-    pool_.give_back(std::move(holding.lease));
+    pool_.give_back(std::move(granted.range));
   }
   if (session != nullptr) --session->leases;
   moved_ = freed_ = Clock::now();
 }
 
 void BufferAllocator::finish(Session& session) {
-  if (session.filling != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
+  if (session.lease != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
   session.finished = true;
   session.tell(record_of(RootKind::farewell));
   events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
@@ -157,10 +156,10 @@ void BufferAllocator::finish(Session& session) {
 
 void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  const std::size_t lost = session.filling == nullptr ? 0 : session.filling->lease->backed();
+  const std::size_t lost = session.lease == nullptr ? 0 : session.lease->range->backed();
   if (session.doomed) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
   // Whoever is still there writes into pages that nobody looks at.
-  if (session.filling != nullptr) session.filling->untrustworthy = true;
+  if (session.lease != nullptr) session.lease->untrustworthy = true;
   leave_lease(session);
   sessions_.erase(session.worker->number);
   std::erase(queue_, &session);
@@ -211,11 +210,11 @@ void BufferAllocator::refuse(PostedFile::Impl& file, std::string_view reason) {
 Session* BufferAllocator::free(PostedFile::Impl& file) {
   Session* const session = find(file.worker->number);
   if (session != nullptr) --session->posted;
-  Holding& holding = *file.holding;
-  holding.files.free(file.place);
-  if (holding.left && holding.files.empty()) {
+  GrantedLease& granted = *file.lease;
+  granted.files.free(file.place);
+  if (granted.left && granted.files.empty()) {
     --leaving_;
-    release(holding, session);
+    release(granted, session);
   }
   return session;
 }

@@ -29,7 +29,7 @@ class PostedFile::Impl {
  public:
   std::shared_ptr<class BufferAllocator> allocator;
   std::shared_ptr<const Worker> worker;
-  std::shared_ptr<Holding> holding;
+  std::shared_ptr<GrantedLease> lease;
   std::string name;
   std::size_t place = 0;
   std::size_t bytes = 0;
@@ -77,7 +77,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   void leave_lease(Session& session);
   void finish(Session& session);
   Session* free(PostedFile::Impl& file);
-  void release(Holding& holding, Session* session);
+  void release(GrantedLease& granted, Session* session);
   static void tell_done(Session& session, std::uint64_t sequence);
   static void tell_all_done(Session& session);
   static void doom(Session& session, std::string_view reason);

@@ -11,11 +11,11 @@
 
 namespace wherry::root {
 
-Lease::Lease(std::uint64_t number, std::size_t room) : number_(number) {
+Lease::Lease(std::uint64_t number, std::size_t addresses) : number_(number) {
   // Where a huge page may begin, if it has one: whole ones of what is exposed become huge pages.
   constexpr std::size_t kHuge = std::size_t{2} << 20;
-  const std::size_t more = room < kHuge ? 0 : kHuge;
-  void* const got = ::mmap(nullptr, room + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const std::size_t more = addresses < kHuge ? 0 : kHuge;
+  void* const got = ::mmap(nullptr, addresses + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) {
     throw Error(ENOMEM, "reserve addresses for a file", "",
                 "allow smaller files, or raise the limit of addresses (ulimit -v)");
@@ -24,8 +24,8 @@ Lease::Lease(std::uint64_t number, std::size_t room) : number_(number) {
   const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % kHuge;
   const std::size_t before = more == 0 || past == 0 ? 0 : kHuge - past;
   if (before != 0) ::munmap(start, before);
-  if (before != more) ::munmap(start + before + room, more - before);
-  memory_ = {start + before, room};
+  if (before != more) ::munmap(start + before + addresses, more - before);
+  memory_ = {start + before, addresses};
 }
 
 Lease::~Lease() {

@@ -18,7 +18,7 @@ namespace wherry::root {
 class Lease {
  public:
   /// Reserves addresses. Throws Error(ENOMEM).
-  Lease(std::uint64_t number, std::size_t room);
+  Lease(std::uint64_t number, std::size_t addresses);
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   /// The pages go, for all who map them: what somebody still writes there comes to nobody's file.

@@ -20,23 +20,23 @@ std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::spa
 std::unique_ptr<Lease> Pool::take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within) {
   if (const auto warm = best_warm(size, known); warm != free_.end()) return pick(warm);
   // One that has some of it, else one without pages: what others keep warm may be what they want next.
-  const std::size_t room = size < limits_.slot ? size : limits_.most;
+  const std::size_t addresses = size < limits_.slot ? size : limits_.most;
   const auto choose = [&](auto&& good) {
     return std::find_if(free_.rbegin(), free_.rend(),
-                        [&](const auto& lease) { return lease->memory().size() == room && good(*lease); });
+                        [&](const auto& lease) { return lease->memory().size() == addresses && good(*lease); });
   };
   auto chosen = choose([&](const Lease& lease) { return is_in(known, lease); });
   if (chosen == free_.rend()) chosen = choose([](const Lease& lease) { return lease.backed() == 0; });
   Lease* const lease = chosen == free_.rend() ? nullptr : chosen->get();
   const std::size_t backed = lease == nullptr ? 0 : lease->backed();
-  if (!make_room(size - backed, lease, within)) return nullptr;
-  auto taken = lease == nullptr ? make(room) : pick(std::prev(chosen.base()));
+  if (!fit_budget(size - backed, lease, within)) return nullptr;
+  auto taken = lease == nullptr ? make(addresses) : pick(std::prev(chosen.base()));
   back(*taken, size);
   return taken;
 }
 
-std::unique_ptr<Lease> Pool::make(std::size_t room) {
-  auto lease = std::make_unique<Lease>(last_number_ + 1, room);
+std::unique_ptr<Lease> Pool::make(std::size_t addresses) {
+  auto lease = std::make_unique<Lease>(last_number_ + 1, addresses);
   ++last_number_;
   ++leases_;
   if (may_grow(*lease)) ++large_held_;
@@ -49,9 +49,9 @@ bool Pool::grow(Lease& lease, std::size_t bytes, Within within) {
   // A large file grows in few steps.
   const std::size_t ahead = std::min(limits_.most, std::max(wanted, size_for(lease.backed() + lease.backed() / 4)));
   std::size_t size = ahead;
-  if (!make_room(size - lease.backed(), nullptr, Within::budget)) {
+  if (!fit_budget(size - lease.backed(), nullptr, Within::budget)) {
     size = wanted;
-    if (!make_room(size - lease.backed(), nullptr, within)) return false;
+    if (!fit_budget(size - lease.backed(), nullptr, within)) return false;
   }
   back(lease, size);
   return true;
@@ -61,7 +61,7 @@ void Pool::give_back(std::unique_ptr<Lease> lease) {
   warm_ += lease->backed();
   if (may_grow(*lease)) --large_held_;
   free_.push_back(std::move(lease));
-  make_room(0, nullptr, Within::beyond);  // what went beyond the budget is paid back
+  fit_budget(0, nullptr, Within::beyond);  // what went beyond the budget is paid back
 }
 
 void Pool::retire(std::unique_ptr<Lease> lease) {
@@ -81,7 +81,7 @@ std::size_t Pool::size_for(std::size_t bytes) const {
 
 /// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `beyond` the budget, none
 /// if they do not fit all the same.
-bool Pool::make_room(std::size_t bytes, const Lease* but, Within within) {
+bool Pool::fit_budget(std::size_t bytes, const Lease* but, Within within) {
   // A small pool stays in the caches: what is written there and read soon after never comes to the memory.
   constexpr std::size_t kSpare = 8;
   if (within == Within::spare) return used_ + bytes <= limits_.budget / kSpare;

@@ -62,10 +62,10 @@ class Pool {
 
   [[nodiscard]] std::size_t size_for(std::size_t bytes) const;
   std::unique_ptr<Lease> take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within);
-  bool make_room(std::size_t bytes, const Lease* but, Within within);
+  bool fit_budget(std::size_t bytes, const Lease* but, Within within);
   void back(Lease& lease, std::size_t bytes);
   std::unique_ptr<Lease> pick(Free::iterator free);
-  std::unique_ptr<Lease> make(std::size_t room);
+  std::unique_ptr<Lease> make(std::size_t addresses);
   static bool is_in(std::span<const std::uint64_t> known, const Lease& lease);
   Free::iterator best_warm(std::size_t wanted, std::span<const std::uint64_t> known);
 

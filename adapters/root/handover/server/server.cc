@@ -205,7 +205,7 @@ PostedFile::~PostedFile() { refuse("the server did not take the file"); }
 const Worker& PostedFile::worker() const noexcept { return *impl_->worker; }
 const std::string& PostedFile::name() const noexcept { return impl_->name; }
 std::span<const std::byte> PostedFile::bytes() const noexcept {
-  return impl_->holding->lease->memory().subspan(impl_->place, impl_->bytes);
+  return impl_->lease->range->memory().subspan(impl_->place, impl_->bytes);
 }
 std::uint64_t PostedFile::sequence() const noexcept { return impl_->sequence; }
 

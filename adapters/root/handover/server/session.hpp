@@ -40,8 +40,8 @@ class Shown {
 };
 
 /// A lease that a worker has: to write into, or only because files in it are not done.
-struct Holding {
-  std::unique_ptr<Lease> lease = {};
+struct GrantedLease {
+  std::unique_ptr<Lease> range = {};
   Places files = {};           ///< those not done
   std::size_t posted = 0;      ///< files that the worker has posted there
   bool left = false;           ///< the worker writes no more there
@@ -69,12 +69,12 @@ struct Session {
   bool finished = false;
   bool beyond = false;  ///< let go on beyond the budget until its file is done
   Shown shown;
-  std::shared_ptr<Holding> filling;   ///< the lease it writes into
-  std::optional<std::size_t> wanted;  ///< bytes of it that the worker waits for
-  bool recalled = false;              ///< asked to leave it
-  std::size_t leases = 0;             ///< it holds
-  bool large = false;                 ///< its files are many: it is given slots
-  std::size_t posted = 0;             ///< files not done
+  std::shared_ptr<GrantedLease> lease;  ///< the lease it writes into
+  std::optional<std::size_t> wanted;    ///< bytes of it that the worker waits for
+  bool recalled = false;                ///< asked to leave it
+  std::size_t leases = 0;               ///< it holds
+  bool large = false;                   ///< its files are many: it is given slots
+  std::size_t posted = 0;               ///< files not done
   std::uint64_t last_sequence = 0;
   std::vector<std::uint64_t> untold;  ///< files that are done, which it has not been told
   bool listens = false;               ///< and waits to be told
