@@ -96,8 +96,8 @@ int main(int count, char** words) {
     while (auto event = server.next(std::chrono::nanoseconds(0))) report(arguments, *event);
     if (polled[1].revents != 0) {
       const auto statistics = server.statistics();
-      std::printf("statistics held=%zu warm=%zu leases=%zu overdrawn=%zu\n", statistics.held, statistics.warm,
-                  statistics.leases, statistics.overdrawn);
+      std::printf("statistics held=%zu warm=%zu leases=%zu over_budget_grants=%zu\n", statistics.held, statistics.warm,
+                  statistics.leases, statistics.over_budget_grants);
       return 0;
     }
   }

@@ -109,7 +109,7 @@ TEST(Grants, StayWithinTheBudget) {
     event->file.done();
   }
   for (std::thread& worker : workers) worker.join();
-  EXPECT_EQ(server.statistics().overdrawn, 0U);
+  EXPECT_EQ(server.statistics().over_budget_grants, 0U);
   EXPECT_EQ(server.statistics().held, 0U);
 }
 

@@ -189,7 +189,7 @@ TEST(WindowServer, LetsAWorkerWaitUntilMemoryIsFree) {
   EXPECT_TRUE(is_whole(event.file));
   event.file.done();
   second.join();
-  EXPECT_EQ(server.statistics().overdrawn, 0U);
+  EXPECT_EQ(server.statistics().over_budget_grants, 0U);
 }
 
 TEST(WindowServer, PutsOffWhoCanHaveALeaseThatComesFreeSoon) {
@@ -246,7 +246,7 @@ TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
     event.file.done();
   }
   for (std::thread& worker : workers) worker.join();
-  EXPECT_GE(server.statistics().overdrawn, 1U);
+  EXPECT_GE(server.statistics().over_budget_grants, 1U);
   EXPECT_LE(server.statistics().warm, kWorkers * kSlot) << "what went beyond the budget is paid back";
 }
 
@@ -257,7 +257,7 @@ TEST(WindowServer, LetsOneGoOnWhereWhoHoldsTheMemoryIdles) {
   WindowClient busy(server.local().to_string());
   post_file(busy, 1, kSlot);
   EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
-  EXPECT_EQ(server.statistics().overdrawn, 1U);
+  EXPECT_EQ(server.statistics().over_budget_grants, 1U);
 }
 
 TEST(WindowServer, GivesTheMemoryOfADiscardedFileToOthers) {
@@ -297,7 +297,7 @@ TEST(WindowServer, TakesWarmMemoryBackWhereItIsNeeded) {
     EXPECT_TRUE(is_whole(event.file));
     event.file.done();
   }
-  EXPECT_EQ(server.statistics().overdrawn, 0U);
+  EXPECT_EQ(server.statistics().over_budget_grants, 0U);
 }
 
 TEST(WindowServer, TellsAWorkerWhyItsFileWasRefused) {

@@ -159,7 +159,7 @@ TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
   }
   keeper.join();
   other.join();
-  EXPECT_EQ(server.statistics().overdrawn, 0U);
+  EXPECT_EQ(server.statistics().over_budget_grants, 0U);
 }
 
 TEST(SmallFiles, OfManyWorkersShareFewLeases) {

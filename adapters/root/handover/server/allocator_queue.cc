@@ -30,7 +30,7 @@ void BufferAllocator::serve() {
       ++at;
       continue;
     }
-    const Within within = session.beyond ? Within::beyond : next ? Within::spare : Within::budget;
+    const Within within = session.over_budget ? Within::over_budget : next ? Within::spare : Within::budget;
     if (may_hold_more(session) && !(next && *session.wanted >= too_much)) {
       if (try_grant(session, within)) {
         at = queue_.erase(at);
@@ -85,7 +85,7 @@ bool BufferAllocator::try_grant(Session& session, Within within) {
   return true;
 }
 
-Timeout BufferAllocator::let_go_on() {
+Timeout BufferAllocator::grant_over_budget() {
   const std::lock_guard lock(mutex_);
   if (put_off_) {
     const auto since = Clock::now() - freed_;
@@ -95,12 +95,12 @@ Timeout BufferAllocator::let_go_on() {
   while (!queue_.empty() && leaving_ == 0) {
     const auto waited = Clock::now() - moved_;
     if (somebody_may_free_something() && waited < options_.patience) return options_.patience - waited;
-    Session* const session = first_to_let_go_on();
+    Session* const session = first_for_over_budget();
     if (session == nullptr) break;
-    session->beyond = true;
-    ++overdrawn_;
+    session->over_budget = true;
+    ++over_budget_grants_;
     std::erase(queue_, session);
-    try_grant(*session, Within::beyond);
+    try_grant(*session, Within::over_budget);
   }
   return {};
 }
@@ -114,7 +114,7 @@ bool BufferAllocator::somebody_may_free_something() const {
 }
 
 /// Who holds part of a file frees most, soonest.
-Session* BufferAllocator::first_to_let_go_on() {
+Session* BufferAllocator::first_for_over_budget() {
   Session* first = nullptr;
   for (Session* const session : queue_) {
     if (!may_hold_more(*session)) continue;

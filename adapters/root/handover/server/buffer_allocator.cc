@@ -98,7 +98,7 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
   const auto& [record, name] = message;
   if (const char* fault = fault_in(session, message); fault != nullptr) return doom(session, fault);
   session.last_sequence = record.value;
-  session.beyond = false;
+  session.over_budget = false;
   session.listens = false;
   ++session.posted;
   session.lease->files.take(record.place, record.place + record.bytes);
@@ -126,7 +126,7 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
 void BufferAllocator::leave_lease(Session& session) {
   const auto granted = std::exchange(session.lease, nullptr);
   if (granted == nullptr) return;
-  session.beyond = false;
+  session.over_budget = false;
   session.recalled = false;
   // Who leaves files behind that are not read yet writes faster than they are; who has one per lease does not.
   if (granted->files.count() > 1) session.large = true;
@@ -254,7 +254,7 @@ ServerStatistics BufferAllocator::statistics() {
           .held = pool_.used() - pool_.warm(),
           .warm = pool_.warm(),
           .waiting = queue_.size(),
-          .overdrawn = overdrawn_};
+          .over_budget_grants = over_budget_grants_};
 }
 
 }  // namespace wherry::root

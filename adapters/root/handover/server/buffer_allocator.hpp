@@ -52,7 +52,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   /// It is gone, or is let go: its unfinished file is lost. The stream is the caller's to close.
   void leave(Session& session, const std::string& reason);
   /// Who waits in vain may be let go on. How long until that is to be looked at again; empty: until something happens.
-  Timeout let_go_on();
+  Timeout grant_over_budget();
   /// Somebody who is to be let go, or null.
   std::shared_ptr<Session> doomed();
   /// From now on nobody is told anything, and the events are gone.
@@ -85,7 +85,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
 
   void serve();
   bool try_grant(Session& session, Within within);
-  [[nodiscard]] Session* first_to_let_go_on();
+  [[nodiscard]] Session* first_for_over_budget();
   [[nodiscard]] bool somebody_may_free_something() const;
   [[nodiscard]] bool may_hold_more(const Session& session) const;
   [[nodiscard]] bool is_crowded(Clock::time_point now) const;
@@ -104,7 +104,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   std::deque<Session*> queue_;  ///< who waits for memory, in turn
   bool put_off_ = false;        ///< some of them, until a lease comes free or none has for long
   std::size_t leaving_ = 0;     ///< leases that are free when their files are done
-  std::uint64_t overdrawn_ = 0;
+  std::uint64_t over_budget_grants_ = 0;
   Clock::time_point moved_ = Clock::now();  ///< when memory was last given or became free
   Clock::time_point freed_;                 ///< when a lease last became free
   std::function<void()> wake_;

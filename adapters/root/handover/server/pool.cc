@@ -61,7 +61,7 @@ void Pool::give_back(std::unique_ptr<Lease> lease) {
   warm_ += lease->backed();
   if (may_grow(*lease)) --large_held_;
   free_.push_back(std::move(lease));
-  fit_budget(0, nullptr, Within::beyond);  // what went beyond the budget is paid back
+  fit_budget(0, nullptr, Within::over_budget);  // what went beyond the budget is paid back
 }
 
 void Pool::retire(std::unique_ptr<Lease> lease) {
@@ -79,7 +79,7 @@ std::size_t Pool::size_for(std::size_t bytes) const {
   return std::min((few + step - 1) / step * step, limits_.slot);
 }
 
-/// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `beyond` the budget, none
+/// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `over_budget`, none
 /// if they do not fit all the same.
 bool Pool::fit_budget(std::size_t bytes, const Lease* but, Within within) {
   // A small pool stays in the caches: what is written there and read soon after never comes to the memory.

@@ -27,9 +27,9 @@ struct PoolLimits {
 
 /// What may be used for a request.
 enum class Within : std::uint8_t {
-  spare,   ///< what is warm, or a small part of the budget: for a worker that could wait for memory of its own
-  budget,  ///< all of it
-  beyond,  ///< whatever the machine has
+  spare,        ///< what is warm, or a small part of the budget: for a worker that could wait for memory of its own
+  budget,       ///< all of it
+  over_budget,  ///< whatever the machine has
 };
 
 class Pool {

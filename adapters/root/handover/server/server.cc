@@ -106,7 +106,7 @@ class WindowServer::Impl {
 void WindowServer::Impl::run() {
   std::array<Poller::Token, 64> ready{};
   while (!stop_) {
-    const std::size_t count = poller_.wait(ready, allocator_->let_go_on());
+    const std::size_t count = poller_.wait(ready, allocator_->grant_over_budget());
     for (std::size_t i = 0; i < count; ++i) {
       if (ready[i] == kListenerToken) {
         accept();

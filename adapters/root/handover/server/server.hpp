@@ -51,7 +51,7 @@ struct ServerOptions {
   std::size_t files_per_worker = 64;            ///< that are not done
   std::size_t leases_at_once = 0;               ///< of a slot; more if none comes free soon; 0: by the processors
   std::chrono::milliseconds soon{1};            ///< what a lease of new pages costs
-  std::chrono::milliseconds patience{200};      ///< how long nothing moves before one is let go on beyond the budget
+  std::chrono::milliseconds patience{200};      ///< nothing moves for so long before a grant over the budget
   /// Where a worker that has finished may read what became of its files: a path, or a folder of the files' names, which
   /// ends with a slash. Workers are told as they come; at most 4095 bytes, else they are not.
   std::string output = {};
@@ -111,12 +111,12 @@ struct Event {
 };
 
 struct ServerStatistics {
-  std::size_t workers = 0;    ///< connected
-  std::size_t leases = 0;     ///< that exist
-  std::size_t held = 0;       ///< bytes of leases that workers fill or that wait to be done
-  std::size_t warm = 0;       ///< bytes of leases that are free and have pages
-  std::size_t waiting = 0;    ///< workers that wait for memory
-  std::size_t overdrawn = 0;  ///< how often somebody was let go on beyond the budget
+  std::size_t workers = 0;             ///< connected
+  std::size_t leases = 0;              ///< that exist
+  std::size_t held = 0;                ///< bytes of leases that workers fill or that wait to be done
+  std::size_t warm = 0;                ///< bytes of leases that are free and have pages
+  std::size_t waiting = 0;             ///< workers that wait for memory
+  std::size_t over_budget_grants = 0;  ///< made for a worker because none could make progress
 };
 
 /// Threads: `next` by one at a time; the rest from any.

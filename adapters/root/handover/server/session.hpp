@@ -67,7 +67,7 @@ struct Session {
   std::shared_ptr<Worker> worker;
   bool greeted = false;
   bool finished = false;
-  bool beyond = false;  ///< let go on beyond the budget until its file is done
+  bool over_budget = false;  ///< was granted memory over the budget, until its file is posted
   Shown shown;
   std::shared_ptr<GrantedLease> lease;  ///< the lease it writes into
   std::optional<std::size_t> wanted;    ///< bytes of it that the worker waits for
