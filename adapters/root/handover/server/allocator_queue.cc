@@ -25,18 +25,20 @@ void BufferAllocator::serve() {
     Session& session = **at;
     const bool grows = session.lease != nullptr;
     const bool next = !grows && session.leases != 0;
-    if (!grows && (session.large || !pool_.is_small(*session.wanted)) && is_crowded(now)) {
+    if (!grows && (session.large || !pool_.is_small(session.wanted)) && is_crowded(now)) {
       put_off_ = true;
       ++at;
       continue;
     }
-    const Within within = session.over_budget ? Within::over_budget : next ? Within::spare : Within::budget;
-    if (may_hold_more(session) && !(next && *session.wanted >= too_much)) {
+    const Within within = grows && session.lease->over_budget ? Within::over_budget
+                          : next                              ? Within::spare
+                                                              : Within::budget;
+    if (may_hold_more(session) && !(next && session.wanted >= too_much)) {
       if (try_grant(session, within)) {
         at = queue_.erase(at);
         continue;
       }
-      if (next) too_much = *session.wanted;
+      if (next) too_much = session.wanted;
     }
     if (!next) {
       for (const auto& [number, other] : sessions_) recall(*other);
@@ -53,18 +55,18 @@ bool BufferAllocator::is_crowded(Clock::time_point now) const {
 
 /// Who has small files keeps his lease: now others need it.
 void BufferAllocator::recall(Session& session) {
-  if (session.lease == nullptr || session.wanted || session.recalled || session.doomed) return;
-  session.recalled = session.tell(record_of(RootKind::recall));
+  if (session.state != Session::State::filling || session.lease->recalled) return;
+  session.lease->recalled = session.tell(record_of(RootKind::recall));
 }
 
-/// False: there is not enough memory. A worker that cannot be given any at all is doomed, and that is an answer.
+/// False if there is not enough memory. After an error of the system the session is closed, and true is returned.
 bool BufferAllocator::try_grant(Session& session, Within within) {
   try {
     if (session.lease != nullptr) {
-      if (!pool_.grow(*session.lease->range, *session.wanted, within)) return false;
+      if (!pool_.grow(*session.lease->range, session.wanted, within)) return false;
     } else {
       const std::size_t liked = session.large ? options_.slot : 0;
-      auto lease = pool_.take(*session.wanted, liked, session.shown.numbers(), within);
+      auto lease = pool_.take(session.wanted, liked, session.shown.numbers(), within);
       if (lease == nullptr) return false;
       session.lease = std::make_shared<GrantedLease>();
       session.lease->range = std::move(lease);
@@ -72,13 +74,13 @@ bool BufferAllocator::try_grant(Session& session, Within within) {
     }
     Lease& lease = *session.lease->range;
     const std::uint64_t offset = session.shown.show(session.frames.stream().windows(), lease);
-    session.wanted.reset();
+    session.lease->over_budget = session.lease->over_budget || within == Within::over_budget;
+    if (!session.is_closing()) session.state = Session::State::filling;
     RootRecord grant = record_of(RootKind::grant, offset, lease.backed());
     if (!pool_.may_grow(lease) && pool_.held() <= options_.budget / kKept) grant.flags = layout::kRootKeeps;
     session.tell(grant);
   } catch (const Error& error) {
-    session.wanted.reset();
-    doom(session, error.what());
+    session.close(error.what());
     if (wake_) wake_();
   }
   moved_ = Clock::now();
@@ -97,7 +99,6 @@ Timeout BufferAllocator::grant_over_budget() {
     if (somebody_may_free_something() && waited < options_.patience) return options_.patience - waited;
     Session* const session = first_for_over_budget();
     if (session == nullptr) break;
-    session->over_budget = true;
     ++over_budget_grants_;
     std::erase(queue_, session);
     try_grant(*session, Within::over_budget);
@@ -109,7 +110,7 @@ Timeout BufferAllocator::grant_over_budget() {
 bool BufferAllocator::somebody_may_free_something() const {
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
     const Session& session = *entry.second;
-    return session.lease != nullptr && !session.wanted && !session.doomed;
+    return session.state == Session::State::filling;
   });
 }
 

@@ -8,6 +8,8 @@
 
 namespace wherry::root {
 
+using State = Session::State;
+
 PoolLimits BufferAllocator::limits_of(const ServerOptions& options) {
   return {.budget = options.budget,
           .least = std::min(options.least, options.slot),
@@ -25,9 +27,12 @@ void BufferAllocator::hear(Session& session, const ControlMessage& message) {
   const bool already = message.kind() == RootKind::post && (message.record.flags & layout::kRootAgain) != 0 &&
                        options_.already && options_.already(session.worker->id, message.record.value);
   const std::lock_guard lock(mutex_);
-  if (session.doomed) return;
-  if (session.greeted == (message.kind() == RootKind::hello)) return doom(session, "it did not begin with a greeting");
-  if (session.finished || session.wanted) return doom(session, "it spoke when it was not its turn");
+  if (session.is_closing()) return;
+  const bool greets = session.state == State::greeting;
+  if (greets != (message.kind() == RootKind::hello)) return session.close("it did not begin with a greeting");
+  if (!greets && session.state != State::idle && session.state != State::filling) {
+    return session.close("it spoke when it was not its turn");
+  }
   switch (message.kind()) {
     case RootKind::hello:
       return greet(session, message.record);
@@ -44,15 +49,15 @@ void BufferAllocator::hear(Session& session, const ControlMessage& message) {
     case RootKind::finished:
       return finish(session);
     default:
-      return doom(session, "it sent what is no message of a worker");
+      return session.close("it sent what is no message of a worker");
   }
 }
 
 void BufferAllocator::greet(Session& session, const RootRecord& hello) {
   if (hello.value != layout::kRootVersion) {
-    return doom(session, "it speaks another version; use the same release of Wherry on both sides");
+    return session.close("it speaks another version; use the same release of Wherry on both sides");
   }
-  session.greeted = true;
+  session.state = State::idle;
   std::copy(std::begin(hello.id), std::end(hello.id), session.worker->id.begin());
   session.worker->returns = (hello.flags & layout::kRootReturns) != 0;
   RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.slot);
@@ -64,11 +69,12 @@ void BufferAllocator::greet(Session& session, const RootRecord& hello) {
 }
 
 void BufferAllocator::need(Session& session, std::uint64_t bytes) {
-  if (bytes == 0 || bytes > pool_.limits().most) return doom(session, "it asked for more than the largest file");
+  if (bytes == 0 || bytes > pool_.limits().most) return session.close("it asked for more than the largest file");
   if (session.lease != nullptr && bytes > session.lease->range->backed() && !pool_.may_grow(*session.lease->range)) {
-    return doom(session, "it asked for more of a lease that does not grow");
+    return session.close("it asked for more of a lease that does not grow");
   }
   session.wanted = bytes;
+  session.state = session.lease == nullptr ? State::waiting : State::growing;
   queue_.push_back(&session);
   serve();
 }
@@ -96,9 +102,9 @@ const char* BufferAllocator::fault_in(const Session& session, const ControlMessa
 
 void BufferAllocator::post(Session& session, const ControlMessage& message, bool already) {
   const auto& [record, name] = message;
-  if (const char* fault = fault_in(session, message); fault != nullptr) return doom(session, fault);
+  if (const char* fault = fault_in(session, message); fault != nullptr) return session.close(fault);
   session.last_sequence = record.value;
-  session.over_budget = false;
+  session.lease->over_budget = false;
   session.listens = false;
   ++session.posted;
   session.lease->files.take(record.place, record.place + record.bytes);
@@ -126,8 +132,7 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
 void BufferAllocator::leave_lease(Session& session) {
   const auto granted = std::exchange(session.lease, nullptr);
   if (granted == nullptr) return;
-  session.over_budget = false;
-  session.recalled = false;
+  if (session.state == State::filling) session.state = State::idle;
   // Who leaves files behind that are not read yet writes faster than they are; who has one per lease does not.
   if (granted->files.count() > 1) session.large = true;
   if (granted->posted < 2) session.large = false;
@@ -148,8 +153,8 @@ void BufferAllocator::release(GrantedLease& granted, Session* session) {
 }
 
 void BufferAllocator::finish(Session& session) {
-  if (session.lease != nullptr || session.posted != 0) return doom(session, "it finished before its files were done");
-  session.finished = true;
+  if (session.lease != nullptr || session.posted != 0) return session.close("it finished before its files were done");
+  session.state = State::finished;
   session.tell(record_of(RootKind::farewell));
   events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
 }
@@ -157,22 +162,22 @@ void BufferAllocator::finish(Session& session) {
 void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   const std::size_t lost = session.lease == nullptr ? 0 : session.lease->range->backed();
-  if (session.doomed) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
+  if (session.is_closing()) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
   // Whoever is still there writes into pages that nobody looks at.
   if (session.lease != nullptr) session.lease->untrustworthy = true;
   leave_lease(session);
   sessions_.erase(session.worker->number);
   std::erase(queue_, &session);
-  if (session.greeted && !session.finished) {
+  if (session.takes_part()) {
     events_->push({.kind = Event::Kind::gone, .worker = session.worker, .file = {}, .reason = reason, .lost = lost});
   }
   serve();
 }
 
-std::shared_ptr<Session> BufferAllocator::doomed() {
+std::shared_ptr<Session> BufferAllocator::closing() {
   const std::lock_guard lock(mutex_);
   for (const auto& [number, session] : sessions_) {
-    if (session->doomed) return session;
+    if (session->is_closing()) return session;
   }
   return nullptr;
 }
@@ -196,12 +201,12 @@ void BufferAllocator::done(PostedFile::Impl& file) {
   if (session != nullptr) tell_done(*session, file.sequence);
   serve();
   // The thread has nothing to do with this, mostly.
-  if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->doomed))) wake_();
+  if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->is_closing()))) wake_();
 }
 
 void BufferAllocator::refuse(PostedFile::Impl& file, std::string_view reason) {
   const std::lock_guard lock(mutex_);
-  if (Session* const session = free(file)) doom(*session, reason);
+  if (Session* const session = free(file)) session->close(reason);
   serve();
   if (wake_) wake_();
 }
@@ -234,12 +239,8 @@ void BufferAllocator::tell_all_done(Session& session) {
 
 void BufferAllocator::drop(std::uint64_t number, std::string_view reason) {
   const std::lock_guard lock(mutex_);
-  if (Session* const session = find(number)) doom(*session, reason);
+  if (Session* const session = find(number)) session->close(reason);
   if (wake_) wake_();
-}
-
-void BufferAllocator::doom(Session& session, std::string_view reason) {
-  if (!session.doomed) session.doomed = std::string(reason);
 }
 
 Session* BufferAllocator::find(std::uint64_t number) {

@@ -47,14 +47,14 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   // The server's thread ---------------------------------------------------------------------------------------------
 
   void join(std::uint64_t number, const std::shared_ptr<Session>& session);
-  /// What a worker said. The session is doomed if it made no sense.
+  /// Receives a message of a worker. Closes the session if it breaks the rules.
   void hear(Session& session, const ControlMessage& message);
   /// It is gone, or is let go: its unfinished file is lost. The stream is the caller's to close.
   void leave(Session& session, const std::string& reason);
   /// Who waits in vain may be let go on. How long until that is to be looked at again; empty: until something happens.
   Timeout grant_over_budget();
   /// Somebody who is to be let go, or null.
-  std::shared_ptr<Session> doomed();
+  std::shared_ptr<Session> closing();
   /// From now on nobody is told anything, and the events are gone.
   void close();
   /// Called, with the lock held, when there is something for the server's thread to look at.
@@ -80,7 +80,6 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   void release(GrantedLease& granted, Session* session);
   static void tell_done(Session& session, std::uint64_t sequence);
   static void tell_all_done(Session& session);
-  static void doom(Session& session, std::string_view reason);
   Session* find(std::uint64_t number);
 
   void serve();

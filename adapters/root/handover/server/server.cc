@@ -116,7 +116,7 @@ void WindowServer::Impl::run() {
     }
     const bool settling = settling_;
     if (settling) hear_all();
-    while (const auto session = allocator_->doomed()) let_go(session->worker->number, *session->doomed);
+    while (const auto session = allocator_->closing()) let_go(session->worker->number, session->reason);
     if (settling) {
       settling_ = false;
       settling_.notify_one();
