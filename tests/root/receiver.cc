@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// receiver DIR [budget=BYTES] [slot=BYTES] [max_file=BYTES] [address=ADDRESS] [drop=FILES]: a server of files in
+// receiver DIR [budget=BYTES] [unit=BYTES] [max_file=BYTES] [address=ADDRESS] [drop=FILES]: a server of files in
 // windows that writes each file it gets to DIR/WORKER-SEQUENCE.root. Says its address in a line, then what happens, a
 // line each. Ends at the end of its input. drop: so many files are taken and the server dies without saying that they
 // were.
@@ -44,7 +44,7 @@ Arguments parse(int count, char** words) {
     }
     const std::size_t number = std::stoull(value);
     if (key == "budget") arguments.server.budget = number;
-    if (key == "slot") arguments.server.slot = number;
+    if (key == "unit") arguments.server.unit = number;
     if (key == "max_file") arguments.server.max_file = number;
     if (key == "drop") arguments.drop = number;
   }

@@ -27,7 +27,7 @@ def check_workers(receiver, workers, files, entries):
 # 265 bytes of values and indices an entry.
 @pytest.mark.parametrize("entries", [230, 7_500, 30_000], ids=["64KB", "2MB", "8MB"])
 def test_threads_write_files_of_all_sizes(tmp_path, entries):
-    with Receiver(tmp_path / "got", "slot=262144", f"budget={64 << 20}") as receiver:
+    with Receiver(tmp_path / "got", "unit=262144", f"budget={64 << 20}") as receiver:
         succeed(run_worker(receiver, threads=3, files=4, entries=entries))
         statistics = receiver.end()
         assert sorted(check_workers(receiver, 3, 4, entries)) == [0, 1, 2]
@@ -37,7 +37,7 @@ def test_threads_write_files_of_all_sizes(tmp_path, entries):
 
 
 def test_processes_write_at_once_under_a_small_budget(tmp_path):
-    with Receiver(tmp_path / "got", "slot=65536", f"budget={1 << 20}") as receiver:
+    with Receiver(tmp_path / "got", "unit=65536", f"budget={1 << 20}") as receiver:
         workers = [run_worker(receiver, threads=2, files=3, entries=3_000) for _ in range(2)]
         for worker in workers:
             succeed(worker)
@@ -81,7 +81,7 @@ assert not file.TestBit(ROOT.TFile.kWriteError)
 
 
 def test_trees_of_many_types_and_histograms_in_folders_arrive(tmp_path):
-    with Receiver(tmp_path / "got", "slot=65536") as receiver:
+    with Receiver(tmp_path / "got", "unit=65536") as receiver:
         succeed(start_python(tmp_path, MANY_TYPES, receiver.address + "//out.root"))
         receiver.end()
         parts = receiver.all_files()
@@ -322,7 +322,7 @@ print(file.TestBit(ROOT.TFile.kWriteError))
 
 
 def test_a_file_beyond_the_servers_limit_is_an_error_and_arrives_in_no_part(tmp_path):
-    with Receiver(tmp_path / "got", "slot=65536", f"max_file={1 << 20}") as receiver:
+    with Receiver(tmp_path / "got", "unit=65536", f"max_file={1 << 20}") as receiver:
         process = start_python(tmp_path, TOO_LARGE, receiver.address + "//out.root")
         output, errors = process.communicate(timeout=240)
         assert output.split() == ["False", "True"]

@@ -12,22 +12,22 @@
 namespace wherry::root {
 namespace {
 
-constexpr std::size_t kSlot = std::size_t{64} << 10;
+constexpr std::size_t kUnit = std::size_t{64} << 10;
 
 TEST(WorkerDeath, LosesTheUnfinishedFileAndNothingElse) {
   Meeting meeting;
   SharedValue<std::atomic<bool>> writing;
   Child worker([&] {
     WindowClient client(meeting.address());
-    post_file(client, 1, 5 * kSlot);
-    post_file(client, 2, 5 * kSlot);
+    post_file(client, 1, 5 * kUnit);
+    post_file(client, 2, 5 * kUnit);
     client.wait();
-    write_file(client.grow(3 * kSlot), 3);
+    write_file(client.grow(3 * kUnit), 3);
     *writing = true;
     for (;;) ::pause();
     return true;
   });
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   meeting.announce(server);
   for (int file = 0; file < 2; ++file) {
     Event event = next_of(server, Event::Kind::posted);
@@ -38,7 +38,7 @@ TEST(WorkerDeath, LosesTheUnfinishedFileAndNothingElse) {
   worker.kill();
   const Event event = next_of(server, Event::Kind::gone);
   EXPECT_EQ(event.reason, "it died");
-  EXPECT_GE(event.lost, 3 * kSlot);
+  EXPECT_GE(event.lost, 3 * kUnit);
   EXPECT_EQ(server.statistics().held, 0U);
   EXPECT_EQ(server.statistics().workers, 0U);
 }
@@ -47,11 +47,11 @@ TEST(WorkerDeath, LeavesWhatItPostedToTheServer) {
   Meeting meeting;
   Child worker([&] {
     WindowClient client(meeting.address());
-    post_file(client, 1, 5 * kSlot);
+    post_file(client, 1, 5 * kUnit);
     for (;;) ::pause();
     return true;
   });
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   meeting.announce(server);
   Event posted = next_of(server, Event::Kind::posted);
   worker.kill();
@@ -69,7 +69,7 @@ TEST(WorkerDeath, TakesTheLeaseWithItThatItMayStillHaveWrittenInto) {
     for (;;) ::pause();
     return true;
   });
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   meeting.announce(server);
   std::vector<PostedFile> files;
   while (files.size() < 5) files.push_back(next_of(server, Event::Kind::posted).file);
@@ -92,17 +92,17 @@ TEST(WorkerDeath, AtAnyMomentAltersNobodysFiles) {
   for (std::uint64_t victim = 0; victim < kVictims; ++victim) {
     victims.emplace_back([&, victim] {
       WindowClient client(meeting.address());
-      for (std::uint64_t file = 0;; ++file) post_file(client, file, 1 + (file * 7919 + 31 * victim) % (4 * kSlot));
+      for (std::uint64_t file = 0;; ++file) post_file(client, file, 1 + (file * 7919 + 31 * victim) % (4 * kUnit));
       return true;
     });
   }
   Child honest([&] {
     WindowClient client(meeting.address());
-    for (std::uint64_t file = 0; file < kFiles; ++file) post_file(client, file, 3 * kSlot);
+    for (std::uint64_t file = 0; file < kFiles; ++file) post_file(client, file, 3 * kUnit);
     client.finish();
     return true;
   });
-  WindowServer server("wherry://*:*", {.budget = 16 * kSlot, .slot = kSlot});
+  WindowServer server("wherry://*:*", {.budget = 16 * kUnit, .unit = kUnit});
   meeting.announce(server);
   std::map<std::uint64_t, std::uint64_t> last;
   std::size_t posted = 0;
@@ -168,7 +168,7 @@ struct Output {
 
 /// Serves on `port`, and is killed by its own hand in the middle of things `deaths` times.
 bool serve(Output& output, const std::string& address, std::uint64_t until) {
-  ServerOptions options{.slot = kSlot, .files_per_worker = 8};
+  ServerOptions options{.unit = kUnit, .files_per_worker = 8};
   options.already = [&output](const WorkerId&, std::uint64_t sequence) {
     return sequence <= Output::kFiles && output.stored[sequence] != 0;
   };
@@ -232,7 +232,7 @@ TEST(ServerDeath, LosesAndDoublesNothingWhenTheServerComesAgain) {
   outlive_servers([](WindowClient& client) {
     for (std::uint64_t file = 1; file <= Output::kFiles; ++file) {
       // In two steps, so that servers die under files that are half written, too.
-      const std::size_t bytes = (1 + file % 5) * kSlot + file;
+      const std::size_t bytes = (1 + file % 5) * kUnit + file;
       write_file(client.grow(bytes / 2).first(bytes / 2), file);
       client.wait(file % 3);
       post_file(client, file, bytes);
@@ -243,7 +243,7 @@ TEST(ServerDeath, LosesAndDoublesNothingWhenTheServerComesAgain) {
 TEST(ServerDeath, LosesAndDoublesNoneOfManySmallFilesThatWait) {
   outlive_servers([](WindowClient& client) {
     for (std::uint64_t file = 1; file <= Output::kFiles; ++file) {
-      const std::size_t bytes = 1 + file * 7919 % (kSlot / 4);
+      const std::size_t bytes = 1 + file * 7919 % (kUnit / 4);
       write_file(client.grow(bytes / 2 + 1).first(bytes / 2 + 1), file);
       if (file % 16 == 0) client.wait(3);
       post_file(client, file, bytes);

@@ -12,7 +12,7 @@ namespace wherry::root {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kSlot = 2 * kMiB;  // as the default is
+constexpr std::size_t kUnit = 2 * kMiB;  // as the default is
 constexpr ClientOptions kSwift{.swift = std::chrono::hours(1)};
 
 TEST(Grants, AreForAFewFilesOfTheSizeThatIsAskedFor) {
@@ -28,18 +28,18 @@ TEST(Grants, AreForAFewFilesOfTheSizeThatIsAskedFor) {
   EXPECT_EQ(server.statistics().held, 0U);
 }
 
-TEST(Grants, AreWholeSlotsForLargeFiles) {
+TEST(Grants, AreWholeUnitsForLargeFiles) {
   WindowServer server("wherry://*:*");
-  for (const std::size_t bytes : {kSlot / 4 + 1, kSlot, kSlot + 1, 5 * kSlot}) {
+  for (const std::size_t bytes : {kUnit / 4 + 1, kUnit, kUnit + 1, 5 * kUnit}) {
     WindowClient client(server.local().to_string());
     client.grow(bytes);
-    EXPECT_EQ(server.statistics().held, (bytes + kSlot - 1) / kSlot * kSlot) << bytes;
+    EXPECT_EQ(server.statistics().held, (bytes + kUnit - 1) / kUnit * kUnit) << bytes;
     client.finish();
     next_of(server, Event::Kind::finished);
   }
 }
 
-TEST(Grants, BecomeSlotsForAWorkerThatGoesOnFasterThanItIsRead) {
+TEST(Grants, BecomeAUnitForAWorkerThatGoesOnFasterThanItIsRead) {
   constexpr std::uint64_t kFiles = 40;
   WindowServer server("wherry://*:*");
   std::thread worker([&] {
@@ -59,7 +59,7 @@ TEST(Grants, BecomeSlotsForAWorkerThatGoesOnFasterThanItIsRead) {
   }
   for (PostedFile& file : behind) file.done();
   worker.join();
-  EXPECT_GE(held, kSlot);
+  EXPECT_GE(held, kUnit);
 }
 
 TEST(Grants, StaySmallForAWorkerWhoseFilesAreReadAtOnce) {
@@ -83,7 +83,7 @@ TEST(Grants, StayWithinTheBudget) {
   constexpr std::size_t kBudget = 2 * kMiB;
   constexpr std::size_t kLargest = 256 * kKiB;
   WindowServer server("wherry://*:*",
-                      {.budget = kBudget, .slot = kLargest, .least = 16 * kKiB, .patience = std::chrono::hours(1)});
+                      {.budget = kBudget, .unit = kLargest, .least = 16 * kKiB, .patience = std::chrono::hours(1)});
   std::vector<std::thread> workers;
   for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&, worker] {
@@ -130,7 +130,7 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   std::atomic<bool> busy{false};
   std::atomic<bool> go_on{false};
   ServerOptions options;
-  options.budget = 2 * kSlot;
+  options.budget = 2 * kUnit;
   options.patience = std::chrono::hours(1);
   options.already = [&](const WorkerId&, std::uint64_t) {
     busy = true;
@@ -148,8 +148,8 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   FramedStream holder = holder_of_a_lease(address);
   std::thread needy([&] {
     WindowClient client(address, kSwift);
-    post_file(client, 2, kSlot);
-    client.grow(2 * kSlot);  // all that there may be
+    post_file(client, 2, kUnit);
+    client.grow(2 * kUnit);  // all that there may be
     client.discard();
     client.finish();
   });
@@ -203,7 +203,7 @@ TEST(Grants, ThatAreTooSmallAreLeftWithWhatTheFileHas) {
   post_file(client, 1, 10 * kKiB);
   post_file(client, 2, 10 * kKiB);
   std::size_t written = 0;  // behind the other two
-  for (const std::size_t bytes : {5 * kKiB, 100 * kKiB, 300 * kKiB, kSlot, 3 * kSlot}) {
+  for (const std::size_t bytes : {5 * kKiB, 100 * kKiB, 300 * kKiB, kUnit, 3 * kUnit}) {
     const auto memory = client.grow(bytes);
     ASSERT_GE(memory.size(), bytes);
     for (; written < bytes; ++written) memory[written] = byte_of(3, written);
@@ -221,16 +221,16 @@ TEST(Grants, ThatAreTooSmallAreLeftWithWhatTheFileHas) {
 
 TEST(Grants, ThatAreNotThereYetWhenTheServerDiesComeFromTheNext) {
   auto server = std::make_unique<WindowServer>(
-      "wherry://*:*", ServerOptions{.budget = kSlot + 128 * kKiB, .patience = std::chrono::hours(1)});
+      "wherry://*:*", ServerOptions{.budget = kUnit + 128 * kKiB, .patience = std::chrono::hours(1)});
   const std::string address = server->local().to_string();
   WindowClient other(address);
-  other.grow(kSlot);
+  other.grow(kUnit);
   WindowClient client(address, {.reconnect = kPatience});
   write_file(client.grow(10 * kKiB).first(10 * kKiB), 7);
   std::thread worker([&] {
-    const auto memory = client.grow(kSlot).first(kSlot);  // between two leases
-    for (std::size_t at = 10 * kKiB; at < kSlot; ++at) memory[at] = byte_of(7, at);
-    client.post("7", kSlot);
+    const auto memory = client.grow(kUnit).first(kUnit);  // between two leases
+    for (std::size_t at = 10 * kKiB; at < kUnit; ++at) memory[at] = byte_of(7, at);
+    client.post("7", kUnit);
   });
   await([&] { return server->statistics().waiting == 1; });
   server.reset();

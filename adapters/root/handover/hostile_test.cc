@@ -12,7 +12,7 @@
 namespace wherry::root {
 namespace {
 
-constexpr std::size_t kSlot = std::size_t{64} << 10;
+constexpr std::size_t kUnit = std::size_t{64} << 10;
 constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
 constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
 
@@ -59,9 +59,9 @@ class HostileWorker : public testing::TestWithParam<Lie> {};
 
 TEST_P(HostileWorker, IsLetGoAndTheOthersGoOn) {
   WindowServer server("wherry://*:*",
-                      {.slot = kSlot, .least = kSlot / 4, .max_file = 16 * kSlot, .files_per_worker = 3});
+                      {.unit = kUnit, .least = kUnit / 4, .max_file = 16 * kUnit, .files_per_worker = 3});
   WindowClient honest(server.local().to_string());
-  write_file(honest.grow(3 * kSlot).first(3 * kSlot), 1);
+  write_file(honest.grow(3 * kUnit).first(3 * kUnit), 1);
   Liar liar(server);
   if (GetParam().greeted) liar.greet();
   GetParam().tell(liar);
@@ -74,7 +74,7 @@ TEST_P(HostileWorker, IsLetGoAndTheOthersGoOn) {
   if (GetParam().greeted) {
     EXPECT_EQ(next_of(server, Event::Kind::gone).reason, last->text);
   }
-  honest.post("1", 3 * kSlot);
+  honest.post("1", 3 * kUnit);
   Event event = next_of(server, Event::Kind::posted);
   EXPECT_EQ(event.worker->number, 1U);
   EXPECT_TRUE(is_whole(event.file));
@@ -103,97 +103,97 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"NeedsMoreOfALeaseThatDoesNotGrow", true,
             [](Liar& liar) {
               liar.hold(1);
-              liar.say(record_of(RootKind::need, 0, kSlot / 4 + 1));
+              liar.say(record_of(RootKind::need, 0, kUnit / 4 + 1));
             }},
         Lie{"PostsPastTheEndOfASmallLease", true,
             [](Liar& liar) {
               liar.hold(1);
-              liar.post(1, kSlot / 4 - 4096, 4097);
+              liar.post(1, kUnit / 4 - 4096, 4097);
             }},
         Lie{"PostsWithoutMemory", true, [](Liar& liar) { liar.say(record_of(RootKind::post, 1, 1), "x"); }},
         Lie{"PostsMoreThanItHas", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
-              liar.say(record_of(RootKind::post, 1, kSlot + 1), "x");
+              liar.hold(kUnit);
+              liar.say(record_of(RootKind::post, 1, kUnit + 1), "x");
             }},
         Lie{"PostsNothing", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::post, 1, 0), "x");
             }},
         Lie{"PostsAFileWithoutAName", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::post, 1, 1));
             }},
         Lie{"PostsAFileWithHalfAName", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::post, 1, 1), std::string_view("a\0b", 3));
             }},
         Lie{"PostsOutOfOrder", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::post, 0, 1), "x");
             }},
         Lie{"PostsWithinAPage", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.post(1, 512, 100);
             }},
-        Lie{"PostsBehindTheFirstSlot", true,
+        Lie{"PostsBehindTheFirstUnit", true,
             [](Liar& liar) {
-              liar.hold(3 * kSlot);
-              liar.post(1, kSlot, 100);
+              liar.hold(3 * kUnit);
+              liar.post(1, kUnit, 100);
             }},
         Lie{"PostsPastTheEnd", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
-              liar.post(1, kSlot - 4096, 4097);
+              liar.hold(kUnit);
+              liar.post(1, kUnit - 4096, 4097);
             }},
         Lie{"PostsAllThereIs", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.post(1, 4096, kHuge - 100);
             }},
         Lie{"PostsFarAway", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.post(1, kHuge - 4095, 4096);
             }},
         Lie{"PostsOnTopOfAnother", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.post(1, 8192, 4097);
               liar.post(2, 12288, 100);
             }},
         Lie{"PostsTheSameAgain", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.post(1, 0, 100);
               liar.post(2, 0, 100);
             }},
         Lie{"PostsWhereItHasLeft", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::leave));
               liar.post(1, 0, 100);
             }},
         Lie{"PostsMoreThanMayWait", true,
             [](Liar& liar) {
-              liar.hold(3 * kSlot);
+              liar.hold(3 * kUnit);
               for (std::uint64_t file = 0; file < 4; ++file) liar.post(file + 1, file * 4096, 4096);
             }},
         Lie{"PostsALargerFileThanAny", true,
             [](Liar& liar) {
-              liar.hold(17 * kSlot);
-              liar.post(1, 0, 16 * kSlot + 1);
+              liar.hold(17 * kUnit);
+              liar.post(1, 0, 16 * kUnit + 1);
             }},
         Lie{"NeedsMoreThanALeaseMayHave", true,
-            [](Liar& liar) { liar.say(record_of(RootKind::need, 0, 17 * kSlot + 1)); }},
+            [](Liar& liar) { liar.say(record_of(RootKind::need, 0, 17 * kUnit + 1)); }},
         Lie{"FinishesInMidFile", true,
             [](Liar& liar) {
-              liar.hold(kSlot);
+              liar.hold(kUnit);
               liar.say(record_of(RootKind::finished));
             }},
         Lie{"SpeaksAfterItFinished", false,
@@ -220,7 +220,7 @@ TEST(HostileWorker, ThatLeavesWithoutAGreetingIsNotWorthAnEvent) {
 }
 
 RootRecord honest_welcome() {
-  RootRecord welcome = record_of(RootKind::welcome, 16 * kSlot, kSlot);
+  RootRecord welcome = record_of(RootKind::welcome, 16 * kUnit, kUnit);
   welcome.place = 10;
   return welcome;
 }
@@ -241,8 +241,8 @@ class LyingServer {
 
   void expect_refused() {
     WindowClient client(listener_.local().to_string());
-    EXPECT_THROW(client.grow(kSlot), Error);
-    EXPECT_THROW(client.grow(kSlot), Error);
+    EXPECT_THROW(client.grow(kUnit), Error);
+    EXPECT_THROW(client.grow(kUnit), Error);
   }
 
  private:
@@ -251,27 +251,27 @@ class LyingServer {
 };
 
 TEST(HostileServer, WithSenselessLimitsIsNotBelieved) {
-  const auto refused = [](std::uint64_t max_file, std::uint64_t slot, std::uint64_t files) {
+  const auto refused = [](std::uint64_t max_file, std::uint64_t unit, std::uint64_t files) {
     Listener listener = listen("wherry://*:*", kStreamOptions);
     std::thread server([&] {
       FramedStream frames(listener.accept());
-      RootRecord welcome = record_of(RootKind::welcome, max_file, slot);
+      RootRecord welcome = record_of(RootKind::welcome, max_file, unit);
       welcome.place = files;
       (void)send(frames, welcome);
       while (answer(frames)) continue;
     });
-    EXPECT_THROW(WindowClient(listener.local().to_string()), Error) << max_file << ' ' << slot << ' ' << files;
+    EXPECT_THROW(WindowClient(listener.local().to_string()), Error) << max_file << ' ' << unit << ' ' << files;
     server.join();
   };
-  refused(16 * kSlot, 0, 10);
-  refused(16 * kSlot, 1000, 10);
-  refused(kSlot, 2 * kSlot, 10);
-  refused(16 * kSlot, kSlot, 0);
-  refused(kHuge, kSlot, 10);
+  refused(16 * kUnit, 0, 10);
+  refused(16 * kUnit, 1000, 10);
+  refused(kUnit, 2 * kUnit, 10);
+  refused(16 * kUnit, kUnit, 0);
+  refused(kHuge, kUnit, 10);
 }
 
 TEST(HostileServer, ThatGrantsMemoryThatIsNotThereIsNotBelieved) {
-  LyingServer([](FramedStream& frames) { (void)send(frames, record_of(RootKind::grant, 0, kSlot)); }).expect_refused();
+  LyingServer([](FramedStream& frames) { (void)send(frames, record_of(RootKind::grant, 0, kUnit)); }).expect_refused();
 }
 
 TEST(HostileServer, ThatGrantsMoreThanItSaidIsNotBelieved) {

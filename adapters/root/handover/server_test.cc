@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kSlot = std::size_t{64} << 10;
+constexpr std::size_t kUnit = std::size_t{64} << 10;
 
 bool is_readable(const WindowServer& server) {
   pollfd polled{server.descriptor(), POLLIN, 0};
@@ -69,14 +69,14 @@ TEST(WindowServer, TellsWorkersTheirNumberAndWhereTheOutputIs) {
 TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {
   constexpr std::uint64_t kWorkers = 8;
   constexpr std::uint64_t kFiles = 40;
-  WindowServer server("wherry://*:*", {.budget = 4 * kMiB, .slot = kSlot});
+  WindowServer server("wherry://*:*", {.budget = 4 * kMiB, .unit = kUnit});
   std::vector<std::thread> workers;
   for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&, worker] {
       WindowClient client(server.local().to_string());
       for (std::uint64_t file = 0; file < kFiles; ++file) {
         const std::uint64_t number = worker * kFiles + file;
-        post_file(client, number, 1 + (number * 7919) % (5 * kSlot));
+        post_file(client, number, 1 + (number * 7919) % (5 * kUnit));
       }
       client.finish();
     });
@@ -99,9 +99,9 @@ TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {
 }
 
 TEST(WindowServer, OfAForkedChildIsDestroyedWithoutAWordToTheWorker) {
-  std::optional<WindowServer> server(std::in_place, "wherry://*:*", ServerOptions{.slot = kSlot});
+  std::optional<WindowServer> server(std::in_place, "wherry://*:*", ServerOptions{.unit = kUnit});
   WindowClient client(server->local().to_string());
-  post_file(client, 1, kSlot);
+  post_file(client, 1, kUnit);
   Event event = next_of(*server, Event::Kind::posted);
   Child child([&] {
     event.file = PostedFile();
@@ -133,10 +133,10 @@ TEST(WindowServer, HasHeardWhatWorkersSaidBeforeWhenItHasSettled) {
 }
 
 TEST(WindowServer, KeepsWhatWasWrittenWhileAFileGrows) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   WindowClient client(server.local().to_string());
   std::size_t written = 0;
-  for (std::size_t bytes = 1; bytes < 100 * kSlot; bytes = bytes * 3 / 2 + 1) {
+  for (std::size_t bytes = 1; bytes < 100 * kUnit; bytes = bytes * 3 / 2 + 1) {
     const auto memory = client.grow(bytes);
     ASSERT_GE(memory.size(), bytes);
     for (; written < bytes; ++written) memory[written] = byte_of(7, written);
@@ -146,22 +146,22 @@ TEST(WindowServer, KeepsWhatWasWrittenWhileAFileGrows) {
 }
 
 TEST(WindowServer, RefusesAFileBeyondTheLargest) {
-  WindowServer server("wherry://*:*", {.slot = kSlot, .max_file = 4 * kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit, .max_file = 4 * kUnit});
   WindowClient client(server.local().to_string());
-  EXPECT_EQ(client.max_file(), 4 * kSlot);
-  EXPECT_EQ(client.grow(4 * kSlot).size(), 4 * kSlot);
+  EXPECT_EQ(client.max_file(), 4 * kUnit);
+  EXPECT_EQ(client.grow(4 * kUnit).size(), 4 * kUnit);
   try {
-    client.grow(4 * kSlot + 1);
+    client.grow(4 * kUnit + 1);
     FAIL() << "it was given more";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), EFBIG);
   }
-  post_file(client, 1, 4 * kSlot);  // and goes on
+  post_file(client, 1, 4 * kUnit);  // and goes on
   EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
 }
 
 TEST(WindowServer, GivesNothingToAWorkerThatIdles) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   std::vector<WindowClient> clients;
   for (int i = 0; i < 20; ++i) clients.emplace_back(server.local().to_string());
   EXPECT_EQ(server.statistics().workers, 20U);
@@ -170,17 +170,17 @@ TEST(WindowServer, GivesNothingToAWorkerThatIdles) {
   next_of(server, Event::Kind::posted).file.done();
   clients[3].wait();
   EXPECT_EQ(server.statistics().held, 0U);
-  EXPECT_EQ(server.statistics().warm, kSlot);
+  EXPECT_EQ(server.statistics().warm, kUnit);
 }
 
 TEST(WindowServer, LetsAWorkerWaitUntilMemoryIsFree) {
-  WindowServer server("wherry://*:*", {.budget = 2 * kSlot, .slot = kSlot});
+  WindowServer server("wherry://*:*", {.budget = 2 * kUnit, .unit = kUnit});
   WindowClient first(server.local().to_string());
-  post_file(first, 1, 2 * kSlot);
+  post_file(first, 1, 2 * kUnit);
   Event event = next_of(server, Event::Kind::posted);
   std::thread second([&] {
     WindowClient client(server.local().to_string());
-    post_file(client, 2, kSlot);
+    post_file(client, 2, kUnit);
     client.finish();
   });
   await([&] { return server.statistics().waiting == 1; });
@@ -195,13 +195,13 @@ TEST(WindowServer, LetsAWorkerWaitUntilMemoryIsFree) {
 TEST(WindowServer, PutsOffWhoCanHaveALeaseThatComesFreeSoon) {
   for (const bool soon : {true, false}) {
     WindowServer server("wherry://*:*",
-                        {.slot = kSlot, .leases_at_once = 1, .soon = std::chrono::hours(soon ? 100000 : 0)});
+                        {.unit = kUnit, .leases_at_once = 1, .soon = std::chrono::hours(soon ? 100000 : 0)});
     WindowClient first(server.local().to_string());
-    post_file(first, 1, kSlot);
+    post_file(first, 1, kUnit);
     Event event = next_of(server, Event::Kind::posted);
     std::thread second([&] {
       WindowClient client(server.local().to_string());
-      post_file(client, 2, kSlot);
+      post_file(client, 2, kUnit);
       client.finish();
     });
     if (soon) await([&] { return server.statistics().waiting == 1; });
@@ -216,27 +216,27 @@ TEST(WindowServer, PutsOffWhoCanHaveALeaseThatComesFreeSoon) {
 }
 
 TEST(WindowServer, PutsNobodyOffForLong) {
-  WindowServer server("wherry://*:*", {.slot = kSlot, .leases_at_once = 1, .soon = milliseconds(50)});
+  WindowServer server("wherry://*:*", {.unit = kUnit, .leases_at_once = 1, .soon = milliseconds(50)});
   std::vector<WindowClient> clients;
   for (int i = 0; i < 4; ++i) clients.emplace_back(server.local().to_string());
-  post_file(clients[0], 0, kSlot);
+  post_file(clients[0], 0, kUnit);
   next_of(server, Event::Kind::posted).file.done();
-  for (WindowClient& client : clients) client.grow(kSlot);  // and nobody ever gives one back
+  for (WindowClient& client : clients) client.grow(kUnit);  // and nobody ever gives one back
   EXPECT_EQ(server.statistics().leases, 4U);
 }
 
 TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
   constexpr std::size_t kWorkers = 4;
-  WindowServer server("wherry://*:*", {.budget = kWorkers * kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = kWorkers * kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
   std::atomic<std::size_t> begun{0};
   std::vector<std::thread> workers;
   for (std::size_t worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&, worker] {
       WindowClient client(server.local().to_string());
-      client.grow(kSlot);
+      client.grow(kUnit);
       ++begun;
       await([&] { return begun == kWorkers; });
-      post_file(client, worker, 3 * kSlot);
+      post_file(client, worker, 3 * kUnit);
       client.finish();
     });
   }
@@ -247,52 +247,52 @@ TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
   }
   for (std::thread& worker : workers) worker.join();
   EXPECT_GE(server.statistics().over_budget_grants, 1U);
-  EXPECT_LE(server.statistics().warm, kWorkers * kSlot) << "what went beyond the budget is paid back";
+  EXPECT_LE(server.statistics().warm, kWorkers * kUnit) << "what went beyond the budget is paid back";
 }
 
 TEST(WindowServer, LetsOneGoOnWhereWhoHoldsTheMemoryIdles) {
-  WindowServer server("wherry://*:*", {.budget = kSlot, .slot = kSlot, .patience = milliseconds(10)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = milliseconds(10)});
   WindowClient idle(server.local().to_string());
-  idle.grow(kSlot);
+  idle.grow(kUnit);
   WindowClient busy(server.local().to_string());
-  post_file(busy, 1, kSlot);
+  post_file(busy, 1, kUnit);
   EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
   EXPECT_EQ(server.statistics().over_budget_grants, 1U);
 }
 
 TEST(WindowServer, GivesTheMemoryOfADiscardedFileToOthers) {
-  WindowServer server("wherry://*:*", {.budget = kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
   WindowClient first(server.local().to_string());
-  first.grow(kSlot);
-  EXPECT_EQ(server.statistics().held, kSlot);
+  first.grow(kUnit);
+  EXPECT_EQ(server.statistics().held, kUnit);
   first.discard();
   WindowClient second(server.local().to_string());
-  post_file(second, 1, kSlot);
+  post_file(second, 1, kUnit);
   EXPECT_TRUE(is_whole(next_of(server, Event::Kind::posted).file));
   EXPECT_TRUE(first.file().empty());
 }
 
 TEST(WindowServer, TakesWarmMemoryBackWhereItIsNeeded) {
-  WindowServer server("wherry://*:*", {.budget = 8 * kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = 8 * kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
   std::vector<WindowClient> clients;
   for (std::uint64_t i = 0; i < 8; ++i) {
     clients.emplace_back(server.local().to_string());
-    clients.back().grow(kSlot);
+    clients.back().grow(kUnit);
   }
   for (std::uint64_t i = 0; i < 8; ++i) {
-    post_file(clients[i], i, kSlot);
+    post_file(clients[i], i, kUnit);
     next_of(server, Event::Kind::posted).file.done();
   }
-  EXPECT_EQ(server.statistics().warm, 8 * kSlot);
+  EXPECT_EQ(server.statistics().warm, 8 * kUnit);
   for (std::uint64_t file = 10; file < 14; ++file) {  // each needs the pages of all the others
-    post_file(clients[file % 4], file, 7 * kSlot + 1);
+    post_file(clients[file % 4], file, 7 * kUnit + 1);
     Event event = next_of(server, Event::Kind::posted);
     EXPECT_TRUE(is_whole(event.file));
     event.file.done();
     clients[file % 4].wait();
   }
   for (std::uint64_t i = 0; i < 8; ++i) {
-    post_file(clients[i], i + 20, kSlot);
+    post_file(clients[i], i + 20, kUnit);
     Event event = next_of(server, Event::Kind::posted);
     EXPECT_TRUE(is_whole(event.file));
     event.file.done();
@@ -368,8 +368,8 @@ TEST(WindowServer, HasADescriptorThatIsReadableWhileEventsWait) {
 }
 
 TEST(WindowServer, SaysWhatIsWrongWithAnOption) {
-  EXPECT_THROW(WindowServer("wherry://*:*", {.slot = 1000}), Error);
-  EXPECT_THROW(WindowServer("wherry://*:*", {.slot = kMiB, .max_file = kSlot}), Error);
+  EXPECT_THROW(WindowServer("wherry://*:*", {.unit = 1000}), Error);
+  EXPECT_THROW(WindowServer("wherry://*:*", {.unit = kMiB, .max_file = kUnit}), Error);
   EXPECT_THROW(WindowServer("wherry://*:*", {.least = 1000}), Error);
   EXPECT_THROW(WindowServer("wherry://*:*", {.files_per_worker = 0}), Error);
 }

@@ -12,7 +12,7 @@
 namespace wherry::root {
 namespace {
 
-constexpr std::size_t kSlot = std::size_t{64} << 10;
+constexpr std::size_t kUnit = std::size_t{64} << 10;
 /// However slow this machine is, the test's files come fast.
 constexpr std::chrono::hours kAlways(100000);
 constexpr ClientOptions kSwift{.swift = std::chrono::hours(1)};
@@ -24,7 +24,7 @@ std::vector<PostedFile> take(WindowServer& server, std::size_t count) {
 }
 
 TEST(SmallFiles, LieOneBehindTheOtherInOneLease) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   WindowClient client(server.local().to_string(), kSwift);
   for (std::uint64_t file = 0; file < 17; ++file) post_file(client, file, 3000);
   auto files = take(server, 17);
@@ -44,10 +44,10 @@ TEST(SmallFiles, LieOneBehindTheOtherInOneLease) {
 
 TEST(SmallFiles, TakeThePlacesOfThoseThatAreDone) {
   constexpr std::uint64_t kFiles = 500;
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   std::thread worker([&] {
     WindowClient client(server.local().to_string(), kSwift);
-    for (std::uint64_t file = 0; file < kFiles; ++file) post_file(client, file, 1 + file * 7919 % (kSlot / 4));
+    for (std::uint64_t file = 0; file < kFiles; ++file) post_file(client, file, 1 + file * 7919 % (kUnit / 4));
     client.finish();
   });
   std::deque<PostedFile> waiting;
@@ -70,7 +70,7 @@ TEST(SmallFiles, TakeThePlacesOfThoseThatAreDone) {
 
 TEST(SmallFiles, WaitUpToTheNumberThatMay) {
   constexpr std::size_t kMost = 5;
-  WindowServer server("wherry://*:*", {.slot = kSlot, .files_per_worker = kMost});
+  WindowServer server("wherry://*:*", {.unit = kUnit, .files_per_worker = kMost});
   std::thread worker([&] {
     WindowClient client(server.local().to_string(), kSwift);
     for (std::uint64_t file = 0; file < 10 * kMost; ++file) post_file(client, file, 100);
@@ -87,16 +87,16 @@ TEST(SmallFiles, WaitUpToTheNumberThatMay) {
 }
 
 TEST(SmallFiles, GrowPastTheEndOfTheirLease) {
-  WindowServer server("wherry://*:*", {.slot = kSlot, .max_file = 4 * kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit, .max_file = 4 * kUnit});
   WindowClient client(server.local().to_string(), kSwift);
-  for (std::uint64_t file = 0; file < 4; ++file) post_file(client, file, kSlot / 4);
+  for (std::uint64_t file = 0; file < 4; ++file) post_file(client, file, kUnit / 4);
   // It begins behind the others, and becomes as large as any file may.
   std::size_t written = 0;
-  for (const std::size_t bytes : {std::size_t{100}, kSlot / 4, kSlot, 4 * kSlot}) {
+  for (const std::size_t bytes : {std::size_t{100}, kUnit / 4, kUnit, 4 * kUnit}) {
     const auto memory = client.grow(bytes);
     for (; written < bytes; ++written) memory[written] = byte_of(4, written);
   }
-  EXPECT_THROW(client.grow(4 * kSlot + 1), Error);
+  EXPECT_THROW(client.grow(4 * kUnit + 1), Error);
   client.post("4", written);
   for (PostedFile& file : take(server, 5)) {
     EXPECT_TRUE(is_whole(file)) << file.name();
@@ -106,17 +106,17 @@ TEST(SmallFiles, GrowPastTheEndOfTheirLease) {
 }
 
 TEST(SmallFiles, WaitForTheOneTheyWouldGrowInto) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   WindowClient client(server.local().to_string(), kSwift);
-  for (std::uint64_t file = 0; file < 4; ++file) post_file(client, file, kSlot / 4);
+  for (std::uint64_t file = 0; file < 4; ++file) post_file(client, file, kUnit / 4);
   auto files = take(server, 4);
   files[1].done();  // the first in the lease of the others
   client.wait(3);
   std::atomic<bool> grows{false};
   std::thread worker([&] {
-    write_file(client.grow(kSlot / 4), 4);
+    write_file(client.grow(kUnit / 4), 4);
     grows = true;
-    post_file(client, 4, kSlot / 2);
+    post_file(client, 4, kUnit / 2);
   });
   await([&] { return grows.load(); });
   for (int i = 0; i < 100; ++i) {
@@ -135,7 +135,7 @@ TEST(SmallFiles, WaitForTheOneTheyWouldGrowInto) {
 }
 
 TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
-  WindowServer server("wherry://*:*", {.budget = kSlot, .slot = kSlot, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
   std::atomic<bool> served{false};
   std::thread keeper([&] {
     WindowClient client(server.local().to_string(), kSwift);
@@ -145,7 +145,7 @@ TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
   for (int file = 0; file < 10; ++file) next_of(server, Event::Kind::posted).file.done();
   std::thread other([&] {
     WindowClient client(server.local().to_string());
-    post_file(client, 7, kSlot);
+    post_file(client, 7, kUnit);
     client.finish();
   });
   for (std::size_t finished = 0; finished < 2;) {
@@ -154,7 +154,7 @@ TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
     if (event->kind == Event::Kind::finished) ++finished;
     if (event->kind != Event::Kind::posted) continue;
     EXPECT_TRUE(is_whole(event->file));
-    if (event->file.bytes().size() == kSlot) served = true;
+    if (event->file.bytes().size() == kUnit) served = true;
     event->file.done();
   }
   keeper.join();
@@ -165,13 +165,13 @@ TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
 TEST(SmallFiles, OfManyWorkersShareFewLeases) {
   constexpr std::size_t kWorkers = 12;
   constexpr std::uint64_t kFiles = 100;
-  WindowServer server("wherry://*:*", {.slot = kSlot, .leases_at_once = 2, .soon = kAlways});
+  WindowServer server("wherry://*:*", {.unit = kUnit, .leases_at_once = 2, .soon = kAlways});
   std::vector<std::thread> workers;
   for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&, worker] {
       WindowClient client(server.local().to_string(), kSwift);
       for (std::uint64_t file = 0; file < kFiles; ++file) {
-        post_file(client, worker * kFiles + file, 1 + file * 7919 % (kSlot / 4));
+        post_file(client, worker * kFiles + file, 1 + file * 7919 % (kUnit / 4));
       }
       client.finish();
     });
@@ -193,10 +193,10 @@ TEST(SmallFiles, OfManyWorkersShareFewLeases) {
 }
 
 TEST(SmallFiles, AreToldOfWhenHalfAreDoneOrWhoAsksIsTold) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   FramedStream frames(connect(server.local().to_string(), {.ring_bytes = kControlRing, .windows = true}));
   ASSERT_TRUE(send(frames, record_of(RootKind::hello, layout::kRootVersion)).ok());
-  ASSERT_TRUE(send(frames, record_of(RootKind::need, 0, kSlot)).ok());
+  ASSERT_TRUE(send(frames, record_of(RootKind::need, 0, kUnit)).ok());
   for (std::uint64_t file = 0; file < 4; ++file) {
     RootRecord post = record_of(RootKind::post, file + 1, 10);
     post.place = file * layout::kRootPlace;
@@ -235,7 +235,7 @@ TEST(SmallFiles, AreToldOfWhenHalfAreDoneOrWhoAsksIsTold) {
 }
 
 TEST(SmallFiles, ThatComeSlowlyLeaveTheirLeaseAtOnce) {
-  WindowServer server("wherry://*:*", {.slot = kSlot});
+  WindowServer server("wherry://*:*", {.unit = kUnit});
   WindowClient client(server.local().to_string(), {.swift = std::chrono::milliseconds(0)});
   for (std::uint64_t file = 0; file < 5; ++file) {
     post_file(client, file, 100);

@@ -121,12 +121,12 @@ void WindowClient::Impl::begin(std::size_t bytes) {
   while (static_cast<std::size_t>(waiting()) >= most_files_) hear_of_done();
   if (find_place(std::max(bytes, expected_))) return;
   leave_lease();
-  need(std::max(bytes, std::min(end_of_place(expected_), slot_)));
+  need(std::max(bytes, std::min(end_of_place(expected_), unit_)));
   begun_ = 0;
 }
 
 /// Whether the lease ends before, and does not grow.
-bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > lease_->bytes && lease_->bytes < slot_; }
+bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > lease_->bytes && lease_->bytes < unit_; }
 
 /// Out of a lease that is too small, which others may write into once it is left.
 void WindowClient::Impl::pick_up() {
@@ -136,13 +136,13 @@ void WindowClient::Impl::pick_up() {
   leave_lease();
 }
 
-/// Between the files of the lease that it has, in the first slot; waits if that makes sense.
+/// Between the files of the lease that it has, in the first unit; waits if that makes sense.
 bool WindowClient::Impl::find_place(std::size_t bytes) {
   while (lease_ && !recalled_) {
     if (is_too_small(bytes)) return false;
-    begun_ = lease_->files.empty() ? 0 : lease_->files.first_fit(bytes, std::min(slot_, lease_->bytes));
+    begun_ = lease_->files.empty() ? 0 : lease_->files.first_fit(bytes, std::min(unit_, lease_->bytes));
     if (begun_) return true;
-    if (may_have_larger() || bytes > slot_ / kCrowd || lease_->files.count() < kCrowd) return false;
+    if (may_have_larger() || bytes > unit_ / kCrowd || lease_->files.count() < kCrowd) return false;
     hear_of_done();
   }
   return false;
@@ -150,7 +150,7 @@ bool WindowClient::Impl::find_place(std::size_t bytes) {
 
 /// Its lease is small, and the only one that it holds: who fills it before it is read is given a larger one.
 bool WindowClient::Impl::may_have_larger() const {
-  return lease_->bytes < slot_ &&
+  return lease_->bytes < unit_ &&
          std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.lease == lease_; });
 }
 
@@ -163,7 +163,7 @@ void WindowClient::Impl::need(std::size_t bytes) {
 void WindowClient::Impl::take(const ControlMessage& grant) {
   const std::uint64_t offset = grant.record.value;
   const std::uint64_t bytes = grant.record.bytes;
-  if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + slot_ || (lease_ && offset != lease_->offset)) {
+  if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + unit_ || (lease_ && offset != lease_->offset)) {
     fail(EPROTO, "the server gave memory that was not asked for");
   }
   needed_ = 0;
@@ -189,7 +189,7 @@ void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags
   expected_ = file.bytes;
   listening_ = false;
   const bool keeps =
-      (swift || lease_->keeps) && !recalled_ && 2 * end_of_place(file.bytes) <= std::min(slot_, lease_->bytes);
+      (swift || lease_->keeps) && !recalled_ && 2 * end_of_place(file.bytes) <= std::min(unit_, lease_->bytes);
   if (!keeps) {
     flags |= layout::kRootLeaves;
     if (file.bytes < kCopying * static_cast<std::size_t>(std::chrono::nanoseconds(Clock::now() - began_).count())) {
@@ -269,9 +269,9 @@ void WindowClient::Impl::heed_welcome(const ControlMessage& message) {
   number_ = welcome.flags;
   output_ = message.text;
   max_file_ = welcome.value;
-  slot_ = welcome.bytes;
+  unit_ = welcome.bytes;
   most_files_ = welcome.place;
-  if (slot_ == 0 || slot_ % layout::kRootPlace != 0 || slot_ > max_file_ || max_file_ > kMost || most_files_ == 0) {
+  if (unit_ == 0 || unit_ % layout::kRootPlace != 0 || unit_ > max_file_ || max_file_ > kMost || most_files_ == 0) {
     fail(EPROTO, "the server's limits make no sense");
   }
 }

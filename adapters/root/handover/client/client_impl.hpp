@@ -85,7 +85,7 @@ class WindowClient::Impl {
   FramedStream frames_;
   std::optional<Error> failure_;
   std::size_t max_file_ = 0;
-  std::size_t slot_ = 0;
+  std::size_t unit_ = 0;
   std::size_t most_files_ = 0;
   std::uint32_t number_ = 0;
   std::string output_;

@@ -65,7 +65,7 @@ bool BufferAllocator::try_grant(Session& session, Within within) {
     if (session.lease != nullptr) {
       if (!pool_.grow(*session.lease->range, session.wanted, within)) return false;
     } else {
-      const std::size_t liked = session.large ? options_.slot : 0;
+      const std::size_t liked = session.large ? options_.unit : 0;
       auto lease = pool_.take(session.wanted, liked, session.shown.numbers(), within);
       if (lease == nullptr) return false;
       session.lease = std::make_shared<GrantedLease>();

@@ -12,9 +12,9 @@ using State = Session::State;
 
 PoolLimits BufferAllocator::limits_of(const ServerOptions& options) {
   return {.budget = options.budget,
-          .least = std::min(options.least, options.slot),
-          .slot = options.slot,
-          .most = options.max_file + options.slot};
+          .least = std::min(options.least, options.unit),
+          .unit = options.unit,
+          .most = options.max_file + options.unit};
 }
 
 void BufferAllocator::join(std::uint64_t number, const std::shared_ptr<Session>& session) {
@@ -60,7 +60,7 @@ void BufferAllocator::greet(Session& session, const RootRecord& hello) {
   session.state = State::idle;
   std::copy(std::begin(hello.id), std::end(hello.id), session.worker->id.begin());
   session.worker->returns = (hello.flags & layout::kRootReturns) != 0;
-  RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.slot);
+  RootRecord welcome = record_of(RootKind::welcome, options_.max_file, options_.unit);
   welcome.place = options_.files_per_worker;
   welcome.flags = static_cast<std::uint32_t>(session.worker->number - 1);
   const bool fits = options_.output.size() <= layout::kRootMaxOutput;
@@ -85,7 +85,7 @@ const char* BufferAllocator::fault_in(const Session& session, const ControlMessa
   if (session.lease == nullptr) return "it posted a file that it has no memory for";
   const GrantedLease& granted = *session.lease;
   const std::size_t backed = granted.range->backed();
-  if (record.place % layout::kRootPlace != 0 || record.place >= options_.slot || record.place >= backed) {
+  if (record.place % layout::kRootPlace != 0 || record.place >= options_.unit || record.place >= backed) {
     return "it posted a file where none may begin";
   }
   if (record.bytes == 0 || record.bytes > options_.max_file || record.bytes > backed - record.place) {

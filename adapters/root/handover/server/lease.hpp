@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One contiguous range of this process's memory, for the files of one worker at a time.
 //
-// A large one has room for the largest file, wherever in the first slot that begins. Its front is exposed to workers
+// A large one has room for the largest file, wherever in the first unit that begins. Its front is exposed to workers
 // step by step, so that what no file needed takes nothing; what counts against the budget is the part of the front that
 // has pages (`backed`). While nobody holds it, it can be trimmed: the pages go back to the system, and come back empty
 // when they are touched.

@@ -12,7 +12,7 @@ namespace wherry::root {
 std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::span<const std::uint64_t> known,
                                   Within within) {
   const std::size_t needed = size_for(bytes);
-  const std::size_t size = std::max(needed, std::min(liked, limits_.slot));
+  const std::size_t size = std::max(needed, std::min(liked, limits_.unit));
   auto lease = take_sized(size, known, within);
   return lease == nullptr && size != needed ? take_sized(needed, known, within) : std::move(lease);
 }
@@ -20,7 +20,7 @@ std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::spa
 std::unique_ptr<Lease> Pool::take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within) {
   if (const auto warm = best_warm(size, known); warm != free_.end()) return pick(warm);
   // One that has some of it, else one without pages: what others keep warm may be what they want next.
-  const std::size_t addresses = size < limits_.slot ? size : limits_.most;
+  const std::size_t addresses = size < limits_.unit ? size : limits_.most;
   const auto choose = [&](auto&& good) {
     return std::find_if(free_.rbegin(), free_.rend(),
                         [&](const auto& lease) { return lease->memory().size() == addresses && good(*lease); });
@@ -73,10 +73,10 @@ void Pool::retire(std::unique_ptr<Lease> lease) {
 /// Of a small file's lease: room for a few, that they may share it. One of eight sizes for each power of two, so that
 /// what one worker leaves suits another.
 std::size_t Pool::size_for(std::size_t bytes) const {
-  if (bytes >= limits_.slot) return (bytes + limits_.slot - 1) / limits_.slot * limits_.slot;
+  if (bytes >= limits_.unit) return (bytes + limits_.unit - 1) / limits_.unit * limits_.unit;
   const std::size_t few = std::max(4 * bytes, limits_.least);
   const std::size_t step = std::max(std::bit_floor(few) / 8, layout::kRootPlace);
-  return std::min((few + step - 1) / step * step, limits_.slot);
+  return std::min((few + step - 1) / step * step, limits_.unit);
 }
 
 /// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `over_budget`, none
@@ -118,7 +118,7 @@ bool Pool::is_in(std::span<const std::uint64_t> known, const Lease& lease) {
 Pool::Free::iterator Pool::best_warm(std::size_t wanted, std::span<const std::uint64_t> known) {
   constexpr std::size_t kFew = 4;
   // What is small costs more to be mapped than to be brought into the caches.
-  const std::size_t most = wanted < limits_.slot ? free_.size() : kFew;
+  const std::size_t most = wanted < limits_.unit ? free_.size() : kFew;
   auto best = free_.end();
   std::size_t looked = 0;
   for (auto free = free_.end(); free != free_.begin() && looked < most;) {

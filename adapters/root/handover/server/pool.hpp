@@ -5,7 +5,7 @@
 // meets no page fault, until somebody else needs the budget.
 //
 // Small files have small leases, for a new one costs what its pages do. Those have the size that they began with; a
-// lease of a slot or more grows.
+// lease of a unit or more grows.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace wherry::root {
 struct PoolLimits {
   std::size_t budget = 0;
   std::size_t least = 0;  ///< bytes of the smallest lease
-  std::size_t slot = 0;   ///< larger leases are whole slots
-  std::size_t most = 0;   ///< bytes of a lease; whole slots
+  std::size_t unit = 0;   ///< larger leases are whole units
+  std::size_t most = 0;   ///< bytes of a lease; whole units
 };
 
 /// What may be used for a request.
@@ -37,7 +37,7 @@ class Pool {
   explicit Pool(PoolLimits limits) : limits_(limits) {}
 
   /// A lease of at least `bytes` (at most as many as a lease may have), or none.
-  /// @param liked   if there is as much, up to a slot
+  /// @param liked   if there is as much, up to a unit
   /// @param known   numbers of leases that the asker has used: they cost it nothing to use again
   std::unique_ptr<Lease> take(std::size_t bytes, std::size_t liked, std::span<const std::uint64_t> known,
                               Within within);
@@ -53,9 +53,9 @@ class Pool {
   [[nodiscard]] std::size_t warm() const { return warm_; }
   [[nodiscard]] std::size_t leases() const { return leases_; }
   [[nodiscard]] std::size_t held() const { return used_ - warm_; }
-  /// Leases of a slot or more that are held.
+  /// Leases of a unit or more that are held.
   [[nodiscard]] std::size_t large_held() const { return large_held_; }
-  [[nodiscard]] bool is_small(std::size_t bytes) const { return size_for(bytes) < limits_.slot; }
+  [[nodiscard]] bool is_small(std::size_t bytes) const { return size_for(bytes) < limits_.unit; }
 
  private:
   using Free = std::list<std::unique_ptr<Lease>>;

@@ -31,16 +31,16 @@ constexpr std::size_t kMessagesPerFile = 2;
 
 ServerOptions checked(ServerOptions options) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const bool good = options.slot != 0 && options.slot % page == 0 && options.least != 0 && options.least % page == 0 &&
-                    options.max_file >= options.slot && options.max_file <= std::size_t{1} << 40 &&
+  const bool good = options.unit != 0 && options.unit % page == 0 && options.least != 0 && options.least % page == 0 &&
+                    options.max_file >= options.unit && options.max_file <= std::size_t{1} << 40 &&
                     options.leases_per_worker >= 1 && options.leases_per_worker <= 64 &&
                     options.files_per_worker >= 1 && options.files_per_worker <= 64 && options.patience.count() >= 0;
   if (!good) {
     throw Error(EINVAL, "serve files", "",
-                "slots and leases are whole pages, a file is at least a slot and at most 1 TiB, a worker has 1 to 64 "
+                "units and leases are whole pages, a file is at least a unit and at most 1 TiB, a worker has 1 to 64 "
                 "leases and files");
   }
-  options.max_file = options.max_file / options.slot * options.slot;
+  options.max_file = options.max_file / options.unit * options.unit;
   if (options.leases_at_once == 0) {
     // Each processor fills one, and as many wait to be read, or are.
     options.leases_at_once = std::max<std::size_t>(6, std::size_t{3} * std::thread::hardware_concurrency());

@@ -11,7 +11,7 @@
 //
 // One thread of the server's own answers the workers, so that a worker gets memory while the program is busy with a
 // file. The memory is a pool that all workers share, of leases: each is one contiguous range. Those of small files have
-// room for a few of them; whoever fills them before they are read is given larger ones. A lease of a slot has addresses
+// room for a few of them; whoever fills them before they are read is given larger ones. A lease of a unit has addresses
 // for as large a file as may come, and gets pages when a worker's file grows into them. A worker holds a lease from the
 // first byte it needs there until its file is done; then any other may have it, pages and all. Small files lie one
 // behind the other in one lease, and take each other's places as they are done; the lease is the worker's until it is
@@ -44,12 +44,12 @@ using WorkerId = std::array<std::uint8_t, 16>;
 
 struct ServerOptions {
   std::size_t budget = std::size_t{512} << 20;  ///< bytes of all that has pages
-  std::size_t slot = std::size_t{2} << 20;      ///< by what a lease grows; whole pages
+  std::size_t unit = std::size_t{2} << 20;      ///< by what a lease grows; whole pages
   std::size_t least = std::size_t{128} << 10;   ///< of a worker of small files, at first; whole pages
-  std::size_t max_file = std::size_t{1} << 30;  ///< the largest file; whole slots
+  std::size_t max_file = std::size_t{1} << 30;  ///< the largest file; whole units
   std::size_t leases_per_worker = 2;            ///< one fills while the other is read
   std::size_t files_per_worker = 64;            ///< that are not done
-  std::size_t leases_at_once = 0;               ///< of a slot; more if none comes free soon; 0: by the processors
+  std::size_t leases_at_once = 0;               ///< of a unit; more if none comes free soon; 0: by the processors
   std::chrono::milliseconds soon{1};            ///< what a lease of new pages costs
   std::chrono::milliseconds patience{200};      ///< nothing moves for so long before a grant over the budget
   /// Where a worker that has finished may read what became of its files: a path, or a folder of the files' names, which

@@ -111,7 +111,7 @@ struct Session {
   std::shared_ptr<GrantedLease> lease;  ///< the one it writes into
   std::size_t wanted = 0;               ///< bytes of it that the last `need` asked for
   std::size_t leases = 0;               ///< it has, with those that it left files in
-  bool large = false;                   ///< its files are many: it is given slots
+  bool large = false;                   ///< its files are many: it is given units
   std::size_t posted = 0;               ///< files not done
   std::uint64_t last_sequence = 0;
   std::vector<std::uint64_t> untold;  ///< files that are done, which it has not been told
