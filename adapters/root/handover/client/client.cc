@@ -63,7 +63,7 @@ std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes)
   posted_.push_back({.sequence = ++sequence_, .name = std::string(name), .bytes = bytes});
   persist([&, fresh = true]() mutable {
     if (std::exchange(fresh, false)) hand_over(posted_.back(), swift, 0);
-    hear_what_came();
+    receive_pending();
     if (recalled_ && !begun_) leave_lease();
   });
   return sequence_;
@@ -78,7 +78,7 @@ void WindowClient::Impl::discard() {
 void WindowClient::Impl::wait(std::size_t files) {
   persist([&] {
     if (posted_.size() > files && posted_.size() > 1) listen();
-    while (posted_.size() > files) hear();
+    while (posted_.size() > files) receive();
     if (recalled_ && !begun_) leave_lease();
   });
 }
@@ -86,11 +86,11 @@ void WindowClient::Impl::wait(std::size_t files) {
 void WindowClient::Impl::finish() {
   wait(0);
   discard();
-  // A server that dies before it answers did not hear it, and the next one would wait for this worker.
+  // A server that dies before it answers did not receive it, and the next one would wait for this worker.
   persist([this] {
     finishing_ = true;
-    say(record_of(RootKind::finished));
-    while (finishing_) hear();
+    send(record_of(RootKind::finished));
+    while (finishing_) receive();
   });
   frames_.close();
 }
@@ -110,7 +110,7 @@ void WindowClient::Impl::make_room(std::size_t bytes) {
     began_ = Clock::now();
   }
   const std::size_t end = *begun_ + bytes;
-  while (!lease_->files.is_free(*begun_, end)) hear_of_done();
+  while (!lease_->files.is_free(*begun_, end)) receive_done();
   if (end > lease_->bytes) need(end);
 }
 
@@ -118,7 +118,7 @@ void WindowClient::Impl::begin(std::size_t bytes) {
   const auto waiting = [this] {
     return std::count_if(posted_.begin(), posted_.end(), [](const Posted& file) { return file.here; });
   };
-  while (static_cast<std::size_t>(waiting()) >= most_files_) hear_of_done();
+  while (static_cast<std::size_t>(waiting()) >= most_files_) receive_done();
   if (find_place(std::max(bytes, expected_))) return;
   leave_lease();
   need(std::max(bytes, std::min(end_of_place(expected_), unit_)));
@@ -143,7 +143,7 @@ bool WindowClient::Impl::find_place(std::size_t bytes) {
     begun_ = lease_->files.empty() ? 0 : lease_->files.first_fit(bytes, std::min(unit_, lease_->bytes));
     if (begun_) return true;
     if (may_have_larger() || bytes > unit_ / kCrowd || lease_->files.count() < kCrowd) return false;
-    hear_of_done();
+    receive_done();
   }
   return false;
 }
@@ -155,12 +155,12 @@ bool WindowClient::Impl::may_have_larger() const {
 }
 
 void WindowClient::Impl::need(std::size_t bytes) {
-  say(record_of(RootKind::need, 0, bytes));
+  send(record_of(RootKind::need, 0, bytes));
   needed_ = bytes;
-  while (needed_ != 0) hear();
+  while (needed_ != 0) receive();
 }
 
-void WindowClient::Impl::take(const ControlMessage& grant) {
+void WindowClient::Impl::on_grant(const ControlMessage& grant) {
   const std::uint64_t offset = grant.record.value;
   const std::uint64_t bytes = grant.record.bytes;
   if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + unit_ || (lease_ && offset != lease_->offset)) {
@@ -201,55 +201,55 @@ void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags
   RootRecord record = record_of(RootKind::post, file.sequence, file.bytes);
   record.flags = flags;
   record.place = file.place;
-  say(record, file.name);
+  send(record, file.name);
 }
 
 void WindowClient::Impl::leave_lease() {
   if (!lease_) return;
   lease_.reset();
   recalled_ = false;
-  say(record_of(RootKind::leave));
+  send(record_of(RootKind::leave));
 }
 
-void WindowClient::Impl::say(const RootRecord& record, std::string_view text) {
-  if (send(frames_, record, text).ok()) return;
+void WindowClient::Impl::send(const RootRecord& record, std::string_view text) {
+  if (root::send(frames_, record, text).ok()) return;
   // A server that lets a worker go says why before.
-  for (;;) hear();
+  for (;;) receive();
 }
 
 /// Has the server tell of each file as soon as it is done.
 void WindowClient::Impl::listen() {
-  if (!std::exchange(listening_, true)) say(record_of(RootKind::listen));
+  if (!std::exchange(listening_, true)) send(record_of(RootKind::listen));
 }
 
-void WindowClient::Impl::hear() { heed(frames_.receive()); }
+void WindowClient::Impl::receive() { on_message(frames_.receive()); }
 
-void WindowClient::Impl::hear_of_done() {
-  if (listening_) return hear();
+void WindowClient::Impl::receive_done() {
+  if (listening_) return receive();
   const Received received = frames_.receive(kCalm);
   if (received.result.failed() && received.result.error == ETIMEDOUT) return listen();
-  heed(received);
+  on_message(received);
 }
 
-void WindowClient::Impl::hear_what_came() {
+void WindowClient::Impl::receive_pending() {
   for (;;) {
     const Received received = frames_.try_receive();
     if (received.result.would_block()) return;
-    heed(received);
+    on_message(received);
   }
 }
 
-void WindowClient::Impl::heed(const Received& received) {
+void WindowClient::Impl::on_message(const Received& received) {
   if (!received.result.ok()) throw Broken{received.result.ended() ? ECONNRESET : received.result.error};
   const auto message = parse(received.message);
   if (!message) fail(EPROTO, "the server sent what is no message");
   switch (message->kind()) {
     case RootKind::welcome:
-      return heed_welcome(*message);
+      return on_welcome(*message);
     case RootKind::grant:
-      return take(*message);
+      return on_grant(*message);
     case RootKind::done:
-      return forget(message->record.value);
+      return on_done(message->record.value);
     case RootKind::recall:
       recalled_ = lease_ != nullptr;
       return;
@@ -263,7 +263,7 @@ void WindowClient::Impl::heed(const Received& received) {
   }
 }
 
-void WindowClient::Impl::heed_welcome(const ControlMessage& message) {
+void WindowClient::Impl::on_welcome(const ControlMessage& message) {
   constexpr std::size_t kMost = std::size_t{1} << 60;
   const RootRecord& welcome = message.record;
   number_ = welcome.flags;
@@ -277,7 +277,7 @@ void WindowClient::Impl::heed_welcome(const ControlMessage& message) {
 }
 
 /// It is done.
-void WindowClient::Impl::forget(std::uint64_t sequence) {
+void WindowClient::Impl::on_done(std::uint64_t sequence) {
   const auto file =
       std::find_if(posted_.begin(), posted_.end(), [&](const Posted& posted) { return posted.sequence == sequence; });
   if (file == posted_.end()) return;

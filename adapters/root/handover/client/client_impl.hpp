@@ -66,17 +66,17 @@ class WindowClient::Impl {
   bool find_place(std::size_t bytes);
   [[nodiscard]] bool may_have_larger() const;
   void need(std::size_t bytes);
-  void take(const ControlMessage& grant);
+  void on_grant(const ControlMessage& grant);
   void hand_over(Posted& file, bool swift, std::uint32_t flags);
   void leave_lease();
-  void say(const RootRecord& record, std::string_view text = {});
+  void send(const RootRecord& record, std::string_view text = {});
   void listen();
-  void hear();
-  void hear_of_done();
-  void hear_what_came();
-  void heed(const Received& received);
-  void heed_welcome(const ControlMessage& message);
-  void forget(std::uint64_t sequence);
+  void receive();
+  void receive_done();
+  void receive_pending();
+  void on_message(const Received& received);
+  void on_welcome(const ControlMessage& message);
+  void on_done(std::uint64_t sequence);
   [[noreturn]] void fail(int error, const std::string& why);
 
   std::string address_;

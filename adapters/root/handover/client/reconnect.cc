@@ -66,11 +66,11 @@ void WindowClient::Impl::greet() {
   RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
   if (options_.reconnect.count() > 0) hello.flags = layout::kRootReturns;
   std::memcpy(hello.id, id_, sizeof id_);
-  say(hello);
+  send(hello);
   max_file_ = 0;
   recalled_ = false;
   listening_ = false;
-  while (max_file_ == 0) hear();
+  while (max_file_ == 0) receive();
 }
 
 }  // namespace wherry::root

@@ -56,7 +56,7 @@ bool BufferAllocator::is_crowded(Clock::time_point now) const {
 /// Who has small files keeps his lease: now others need it.
 void BufferAllocator::recall(Session& session) {
   if (session.state != Session::State::filling || session.lease->recalled) return;
-  session.lease->recalled = session.tell(record_of(RootKind::recall));
+  session.lease->recalled = session.send(record_of(RootKind::recall));
 }
 
 /// False if there is not enough memory. After an error of the system the session is closed, and true is returned.
@@ -78,7 +78,7 @@ bool BufferAllocator::try_grant(Session& session, Within within) {
     if (!session.is_closing()) session.state = Session::State::filling;
     RootRecord grant = record_of(RootKind::grant, offset, lease.backed());
     if (!pool_.may_grow(lease) && pool_.held() <= options_.budget / kKept) grant.flags = layout::kRootKeeps;
-    session.tell(grant);
+    session.send(grant);
   } catch (const Error& error) {
     session.close(error.what());
     if (wake_) wake_();

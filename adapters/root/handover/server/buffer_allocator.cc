@@ -22,7 +22,7 @@ void BufferAllocator::join(std::uint64_t number, const std::shared_ptr<Session>&
   sessions_[number] = session;
 }
 
-void BufferAllocator::hear(Session& session, const ControlMessage& message) {
+void BufferAllocator::on_message(Session& session, const ControlMessage& message) {
   // The program is asked without the lock: it may take its time.
   const bool already = message.kind() == RootKind::post && (message.record.flags & layout::kRootAgain) != 0 &&
                        options_.already && options_.already(session.worker->id, message.record.value);
@@ -45,7 +45,7 @@ void BufferAllocator::hear(Session& session, const ControlMessage& message) {
       return serve();
     case RootKind::listen:
       session.listens = true;
-      return tell_all_done(session);
+      return report_all_done(session);
     case RootKind::finished:
       return finish(session);
     default:
@@ -64,7 +64,7 @@ void BufferAllocator::greet(Session& session, const RootRecord& hello) {
   welcome.place = options_.files_per_worker;
   welcome.flags = static_cast<std::uint32_t>(session.worker->number - 1);
   const bool fits = options_.output.size() <= layout::kRootMaxOutput;
-  if (!session.tell(welcome, fits ? options_.output : "")) return;
+  if (!session.send(welcome, fits ? options_.output : "")) return;
   events_->push({.kind = Event::Kind::joined, .worker = session.worker, .file = {}, .reason = {}});
 }
 
@@ -121,7 +121,7 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
   if (put_off_ && session.lease != nullptr && session.lease->posted >= kTurn) recall(session);
   if (already) {
     free(*file);
-    tell_done(session, record.value);
+    report_done(session, record.value);
     return serve();
   }
   events_->push(
@@ -155,14 +155,14 @@ void BufferAllocator::release(GrantedLease& granted, Session* session) {
 void BufferAllocator::finish(Session& session) {
   if (session.lease != nullptr || session.posted != 0) return session.close("it finished before its files were done");
   session.state = State::finished;
-  session.tell(record_of(RootKind::farewell));
+  session.send(record_of(RootKind::farewell));
   events_->push({.kind = Event::Kind::finished, .worker = session.worker, .file = {}, .reason = {}});
 }
 
 void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   const std::size_t lost = session.lease == nullptr ? 0 : session.lease->range->backed();
-  if (session.is_closing()) session.tell(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
+  if (session.is_closing()) session.send(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
   // Whoever is still there writes into pages that nobody looks at.
   if (session.lease != nullptr) session.lease->untrustworthy = true;
   leave_lease(session);
@@ -198,7 +198,7 @@ void BufferAllocator::close() {
 void BufferAllocator::done(PostedFile::Impl& file) {
   const std::lock_guard lock(mutex_);
   Session* const session = free(file);
-  if (session != nullptr) tell_done(*session, file.sequence);
+  if (session != nullptr) report_done(*session, file.sequence);
   serve();
   // The thread has nothing to do with this, mostly.
   if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->is_closing()))) wake_();
@@ -225,16 +225,16 @@ Session* BufferAllocator::free(PostedFile::Impl& file) {
 }
 
 /// Several at once: who is told wakes up, and has something to do.
-void BufferAllocator::tell_done(Session& session, std::uint64_t sequence) {
-  session.untold.push_back(sequence);
-  if (session.listens || session.untold.size() >= session.posted) tell_all_done(session);
+void BufferAllocator::report_done(Session& session, std::uint64_t sequence) {
+  session.unreported.push_back(sequence);
+  if (session.listens || session.unreported.size() >= session.posted) report_all_done(session);
 }
 
-void BufferAllocator::tell_all_done(Session& session) {
+void BufferAllocator::report_all_done(Session& session) {
   session.frames.hold();
-  for (const std::uint64_t sequence : session.untold) session.tell(record_of(RootKind::done, sequence));
+  for (const std::uint64_t sequence : session.unreported) session.send(record_of(RootKind::done, sequence));
   (void)session.frames.flush();  // a connection that is gone is noticed where it is heard
-  session.untold.clear();
+  session.unreported.clear();
 }
 
 void BufferAllocator::drop(std::uint64_t number, std::string_view reason) {

@@ -48,7 +48,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
 
   void join(std::uint64_t number, const std::shared_ptr<Session>& session);
   /// Receives a message of a worker. Closes the session if it breaks the rules.
-  void hear(Session& session, const ControlMessage& message);
+  void on_message(Session& session, const ControlMessage& message);
   /// It is gone, or is let go: its unfinished file is lost. The stream is the caller's to close.
   void leave(Session& session, const std::string& reason);
   /// Who waits in vain may be let go on. How long until that is to be looked at again; empty: until something happens.
@@ -78,8 +78,8 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   void finish(Session& session);
   Session* free(PostedFile::Impl& file);
   void release(GrantedLease& granted, Session* session);
-  static void tell_done(Session& session, std::uint64_t sequence);
-  static void tell_all_done(Session& session);
+  static void report_done(Session& session, std::uint64_t sequence);
+  static void report_all_done(Session& session);
   Session* find(std::uint64_t number);
 
   void serve();

@@ -87,9 +87,9 @@ class WindowServer::Impl {
  private:
   void run();
   void accept();
-  void hear(std::uint64_t number, std::size_t most);
-  void hear_all();
-  void let_go(std::uint64_t number, const std::string& reason);
+  void receive(std::uint64_t number, std::size_t most);
+  void receive_all();
+  void remove(std::uint64_t number, const std::string& reason);
 
   const std::size_t files_per_worker_;
   Events events_;
@@ -111,12 +111,12 @@ void WindowServer::Impl::run() {
       if (ready[i] == kListenerToken) {
         accept();
       } else {
-        hear(ready[i], kTurn);
+        receive(ready[i], kTurn);
       }
     }
     const bool settling = settling_;
-    if (settling) hear_all();
-    while (const auto session = allocator_->closing()) let_go(session->worker->number, session->reason);
+    if (settling) receive_all();
+    while (const auto session = allocator_->closing()) remove(session->worker->number, session->reason);
     if (settling) {
       settling_ = false;
       settling_.notify_one();
@@ -131,11 +131,11 @@ std::size_t WindowServer::Impl::settle() {
   return events_.size();
 }
 
-void WindowServer::Impl::hear_all() {
+void WindowServer::Impl::receive_all() {
   accept();
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, session] : sessions_) numbers.push_back(number);
-  for (const std::uint64_t number : numbers) hear(number, kMessagesPerFile * files_per_worker_);
+  for (const std::uint64_t number : numbers) receive(number, kMessagesPerFile * files_per_worker_);
 }
 
 void WindowServer::Impl::accept() {
@@ -152,24 +152,24 @@ void WindowServer::Impl::accept() {
   }
 }
 
-void WindowServer::Impl::hear(std::uint64_t number, std::size_t most) {
+void WindowServer::Impl::receive(std::uint64_t number, std::size_t most) {
   const auto found = sessions_.find(number);
   if (found == sessions_.end()) return;
   Session& session = *found->second;
   for (std::size_t heard = 0; heard < most; ++heard) {
     const Received received = session.frames.try_receive();
     if (received.result.would_block()) return;
-    if (received.result.ended()) return let_go(number, "it left without finishing");
+    if (received.result.ended()) return remove(number, "it left without finishing");
     if (received.result.failed()) {
-      return let_go(number, received.result.error == ECONNRESET ? "it died" : std::strerror(received.result.error));
+      return remove(number, received.result.error == ECONNRESET ? "it died" : std::strerror(received.result.error));
     }
     const auto message = parse(received.message);
     if (!message) return allocator_->drop(number, "it sent what is no message");
-    allocator_->hear(session, *message);
+    allocator_->on_message(session, *message);
   }
 }
 
-void WindowServer::Impl::let_go(std::uint64_t number, const std::string& reason) {
+void WindowServer::Impl::remove(std::uint64_t number, const std::string& reason) {
   const auto found = sessions_.find(number);
   if (found == sessions_.end()) return;
   const auto session = std::exchange(found->second, nullptr);

@@ -97,7 +97,7 @@ struct Session {
 
   /// False if the message could not be sent. A full ring closes the session; a connection that is gone does not, for
   /// what it sent before is still to be received.
-  bool tell(const RootRecord& record, std::string_view text = {}) {
+  bool send(const RootRecord& record, std::string_view text = {}) {
     const Result told = try_send(frames, record, text);
     if (told.would_block()) close("it does not read what it is told");
     return told.ok();
@@ -114,8 +114,8 @@ struct Session {
   bool large = false;                   ///< its files are many: it is given units
   std::size_t posted = 0;               ///< files not done
   std::uint64_t last_sequence = 0;
-  std::vector<std::uint64_t> untold;  ///< files that are done, which it has not been told
-  bool listens = false;               ///< is told of each at once
+  std::vector<std::uint64_t> unreported;  ///< files that are done, which it has not been told
+  bool listens = false;                   ///< is told of each at once
 };
 
 }  // namespace wherry::root
