@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "slots.hpp"
+#include "message_slots.hpp"
 
 namespace wherry::root {
 
@@ -28,12 +28,12 @@ class ReceivedMessage final : public TMessage {
 /// A message where its sender wrote it, in a slot that is free when it is deleted.
 class MessageInSlot final : public TMessage {
  public:
-  MessageInSlot(std::shared_ptr<OwnSlots> slots, UInt_t slot, std::span<std::byte> content)
+  MessageInSlot(std::shared_ptr<OwnMessageSlots> slots, UInt_t slot, std::span<std::byte> content)
       : TMessage(content.data(), static_cast<Int_t>(content.size()), kFALSE), fSlots(std::move(slots)), fSlot(slot) {}
   ~MessageInSlot() override { fSlots->free(fSlot); }
 
  private:
-  std::shared_ptr<OwnSlots> fSlots;
+  std::shared_ptr<OwnMessageSlots> fSlots;
   UInt_t fSlot;
 };
 

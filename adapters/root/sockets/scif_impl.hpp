@@ -11,8 +11,8 @@
 #include <wherry/stream.hpp>
 
 #include "TScif.h"
+#include "message_slots.hpp"
 #include "sent.hpp"
-#include "slots.hpp"
 
 class TScif::Impl {
  public:
@@ -38,9 +38,9 @@ class TScif::Impl {
   wherry::Stream stream;
   std::unique_ptr<wherry::root::OwnSent> own_sent;  ///< null: there is no memory to be shown
   wherry::root::PeersSent peers_sent;
-  std::uint64_t received = 0;               ///< bytes of the stream
-  wherry::root::SlotGenerations own_slots;  ///< made when the first large message has come
-  wherry::root::PeersSlots peers_slots;
+  std::uint64_t received = 0;                      ///< bytes of the stream
+  wherry::root::MessageSlotGenerations own_slots;  ///< made when the first large message has come
+  wherry::root::PeersMessageSlots peers_slots;
   bool blocking = true;
   bool polled = false;  ///< somebody has the descriptor
 };

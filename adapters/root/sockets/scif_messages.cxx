@@ -59,7 +59,7 @@ Int_t TScif::Send(const TMessage& message) {
 /// A message that is not compressed: into a slot of the peer's where that can be.
 Int_t TScif::SendPlain(const void* buffer, Int_t bytes) {
   if (fImpl->shares() && static_cast<std::size_t>(bytes) >= wherry::root::kLeastInSlot) {
-    wherry::root::PeersSlots& slots = fImpl->peers_slots;
+    wherry::root::PeersMessageSlots& slots = fImpl->peers_slots;
     auto in_slot = slots.write(fImpl->stream.windows(), bytes_of(buffer, bytes));
     if (!in_slot && fImpl->blocking && slots.await(static_cast<std::size_t>(bytes))) {
       in_slot = slots.write(fImpl->stream.windows(), bytes_of(buffer, bytes));
@@ -128,7 +128,7 @@ TMessage* TScif::RecvFromSlot(UInt_t slot, Int_t& received) {
     if (received == 0) received = kReset;
     return nullptr;
   }
-  wherry::root::SlotGenerations::Taken taken;
+  wherry::root::MessageSlotGenerations::Taken taken;
   if (bytes >= sizeof(wherry::layout::RootInSlot)) taken = fImpl->own_slots.take(slot, bytes);
   const std::span<std::byte> content = taken.content;
   if (content.empty()) {

@@ -19,10 +19,10 @@ using layout::kRootSentOffset;
 using layout::RootSentPage;
 
 /// About 2 us: mostly the ring was over long before.
-constexpr int kLooks = 100;
+constexpr int kSpinLooks = 100;
 
 /// A sender that lost its CPU between its bytes and its ring has it again after this, even where there are hundreds.
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kSentTimeout{1};
 constexpr std::chrono::microseconds kStep{200};
 
 }  // namespace
@@ -66,11 +66,11 @@ bool PeersSent::over(std::uint64_t received) const {
 
 void PeersSent::await(Stream& stream, std::uint64_t received) {
   if (useless_ || !find(stream)) return;
-  for (int look = 0; look < kLooks; ++look) {
+  for (int look = 0; look < kSpinLooks; ++look) {
     if (over(received)) return;
     arch::pause();
   }
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kSentTimeout;
   while (!over(received)) {
     // What comes is no reason to wait any longer, nor is the end.
     const Result more = stream.wait_readable(kStep);

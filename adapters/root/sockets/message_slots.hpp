@@ -37,13 +37,13 @@ class Memory {
 };
 
 /// This side's: it receives. Lives as long as a message in one of the slots does.
-class OwnSlots {
+class OwnMessageSlots {
  public:
   /// Slots of at least so many bytes, for the peer to map. Throws Error.
-  OwnSlots(Windows windows, std::size_t bytes, std::uint32_t generation = 0);
-  OwnSlots(const OwnSlots&) = delete;
-  OwnSlots& operator=(const OwnSlots&) = delete;
-  ~OwnSlots() = default;
+  OwnMessageSlots(Windows windows, std::size_t bytes, std::uint32_t generation = 0);
+  OwnMessageSlots(const OwnMessageSlots&) = delete;
+  OwnMessageSlots& operator=(const OwnMessageSlots&) = delete;
+  ~OwnMessageSlots() = default;
 
   /// The message that the peer says is there. Empty if that cannot be.
   std::span<std::byte> take(std::uint32_t slot, std::uint32_t bytes);
@@ -63,26 +63,26 @@ class OwnSlots {
 };
 
 /// All of this side's, as they grow with the messages.
-class SlotGenerations {
+class MessageSlotGenerations {
  public:
   /// A message of so many bytes has come over the ring: from now on the peer may write such where they will be read.
   void offer(Windows windows, std::size_t bytes) noexcept;
 
   struct Taken {
-    std::shared_ptr<OwnSlots> slots;  ///< null: that message cannot be
-    std::uint32_t slot = 0;           ///< of these
+    std::shared_ptr<OwnMessageSlots> slots;  ///< null: that message cannot be
+    std::uint32_t slot = 0;                  ///< of these
     std::span<std::byte> content;
   };
   /// The message that the peer says is in the slot of that number.
   Taken take(std::uint32_t number, std::uint32_t bytes);
 
  private:
-  std::vector<std::shared_ptr<OwnSlots>> slots_;  ///< what the peer may still use, by generation
+  std::vector<std::shared_ptr<OwnMessageSlots>> slots_;  ///< what the peer may still use, by generation
   std::uint32_t generations_ = 0;
 };
 
 /// The peer's: this side sends.
-class PeersSlots {
+class PeersMessageSlots {
  public:
   /// Writes the message into a slot, if the peer has one that is free and large enough; the return value is to be sent.
   std::optional<layout::RootInSlot> write(Windows windows, std::span<const std::byte> message);

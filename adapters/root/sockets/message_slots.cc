@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slots.hpp"
+#include "message_slots.hpp"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ using layout::RootSlot;
 using layout::RootSlotsPage;
 
 /// For a receiver that has others to serve first. Then the ring: it may have gone to send something itself.
-constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kFreeSlotTimeout{500};
 
 /// Whole pages.
 std::size_t slot_for(std::size_t bytes) {
@@ -72,7 +72,7 @@ Memory::~Memory() {
   ::munmap(bytes_.data(), bytes_.size());
 }
 
-OwnSlots::OwnSlots(Windows windows, std::size_t bytes, std::uint32_t generation)
+OwnMessageSlots::OwnMessageSlots(Windows windows, std::size_t bytes, std::uint32_t generation)
     : slot_bytes_(slot_for(bytes)), generation_(generation), slots_(kRootSlots * slot_bytes_), page_(kRootSlotsPage) {
   auto* const fresh = new (page_.bytes().data()) RootSlotsPage{};
   fresh->version = layout::kRootSlotsVersion;
@@ -84,37 +84,37 @@ OwnSlots::OwnSlots(Windows windows, std::size_t bytes, std::uint32_t generation)
   }
 }
 
-std::span<std::byte> OwnSlots::take(std::uint32_t slot, std::uint32_t bytes) {
+std::span<std::byte> OwnMessageSlots::take(std::uint32_t slot, std::uint32_t bytes) {
   if (slot >= kRootSlots || bytes > slot_bytes_ || taken_[slot].exchange(true)) return {};
   set(page().states[slot].state, RootSlot::taken);
   return slots_.bytes().subspan(slot * slot_bytes_, bytes);
 }
 
-void OwnSlots::free(std::uint32_t slot) {
+void OwnMessageSlots::free(std::uint32_t slot) {
   taken_[slot] = false;
   set(page().states[slot].state, RootSlot::free);  // ROOT-SLOT
-  // ROOT-FREED: publish, then look whether the peer sleeps; pairs with PeersSlots::await.
+  // ROOT-FREED: publish, then look whether the peer sleeps; pairs with PeersMessageSlots::await.
   page().freed.fetch_add(1, std::memory_order_seq_cst);
   // ROOT-FREED
   if (page().awaited.load(std::memory_order_seq_cst) != 0) futex(page().freed, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void SlotGenerations::offer(Windows windows, std::size_t bytes) noexcept {
+void MessageSlotGenerations::offer(Windows windows, std::size_t bytes) noexcept {
   if (bytes < kLeastInSlot || bytes > kMostInSlot || generations_ == layout::kRootSlotsGenerations) return;
   const std::size_t now = slots_.empty() ? 0 : slots_.back()->slot_bytes();
   if (bytes <= now) return;  // none was free
   try {
     // Room for messages that differ a little, and few generations where each is larger than the one before.
     const std::size_t wanted = std::max(bytes + bytes / 8, now + now / 2);
-    slots_.push_back(std::make_shared<OwnSlots>(windows, wanted, generations_));
+    slots_.push_back(std::make_shared<OwnMessageSlots>(windows, wanted, generations_));
     ++generations_;
   } catch (const std::exception&) {
     generations_ = layout::kRootSlotsGenerations;  // no memory, or none that can be shown: the ring it is
   }
 }
 
-SlotGenerations::Taken SlotGenerations::take(std::uint32_t number, std::uint32_t bytes) {
-  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const std::shared_ptr<OwnSlots>& slots) {
+MessageSlotGenerations::Taken MessageSlotGenerations::take(std::uint32_t number, std::uint32_t bytes) {
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const std::shared_ptr<OwnMessageSlots>& slots) {
     return slots->generation() == number / kRootSlots;
   });
   if (found == slots_.end()) return {};
@@ -125,7 +125,7 @@ SlotGenerations::Taken SlotGenerations::take(std::uint32_t number, std::uint32_t
   return {.slots = slots_.front(), .slot = slot, .content = content};
 }
 
-std::optional<layout::RootInSlot> PeersSlots::write(Windows windows, std::span<const std::byte> message) {
+std::optional<layout::RootInSlot> PeersMessageSlots::write(Windows windows, std::span<const std::byte> message) {
   if (message.size() < kLeastInSlot || message.size() > kMostInSlot) return std::nullopt;
   if (!find(windows, message.size())) return std::nullopt;
   for (std::uint32_t slot = 0; slot < kRootSlots; ++slot) {
@@ -141,19 +141,19 @@ std::optional<layout::RootInSlot> PeersSlots::write(Windows windows, std::span<c
   return std::nullopt;
 }
 
-bool PeersSlots::any(RootSlot state) {
+bool PeersMessageSlots::any(RootSlot state) {
   return std::any_of(std::begin(page().states), std::end(page().states),
                      [state](const layout::RootSlotState& slot) { return is(slot.state, state); });
 }
 
-bool PeersSlots::await(std::size_t bytes) {
+bool PeersMessageSlots::await(std::size_t bytes) {
   if (slots_.bytes().empty() || bytes > slot_bytes_) return false;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kFreeSlotTimeout;
   while (!any(RootSlot::free)) {
     const auto left = end - std::chrono::steady_clock::now();
     if (!any(RootSlot::filled) || left <= left.zero()) return false;
     const std::uint32_t freed = page().freed.load(std::memory_order_seq_cst);  // ROOT-FREED
-    // ROOT-FREED: say that this side sleeps, then look; pairs with OwnSlots::free.
+    // ROOT-FREED: say that this side sleeps, then look; pairs with OwnMessageSlots::free.
     page().awaited.store(1, std::memory_order_seq_cst);
     if (!any(RootSlot::free)) {
       const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
@@ -167,7 +167,7 @@ bool PeersSlots::await(std::size_t bytes) {
 
 /// The peer makes its slots, and larger ones, when it has received a message that they would have been for: whether
 /// there are some by now.
-bool PeersSlots::find(Windows windows, std::size_t bytes) {
+bool PeersMessageSlots::find(Windows windows, std::size_t bytes) {
   constexpr unsigned kMostLooks = 1000;  // a peer that has none by then will have none
   const bool has_some = !slots_.bytes().empty();
   if (has_some && bytes <= slot_bytes_) return true;
@@ -177,7 +177,7 @@ bool PeersSlots::find(Windows windows, std::size_t bytes) {
   return find_generation(windows, next) && bytes <= slot_bytes_;
 }
 
-bool PeersSlots::find_generation(Windows windows, std::uint32_t generation) {
+bool PeersMessageSlots::find_generation(Windows windows, std::uint32_t generation) {
   try {
     MappedWindow page = windows.map(page_offset(generation), kRootSlotsPage);
     auto& told = reinterpret_cast<RootSlotsPage*>(page.bytes().data())->slot_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slots.hpp"
+#include "message_slots.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,12 +42,12 @@ class Slots : public testing::Test {
   Stream sender;
   Stream receiver;
   std::vector<std::byte> message = std::vector<std::byte>(kBytes);
-  PeersSlots peers;
+  PeersMessageSlots peers;
   std::vector<std::unique_ptr<Memory>> shown;
 };
 
 TEST_F(Slots, CarryAMessageToWhereItIsRead) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   for (std::uint64_t file = 0; file < 10; ++file) {
     write_file(message, file);
     const auto in_slot = peers.write(sender.windows(), message);
@@ -64,7 +64,7 @@ TEST_F(Slots, CarryAMessageToWhereItIsRead) {
 }
 
 TEST_F(Slots, AreTwoUntilOneIsFree) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   const auto first = peers.write(sender.windows(), message);
   const auto second = peers.write(sender.windows(), message);
   ASSERT_TRUE(first && second);
@@ -78,7 +78,7 @@ TEST_F(Slots, AreTwoUntilOneIsFree) {
 }
 
 TEST_F(Slots, AreAwaitedWhileTheReceiverHasNotTakenOne) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   EXPECT_FALSE(peers.await(kBytes)) << "there are none yet";
   ASSERT_FALSE(peers.write(sender.windows(), std::vector<std::byte>(2 * kBytes)));
   EXPECT_FALSE(peers.await(2 * kBytes)) << "larger than any";
@@ -105,7 +105,7 @@ TEST_F(Slots, AreAwaitedWhileTheReceiverHasNotTakenOne) {
 }
 
 TEST_F(Slots, AreNotAwaitedWhereTheReceiversProgramKeepsThem) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     ASSERT_TRUE(peers.write(sender.windows(), message));
     ASSERT_FALSE(own.take(slot, kBytes).empty());
@@ -123,13 +123,13 @@ TEST_F(Slots, AreNotAwaitedWhereTheReceiversProgramKeepsThem) {
 }
 
 TEST_F(Slots, AreAwaitedInVainNotForEver) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   ASSERT_TRUE(peers.write(sender.windows(), message) && peers.write(sender.windows(), message));
   EXPECT_FALSE(peers.await(kBytes));
 }
 
 TEST_F(Slots, TakeWhatIsLargeEnoughAndFits) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   EXPECT_FALSE(peers.write(sender.windows(), std::span(message).first(kLeastInSlot - 1)));
   EXPECT_FALSE(peers.write(sender.windows(), std::vector<std::byte>(2 * kBytes)));
   EXPECT_FALSE(peers.write(sender.windows(), std::vector<std::byte>(kMostInSlot + 1)));
@@ -137,7 +137,7 @@ TEST_F(Slots, TakeWhatIsLargeEnoughAndFits) {
 }
 
 TEST_F(Slots, GrowWithTheMessages) {
-  SlotGenerations own;
+  MessageSlotGenerations own;
   const auto small = std::span(message).first(kLeastInSlot);
   own.offer(receiver.windows(), small.size());
   const auto first = peers.write(sender.windows(), small);
@@ -158,7 +158,7 @@ TEST_F(Slots, GrowWithTheMessages) {
 }
 
 TEST_F(Slots, OfMessagesThatGrowAreLimited) {
-  SlotGenerations own;
+  MessageSlotGenerations own;
   for (std::size_t bytes = kLeastInSlot; bytes < kMostInSlot; bytes += bytes / 50) own.offer(receiver.windows(), bytes);
   own.offer(receiver.windows(), kMostInSlot);
   bool found = false;
@@ -170,12 +170,12 @@ TEST_F(Slots, OfMessagesThatGrowAreLimited) {
 
 TEST_F(Slots, AreNotThereBeforeTheReceiverMakesThem) {
   EXPECT_FALSE(peers.write(sender.windows(), message));
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   EXPECT_TRUE(peers.write(sender.windows(), message));
 }
 
 TEST_F(Slots, AreNotBelievedToHoldWhatTheyCannot) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   EXPECT_TRUE(own.take(2, 100).empty());
   EXPECT_TRUE(own.take(0xffff'ffff, 100).empty());
   EXPECT_TRUE(own.take(0, 0xffff'ffff).empty());
@@ -199,7 +199,7 @@ TEST_F(Slots, LargerThanTheirWindowAreNotUsed) {
 }
 
 TEST_F(Slots, StayReadableWhenTheirSenderIsGone) {
-  OwnSlots own(receiver.windows(), kBytes);
+  OwnMessageSlots own(receiver.windows(), kBytes);
   write_file(message, 3);
   const auto in_slot = peers.write(sender.windows(), message);
   ASSERT_TRUE(in_slot);
