@@ -181,7 +181,7 @@ bool serve(Output& output, const std::string& address, std::uint64_t until) {
     if (!is_whole(event->file) || event->file.sequence() > Output::kFiles) return false;
     if (++files == until) std::_Exit(9);  // it had it, and stored nothing
     ++output.stored[event->file.sequence()];
-    if (files == until - 1 && until % 2 == 0) std::_Exit(9);  // it stored it, and told nobody
+    if (files == until - 1 && until % 2 == 0) std::_Exit(9);  // it stored it, and did not say so
     event->file.done();
   }
 }

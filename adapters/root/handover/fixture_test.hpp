@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the transport have in common.
+// What the tests of the hand-over have in common.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 /// Longer than the test's watchdog allows: it never passes.
 inline constexpr std::chrono::seconds kPatience{3600};
 
-/// The bytes of a file that nobody writes by accident.
+/// The bytes of a file: no accident makes them.
 inline std::byte byte_of(std::uint64_t file, std::size_t at) {
   return static_cast<std::byte>((at * 2654435761U + file * 40503U) >> 7);
 }
@@ -60,7 +60,7 @@ void await(Condition&& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// How children, which are forked before there is a server, hear of its address.
+/// Carries the address of a server to children that were forked before it was there.
 class Meeting {
  public:
   void announce(const WindowServer& server) {

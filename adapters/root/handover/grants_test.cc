@@ -156,7 +156,7 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   event = next_of(server, Event::Kind::posted);
   await([&] { return server.statistics().waiting == 1; });
 
-  // The server's thread does not hear that `idle` finishes before it asks it to leave its lease.
+  // The server's thread does not receive `finished` of `idle` before it asks it to leave its lease.
   RootRecord again = record_of(RootKind::post, 1, 1);
   again.flags = layout::kRootAgain;
   ASSERT_TRUE(send(holder, again, "x").ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers and servers that say what no honest one does.
+// Workers and servers that send what no honest one does.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -50,7 +50,7 @@ struct Lie {
   const char* name;
   bool greeted;
   std::function<void(Liar&)> tell;
-  bool deaf = false;  ///< it has no room to be told why
+  bool deaf = false;  ///< its ring has no space for the reason
 };
 
 std::ostream& operator<<(std::ostream& out, const Lie& lie) { return out << lie.name; }

@@ -221,7 +221,7 @@ TEST(WindowServer, PutsNobodyOffForLong) {
   for (int i = 0; i < 4; ++i) clients.emplace_back(server.local().to_string());
   post_file(clients[0], 0, kUnit);
   next_of(server, Event::Kind::posted).file.done();
-  for (WindowClient& client : clients) client.grow(kUnit);  // and nobody ever gives one back
+  for (WindowClient& client : clients) client.grow(kUnit);  // and none is ever given back
   EXPECT_EQ(server.statistics().leases, 4U);
 }
 

@@ -83,7 +83,7 @@ TEST(SmallFiles, WaitUpToTheNumberThatMay) {
     }
   }
   worker.join();
-  next_of(server, Event::Kind::finished);  // and was not let go for one too many
+  next_of(server, Event::Kind::finished);  // and was not refused for one too many
 }
 
 TEST(SmallFiles, GrowPastTheEndOfTheirLease) {
@@ -215,7 +215,7 @@ TEST(SmallFiles, AreToldOfWhenHalfAreDoneOrWhoAsksIsTold) {
   EXPECT_EQ(told(), std::vector<std::uint64_t>{});
   files[0].done();
   EXPECT_EQ(told(), (std::vector<std::uint64_t>{3, 1}));
-  // Of four that wait and one that is done, who asks is told.
+  // Four wait and one is done: a worker that asks is told.
   for (const std::uint64_t file : {4, 5}) {
     RootRecord post = record_of(RootKind::post, file + 1, 10);
     post.place = file * layout::kRootPlace;

@@ -12,10 +12,10 @@ namespace {
 
 /// With so many files in a lease that are not done, a worker waits for one of them rather than ask for a lease more.
 constexpr std::size_t kCrowd = 3;
-/// How long a worker that needs room waits to be told of several files that are done.
+/// How long a worker that needs memory waits for the report of several done files, before it asks for each.
 constexpr std::chrono::milliseconds kCalm{20};
-/// Bytes per nanosecond. Who writes no faster does not notice a page fault for each part of his next file, and may need
-/// the memory. A worker that only copies is faster.
+/// Bytes per nanosecond. Page faults in its next file do not slow down a worker that writes no faster, which may need
+/// the memory; a worker that only copies is faster.
 constexpr std::size_t kCopying = 4;
 
 }  // namespace
@@ -95,16 +95,16 @@ void WindowClient::Impl::finish() {
   frames_.close();
 }
 
-/// The file being written, or begins it.
+/// Makes the file being written that large, in another lease if need be.
 void WindowClient::Impl::enlarge(std::size_t bytes) {
   if (begun_ && is_too_small(*begun_ + bytes)) pick_up();
-  make_room(bytes);
+  reserve(bytes);
   std::copy(carried_.begin(), carried_.end(), lease_->at(*begun_));
   carried_ = {};
 }
 
-/// For the file being written, which begins now if none has.
-void WindowClient::Impl::make_room(std::size_t bytes) {
+/// Memory for the file being written, which begins now if none has.
+void WindowClient::Impl::reserve(std::size_t bytes) {
   if (!begun_) {
     begin(bytes);
     began_ = Clock::now();
@@ -148,7 +148,8 @@ bool WindowClient::Impl::find_place(std::size_t bytes) {
   return false;
 }
 
-/// Its lease is small, and the only one that it holds: who fills it before it is read is given a larger one.
+/// Its lease is small, and the only one that it holds: when it has filled it before it is read, it is given a larger
+/// one.
 bool WindowClient::Impl::may_have_larger() const {
   return lease_->bytes < unit_ &&
          std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.lease == lease_; });
@@ -213,11 +214,11 @@ void WindowClient::Impl::leave_lease() {
 
 void WindowClient::Impl::send(const RootRecord& record, std::string_view text) {
   if (root::send(frames_, record, text).ok()) return;
-  // A server that lets a worker go says why before.
+  // A server that closes a session sends the reason before.
   for (;;) receive();
 }
 
-/// Has the server tell of each file as soon as it is done.
+/// Has the server send a message for each file as soon as it is done.
 void WindowClient::Impl::listen() {
   if (!std::exchange(listening_, true)) send(record_of(RootKind::listen));
 }

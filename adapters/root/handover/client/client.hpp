@@ -24,7 +24,7 @@ namespace wherry::root {
 struct ClientOptions {
   Timeout connect_timeout = {};  ///< empty: the configured one
   /// How long to look for a restarted server when the connection breaks: what was posted and not done is posted again,
-  /// what was begun goes on. Or for the first one, if nobody listens. 0: either is an error.
+  /// what was begun goes on. Or for the first one, if none listens. 0: either is an error.
   std::chrono::milliseconds reconnect{0};
   /// A worker that posts a small file no later than that after the last keeps its lease for the next. One that takes
   /// longer has time to ask for another, and others may use the memory meanwhile.
@@ -33,7 +33,7 @@ struct ClientOptions {
 
 /// Threads: one at a time; objects are independent of each other. Everything throws Error: ECONNRESET when the server
 /// is gone (the text says how many files were not done), EPROTO when it wrote nonsense, EFBIG beyond the server's
-/// largest file, ECANCELED when the server let this worker go (the text says why). After an error every call throws it
+/// largest file, ECANCELED when the server refused this worker (the text says why). After an error every call throws it
 /// again.
 class WindowClient {
  public:
@@ -57,7 +57,7 @@ class WindowClient {
   void discard();
   /// Blocks until at most `files` of those posted are not done.
   void wait(std::size_t files = 0);
-  /// How many posted files are not done, as far as this side has heard.
+  /// How many posted files are not done, as far as this side has received.
   [[nodiscard]] std::size_t pending() const noexcept;
   /// Waits until all is done, says so to the server, and closes.
   void finish();

@@ -44,7 +44,7 @@ class WindowClient::Impl {
     std::size_t bytes = 0;
     std::size_t place = 0;
     std::shared_ptr<MappedLease> lease = {};
-    bool here = false;  ///< this server has been told, not only the one before
+    bool here = false;  ///< posted to this server, not only to the one before
   };
 
   /// The connection broke: what a reconnecting client survives.
@@ -59,7 +59,7 @@ class WindowClient::Impl {
   void resume();
   void greet();
   void enlarge(std::size_t bytes);
-  void make_room(std::size_t bytes);
+  void reserve(std::size_t bytes);
   void begin(std::size_t bytes);
   void pick_up();
   [[nodiscard]] bool is_too_small(std::size_t end) const;
@@ -97,7 +97,7 @@ class WindowClient::Impl {
   Clock::time_point began_;             ///< the file being written
   std::optional<Clock::time_point> last_post_;
   bool recalled_ = false;     ///< the server wants the lease
-  bool finishing_ = false;    ///< the server is to say that it knows
+  bool finishing_ = false;    ///< the farewell is awaited
   bool listening_ = false;    ///< the server tells at once of what is done
   std::list<Posted> posted_;  ///< not done
   MappedWindows mapped_;

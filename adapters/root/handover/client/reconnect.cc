@@ -21,10 +21,10 @@ void WindowClient::Impl::connect_again(const Broken& broken) {
       frames_.close();
       return resume();
     } catch (const Broken&) {
-      // It died while we greeted it.
+      // It died during the greeting.
     } catch (const Error&) {
       if (failure_) throw;
-      // Nobody listens there yet.
+      // No server listens there yet.
     }
     if (Clock::now() > deadline) {
       fail(broken.error, broken.error == ECONNREFUSED ? "nobody listens there, and nobody came"
@@ -34,7 +34,7 @@ void WindowClient::Impl::connect_again(const Broken& broken) {
   }
 }
 
-/// Hands over again what the server before this one did not say was done, and moves the file being written.
+/// Posts again what the server before this one did not report done, and moves the file being written.
 void WindowClient::Impl::resume() {
   mapped_.clear();
   const auto begun = std::exchange(begun_, std::nullopt);
@@ -44,7 +44,7 @@ void WindowClient::Impl::resume() {
     greet();
     const auto files = posted_;  // the first may be done before the last is posted
     for (const Posted& file : files) {
-      make_room(file.bytes);
+      reserve(file.bytes);
       std::memcpy(lease_->at(*begun_), file.lease->at(file.place), file.bytes);
       const auto listed = std::find_if(posted_.begin(), posted_.end(),
                                        [&](const Posted& posted) { return posted.sequence == file.sequence; });
@@ -52,7 +52,7 @@ void WindowClient::Impl::resume() {
     }
     if (!begun) return;
     const auto written = lease->free_from(*begun).first(std::min(lease->free_from(*begun).size(), max_file_));
-    make_room(written.size());
+    reserve(written.size());
     std::memcpy(lease_->at(*begun_), written.data(), written.size());
   } catch (...) {
     begun_ = begun;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BufferAllocator: who gets memory, and when.
+// BufferAllocator: its queue of requests for memory.
 #include <algorithm>
 #include <limits>
 
@@ -14,8 +14,8 @@ bool BufferAllocator::may_hold_more(const Session& session) const {
   return session.lease != nullptr || session.leases < options_.leases_per_worker;
 }
 
-/// In turn: nobody overtakes who waits for memory, so that a large file gets its own in the end. But who waits for a
-/// file of his own to be done holds nobody up, nor does who waits for a lease to come free who could have another.
+/// FIFO, so that a large file gets its memory in the end. Two kinds of request may be overtaken: (a) of a worker that
+/// already has a lease and asks for another, (b) for a large lease, deferred by is_crowded().
 void BufferAllocator::serve() {
   put_off_ = false;
   if (queue_.empty()) return;
@@ -53,7 +53,7 @@ bool BufferAllocator::is_crowded(Clock::time_point now) const {
   return pool_.large_held() >= options_.leases_at_once && now - freed_ < options_.soon;
 }
 
-/// Who has small files keeps his lease: now others need it.
+/// A worker of small files keeps its lease between them; when others wait for memory, it is asked to leave it.
 void BufferAllocator::recall(Session& session) {
   if (session.state != Session::State::filling || session.lease->recalled) return;
   session.lease->recalled = session.send(record_of(RootKind::recall));
@@ -96,7 +96,7 @@ Timeout BufferAllocator::grant_over_budget() {
   }
   while (!queue_.empty() && leaving_ == 0) {
     const auto waited = Clock::now() - moved_;
-    if (somebody_may_free_something() && waited < options_.patience) return options_.patience - waited;
+    if (may_free_something() && waited < options_.patience) return options_.patience - waited;
     Session* const session = first_for_over_budget();
     if (session == nullptr) break;
     ++over_budget_grants_;
@@ -106,15 +106,15 @@ Timeout BufferAllocator::grant_over_budget() {
   return {};
 }
 
-/// Somebody holds memory, and does not wait himself.
-bool BufferAllocator::somebody_may_free_something() const {
+/// Whether a worker holds memory and does not wait itself.
+bool BufferAllocator::may_free_something() const {
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
     const Session& session = *entry.second;
     return session.state == Session::State::filling;
   });
 }
 
-/// Who holds part of a file frees most, soonest.
+/// The first that holds part of a file, which frees most, soonest; else the first in the queue.
 Session* BufferAllocator::first_for_over_budget() {
   Session* first = nullptr;
   for (Session* const session : queue_) {

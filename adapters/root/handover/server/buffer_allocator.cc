@@ -133,7 +133,7 @@ void BufferAllocator::leave_lease(Session& session) {
   const auto granted = std::exchange(session.lease, nullptr);
   if (granted == nullptr) return;
   if (session.state == State::filling) session.state = State::idle;
-  // Who leaves files behind that are not read yet writes faster than they are; who has one per lease does not.
+  // Several files that are not done: the worker writes faster than they are read. One per lease: it does not.
   if (granted->files.count() > 1) session.large = true;
   if (granted->posted < 2) session.large = false;
   granted->left = true;
@@ -141,7 +141,7 @@ void BufferAllocator::leave_lease(Session& session) {
   ++leaving_;
 }
 
-/// @param session  whose it was, if that is still there
+/// @param session  the one that it was granted to; null if that is gone
 void BufferAllocator::release(GrantedLease& granted, Session* session) {
   if (granted.untrustworthy) {
     pool_.retire(std::move(granted.range));
@@ -163,7 +163,7 @@ void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   const std::size_t lost = session.lease == nullptr ? 0 : session.lease->range->backed();
   if (session.is_closing()) session.send(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
-  // Whoever is still there writes into pages that nobody looks at.
+  // A worker that goes on writing there does so into pages that no file has.
   if (session.lease != nullptr) session.lease->untrustworthy = true;
   leave_lease(session);
   sessions_.erase(session.worker->number);
@@ -211,7 +211,7 @@ void BufferAllocator::refuse(PostedFile::Impl& file, std::string_view reason) {
   if (wake_) wake_();
 }
 
-/// Returns whose it was, if that is still there.
+/// Returns the session that posted it; null if that is gone.
 Session* BufferAllocator::free(PostedFile::Impl& file) {
   Session* const session = find(file.worker->number);
   if (session != nullptr) --session->posted;
@@ -224,7 +224,7 @@ Session* BufferAllocator::free(PostedFile::Impl& file) {
   return session;
 }
 
-/// Several at once: who is told wakes up, and has something to do.
+/// Several at once: each message wakes the worker, which then has something to do.
 void BufferAllocator::report_done(Session& session, std::uint64_t sequence) {
   session.unreported.push_back(sequence);
   if (session.listens || session.unreported.size() >= session.posted) report_all_done(session);
@@ -233,7 +233,7 @@ void BufferAllocator::report_done(Session& session, std::uint64_t sequence) {
 void BufferAllocator::report_all_done(Session& session) {
   session.frames.hold();
   for (const std::uint64_t sequence : session.unreported) session.send(record_of(RootKind::done, sequence));
-  (void)session.frames.flush();  // a connection that is gone is noticed where it is heard
+  (void)session.frames.flush();  // receiving notices a connection that is gone
   session.unreported.clear();
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides who gets memory, and keeps the books of who has which file: all of the server that is not waiting for
-// descriptors.
+// Gives out the pool's memory, and knows which worker has which file: all of the server but waiting for descriptors.
 //
-// One lock guards it. The server's thread brings what workers say; `done` and `refuse` come from the program's threads
-// and answer the worker at once, and serve whoever waits for the memory that became free.
+// One lock guards it. The server's thread brings the messages of workers; `done` and `refuse` come from the program's
+// threads, answer the worker at once, and grant the memory that became free to the next in the queue.
 #pragma once
 
 #include <chrono>
@@ -49,13 +48,14 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   void join(std::uint64_t number, const std::shared_ptr<Session>& session);
   /// Receives a message of a worker. Closes the session if it breaks the rules.
   void on_message(Session& session, const ControlMessage& message);
-  /// It is gone, or is let go: its unfinished file is lost. The stream is the caller's to close.
+  /// Removes a session: its unfinished file is lost. The stream is the caller's to close.
   void leave(Session& session, const std::string& reason);
-  /// Who waits in vain may be let go on. How long until that is to be looked at again; empty: until something happens.
+  /// Grants memory over the budget to the first in the queue while no worker can make progress. Returns when to call
+  /// again; empty: no timer needed.
   Timeout grant_over_budget();
-  /// Somebody who is to be let go, or null.
+  /// A session that is to be removed, or null.
   std::shared_ptr<Session> closing();
-  /// From now on nobody is told anything, and the events are gone.
+  /// From now on workers are sent nothing, and the events are gone.
   void close();
   /// Called, with the lock held, when there is something for the server's thread to look at.
   void on_news(std::function<void()> wake);
@@ -85,7 +85,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   void serve();
   bool try_grant(Session& session, Within within);
   [[nodiscard]] Session* first_for_over_budget();
-  [[nodiscard]] bool somebody_may_free_something() const;
+  [[nodiscard]] bool may_free_something() const;
   [[nodiscard]] bool may_hold_more(const Session& session) const;
   [[nodiscard]] bool is_crowded(Clock::time_point now) const;
   static void recall(Session& session);
@@ -100,7 +100,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   Events* events_;
   Pool pool_;
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
-  std::deque<Session*> queue_;  ///< who waits for memory, in turn
+  std::deque<Session*> queue_;  ///< the sessions that wait for memory, FIFO
   bool put_off_ = false;        ///< some of them, until a lease comes free or none has for long
   std::size_t leaving_ = 0;     ///< leases that are free when their files are done
   std::uint64_t over_budget_grants_ = 0;

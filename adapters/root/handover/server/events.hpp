@@ -33,7 +33,7 @@ class Events {
   std::condition_variable some_;
   std::deque<Event> events_;
   bool interrupted_ = false;
-  bool watched_ = false;  ///< somebody has the descriptor
+  bool watched_ = false;  ///< the descriptor was given out
   bool shown_ = false;    ///< whether it is readable
   UniqueFd readable_;
 };

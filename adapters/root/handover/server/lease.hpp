@@ -3,7 +3,7 @@
 //
 // A large one has room for the largest file, wherever in the first unit that begins. Its front is exposed to workers
 // step by step, so that what no file needed takes nothing; what counts against the budget is the part of the front that
-// has pages (`backed`). While nobody holds it, it can be trimmed: the pages go back to the system, and come back empty
+// has pages (`backed`). A free one can be trimmed: the pages go back to the system, and come back empty
 // when they are touched.
 #pragma once
 
@@ -21,7 +21,7 @@ class Lease {
   Lease(std::uint64_t number, std::size_t addresses);
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
-  /// The pages go, for all who map them: what somebody still writes there comes to nobody's file.
+  /// Punches the pages out, for all mappings: a late write by a former holder reaches no other file.
   ~Lease();
 
   [[nodiscard]] std::uint64_t number() const { return number_; }  ///< never used again

@@ -61,7 +61,7 @@ void Pool::give_back(std::unique_ptr<Lease> lease) {
   warm_ += lease->backed();
   if (may_grow(*lease)) --large_held_;
   free_.push_back(std::move(lease));
-  fit_budget(0, nullptr, Within::over_budget);  // what went beyond the budget is paid back
+  fit_budget(0, nullptr, Within::over_budget);  // what was granted over the budget is paid back
 }
 
 void Pool::retire(std::unique_ptr<Lease> lease) {

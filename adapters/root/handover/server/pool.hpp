@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leases of a server, and the budget they share. Not for several threads.
 //
-// What a lease has pages for counts, whether somebody holds it or not: a free one stays warm, so that the next file
-// meets no page fault, until somebody else needs the budget.
+// The pages of a lease count, granted or free: a free lease stays warm, so that the next file meets no page fault,
+// until another lease needs the budget.
 //
 // Small files have small leases, for a new one costs what its pages do. Those have the size that they began with; a
 // lease of a unit or more grows.
@@ -45,7 +45,7 @@ class Pool {
   /// Makes a lease that is held, and may grow, larger, or returns false.
   bool grow(Lease& lease, std::size_t bytes, Within within);
   void give_back(std::unique_ptr<Lease> lease);
-  /// For a lease that somebody may still write into who does not hold it any more.
+  /// For a lease that a worker without a session may still write into: its memory is used no more.
   void retire(std::unique_ptr<Lease> lease);
 
   [[nodiscard]] const PoolLimits& limits() const { return limits_; }

@@ -24,9 +24,9 @@ namespace {
 
 constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
 constexpr Poller::Token kListenerToken = 0;  // sessions count from 1
-/// How many messages of one worker are heard before the next one's turn.
+/// Messages of one worker that are received before the next one's turn.
 constexpr std::size_t kTurn = 16;
-/// A worker says at most two things of each of its files before it has to wait for an answer.
+/// A worker sends at most two messages for each of its files before it has to wait for an answer.
 constexpr std::size_t kMessagesPerFile = 2;
 
 ServerOptions checked(ServerOptions options) {
@@ -48,7 +48,7 @@ ServerOptions checked(ServerOptions options) {
   return options;
 }
 
-/// A forked child has neither the server's thread nor a word of its own to say to workers: its copies stay as they are.
+/// A forked child has not the server's thread, and must send workers nothing: its copies are never destroyed.
 template <class Impl>
 std::unique_ptr<Impl> own(std::unique_ptr<Impl> impl) {
   if (impl != nullptr && impl->origin.inherited()) static_cast<void>(impl.release());

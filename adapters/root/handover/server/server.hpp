@@ -9,18 +9,17 @@
 //     }
 //   }
 //
-// One thread of the server's own answers the workers, so that a worker gets memory while the program is busy with a
-// file. The memory is a pool that all workers share, of leases: each is one contiguous range. Those of small files have
-// room for a few of them; whoever fills them before they are read is given larger ones. A lease of a unit has addresses
-// for as large a file as may come, and gets pages when a worker's file grows into them. A worker holds a lease from the
-// first byte it needs there until its file is done; then any other may have it, pages and all. Small files lie one
-// behind the other in one lease, and take each other's places as they are done; the lease is the worker's until it is
-// slow, unless memory is plentiful, or others wait for memory.
+// A thread of the server's own answers the workers, so that a worker gets memory while the program is busy with a file.
+// The memory is a pool of leases that all workers share; each is one contiguous range. The lease of a small file has
+// room for a few; a worker that fills it before its files are read gets a larger one next. A lease of a unit has
+// addresses for the largest file, and gets pages when its file grows into them. A worker holds a lease from the first
+// byte it needs there until its file is done; then any other may have it, pages and all. Small files lie one behind the
+// other in one lease, and take each other's places as they are done; the worker keeps that lease until it is slow,
+// unless memory is plentiful, or until others wait for memory.
 //
-// Budget: what has pages counts against it, whoever has them. Who needs more than is free waits in turn. Where
-// everybody who could free something waits himself, and nothing posted is left to be done, the first in turn is let go
-// on beyond the budget, up to the largest file: there is no deadlock, and memory is bounded by budget + what was let
-// go.
+// Budget: all leases with pages count, granted or free. A request for more than is free waits in a queue. If every
+// worker that could free memory waits itself, and no posted file is left to be done, the first request is granted over
+// the budget, up to the largest file: there is no deadlock, and memory is bounded by the budget and these grants.
 #pragma once
 
 #include <array>
@@ -60,7 +59,7 @@ struct ServerOptions {
   std::function<bool(const WorkerId&, std::uint64_t sequence)> already = {};
 };
 
-/// Who posts files.
+/// A process that posts files.
 struct Worker {
   std::uint64_t number = 0;  ///< counts connections from 1
   WorkerId id{};
@@ -68,8 +67,8 @@ struct Worker {
   bool returns = false;  ///< when this server dies, it will look for another: when it needs one
 };
 
-/// A file in this server's memory. The worker has it no more, but could still write there if it were hostile: who
-/// checks bytes and then uses them must copy them first. From any thread, one at a time; may outlive worker and server.
+/// A file in this server's memory. The worker has it no more, but a hostile one could still write there: bytes that are
+/// checked and then used must be copied first. From any thread, one at a time; may outlive worker and server.
 class PostedFile {
  public:
   class Impl;
@@ -89,7 +88,7 @@ class PostedFile {
 
   /// The file is safe: the worker forgets it, the memory is free.
   void done() noexcept;
-  /// The file is not wanted: the worker is told why, and let go.
+  /// The file is not wanted: its worker's session is closed, for this reason.
   void refuse(std::string_view reason) noexcept;
 
  private:
@@ -101,7 +100,7 @@ struct Event {
     joined,    ///< a worker connected
     posted,    ///< `file` is there
     finished,  ///< the worker has posted all it wanted to, and all of it was done
-    gone,      ///< the worker died, left or was let go without finishing; what it had not posted is lost
+    gone,      ///< the worker died, left or was closed without finishing; what it had not posted is lost
   };
   Kind kind = Kind::joined;
   std::shared_ptr<const Worker> worker = {};
@@ -134,14 +133,14 @@ class WindowServer {
   std::optional<Event> next(Timeout timeout = {});
   /// Makes the `next` under way, or else the one that would block next, return.
   void interrupt() noexcept;
-  /// Waits until the thread has heard what workers had said before the call. Returns how many events wait: `next` does
+  /// Waits until the thread has received what workers sent before the call. Returns how many events wait: `next` does
   /// not block so many times.
   std::size_t settle();
   /// Readable while `next` would not block. Belongs to the server.
   [[nodiscard]] int descriptor() const noexcept;
   /// The address bound, with `*` resolved.
   [[nodiscard]] const Address& local() const noexcept;
-  /// Tells the worker why, and lets it go. Nothing if it is not there any more.
+  /// Closes the worker's session, for this reason. Nothing if it is not there any more.
   void drop(std::uint64_t worker, std::string_view reason);
   [[nodiscard]] ServerStatistics statistics() const;
 

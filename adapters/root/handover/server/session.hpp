@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's connection, as the server sees it. Guarded by the lock of its BufferAllocator, whose functions perform
-// the transitions; `close` is here.
+// One worker's connection, as the server sees it. The functions of BufferAllocator perform the transitions, under its
+// lock; `close` is here.
 //
 //   state     writes into  in the   entered by                             means
 //             a lease      queue
@@ -114,8 +114,8 @@ struct Session {
   bool large = false;                   ///< its files are many: it is given units
   std::size_t posted = 0;               ///< files not done
   std::uint64_t last_sequence = 0;
-  std::vector<std::uint64_t> unreported;  ///< files that are done, which it has not been told
-  bool listens = false;                   ///< is told of each at once
+  std::vector<std::uint64_t> unreported;  ///< done files that it was sent no message of
+  bool listens = false;                   ///< it is sent one for each at once
 };
 
 }  // namespace wherry::root
