@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever has this library, loaded or linked, has the URL: TFile::Open of wherry:// makes a TScifFile. Without it, ROOT
-// opens a local file of that path.
+// A process with this library, loaded or linked, has the URL: TFile::Open of wherry:// makes a TScifFile. Without it,
+// ROOT opens a local file of that path.
 #include <TPluginManager.h>
 #include <TROOT.h>
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ bool add_handler() {
     return true;
   }
   // One that is there, of a .rootrc, may be the reason why this library is being loaded: to add it again would delete
-  // it under the hands of who does.
+  // it while it is in use.
   TPluginManager* const manager = gROOT->GetPluginManager();
   if (manager->FindHandler("TFile", "wherry://") == nullptr) {
     manager->AddHandler("TFile", "^wherry[+:]", "TScifFile", "WherryROOT",

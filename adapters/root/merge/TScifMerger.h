@@ -64,7 +64,7 @@ class TScifMerger {
   /// else why it is not. From then on its bytes are not read any more.
   using Release = std::function<void(const std::string& problem)>;
 
-  /// Goes on with an output whose process was killed, else begins a new one; an older file of that name is replaced.
+  /// Goes on with an output that a killed process left, else begins a new one; an older file of that name is replaced.
   explicit TScifMerger(const std::string& output);
   TScifMerger(const std::string& output, const Options& options);
   TScifMerger(const TScifMerger&) = delete;

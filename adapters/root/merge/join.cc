@@ -48,7 +48,7 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences,
   to.commit(MergedFile::AddUp::all);
 }
 
-// The ledger last: without one a file is nobody's.
+// The ledger last: a file without one would not be known as an output.
 void remove(const std::string& output) {
   const std::string ledger = Ledger::path_of(output);
   for (const std::string& path : {output, Ledger::hidden(output), ledger + ".new", ledger}) {

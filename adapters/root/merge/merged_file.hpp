@@ -42,7 +42,7 @@ struct FileRefused : std::runtime_error {
 /// Errors of the output are thrown (std::exception), and it is of no use afterwards. One thread.
 class MergedFile {
  public:
-  /// Opens an output whose merging was interrupted, at its last commit; else nothing until the first file is there.
+  /// Opens an output that was not closed, at its last commit; else nothing until the first file is there.
   MergedFile(std::string path, MergedFileOptions options);
   MergedFile(const MergedFile&) = delete;
   MergedFile& operator=(const MergedFile&) = delete;
@@ -130,7 +130,7 @@ class MergedFile {
   std::map<std::string, Kind> kinds_;  // by path, of all that is there or appended
   std::map<std::string, std::string> ntuple_fields_;
   std::set<std::string> kept_;            // of what cannot be merged: what is there already
-  std::set<std::string> streamer_infos_;  // records whose contents the output has
+  std::set<std::string> streamer_infos_;  // records; the output has their contents
   Messages warnings_;
   bool agreed_ = false;  // to shapes that are not committed
 };

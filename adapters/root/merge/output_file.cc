@@ -260,7 +260,7 @@ Int_t OutputFile::SysStat(Int_t fd, Long_t* id, Long64_t* size, Long_t* flags, L
   return TFile::SysStat(fd, id, size, flags, modtime);
 }
 
-// TFile asks for it after each header; `synchronize` is for who wants it.
+// TFile asks for it after each header, which is too often; a durable commit calls `synchronize`.
 Int_t OutputFile::SysSync(Int_t fd) { return ready_ ? 0 : TFile::SysSync(fd); }
 
 bool OutputFile::flush() {

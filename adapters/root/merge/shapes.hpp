@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What outputs that will be joined agree about: what is a tree everywhere, and with which branches. Without it each
-// would believe its own first file, and what does not fit would be found when nobody is there any more to be told.
+// would believe its own first file, and what does not fit would be found when no worker is left to be refused.
 #pragma once
 
 #include <TMemFile.h>

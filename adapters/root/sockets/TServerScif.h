@@ -2,7 +2,7 @@
 #ifndef WHERRY_TServerScif
 #define WHERRY_TServerScif
 
-// A TServerSocket whose Accept() returns TScifs: see TScif.h.
+// A TServerSocket with an Accept() that returns TScifs: see TScif.h.
 //
 // It has no ClassDef on purpose: programs tell the server's socket from the others by IsA() == TServerSocket::Class().
 
@@ -19,7 +19,7 @@ class TServerScif : public TServerSocket {
   explicit TServerScif(const char* url, Bool_t reuse = kFALSE, Int_t backlog = kDefaultBacklog, Int_t window = -1);
   ~TServerScif() override;
 
-  /// A TScif; null after an error, -1 with kNoBlock where nobody waits.
+  /// A TScif; null after an error, -1 with kNoBlock where no connector waits.
   TSocket* Accept(UChar_t option = 0) override;
   void Close(Option_t* option = "") override;
   Int_t GetDescriptor() const override;
@@ -28,7 +28,7 @@ class TServerScif : public TServerSocket {
   Bool_t IsValid() const override;
   Int_t GetOption(ESockOptions option, Int_t& value) override;
   Int_t SetOption(ESockOptions option, Int_t value) override;
-  /// Waits for somebody who connects.
+  /// Waits for a connector.
   Int_t Select(Int_t interest = kRead, Long_t timeout = -1) override;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 /// What is kept for later: enough for a server that takes one message after the other, or a few threads that do.
 constexpr std::size_t kMostKept = std::size_t{32} << 20;
 
-/// In front of the bytes of the message, whose alignment it keeps.
+/// In front of the bytes of the message; keeps their alignment.
 struct alignas(64) Head {
   std::size_t capacity;
 };

@@ -78,7 +78,8 @@ OwnMessageSlots::OwnMessageSlots(Windows windows, std::size_t bytes, std::uint32
   fresh->version = layout::kRootSlotsVersion;
   fresh->slot_bytes = slot_bytes_;
   windows.add(slots_.bytes(), Access::read_write, slots_offset(generation));
-  windows.add(page_.bytes(), Access::read_write, page_offset(generation));  // who finds the page finds the slots
+  windows.add(page_.bytes(), Access::read_write,
+              page_offset(generation));  // last: a peer that finds the page finds the slots
   for (const Memory* memory : {&slots_, &page_}) {
     ::madvise(memory->bytes().data(), memory->bytes().size(), MADV_DONTFORK);
   }

@@ -115,7 +115,7 @@ TEST_F(Slots, AreNotAwaitedWhereTheReceiversProgramKeepsThem) {
   std::atomic<bool> over{false};
   std::thread freeing([&] {
     while (!over && awaited == 0) arch::pause();
-    if (!over) own.free(0);  // who waits is told, and the test hears of it
+    if (!over) own.free(0);  // the waiting sender is woken, and the test sees it
   });
   EXPECT_FALSE(peers.await(kBytes));
   over = true;

@@ -42,7 +42,7 @@ class TScif::Impl {
   wherry::root::MessageSlotGenerations own_slots;  ///< made when the first large message has come
   wherry::root::PeersMessageSlots peers_slots;
   bool blocking = true;
-  bool polled = false;  ///< somebody has the descriptor
+  bool polled = false;  ///< the descriptor was given out
 };
 
 /// What TSocket's functions return for errors.

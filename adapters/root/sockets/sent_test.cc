@@ -36,7 +36,7 @@ struct SayingEnds : Ends {
 };
 
 /// Whether awaiting these bytes took until `say()` had begun, in another thread and later. If not, this has come later
-/// than anybody waits.
+/// than any receiver waits.
 template <class Say>
 bool waits_until(SayingEnds& ends, std::uint64_t received, Say&& say) {
   std::atomic<bool> said{false};

@@ -145,7 +145,7 @@ TEST(ImageCheck, CompressedBlocksMustMakeUpTheObject) {
 
 TEST(ImageCheck, ADirectoryThatContainsItselfIsFound) {
   Image image("plain.root");
-  // The first entry is a directory, whose key list is made that of the top.
+  // The first entry is a directory; its key list is made that of the top.
   const std::size_t top = image.key_list();
   const std::size_t record = image.get(image.first_entry() + kSeekInKey);
   const std::size_t directory = record + image.key_bytes(record);
@@ -163,7 +163,7 @@ TEST(ImageCheck, ADirectoryIsNotCompressed) {
   const std::uint32_t stored = image.get(record + kObjectBytesInKey);
   const std::uint32_t keys = image.get(directory + kKeysSeekInDirectory);
   for (const std::size_t key : {entry, record}) image.set(key + kObjectBytesInKey, stored + 1);
-  // The header of a block is one of a directory with large numbers, too, whose key list is where it was.
+  // The header of a block is one of a directory with large numbers, too, with the key list where it was.
   const char header[] = {'Z', 'L', 8, static_cast<char>(stored - 9), 0, 0, static_cast<char>(stored + 1), 0, 0};
   for (std::size_t i = 0; i < sizeof header; ++i) image.set_byte(directory + i, header[i]);
   image.set(directory + kKeysSeekInDirectory + 8, 0);

@@ -160,8 +160,8 @@ std::optional<Commit> last_commit(std::span<const std::byte> ledger) {
   return last;
 }
 
-/// A process that a restart believes dead may still be ending in order. Its lock ends with it, is nobody's who is
-/// forked, and is of no use where the file system has none.
+/// A process that a restart believes dead may still be ending in order. fcntl lock: released on exit, not inherited by
+/// fork, ineffective on file systems without locks.
 struct flock whole_file() {
   struct flock lock{};
   lock.l_type = F_WRLCK;

@@ -47,8 +47,8 @@ class Ledger {
   /// What an output that is begun, or written anew, is called before it has its name: as long, in the same directory.
   static std::string hidden(std::string output);
 
-  /// Completes the last commit of an output whose process was killed: afterwards the output is a valid ROOT file that
-  /// ends where the commit ends. Empty without a ledger, or without one complete record in it. An error if another
+  /// Completes the last commit of an output after its process was killed: afterwards the output is a valid ROOT file
+  /// that ends where the commit ends. Empty without a ledger, or without one complete record in it. An error if another
   /// process has the ledger.
   static std::optional<Sequences> recover(const std::string& output);
 

@@ -5,8 +5,8 @@
 //   OUT.shard-1.root   the others, from 1 on: each a ROOT file as OUT is, which ends with its last batch
 //   *.ledger           beside each of them: which files of which workers it holds (ledger.hpp)
 //
-// A worker's files are all in one shard, in their order. Which one that is say the ledgers, not the number of shards:
-// whoever is in none of them may go anywhere. So a restart with any other number goes on, too; shards beyond it stay
+// A worker's files are all in one shard, in their order. Which one that is say the ledgers, not the number of shards: a
+// worker that is in none of them may go to any. So a restart with any other number goes on, too; shards beyond it stay
 // those of their workers.
 //
 // The end begins with a note in OUT's ledger, kEnding: no worker will hand over any more. Then each shard is

@@ -12,21 +12,21 @@
 
 namespace wherry::merge {
 
-/// Whoever looks for another server does so when he writes next, and may compute for an hour before: as long as his
-/// process lives he is waited for. Only of a process that cannot be seen from here nothing is known: it is given up
-/// after a while, and no longer counts as lost if it comes after all.
+/// A worker looks for another server when it writes next, and may compute for an hour before: it is waited for as long
+/// as its process lives. A process that cannot be seen from here is given up after kUnseenTimeout, and no longer counts
+/// as lost if it comes after all.
 class MissingWorkers {
  public:
-  static constexpr std::chrono::seconds kPatience{20};
+  static constexpr std::chrono::seconds kUnseenTimeout{20};
 
   explicit MissingWorkers(State& state);
 
-  /// Counts who will not come any more as lost. Returns how many these are.
+  /// Counts workers that will not come any more as lost. Returns how many these are.
   std::size_t give_up();
   /// Workers that have not come back, as far as `give_up` has seen.
   [[nodiscard]] std::size_t size() const { return missing_.size(); }
   [[nodiscard]] std::set<pid_t> processes() const;
-  [[nodiscard]] bool is_late() const { return Clock::now() >= begin_ + kPatience; }
+  [[nodiscard]] bool is_late() const { return Clock::now() >= begin_ + kUnseenTimeout; }
 
  private:
   using Clock = std::chrono::steady_clock;

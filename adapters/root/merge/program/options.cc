@@ -13,7 +13,7 @@ std::string objection_to(const ProgramOptions& options, const std::string& outpu
   if (!options.force && fs::exists(output) && !fs::exists(Ledger::path_of(output))) {
     return output + " exists; --force replaces it";
   }
-  // It may hold what is nowhere else, which without a ledger nobody can tell.
+  // A shard without its ledger may hold what is nowhere else.
   for (const unsigned shard : shards_beside(output)) {
     const std::string path = shard_path(output, shard);
     if (!fs::exists(Ledger::path_of(path))) return path + " exists, without its ledger: move it away";

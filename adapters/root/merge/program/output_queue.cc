@@ -117,9 +117,9 @@ void OutputQueue::run() {
   }
 }
 
-// A batch is as many files as there are workers: who has posted one has memory for the next, and goes on. Waiting for
-// more would make them wait for each other. Nor does a batch wait longer than the last one took to merge: whoever is
-// computing, or has posted his last file, holds nobody up.
+// A batch is as many files as there are workers: a worker that has posted one has memory for the next, and goes on;
+// waiting for more would make workers wait for each other. Nor does a batch wait longer than the last one took to
+// merge: a worker that computes, or has posted its last file, delays none of the others.
 std::vector<root::PostedFile> OutputQueue::gather() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
@@ -163,7 +163,7 @@ bool OutputQueue::merge(std::vector<root::PostedFile>& batch) {
   return good;
 }
 
-// Those of whom nothing waits here. Their files are in the output, for they heard so before they finished.
+// Workers that have no file waiting here. All of theirs are in the output: a worker finishes when all are done.
 void OutputQueue::finish_forgotten() {
   std::vector<std::string> workers;
   {

@@ -48,7 +48,7 @@ using tools::counted;
 using tools::human_bytes;
 
 // How long the sockets of a process that died may outlive it.
-constexpr auto kPatience = 20s;
+constexpr auto kAddressTimeout = 20s;
 // With what is added to it for shards and the ledger, a file system's longest.
 constexpr std::size_t kLongestName = 220;
 
@@ -84,7 +84,7 @@ class Serving {
         server_(listen(options, state)),
         drawn_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {
     server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
-    // An output that cannot be written is known before anybody sends.
+    // An output that cannot be written is known before a worker sends.
     if (options_.by_name) {
       go_on_with_shards();
     } else if (!is_complete(options_.output)) {
@@ -118,7 +118,7 @@ class Serving {
   // Where the process before this one listened. Its sockets may outlive it for a moment.
   static std::unique_ptr<root::WindowServer> listen(const ProgramOptions& options, const State& state) {
     if (state.address[0] == 0) return std::make_unique<root::WindowServer>(options.listen, server_options(options));
-    for (const auto end = Clock::now() + kPatience;;) {
+    for (const auto end = Clock::now() + kAddressTimeout;;) {
       try {
         return std::make_unique<root::WindowServer>(state.address.data(), server_options(options));
       } catch (const Error& error) {
@@ -286,7 +286,7 @@ class Serving {
     return *output;
   }
 
-  // Nobody may post under their names again.
+  // No worker may post under their names again.
   void go_on_with_shards() {
     std::set<std::string> paths;
     for (const auto& entry : std::filesystem::directory_iterator(options_.output)) {
@@ -320,7 +320,7 @@ class Serving {
 
   const ProgramOptions& options_;
   State& state_;
-  MissingWorkers missing_;  // sees who dies while the address is not free yet
+  MissingWorkers missing_;  // sees deaths while the address is not free yet
   std::unique_ptr<root::WindowServer> server_;
   bool told_of_missing_ = false;
   bool drawn_;

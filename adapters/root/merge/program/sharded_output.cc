@@ -85,7 +85,7 @@ void ShardedOutput::forget(const root::WorkerId& worker) {
 bool ShardedOutput::close() {
   bool good = !queues_.empty();
   for (auto& [shard, queue] : queues_) good = queue->finish() && good;
-  // Who joins them opens them.
+  // Joining opens their files.
   queues_.erase(queues_.upper_bound(0), queues_.end());
   for (const unsigned shard : shards_beside(path_)) good = good && join(shard);
   good = good && queue(0).close();

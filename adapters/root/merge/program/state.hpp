@@ -110,7 +110,7 @@ struct State {
   std::uint64_t restarts = 0;
   std::uint64_t vain_restarts = 0;
   std::uint64_t progress_before = 0;  ///< the last restart
-  bool careful = false;               ///< a child died of a file: whose is to be found
+  bool careful = false;               ///< a child died of a file: the worker that posted it is to be found
   WorkerSet banned;
 };
 

@@ -12,7 +12,7 @@
 namespace wherry::merge {
 
 /// While it lives, a file that has kept a thread busy for longer than `longest` ends the process as a crash does: the
-/// supervisor finds out whose it is, and another process goes on. message: prints a line; from any thread.
+/// supervisor finds its worker, and another process goes on. message: prints a line; from any thread.
 class StuckWatch {
  public:
   StuckWatch(const State& state, std::chrono::seconds longest, std::function<void(const std::string&)> message);

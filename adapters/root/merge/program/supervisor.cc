@@ -52,8 +52,8 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE;
 }
 
-/// After the first crash files are tried before they are merged, and nobody is blamed: a file can leave memory in
-/// disorder that another's then meets. Whose file got through the trial and killed is banned.
+/// The first crash bans no worker, for a file can leave memory in disorder that another's then meets: from there on
+/// files are tried before they are merged. A worker is banned when its file passed the trial and killed all the same.
 void blame(State& state) {
   if (!std::exchange(state.careful, true)) return;
   for (const BusySlot& slot : state.busy) {

@@ -29,8 +29,8 @@ class KnownShape {
   static std::shared_ptr<KnownShape> learn(std::unique_ptr<Source>& source, std::span<const std::byte> bytes,
                                            const Accepts& accepts);
 
-  /// The headers of its trees if the file is of this shape, else nothing. They are copies: whoever wrote the file may
-  /// write there again. From any thread.
+  /// The headers of its trees if the file is of this shape, else nothing. They are copies: the worker may write
+  /// there again. From any thread.
   [[nodiscard]] std::vector<std::vector<std::byte>> headers_if_like(std::span<const std::byte> bytes) const;
   /// What ROOT would have read from it. Stays what it is until the next call, or the bytes go.
   Source& become(std::span<const std::byte> bytes, const std::vector<std::vector<std::byte>>& headers);

@@ -9,7 +9,7 @@
 namespace wherry::merge {
 
 namespace {
-// Of a file whose every branch is wrong in its own way, these say enough.
+// If every branch of a file is wrong in its own way, these say enough.
 constexpr std::size_t kMostMessages = 20;
 
 thread_local RootErrors* current = nullptr;

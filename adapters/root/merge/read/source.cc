@@ -29,8 +29,8 @@ constexpr int kDeepest = 64;
 constexpr std::size_t kMostErrors = 100000;
 
 /// Keeps ROOT from reading what describes the classes in each file that is opened: the next of its worker has the same,
-/// and looking that up is as much work for ROOT as all the rest. The switch is the process's: it is off only for a
-/// moment, for whoever opens a file meanwhile.
+/// and looking that up is as much work for ROOT as all the rest. The switch is the process's, and is off only for a
+/// moment: other threads may open files meanwhile.
 class WithoutStreamerInfos {
  public:
   WithoutStreamerInfos() {
@@ -52,7 +52,7 @@ class WithoutStreamerInfos {
   static inline bool before = true;
 };
 
-/// Those of each worker's first file. Who has the same waits until they are known.
+/// Those of each worker's first file. Under a lock: a thread with the same ones waits until they are known.
 void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
   // More than a few are read each time.
   constexpr std::size_t kMost = 64;

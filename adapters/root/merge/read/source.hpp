@@ -85,7 +85,7 @@ class Source {
   Source& operator=(const Source&) = delete;
   ~Source();
 
-  /// Another file, whose trees are these: their numbers are its own already.
+  /// Another file with these trees: their numbers are its own already.
   void become(std::span<const std::byte> bytes);
 
   [[nodiscard]] const std::string& error() const { return error_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree's header in a file is nearly the same in the next file of its writer: only some numbers differ. Reading all of
-// it is most of what ROOT does for a small file. Where these numbers are is ROOT's to say: a tree is read while
-// somebody looks on.
+// it is most of what ROOT does for a small file. ROOT itself shows where they are: a tree is read through
+// a buffer that notes where each number goes.
 #pragma once
 
 #include <TTree.h>

@@ -24,7 +24,7 @@ constexpr unsigned kMostSeconds = 30;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) std::signal(signal, SIG_DFL);
-  // They ask the server to end, whose process group it is in; the file is as good as before.
+  // They ask the server to end, and reach its process group; the file is as good as before.
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
   ::close(STDERR_FILENO);  // what the C library says of a heap in disorder
   ::alarm(kMostSeconds);
