@@ -12,8 +12,8 @@
 #include "TScif.h"
 #include "TServerScif.h"
 
-/// What TMonitor and TServerSocket return where nobody is ready.
-inline TSocket* nobody() {
+/// What TMonitor and TServerSocket return where no socket is ready.
+inline TSocket* none_ready() {
   return reinterpret_cast<TSocket*>(-1);  // NOLINT(performance-no-int-to-ptr): ROOT has it so
 }
 

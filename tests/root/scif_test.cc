@@ -177,7 +177,7 @@ TEST_F(Scif, DoesNotSendPartOfAMessageWithoutBlocking) {
   message.WriteFastArray(content.data(), static_cast<Int_t>(content.size()));
   int whole = 0;
   while (client->Send(message) > 0) {
-    if (++whole > 8) {  // some that are begun and have no room are finished by blocking: somebody must receive
+    if (++whole > 8) {  // a message that is begun and finds no space blocks until it is received
       TMessage* received = nullptr;
       ASSERT_GT(accepted->Recv(received), 0);
       delete received;
@@ -241,7 +241,7 @@ TEST_F(Scif, ServesTheStockLoopOfTMonitor) {
       EXPECT_GT(socket.Send("Finished"), 0);
       Int_t value = 0;
       Int_t kind = 0;
-      EXPECT_GT(socket.Recv(value, kind), 0);  // whoever closes first is not the question here
+      EXPECT_GT(socket.Recv(value, kind), 0);  // the order of closing is not the question here
     });
   }
   TMonitor monitor;
@@ -273,7 +273,7 @@ TEST_F(Scif, ServesTheStockLoopOfTMonitor) {
   for (std::thread& thread : clients) thread.join();
   for (const int count : next) EXPECT_EQ(count, kMessages);
   // Nothing waits any more: a descriptor that says so for ever would make the loop spin, or block in Recv.
-  EXPECT_EQ(monitor.Select(10), nobody());
+  EXPECT_EQ(monitor.Select(10), none_ready());
 }
 
 TEST_F(Scif, SaysNothingToAMonitorOnceAllIsReceived) {
@@ -288,7 +288,7 @@ TEST_F(Scif, SaysNothingToAMonitorOnceAllIsReceived) {
       EXPECT_GT(accepted->Recv(value, kind), 0);
       EXPECT_EQ(value, i);
     }
-    EXPECT_EQ(monitor.Select(10), nobody());
+    EXPECT_EQ(monitor.Select(10), none_ready());
   }
 }
 
@@ -329,7 +329,7 @@ TEST(ServerScif, SaysWhatDoesNotWork) {
   EXPECT_GT(server.GetLocalPort(), 0);
   EXPECT_FALSE(TServerScif(server.GetLocalPort()).IsValid()) << "the port is taken";
   server.SetOption(kNoBlock, 1);
-  EXPECT_EQ(server.Accept(), nobody());
+  EXPECT_EQ(server.Accept(), none_ready());
   EXPECT_EQ(server.Select(TSocket::kRead, 1), 0);
   const Int_t port = server.GetLocalPort();
   server.Close();

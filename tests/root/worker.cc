@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // worker URL THREADS FILES ENTRIES: threads that fill trees as any program does that knows nothing of Wherry. Each
-// opens the URL by TFile::Open and writes so many files of so many entries; an entry says who filled it.
+// opens the URL by TFile::Open and writes so many files of so many entries; an entry has the number of its thread.
 #include <TFile.h>
 #include <TROOT.h>
 #include <TTree.h>

@@ -113,7 +113,7 @@ def test_killed_at_any_moment_it_is_readable_and_goes_on_exactly_once(tmp_path, 
         if not output.exists():
             assert acknowledged == 0
             continue
-        # As the kill left it, before anybody repaired anything.
+        # As the kill left it, before any repair.
         with uproot.open(output) as file:
             entries = file["types"].num_entries if "types" in file else 0
         assert entries % 200 == 0 and entries // 200 >= acknowledged

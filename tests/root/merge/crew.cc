@@ -2,7 +2,7 @@
 //
 // crew URL LIVES WORKERS FILES FILES-PER-LIFE SEED: worker processes that post ROOT files until FILES of them are done,
 // so many at a time. A life ends, after FILES-PER-LIFE files on average, with SIGKILL in the middle of whatever it
-// does, and another begins; 0: nobody is killed. LIVES is a file for what each of them has done: a Life per worker, as
+// does, and another begins; 0: none is killed. LIVES is a file for what each of them has done: a Life per worker, as
 // the entries call it, from 0 on.
 #include <TMemFile.h>
 #include <TTree.h>

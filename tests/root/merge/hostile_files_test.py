@@ -60,7 +60,7 @@ def test_a_directory_of_a_derived_class_is_refused(tmp_path):
     assert server.end()[1]["restarts"] == 0
 
 
-# A histogram in whose list is a list in which is a list: reading them all needs more stack than there is.
+# A histogram with a list that has a list in it, and so on: reading them all needs more stack than there is.
 DEEP = r"""
 import sys, threading, ROOT
 ROOT.gInterpreter.Declare('''
@@ -89,7 +89,7 @@ def test_a_file_that_kills_root_kills_once_and_is_found_before_it_is_read_then(t
     assert (tmp_path / "deep").stat().st_size > 100_000
     server = Server(tmp_path / "out.root", "--workers", 3)
     worker = start_worker(server.url("?reconnect=100"), 2, 30, 300)
-    # The first time nobody is blamed: what killed may have been in disorder before.
+    # The first time no worker is blamed: memory may have been in disorder before.
     assert post(server, tmp_path / "deep")[:2] == (1, 0)
     server.wait_for("listening on")
     status, done, error = post(server, tmp_path / "deep")
@@ -207,7 +207,7 @@ def test_a_file_that_is_never_done_costs_its_worker_only(tmp_path, tmp_path_fact
     sinking = preloading(SINK, tmp_path_factory.mktemp("sinking"))
     server = Server(no_disk / "out.root", "--workers", 3, "--file-time", FILE_TIME, environment=sinking)
     worker = start_worker(server.url("?reconnect=100"), 3, 200, 100)
-    for _ in range(2):  # the first time nobody is blamed
+    for _ in range(2):  # the first time no worker is blamed
         assert post(server, tmp_path / "endless.root")[:2] == (1, 0)
         server.wait_for("--file-time")
         server.wait_for("listening on")

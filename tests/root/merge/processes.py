@@ -47,7 +47,7 @@ def wait_until_stopped(pid):
 
 def kill_both(server):
     """Supervisor and merging process, and waits until they are gone: their address is free then."""
-    # Stopped, it neither begins another nor lets the number of one that has died go to somebody else.
+    # Stopped, it neither begins another nor frees the number of one that has died for another process.
     server.process.send_signal(signal.SIGSTOP)
     wait_until_stopped(server.process.pid)
     children = [(child, os.pidfd_open(child)) for child in children_of(server.process.pid)]
@@ -135,7 +135,7 @@ def stopped_child(server):
 class Server:
     """The program under test, up and listening."""
 
-    # Whoever restarts wants his port again, which `*` would give to the next test that runs beside this one.
+    # A restart needs the same port again, which `*` would give to the next test that runs beside this one.
     # up: what is said first, and its address.
     def __init__(self, output, *options, address=None, up=r"listening on (\S+)", environment={}):
         address = address or f"wherry://*:{random.randrange(20000, 65000)}"

@@ -39,7 +39,7 @@ void write_bins(const char* path, const char* name, int bins, double end) {
 }
 """)
 
-# Whoever comes first is of shard 0, which is the output itself.
+# The first worker is of shard 0, which is the output itself.
 LISTENING_OR_ENDING = r"listening on (\S+)|completing what is left"
 
 
@@ -87,7 +87,7 @@ def test_root_reads_it_and_its_clusters_end_where_those_of_the_files_did(tmp_pat
     assert clusters(server.output) == expected
     file = ROOT.TFile.Open(str(server.output))
     assert not file.TestBit(ROOT.TFile.kRecovered)
-    # Who reads the classes' descriptions from the file knows all of them.
+    # The file describes all classes.
     assert {"TTree", "TProfile", "TVector3"} <= {info.GetName() for info in file.GetStreamerInfoList()}
 
 
@@ -110,7 +110,7 @@ def test_workers_at_once_write_one_file(tmp_path):
 
 
 def test_a_shard_alone_with_all_files_is_the_output(tmp_path, parts):
-    # Who has the first place hands over nothing that can be merged.
+    # The first worker hands over nothing that can be merged.
     (tmp_path / "text").write_text("root of all evil" * 100)
     server = Server(tmp_path / "out.root", "--workers", 2, "--shards", 2)
     assert post(server, tmp_path / "text")[0] == 1

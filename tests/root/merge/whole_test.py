@@ -41,7 +41,7 @@ def test_what_is_not_attached_to_the_file_is_in_the_sum_once(tmp_path):
     server = Server(tmp_path / "out.root", "--workers", 3)
     workers = [start_worker(server, seed, rounds) for seed in range(2)]
     assert [worker.wait() for worker in workers] == [0, 0]
-    # The two have finished, and what they wrote is nobody's part any more.
+    # The two have finished, and what they wrote is part of the rest.
     assert start_worker(server, 2, rounds).wait() == 0
     status, _ = server.end()
     assert status == 0, server.messages
