@@ -56,7 +56,7 @@ std::string check_core(const std::string& text) {
   return known ? "" : fmt::format("this process may run on cores {}", fmt::join(cores, ","));
 }
 
-/// Who knows the option from another question is told why it is not here.
+/// An option of other questions: using it here is an error that says why it is missing.
 void refuse(CLI::App& command, const bench::Without& without) {
   const auto tell = [without](const std::string&) {
     throw CLI::ValidationError(without.option, "there is no such option here: " + without.why);
@@ -140,7 +140,7 @@ bench::Options BenchArguments::options(const bench::Asked& question) const {
     options.seconds = 0.01;
     options.bytes = 4 << 20;
   }
-  // Nobody is to be told of a time that none keeps to.
+  // A time that no system keeps to is not printed.
   if (!has_option(question, "--seconds")) options.seconds = 0;
   return options;
 }

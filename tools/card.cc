@@ -74,7 +74,7 @@ void serve_files(std::optional<file::CardServer>& server, const std::string& pat
   }
 }
 
-/// Who started it learns that it serves, and waits for nothing more.
+/// Its starter reads the end of its output, which means that it serves.
 void let_go_of_output() {
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);

@@ -41,7 +41,7 @@ std::unique_ptr<Channel> open_channel(const PipeOptions& options) {
   }
 }
 
-// Reads standard input straight into the peer's memory, and sends every piece at once: somebody may be typing it.
+// Reads standard input straight into the peer's memory, and sends every piece at once: it may come from a keyboard.
 void send_input(Channel& channel) {
   for (;;) {
     const std::span<std::byte> space = channel.space();
@@ -64,7 +64,7 @@ void write_output(Channel& channel) {
     if (n < 0) throw Error(errno, "write", "standard output", "");
     channel.took(static_cast<std::size_t>(n));
   }
-  // Whoever reads it shall see the end now, even if the other direction goes on.
+  // Its reader sees the end now, even if the other direction goes on.
   if (::close(STDOUT_FILENO) != 0) throw Error(errno, "write", "standard output", "");
 }
 

@@ -64,7 +64,7 @@ std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono
     try {
       return connect_once(address, deadline - std::chrono::steady_clock::now());
     } catch (const Error& error) {
-      // Anything else than "nobody listens" will not get better by waiting.
+      // Only a listener that is not there yet is worth waiting for.
       if (error.code().value() != ECONNREFUSED || std::chrono::steady_clock::now() + pause > deadline) throw;
     }
     std::this_thread::sleep_for(pause);

@@ -16,7 +16,7 @@
 
 namespace wherry::tools {
 
-/// Who is at the other end. The operating system vouches for it where the transport can tell; pid 0 and no node
+/// The process at the other end. The operating system vouches for it where the transport can tell; pid 0 and no node
 /// where it cannot.
 struct ChannelPeer {
   std::string address;
@@ -24,8 +24,8 @@ struct ChannelPeer {
   std::optional<std::uint32_t> node;
 };
 
-/// A connected byte stream whose buffers are filled and read in place: over a Wherry stream `space` is the receiver's
-/// ring itself, and `peek` shows what arrived there.
+/// A connected byte stream with buffers that are filled and read in place: over a Wherry stream `space` is the
+/// receiver's ring itself, and `peek` shows what arrived there.
 ///
 /// One thread may send while another receives. A connection that breaks throws wherry::Error: EPIPE or ECONNRESET when
 /// the peer is gone, ECANCELED after `cancel`.
@@ -76,9 +76,9 @@ class ChannelListener {
   ChannelListener& operator=(const ChannelListener&) = delete;
   virtual ~ChannelListener() = default;
 
-  /// Null when nobody waits (a wake-up of the descriptor may prove spurious).
+  /// Null when no connector waits (a wake-up of the descriptor may prove spurious).
   virtual std::unique_ptr<Channel> try_accept() = 0;
-  /// Readable while somebody waits.
+  /// Readable while a connector waits.
   [[nodiscard]] virtual int descriptor() const = 0;
   /// Where it listens, with a free port resolved: what a connector writes.
   [[nodiscard]] virtual std::string address() const = 0;

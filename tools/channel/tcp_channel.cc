@@ -173,7 +173,7 @@ class TcpListener final : public ChannelListener {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       throw Error(errno, "accept", address_, "raise the limit of open files (ulimit -n)");
     }
-    return nullptr;  // nobody waits, or who waited is gone again
+    return nullptr;  // no connector waits, or one that did is gone again
   }
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
   [[nodiscard]] std::string address() const override { return address_; }

@@ -74,7 +74,7 @@ CollectReport Collector::run() {
     }
     reap();
     if (wants_more()) accept_waiting();
-    // Whoever comes too late shall hear that at once.
+    // A shipper that comes too late is refused at once.
     if (options_.expect != 0 && came_ >= options_.expect) listener_.reset();
   }
   reap();

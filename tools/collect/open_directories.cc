@@ -34,7 +34,7 @@ UniqueFd open_at_once(int root, const std::string& path) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
 }
 
-// The kernel says "not a directory" for a symbolic link as well; who reads the refusal wants to know which.
+// The kernel says "not a directory" for a symbolic link as well; the refusal says which.
 [[noreturn]] void refuse_component(int parent, const std::string& name, int error) {
   struct stat found{};
   if (::fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {

@@ -146,7 +146,7 @@ TEST(Destination, SettlesDirectoriesWhenTheLastShipperLeft) {
   EXPECT_TRUE(destination.shipper_left().empty());
   EXPECT_EQ(mode_of("a"), fs::perms{0500});
   EXPECT_EQ(mode_of("a/b"), fs::perms{0550});
-  // Whoever comes later may store in them, and they are settled again.
+  // A later shipper may store in them, and they are settled again.
   destination.shipper_came();
   PendingFile file(destination, destination.place("a/b/c"));
   EXPECT_EQ(mode_of("a/b"), fs::perms{0750});

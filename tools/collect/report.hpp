@@ -47,7 +47,7 @@ struct ShipperReport {
   std::uint64_t failure_count = 0;     ///< how many there were
   std::uint64_t shipper_failures = 0;  ///< things that the shipper itself could not read
 
-  static constexpr std::size_t kKeptFailures = 1000;  ///< so that nobody can fill this process's memory with them
+  static constexpr std::size_t kKeptFailures = 1000;  ///< a limit: no shipper can fill this process's memory with them
 
   void add_failure(Failure failure);
   /// "'label' (pid 12, node 1)".

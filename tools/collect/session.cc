@@ -364,7 +364,7 @@ void Session::leave() noexcept {
     flush_file_systems();
     answers_.summary(done_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
   } catch (const std::exception&) {
-    // Whoever would read the summary is gone; the report says how the session ended.
+    // The shipper that would read the summary is gone; the report says how the session ended.
   }
 }
 

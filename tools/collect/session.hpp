@@ -36,7 +36,7 @@ class Session {
   static constexpr std::chrono::milliseconds kLeastIdle{20};
   static constexpr std::chrono::milliseconds kMostIdle{1000};  // then files shall be seen to come
 
-  // The file whose records are arriving. `content` is empty once it was refused: the rest is read and dropped.
+  // The file that records are arriving of. `content` is empty once it was refused: the rest is read and dropped.
   struct Incoming {
     std::uint64_t id;
     std::string path;

@@ -88,7 +88,7 @@ class Records {
   std::uint64_t id_ = 0;
 };
 
-/// A channel whose shipper pauses at one place, or at every one: until it is waited for without a limit.
+/// The channel of a shipper that pauses at one place, or at every one: until it is waited for without a limit.
 class PausingChannel final : public Channel {
  public:
   static constexpr std::size_t kEverywhere = SIZE_MAX;

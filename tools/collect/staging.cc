@@ -56,8 +56,8 @@ void remove_if_stale(int top, const char* name) {
   if (status.st_uid != ::geteuid() || !is_private(status)) return;
   UniqueFd lock(::openat(directory.get(), kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
-  // Empty, it may be so new that its lock is not there yet: its maker learns that it is gone. Or whoever removed it has
-  // died meanwhile.
+  // Empty, it may be so new that its lock is not there yet: its maker learns that it is gone. Or the process that was
+  // removing it has died.
   const bool ending = lock.valid() || ::faccessat(directory.get(), kEnded, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (!ending) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
   remove(top, name, directory.get(), lock);
@@ -100,7 +100,7 @@ bool Staging::own() const {
   if (!is_private(directory) || directory.st_uid != lock.st_uid) {
     throw Refusal(EPERM, "the staging directory is not the collector's own; who else may write in the destination?");
   }
-  // Under its name until somebody who held it before removes the directory.
+  // The lock has its name until a former holder removes the directory.
   return ::fstatat(directory_.get(), kLock, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == lock.st_ino;
 }
 

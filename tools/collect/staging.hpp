@@ -29,7 +29,7 @@ class Staging {
   /// A name in it that is not used yet. From any thread.
   std::string new_name();
 
-  /// Removes what collectors of this user left in `top` whose lock has ended with them.
+  /// Removes what dead collectors of this user left in `top`: their locks have ended with them.
   static void remove_stale(int top);
 
  private:

@@ -61,7 +61,7 @@ Finding check_memory_files() {
 Finding check_sockets() {
   const UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return refused("socket");
-  // Bound to nothing but the family, the kernel chooses an abstract name that nobody else has.
+  // Bound to nothing but the family, the kernel chooses an abstract name that is not in use.
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t)) != 0) return refused("bind");

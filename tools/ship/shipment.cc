@@ -18,7 +18,7 @@ using layout::ShipKind;
 using layout::ShipRecord;
 
 constexpr std::uint64_t kBlock = 512;      // the unit of st_blocks, whatever the filesystem's is
-constexpr std::size_t kPiece = 64 * 1024;  // of a file whose size is not known; as cp reads small ones
+constexpr std::size_t kPiece = 64 * 1024;  // of a file of unknown size; as cp reads small ones
 
 ShipRecord record_of(ShipKind kind, std::uint64_t id, const struct stat& status) {
   ShipRecord record{};
@@ -122,7 +122,7 @@ Shipment::Content Shipment::content(int descriptor, const struct stat& status) {
   for (std::uint64_t position = 0; position < size;) {
     const off_t data = ::lseek(descriptor, static_cast<off_t>(position), SEEK_DATA);
     if (data < 0 && errno == EINVAL) return extent(descriptor, position, size);  // a filesystem that knows no holes
-    // ENXIO: no data behind the position. (Whoever cuts the file now is found out by its changed length.)
+    // ENXIO: no data behind the position. (A file that is cut now is found by its changed length.)
     const std::uint64_t from = data < 0 ? size : std::min(static_cast<std::uint64_t>(data), size);
     if (from > position) hash_.hole(position, from - position);
     if (from == size) break;

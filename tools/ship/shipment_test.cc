@@ -20,7 +20,7 @@ namespace {
 using layout::ShipKind;
 using layout::ShipRecord;
 
-// A shipment whose records are kept, to a collector that answers nothing.
+// A shipment to a collector that keeps its records and answers nothing.
 class ShipmentTest : public testing::Test {
  protected:
   std::string ship(const std::string& text, long pretended_growth, bool touched = false) {

@@ -115,9 +115,9 @@ void Shipper::ship_all(Shipment& shipment) {
   for (const std::string& path : listed_) tree.ship(AT_FDCWD, path, plain_name(path));
 }
 
-void Shipper::fail(std::string path, std::string error, const char* who) {
+void Shipper::fail(std::string path, std::string error, const char* what) {
   const std::lock_guard lock(mutex_);
-  progress_->message(fmt::format("wherry ship: {} {}: {}", who, printable(path), printable(error)));
+  progress_->message(fmt::format("wherry ship: {} {}: {}", what, printable(path), printable(error)));
   report_.failures.push_back({std::move(path), std::move(error)});
 }
 

@@ -42,7 +42,7 @@ class Shipper {
 
  private:
   void ship_all(Shipment& shipment);
-  void fail(std::string path, std::string error, const char* who);
+  void fail(std::string path, std::string error, const char* what);
   [[nodiscard]] std::string progress_text(std::uint64_t total_bytes) const;
 
   ShipOptions options_;

@@ -53,7 +53,7 @@ void Tree::ship_entry(int parent, const char* entry, const std::string& name, un
 }
 
 void Tree::ship_file(int parent, const char* entry, const std::string& name) {
-  // O_NONBLOCK: whoever puts a FIFO in the file's place meanwhile shall not make us wait for its writer.
+  // O_NONBLOCK: a FIFO that is put in the file's place meanwhile would be waited for until it had a writer.
   const UniqueFd file(::openat(parent, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) return fail(name, errno);

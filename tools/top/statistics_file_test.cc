@@ -50,7 +50,7 @@ std::filesystem::path own_page() {
   return {};
 }
 
-// A page made by somebody who may write anything into it.
+// A page that holds whatever a test writes into it.
 class ForgedPage {
  public:
   explicit ForgedPage(std::size_t bytes = kStatisticsBytes, int seals = F_SEAL_SHRINK)
