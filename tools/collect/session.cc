@@ -112,9 +112,8 @@ void Session::serve() {
 void Session::take(const ShipRecord& record) {
   switch (static_cast<ShipKind>(record.kind)) {
     case ShipKind::directory:
-      return take_directory(record);
     case ShipKind::symlink:
-      return take_symlink(record);
+      return take_entry(record);
     case ShipKind::file:
       return begin_file(record);
     case ShipKind::data:
@@ -141,32 +140,31 @@ auto Session::open_or_settle(Open open) {
   return open();
 }
 
-void Session::take_directory(const ShipRecord& record) {
+// A directory or a symbolic link: what is whole with its record.
+void Session::take_entry(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
   const std::string path = read_path(record);
+  const bool is_link = static_cast<ShipKind>(record.kind) == ShipKind::symlink;
+  const std::string target = is_link ? read_text(record.target_bytes, layout::kShipMaxPath, "symlink target") : "";
   const timespec mtime = mtime_of(record);
   try {
-    const auto parent = open_or_settle([&] { return destination_.make_directory(path, record.mode, mtime); });
-    touch(parent->file_system, path);
-    ++report_.stored.directories;
+    is_link ? make_symlink(path, target, mtime) : make_directory(path, record.mode, mtime);
   } catch (const Refusal& refusal) {
     refuse(id, path, refusal);
   }
 }
 
-void Session::take_symlink(const ShipRecord& record) {
-  const std::uint64_t id = next_id(record);
-  const std::string path = read_path(record);
-  const std::string target = read_text(record.target_bytes, layout::kShipMaxPath, "symlink target");
-  const timespec mtime = mtime_of(record);
-  try {
-    const Place place = open_or_settle([&] { return destination_.place(path); });
-    store_symlink(place, target, mtime);
-    touch(place.directory->file_system, parent_of(path));
-    ++report_.stored.symlinks;
-  } catch (const Refusal& refusal) {
-    refuse(id, path, refusal);
-  }
+void Session::make_directory(const std::string& path, std::uint32_t mode, const timespec& mtime) {
+  const auto parent = open_or_settle([&] { return destination_.make_directory(path, mode, mtime); });
+  touch(parent->file_system, path);
+  ++report_.stored.directories;
+}
+
+void Session::make_symlink(const std::string& path, const std::string& target, const timespec& mtime) {
+  const Place place = open_or_settle([&] { return destination_.place(path); });
+  store_symlink(place, target, mtime);
+  touch(place.directory->file_system, parent_of(path));
+  ++report_.stored.symlinks;
 }
 
 void Session::begin_file(const ShipRecord& record) {

@@ -52,8 +52,9 @@ class Session {
   void greet();
   void serve();
   void take(const layout::ShipRecord& record);
-  void take_directory(const layout::ShipRecord& record);
-  void take_symlink(const layout::ShipRecord& record);
+  void take_entry(const layout::ShipRecord& record);
+  void make_directory(const std::string& path, std::uint32_t mode, const timespec& mtime);
+  void make_symlink(const std::string& path, const std::string& target, const timespec& mtime);
   void begin_file(const layout::ShipRecord& record);
   void take_data(const layout::ShipRecord& record);
   void store_data(std::uint64_t length, std::uint64_t offset);
