@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/root/merge/check/whole_objects.hpp"
+#include "adapters/root/layout/whole_objects.hpp"
 
 namespace wherry::root {
 
@@ -51,7 +51,7 @@ void WholeObjects::write(TDirectory& file) {
   if (written_) return;
   written_ = true;
   const std::vector<std::string> paths(paths_.begin(), paths_.end());
-  file.WriteObject(&paths, merge::kWholeObjects, "overwrite");
+  file.WriteObject(&paths, layout::kRootWholeObjects, "overwrite");
 }
 
 void WholeObjects::begin_next(const TDirectory& file) {

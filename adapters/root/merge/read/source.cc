@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/root/layout/whole_objects.hpp"
 #include "adapters/root/merge/check/image_parts.hpp"
-#include "adapters/root/merge/check/whole_objects.hpp"
 #include "adapters/root/merge/read/branches.hpp"
 #include "adapters/root/merge/read/ntuple_check.hpp"
 #include "adapters/root/merge/read/root_errors.hpp"
@@ -182,7 +182,7 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     return;
   }
   if (place.path() == kPartsDirectory) return;
-  if (path.empty() && place.name == kWholeObjects) return read_whole(key);
+  if (path.empty() && place.name == layout::kRootWholeObjects) return read_whole(key);
   const Kind kind = kind_of(*type);
   if (std::string_view(type->GetName()) == "TProcessID") {
     key.ReadObj();  // the references of the trees are counted from it
