@@ -18,7 +18,7 @@ namespace wherry::merge {
 
 constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
 constexpr std::size_t kCommand = 160;    // characters of a command line that are remembered
-constexpr std::size_t kBusySlots = 256;
+constexpr std::size_t kBusyThreads = 256;
 constexpr std::size_t kMostNames = 4096;
 
 using WorkerName = std::array<char, kWorkerName>;
@@ -69,15 +69,15 @@ class WorkerSet {
 };
 
 /// One thread's business with one worker's file.
-struct BusySlot {
+struct BusyThread {
   using Clock = std::chrono::steady_clock;
-  std::atomic<Clock::rep> since{0};  ///< 0: the slot is free
+  std::atomic<Clock::rep> since{0};  ///< 0: the entry is free
   WorkerName worker{};
 };
 
 /// Lies in a shared mapping; the child writes, the parent reads when the child is dead, except where it says parent.
 struct State {
-  std::array<BusySlot, kBusySlots> busy;
+  std::array<BusyThread, kBusyThreads> busy;
   // Sums over all children.
   std::atomic<std::uint64_t> files{0};
   std::atomic<std::uint64_t> bytes{0};
@@ -118,22 +118,22 @@ struct State {
 class Busy {
  public:
   Busy(State& state, std::string_view worker) {
-    for (BusySlot& slot : state.busy) {
-      BusySlot::Clock::rep free = 0;
-      if (!slot.since.compare_exchange_strong(free, BusySlot::Clock::now().time_since_epoch().count())) continue;
-      slot_ = &slot;
-      worker.copy(slot.worker.data(), kWorkerName);
+    for (BusyThread& entry : state.busy) {
+      BusyThread::Clock::rep free = 0;
+      if (!entry.since.compare_exchange_strong(free, BusyThread::Clock::now().time_since_epoch().count())) continue;
+      entry_ = &entry;
+      worker.copy(entry.worker.data(), kWorkerName);
       return;
     }
   }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
   ~Busy() {
-    if (slot_ != nullptr) slot_->since = 0;
+    if (entry_ != nullptr) entry_->since = 0;
   }
 
  private:
-  BusySlot* slot_ = nullptr;
+  BusyThread* entry_ = nullptr;
 };
 
 }  // namespace wherry::merge

@@ -13,9 +13,9 @@ namespace wherry::merge {
 namespace {
 
 bool is_stuck(const State& state, std::chrono::seconds longest) {
-  const auto begin = (BusySlot::Clock::now() - longest).time_since_epoch().count();
-  return std::any_of(state.busy.begin(), state.busy.end(), [begin](const BusySlot& slot) {
-    const BusySlot::Clock::rep since = slot.since;
+  const auto begin = (BusyThread::Clock::now() - longest).time_since_epoch().count();
+  return std::any_of(state.busy.begin(), state.busy.end(), [begin](const BusyThread& entry) {
+    const BusyThread::Clock::rep since = entry.since;
     return since != 0 && since < begin;
   });
 }

@@ -56,9 +56,9 @@ bool is_crash(int signal) {
 /// files are tried before they are merged. A worker is banned when its file passed the trial and killed all the same.
 void blame(State& state) {
   if (!std::exchange(state.careful, true)) return;
-  for (const BusySlot& slot : state.busy) {
-    if (slot.since == 0) continue;
-    const WorkerEntry banned{.name = slot.worker};
+  for (const BusyThread& busy : state.busy) {
+    if (busy.since == 0) continue;
+    const WorkerEntry banned{.name = busy.worker};
     const std::string_view culprit = name_of(banned);
     if (state.banned.contains(culprit)) continue;
     state.banned.insert(banned);
@@ -75,7 +75,7 @@ void blame(State& state) {
 bool may_go_on(State& state, int signal) {
   std::fprintf(stderr, "wherry-merge: the merging process died: %s\n", ::strsignal(signal));
   if (is_crash(signal)) blame(state);
-  for (BusySlot& slot : state.busy) slot.since = 0;
+  for (BusyThread& busy : state.busy) busy.since = 0;
   const std::uint64_t progress = state.files + state.joined;
   state.vain_restarts = progress == state.progress_before ? state.vain_restarts + 1 : 0;
   state.progress_before = progress;
