@@ -143,7 +143,7 @@ void TScifFile::Abandon(Option_t* option) {
   }
 }
 
-/// What a program that failed has left open is not complete, though ROOT closes it in order.
+/// A file that a failed program has left open is not complete, though ROOT closes it in order.
 void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten) {
   const auto bytes = static_cast<std::size_t>(GetEND());
   const bool good = !TestBit(kWriteError);
@@ -311,7 +311,7 @@ Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
     errno = EBADF;
     return -1;
   }
-  // What holds the file may be static, and complete since it was opened.
+  // The static object that holds the file may have been complete only after it was opened.
   if (!std::exchange(fImpl->watched, true)) wherry::root::watch_for_end();
   try {
     const std::size_t end = fImpl->offset + static_cast<std::size_t>(bytes);

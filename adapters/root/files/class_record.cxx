@@ -12,7 +12,7 @@ namespace wherry::root {
 
 namespace {
 
-// Of a key: where its numbers are, which are big-endian.
+// Offsets of a key's numbers, which are big-endian.
 constexpr std::size_t kUnpackedAt = 6;
 constexpr std::size_t kKeyBytesAt = 14;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What describes the classes in a file, as it was written into the last one: for trees that go on, file after file has
-// the same, and putting it together again is more work for ROOT than all the rest of a small file.
+// The record that describes the classes in a file, as it was written into the last one. File after file of the same
+// trees has the same, and making it again is more work for ROOT than all the rest of a small file.
 #pragma once
 
 #include <Rtypes.h>

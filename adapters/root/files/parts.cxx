@@ -16,7 +16,7 @@ void Parts::ask(const TDirectory& file, std::size_t bytes) {
   if (!holds_only_trees(file)) return;
   Long64_t baskets = 0;
   for_each_tree(file, [&](TTree& tree) { baskets += tree.GetZipBytes(); });
-  // What else is being written into it, an RNTuple perhaps, would be torn apart.
+  // Anything else that is being written into it, an RNTuple perhaps, would be torn apart.
   if (baskets < static_cast<Long64_t>(bytes) / kMost * (kMost - 1)) return;
   for_each_tree(file, [this](TTree& tree) {
     habits_.push_back({.tree = &tree,
@@ -24,7 +24,8 @@ void Parts::ask(const TDirectory& file, std::size_t bytes) {
                        .auto_flush = tree.GetAutoFlush(),
                        .only_clusters = tree.TestBit(TTree::kOnlyFlushAtCluster)});
     tree.SetAutoSave(1);
-    // Else a tree that saves itself before its first cluster is full makes its baskets as large as all that it has.
+    // Without it a tree that saves itself before its first cluster is full makes its baskets as large as all that it
+    // has.
     tree.SetBit(TTree::kOnlyFlushAtCluster);
   });
 }

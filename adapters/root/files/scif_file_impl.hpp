@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a TScifFile has behind it: its server, and the file as it is so far.
+// The state of a TScifFile: its connection to the server, and the file as it is so far.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 class TScifFile::Impl {
  public:
-  /// What a file may have before it takes memory of the server's: header, name and directory, which an empty file has.
+  /// Bytes of a file before it takes memory of the server's: header, name and directory, which an empty file has.
   static constexpr std::size_t kSmall = 16384;
   /// Into so many parts the largest file would be divided.
   static constexpr std::size_t kParts = 4;

@@ -28,7 +28,7 @@ struct IndexMember {
 template struct Reveal<SocketMember, &TParallelMergingFile::fSocket>;
 template struct Reveal<IndexMember, &TParallelMergingFile::fServerIdx>;
 
-/// What is to happen instead of sending; returns whether it could be done.
+/// Called instead of sending; returns whether it succeeded.
 using Upload = std::function<bool()>;
 
 /// @param index  what GetServerIdx() is to say

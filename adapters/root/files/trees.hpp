@@ -11,7 +11,7 @@
 
 namespace wherry::root {
 
-/// Those in memory, in subdirectories too.
+/// Visits the trees in memory, in subdirectories too.
 template <typename Act>
 void for_each_tree(const TDirectory& directory, const Act& act) {
   for (TObject* object : *directory.GetList()) {

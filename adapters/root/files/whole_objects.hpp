@@ -14,7 +14,7 @@ class TObject;
 
 namespace wherry::root {
 
-/// Of one file.
+/// The objects of one file.
 class WholeObjects {
  public:
   /// An object is written under this name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a lease have files in them that are not done: the worker looks here for room, and the server, that
-// does not trust it, for an overlap.
+// The parts of a lease with files that are not done. The worker looks here for a free place, and the server, which does
+// not trust it, for an overlap.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace wherry::root {
 
-/// Up to where a file that ends there has its place.
+/// The end of the place of a file that ends there: places are multiples of kRootPlace.
 constexpr std::size_t end_of_place(std::size_t end) {
   return (end + layout::kRootPlace - 1) / layout::kRootPlace * layout::kRootPlace;
 }
@@ -20,10 +20,10 @@ class Places {
  public:
   [[nodiscard]] bool empty() const { return ends_.empty(); }
   [[nodiscard]] std::size_t count() const { return ends_.size(); }
-  /// How far it is free from `begin` on, at most up to `end`.
+  /// Returns the end of what is free from `begin` on, at most `end`.
   [[nodiscard]] std::size_t free_until(std::size_t begin, std::size_t end) const;
   [[nodiscard]] bool is_free(std::size_t begin, std::size_t end) const { return free_until(begin, end) == end; }
-  /// The first place for so many bytes that ends by `end`.
+  /// Returns the first free place for so many bytes that ends by `end`.
   [[nodiscard]] std::optional<std::size_t> first_fit(std::size_t bytes, std::size_t end) const;
 
   void take(std::size_t begin, std::size_t end) { ends_[begin] = end_of_place(end); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and takes apart what adapters/root/layout/wire.hpp describes.
+// Sends and parses the messages that adapters/root/layout/wire.hpp describes.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace wherry::root {
 using layout::RootKind;
 using layout::RootRecord;
 
-/// A ring that holds more than all that can be on the way, with the largest texts.
+/// Bytes of a ring: more than all messages that can be on the way, with the largest texts.
 inline constexpr std::size_t kControlRing = std::size_t{64} << 10;
 
 struct ControlMessage {
@@ -27,12 +27,12 @@ struct ControlMessage {
   [[nodiscard]] RootKind kind() const { return RootKind{record.kind}; }
 };
 
-/// Copies the message out of the ring. Empty if it is none: too short or too long.
+/// Copies the message out of the ring. Empty if it is too short or too long for one.
 std::optional<ControlMessage> parse(std::span<const std::byte> message);
 
 /// Blocks while the ring is full.
 [[nodiscard]] Result send(FramedStream& to, const RootRecord& record, std::string_view text = {});
-/// Does not.
+/// Does not block: would_block if there is no space.
 [[nodiscard]] Result try_send(FramedStream& to, const RootRecord& record, std::string_view text = {});
 
 constexpr RootRecord record_of(RootKind kind, std::uint64_t value = 0, std::uint64_t bytes = 0) {

@@ -122,7 +122,7 @@ class TScifMerger::Impl {
     for (const std::string& line : output_->take_warnings()) warning += (warning.empty() ? "" : "\n") + line;
   }
 
-  /// Of a batch in which one cannot be merged: each as a batch of its own.
+  /// After a batch in which one cannot be merged: each input as a batch of its own.
   void append_again(Input& input) {
     if (input.duplicate || !input.problem.empty()) return;
     input.source.reset();
@@ -192,7 +192,7 @@ class TScifMerger::Impl {
   std::unique_ptr<wherry::merge::MergedFile> output_;
 };
 
-// Not in the header: of an aggregate PyROOT makes a function of all members, at which cling fails aloud.
+// Not in the header: PyROOT makes a function of all members of an aggregate, at which cling fails aloud.
 TScifMerger::Options::Options() = default;
 
 TScifMerger::TScifMerger(const std::string& output) : TScifMerger(output, Options()) {}

@@ -14,7 +14,7 @@
 namespace wherry::merge {
 
 namespace {
-// One part in so many of a file. What hadd writes has some, too.
+// An output is written anew if more than one part in so many is holes; hadd's have some, too.
 constexpr Long64_t kMostHoles = 25;
 }  // namespace
 

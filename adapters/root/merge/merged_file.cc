@@ -28,7 +28,7 @@ namespace {
 // Workers of one program write the same one, or a few. More are copied each time.
 constexpr std::size_t kMostStreamerInfos = 64;
 
-/// What an object is, all in one string: of those that cannot be merged, equal ones are kept once.
+/// All that an object is, in one string: equal objects that cannot be merged are kept once.
 std::string identity_of(const std::string& path, TClass& type, void* object) {
   TBufferFile buffer(TBuffer::kWrite);
   type.Streamer(object, buffer);
@@ -46,7 +46,7 @@ std::vector<Shape> shapes_of(Source& source) {
   return all;
 }
 
-/// What a newer object of this name has replaced.
+/// Deletes what a newer object of this name has replaced.
 void delete_older_cycles(TDirectory& directory, const char* name) {
   std::vector<TKey*> older;
   for (TObject* object : *directory.GetListOfKeys()) {
@@ -125,8 +125,7 @@ Way MergedFile::way_of(Source& source, TTree& from, TTree& to, std::string* reas
   return way == Way::baskets && recompress ? Way::entries : way;
 }
 
-// Of an output that is gone on with. What another knows otherwise, with which this one was begun, is found when the two
-// are joined.
+// For an output that is gone on with. If another output knows a shape differently, joining the two finds it.
 void MergedFile::tell_shapes() {
   if (!options_.shapes) return;
   for (const auto& [path, kind] : kinds_) {
@@ -292,7 +291,7 @@ void MergedFile::append_key(SourceKey& from) {
   type->Destructor(object);
 }
 
-// Of an output that is gone on with.
+// Reads what an output that is gone on with has.
 void MergedFile::remember(TDirectory& directory, const std::string& path) {
   for (TObject* entry : *directory.GetListOfKeys()) {
     auto* key = static_cast<TKey*>(entry);

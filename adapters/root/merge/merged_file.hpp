@@ -60,12 +60,12 @@ class MergedFile {
   /// Goes into the ledger with the next commit, if it is not there: the end has begun (shard_names.hpp). The output
   /// must be open. `whole`: whether all workers had finished.
   void note_end(bool whole);
-  /// What becomes of a commit if something cannot be added up: histograms of other axes.
+  /// What a commit needs: that all can be added up, or only some (histograms of other axes cannot).
   enum class AddUp : std::uint8_t { some, all };
   /// Makes everything appended since the last commit part of the output. What could not be added up is a warning, or
   /// thrown, and nothing changed, if all must be. Throws FileRefused, too.
   void commit(AddUp add_up = AddUp::some);
-  /// What ROOT has said since the last call of what was merged all the same.
+  /// Returns ROOT's messages since the last call, about what was merged all the same.
   Messages take_warnings() { return std::exchange(warnings_, {}); }
   /// Nothing more comes from this worker: what it has written whole it will not replace.
   void finish(const std::string& worker) {
@@ -76,7 +76,7 @@ class MergedFile {
   void close(bool whole);
 
  private:
-  /// Of an output that is written anew: has no ledger, and keeps its hidden name.
+  /// An output that is written anew: it has no ledger, and keeps its hidden name.
   enum class Copy : std::uint8_t { hidden };
   MergedFile(std::string path, MergedFileOptions options, Copy copy);
 

@@ -23,14 +23,14 @@ void delete_key(TKey* key);
 /// A path has a / before each name, and is "" for the top directory. One thread.
 class OutputDirectories {
  public:
-  /// Of a file that stays open longer than this exists.
+  /// @param top  a file that stays open longer than this exists
   explicit OutputDirectories(TDirectory& top);
 
   /// Null if there is none.
   TDirectory* find(const std::string& path);
   /// A directory that is new has this title. Its parent exists. Null if ROOT cannot make it.
   TDirectory* make(const std::string& path, const char* title);
-  /// One that has no directories in it, if it is there.
+  /// Removes a directory that has no directories in it, if it is there.
   void remove(const std::string& path);
   /// The newest object of this name, read: the caller's. Null if there is none.
   TObject* read(const Place& place);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 constexpr std::size_t kDirect = std::size_t{64} << 10;
 constexpr std::size_t kPage = 4096;
-// So many times what one commit writes: its own, the last one's, and so that not every commit needs more.
+// The room for commits, in units of what one writes: for its own bytes, the last one's, and some to spare.
 constexpr Long64_t kRoomForCommits = 4;
 constexpr Long64_t kGap = 4;  // no more than its length, which is written: the file ends there
 // By what ROOT moves the end of what it may write to, in files that large.

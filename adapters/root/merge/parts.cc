@@ -61,7 +61,7 @@ std::vector<TObject*> Parts::all(const std::string& path) const {
   return all;
 }
 
-// What cannot be added up stays the worker's.
+// An object that cannot be added up stays the worker's.
 void Parts::finish(const std::string& worker) {
   const auto objects = owners_.find(kOf + worker);
   if (objects == owners_.end()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker writes whole each time: its part of a sum, which the next one replaces.
+// Objects that a worker writes whole each time: its part of a sum, which the next one replaces.
 #pragma once
 
 #include <TObject.h>
@@ -20,7 +20,7 @@ class Parts {
  public:
   /// Whether there is one of any worker.
   [[nodiscard]] bool has(const std::string& path) const { return paths_.contains(path); }
-  /// Of a worker that begins this object anew from now on: what it hands over next has all of it.
+  /// Drops the part of a worker that begins this object anew from now on: its next file has all of it.
   void drop(const std::string& worker, const std::string& path);
   void replace(const std::string& worker, const std::string& path, std::unique_ptr<TObject> object) {
     keep(kOf + worker, path, std::move(object));
@@ -41,7 +41,7 @@ class Parts {
   void drop_entries(const std::string& worker, const std::string& path);
 
   void read(OutputDirectories& directories);
-  /// Those of workers that have changed since the last call.
+  /// Writes the parts that have changed since the last call.
   void write(OutputDirectories& directories);
   void write_all(OutputDirectories& directories) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What outputs that will be joined agree about: what is a tree everywhere, and with which branches. Without it each
-// would believe its own first file, and what does not fit would be found when no worker is left to be refused.
+// The agreement between outputs that will be joined: what is a tree everywhere, and with which branches. Without it
+// each would take its own first file for right, and what does not fit would be found when no worker is left to be
+// refused.
 #pragma once
 
 #include <TMemFile.h>
@@ -16,7 +17,7 @@ class TTree;
 
 namespace wherry::merge {
 
-/// Of something in a file; what `kind` has not stays empty.
+/// The shape of something in a file; what its kind does not have stays empty.
 struct Shape {
   std::string path;
   Kind kind = Kind::kept;

@@ -18,14 +18,14 @@ namespace wherry::merge {
 
 class OutputDirectories;
 
-/// One thread. Of one name there is one object, of one class.
+/// One thread. Each name has one object, of one class.
 class Sums {
  public:
   explicit Sums(OutputDirectories& directories);
 
   /// Null if there is none of this name.
   TClass* class_of(const Place& place);
-  /// What is the first of its name is taken, the others have to stay until `merge`. Its directory exists. A part of
+  /// Takes the first object of a name; the others have to stay until `merge`. Its directory exists. A part of
   /// this worker is in it.
   void add(const std::string& worker, SourceObject& from);
   /// The part of a worker, which replaces the one before.

@@ -43,7 +43,7 @@ TTree* make_like(TTree& from, TDirectory* directory, int compression) {
   if (tree == nullptr) return nullptr;
   tree->ResetBranchAddresses();
   tree->Reset();
-  // Of the entries that are gone.
+  // The index is of entries that are gone.
   tree->SetTreeIndex(nullptr);
   tree->SetDirectory(directory);
   if (compression >= 0) {

@@ -18,7 +18,7 @@ TTree* make_like(TTree& from, TDirectory* directory, int compression);
 /// streamer_infos: whether what describes the classes in `from` has to be copied too.
 /// False if something could not be read.
 bool append(TTree& from, TTree& to, Way way, bool streamer_infos);
-/// One by one, from this one on. False as above.
+/// Appends the entries from `first` on, one by one. False as above.
 bool append_entries(TTree& from, TTree& to, Long64_t first);
 
 }  // namespace wherry::merge

@@ -220,7 +220,7 @@ void TScif::LookAgain() {
   (void)fImpl->stream.peek(1);
 }
 
-/// What TSocket returns for it; a connection that is over is closed, as there.
+/// Returns what TSocket does for this error; closes a connection that is over, as TSocket does.
 Int_t TScif::Failed(int status, int error, bool receiving) {
   if (status == static_cast<int>(wherry::Status::would_block)) return kWouldBlock;
   const bool ended = status == static_cast<int>(wherry::Status::end);

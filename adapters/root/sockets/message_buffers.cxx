@@ -9,7 +9,7 @@
 namespace wherry::root {
 namespace {
 
-/// What is kept for later: enough for a server that takes one message after the other, or a few threads that do.
+/// Bytes kept for later messages: enough for a server that takes one after the other, or for a few threads that do.
 constexpr std::size_t kMostKept = std::size_t{32} << 20;
 
 /// In front of the bytes of the message; keeps their alignment.

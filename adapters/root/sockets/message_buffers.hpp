@@ -37,7 +37,7 @@ class MessageInSlot final : public TMessage {
   UInt_t fSlot;
 };
 
-/// What ReceivedMessage takes over. Null if there is no memory. From any thread.
+/// Returns a buffer for a ReceivedMessage, or null if there is no memory. From any thread.
 char* take_message_buffer(std::size_t bytes);
 void give_back_message_buffer(char* buffer);
 

@@ -24,7 +24,7 @@ class TScif::Impl {
     }
   }
 
-  /// What both ends ask for.
+  /// The options of both ends.
   static wherry::StreamOptions options(Int_t window) {
     return {.ring_bytes = window > 0 ? static_cast<std::size_t>(window) : 0, .windows = true};
   }

@@ -26,7 +26,7 @@ struct SocketsMessage : TMessage {
   static void write_length(const TMessage& message) { (message.*(&SocketsMessage::SetLength))(); }
 };
 
-/// One with its own memory, as the base class frees it.
+/// A message that owns its memory, which the base class frees.
 struct OwningMessage final : TMessage {
   OwningMessage(char* buffer, Int_t bytes) : TMessage(buffer, bytes, kTRUE) {}
 };

@@ -72,7 +72,7 @@ void PeersSent::await(Stream& stream, std::uint64_t received) {
   }
   const auto end = std::chrono::steady_clock::now() + kSentTimeout;
   while (!over(received)) {
-    // What comes is no reason to wait any longer, nor is the end.
+    // More bytes, or the end of the stream, end the wait.
     const Result more = stream.wait_readable(kStep);
     if (!more.failed() || more.error != ETIMEDOUT) return;
     if (std::chrono::steady_clock::now() >= end) {

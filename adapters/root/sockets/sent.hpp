@@ -24,7 +24,7 @@ class OwnSent {
   OwnSent& operator=(const OwnSent&) = delete;
   ~OwnSent();
 
-  /// So many bytes more, by a call that is over.
+  /// Counts the bytes of a call that is over.
   void add(std::size_t bytes);
 
  private:
@@ -36,7 +36,7 @@ class OwnSent {
 class PeersSent {
  public:
   /// Waits until the peer's calls that sent the first `received` bytes are over, or `stream` has more to be received.
-  /// Not long for a peer that does not say so, and never again.
+  /// A peer that does not say so is waited for once, for kSentTimeout at most.
   void await(Stream& stream, std::uint64_t received);
 
  private:

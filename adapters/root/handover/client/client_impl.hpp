@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a WindowClient is: its books of what it has of the server's memory and of what is not done.
+// The state of a WindowClient: the lease that it writes into, and the files that are not done.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class WindowClient::Impl {
   std::uint64_t sequence_ = 0;
 };
 
-/// Does it, and if the connection breaks and the client may connect again, does it again on the new one.
+/// Runs `step`, again on a new connection if this one breaks and the client may reconnect.
 template <class Step>
 void WindowClient::Impl::persist(Step&& step) {
   if (failure_) throw Error(*failure_);

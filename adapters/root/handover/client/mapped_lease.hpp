@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's view of the server's memory: the lease it writes into, and the windows it has mapped.
+// The server's memory as a worker has it: the lease that it writes into, and the windows that it has mapped.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@ namespace wherry::root {
 struct MappedLease {
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
-  bool keeps = false;  ///< the server lets it have this between its files, however seldom they are
+  bool keeps = false;  ///< may be kept between files, however far apart they are
   std::shared_ptr<MappedWindow> mapped = {};
   Places files = {};  ///< posted there and not done
 
   [[nodiscard]] std::byte* at(std::size_t place) const { return mapped->bytes().data() + place; }
-  /// From there to the next file.
+  /// The free bytes from there to the next file.
   [[nodiscard]] std::span<std::byte> free_from(std::size_t place) const {
     return {at(place), files.free_until(place, bytes) - place};
   }
-  /// These pages do not count as this process's any more, until it touches them again.
+  /// Takes the pages out of this process's resident memory; touching them brings them back.
   void unload(std::size_t place, std::size_t size) const;
 };
 
-/// What is mapped of the server's memory. A lease that comes again meets no page fault.
+/// The mappings of the server's memory that were used last. A lease that is granted again meets no page fault.
 class MappedWindows {
  public:
   /// Throws Error.

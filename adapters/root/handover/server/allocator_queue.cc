@@ -9,7 +9,7 @@
 
 namespace wherry::root {
 
-/// A new file needs a lease more; a file that grows does not.
+/// A file that grows needs no further lease; a new one does.
 bool BufferAllocator::may_hold_more(const Session& session) const {
   return session.lease != nullptr || session.leases < options_.leases_per_worker;
 }
@@ -20,7 +20,8 @@ void BufferAllocator::serve() {
   put_off_ = false;
   if (queue_.empty()) return;
   const auto now = Clock::now();
-  std::size_t too_much = std::numeric_limits<std::size_t>::max();  // to be spared
+  std::size_t too_much =
+      std::numeric_limits<std::size_t>::max();  // an earlier request of Within::spare failed for so many bytes
   for (auto at = queue_.begin(); at != queue_.end();) {
     Session& session = **at;
     const bool grows = session.lease != nullptr;
@@ -48,7 +49,7 @@ void BufferAllocator::serve() {
   }
 }
 
-/// Whether one more lease would only take the processors' caches, or new pages, while others are about to come free.
+/// Whether another large lease would only cost caches or new pages, while others are about to come free.
 bool BufferAllocator::is_crowded(Clock::time_point now) const {
   return pool_.large_held() >= options_.leases_at_once && now - freed_ < options_.soon;
 }

@@ -79,7 +79,7 @@ void BufferAllocator::need(Session& session, std::uint64_t bytes) {
   serve();
 }
 
-/// What is wrong with it, or null.
+/// Returns what is wrong with a posted file, or null.
 const char* BufferAllocator::fault_in(const Session& session, const ControlMessage& post) const {
   const auto& [record, name] = post;
   if (session.lease == nullptr) return "it posted a file that it has no memory for";

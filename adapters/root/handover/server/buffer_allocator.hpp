@@ -90,9 +90,9 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   [[nodiscard]] bool is_crowded(Clock::time_point now) const;
   static void recall(Session& session);
 
-  /// So many small files a worker posts from one lease while others are put off.
+  /// Small files that a worker posts from one lease while requests are deferred, before it is asked to leave it.
   static constexpr std::size_t kTurn = 16;
-  /// While no more than this part of the budget is out, small leases are kept by workers that idle.
+  /// Idle workers keep small leases while no more than this part of the budget is granted.
   static constexpr std::size_t kKept = 4;
 
   const ServerOptions options_;
@@ -101,7 +101,7 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   Pool pool_;
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
   std::deque<Session*> queue_;  ///< the sessions that wait for memory, FIFO
-  bool put_off_ = false;        ///< some of them, until a lease comes free or none has for long
+  bool put_off_ = false;        ///< a request was deferred by is_crowded()
   std::size_t leaving_ = 0;     ///< leases that are free when their files are done
   std::uint64_t over_budget_grants_ = 0;
   Clock::time_point moved_ = Clock::now();  ///< when memory was last given or became free

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server's thread tells its program, in order.
+// The queue of events from the server's thread to the program.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class Events {
 
   void push(Event event);
   std::optional<Event> next(Timeout timeout);
-  /// How many wait for `next`.
+  /// Returns how many wait for `next`.
   [[nodiscard]] std::size_t size();
   void interrupt();
   /// Readable while `next` would not block.

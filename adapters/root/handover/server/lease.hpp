@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One contiguous range of this process's memory, for the files of one worker at a time.
 //
-// A large one has room for the largest file, wherever in the first unit that begins. Its front is exposed to workers
-// step by step, so that what no file needed takes nothing; what counts against the budget is the part of the front that
-// has pages (`backed`). A free one can be trimmed: the pages go back to the system, and come back empty
-// when they are touched.
+// A large one has addresses for the largest file, wherever in the first unit that begins. Its front is exposed to
+// workers step by step, so that what no file needed takes no memory; the part of the front that has pages (`backed`)
+// counts against the budget. A free lease can be trimmed: its pages go back to the system, and come back empty when
+// they are touched.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Lease {
   /// Punches the pages out, for all mappings: a late write by a former holder reaches no other file.
   ~Lease();
 
-  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< never used again
+  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< of no other lease, ever
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   [[nodiscard]] std::size_t backed() const { return backed_; }
   void back(std::size_t bytes) { backed_ = bytes; }
@@ -36,7 +36,7 @@ class Lease {
  private:
   std::uint64_t number_;
   std::span<std::byte> memory_;
-  std::size_t exposed_ = 0;  ///< to any worker, ever
+  std::size_t exposed_ = 0;  ///< the largest front that was exposed to any worker
   std::size_t backed_ = 0;
 };
 

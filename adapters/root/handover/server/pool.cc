@@ -19,7 +19,7 @@ std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::spa
 
 std::unique_ptr<Lease> Pool::take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within) {
   if (const auto warm = best_warm(size, known); warm != free_.end()) return pick(warm);
-  // One that has some of it, else one without pages: what others keep warm may be what they want next.
+  // One that the asker has mapped, else one without pages: what is warm may be what another worker needs next.
   const std::size_t addresses = size < limits_.unit ? size : limits_.most;
   const auto choose = [&](auto&& good) {
     return std::find_if(free_.rbegin(), free_.rend(),
@@ -70,8 +70,8 @@ void Pool::retire(std::unique_ptr<Lease> lease) {
   if (may_grow(*lease)) --large_held_;
 }
 
-/// Of a small file's lease: room for a few, that they may share it. One of eight sizes for each power of two, so that
-/// what one worker leaves suits another.
+/// The size of a lease for a file. That of small files holds four, and is one of eight sizes for each power of two, so
+/// that what one worker leaves suits another.
 std::size_t Pool::size_for(std::size_t bytes) const {
   if (bytes >= limits_.unit) return (bytes + limits_.unit - 1) / limits_.unit * limits_.unit;
   const std::size_t few = std::max(4 * bytes, limits_.least);
@@ -79,8 +79,8 @@ std::size_t Pool::size_for(std::size_t bytes) const {
   return std::min((few + step - 1) / step * step, limits_.unit);
 }
 
-/// Trims free leases, the longest unused first, until `bytes` more fit: all it can if that is `over_budget`, none
-/// if they do not fit all the same.
+/// Whether `bytes` more may be used. Trims free leases other than `but` until they fit, the longest unused first; none
+/// if they would not fit all the same, and as many as there are if they may be over the budget.
 bool Pool::fit_budget(std::size_t bytes, const Lease* but, Within within) {
   // A small pool stays in the caches: what is written there and read soon after never comes to the memory.
   constexpr std::size_t kSpare = 8;
@@ -113,11 +113,11 @@ bool Pool::is_in(std::span<const std::uint64_t> known, const Lease& lease) {
   return std::find(known.begin(), known.end(), lease.number()) != known.end();
 }
 
-/// The last used is the one that is in the caches. One of the last few that the asker knows saves it a mapping,
-/// besides.
+/// The free lease used last is in the caches. One of the last few that the asker has mapped is better: it saves a
+/// mapping, too.
 Pool::Free::iterator Pool::best_warm(std::size_t wanted, std::span<const std::uint64_t> known) {
   constexpr std::size_t kFew = 4;
-  // What is small costs more to be mapped than to be brought into the caches.
+  // A small lease costs more to be mapped than to be brought into the caches.
   const std::size_t most = wanted < limits_.unit ? free_.size() : kFew;
   auto best = free_.end();
   std::size_t looked = 0;

@@ -27,9 +27,9 @@ struct PoolLimits {
 
 /// What may be used for a request.
 enum class Within : std::uint8_t {
-  spare,        ///< what is warm, or a small part of the budget: for a worker that could wait for memory of its own
+  spare,        ///< what is warm, or a small part of the budget: for a worker that has a lease already
   budget,       ///< all of it
-  over_budget,  ///< whatever the machine has
+  over_budget,  ///< as much as the machine has
 };
 
 class Pool {
@@ -38,7 +38,7 @@ class Pool {
 
   /// A lease of at least `bytes` (at most as many as a lease may have), or none.
   /// @param liked   if there is as much, up to a unit
-  /// @param known   numbers of leases that the asker has used: they cost it nothing to use again
+  /// @param known   numbers of leases that the asker has mapped: they cost it nothing to use again
   std::unique_ptr<Lease> take(std::size_t bytes, std::size_t liked, std::span<const std::uint64_t> known,
                               Within within);
   [[nodiscard]] bool may_grow(const Lease& lease) const { return lease.memory().size() == limits_.most; }

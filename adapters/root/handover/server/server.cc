@@ -148,7 +148,7 @@ void WindowServer::Impl::accept() {
       allocator_->join(number, session);
     }
   } catch (const Error&) {
-    // That connector sees its connection refused; the others go on.
+    // This connection is refused; the others go on.
   }
 }
 

@@ -38,7 +38,7 @@
 
 namespace wherry::root {
 
-/// What a worker calls itself: random, made once, the same after it connected again.
+/// A worker's name for itself: random, made once, the same after it connected again.
 using WorkerId = std::array<std::uint8_t, 16>;
 
 struct ServerOptions {

@@ -43,7 +43,7 @@
 
 namespace wherry::root {
 
-/// The leases that a worker has been shown, each at an offset of its own.
+/// The leases that are registered with a worker, each at an offset of its own.
 class Shown {
  public:
   /// Registers the part of a lease that has pages with the worker and returns the offset. Throws Error.
@@ -52,7 +52,7 @@ class Shown {
   [[nodiscard]] std::vector<std::uint64_t> numbers() const;
 
  private:
-  /// More than a worker keeps mapped: so what is taken away here is given up there sooner or later, too.
+  /// More than a client keeps mapped, so a window that is removed here is unmapped there sooner or later.
   static constexpr std::size_t kMost = 16;
   struct Window {
     std::uint64_t lease = 0;

@@ -59,7 +59,7 @@ struct Header {
 };
 Header read_header(std::span<const std::byte> image);
 
-/// Of a record, and of an entry in a list of keys.
+/// The key of a record, and of an entry in a list of keys.
 struct Key {
   std::uint64_t at = 0;
   std::int32_t bytes = 0;

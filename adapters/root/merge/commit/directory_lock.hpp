@@ -13,7 +13,7 @@ namespace wherry::merge {
 /// locks of directories it excludes the threads of this process.
 class DirectoryLock {
  public:
-  /// Of the directory that this output is in.
+  /// Locks the directory that this output is in.
   explicit DirectoryLock(const std::string& output);
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;

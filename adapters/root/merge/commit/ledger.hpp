@@ -44,7 +44,7 @@ class Ledger {
  public:
   /// Where the ledger of an output is.
   static std::string path_of(const std::string& output) { return output + ".ledger"; }
-  /// What an output that is begun, or written anew, is called before it has its name: as long, in the same directory.
+  /// The name of an output that is begun, or written anew, before it has its own: as long, in the same directory.
   static std::string hidden(std::string output);
 
   /// Completes the last commit of an output after its process was killed: afterwards the output is a valid ROOT file

@@ -36,7 +36,7 @@ std::string shard_path(const std::string& output, unsigned shard);
 /// The output that a file of this name is a shard of, if it is one's.
 std::optional<std::string> output_of_shard(const std::string& path);
 
-/// Those from 1 on that are there, with or without a ledger, or of which a ledger is there; rising.
+/// The shards from 1 on of which a file or a ledger is there; rising.
 std::vector<unsigned> shards_beside(const std::string& output);
 
 }  // namespace wherry::merge

@@ -18,7 +18,7 @@ namespace wherry::merge {
 namespace {
 // After a death. Every worker with ?reconnect has handed over again by then what it had when the child died.
 constexpr std::uint64_t kCarefulFiles = 1000;
-// What a commit costs is little beside so much; and workers wait for memory that is not free before it.
+// Bytes of a batch: a commit costs little beside so many, and memory is not free for workers before it.
 constexpr std::size_t kLargeBatch = std::size_t{32} << 20;
 // Lines that are remembered, and said once each.
 constexpr std::size_t kMostWarnings = 1000;
@@ -173,7 +173,7 @@ void OutputQueue::finish_forgotten() {
   for (const std::string& worker : workers) merger_->Finish(worker);
 }
 
-// Of each worker's files ROOT says the same.
+// ROOT says the same of each worker's files.
 void OutputQueue::tell_warnings() {
   std::istringstream lines(merger_->Warning());
   for (std::string line; std::getline(lines, line);) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of a job: whether it is whole, and if not, what is missing.
+// The result of a job: whether it is whole, and if not, what is missing.
 #pragma once
 
 #include "adapters/root/merge/program/options.hpp"

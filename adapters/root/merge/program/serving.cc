@@ -147,7 +147,7 @@ class Serving {
                        [](const auto& entry) { return output_of_shard(entry.path().string()).has_value(); });
   }
 
-  // Of a run that was interrupted when it came to its end, that is all there is left to do.
+  // Completing it is all that is left of a run that was interrupted at its end.
   void note_if_ended() {
     for (const auto& [path, output] : outputs_) {
       if (!output->ended()) continue;

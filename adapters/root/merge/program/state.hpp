@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the merging process tells its supervisor, in memory that outlives it: what it was doing when it died, and the
-// counts that a successor goes on with.
+// The memory that the merging process shares with its supervisor, and that outlives it: what it was doing when it died,
+// and the counts that a successor goes on with.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,7 @@ class WorkerSet {
     return std::exchange(workers_[at], workers_[--count_]);
   }
   void clear() { count_ = 0; }
-  /// Those of `others` become these.
+  /// Moves the entries of `others` here.
   void take(WorkerSet& others) {
     for (const WorkerEntry& worker : others) insert(worker);
     others.clear();
@@ -68,7 +68,7 @@ class WorkerSet {
   std::array<WorkerEntry, kMostNames> workers_{};
 };
 
-/// One thread's business with one worker's file.
+/// A thread that is busy with a worker's file, and since when.
 struct BusyThread {
   using Clock = std::chrono::steady_clock;
   std::atomic<Clock::rep> since{0};  ///< 0: the entry is free

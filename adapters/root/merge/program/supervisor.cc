@@ -22,7 +22,7 @@ namespace wherry::merge {
 
 namespace {
 
-// One after the other without a file merged or a shard joined between.
+// Restarts one after the other without a file merged or a shard joined between.
 constexpr std::uint64_t kMostVainRestarts = 20;
 
 pid_t start(const std::function<int()>& serve) {
@@ -47,7 +47,7 @@ int wait_for(pid_t child) {
   return status;
 }
 
-/// What a file can do to ROOT; anything else comes from outside.
+/// Whether a file can have caused it; other signals come from outside.
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE;
 }

@@ -20,7 +20,7 @@ namespace {
 
 // Several programs, or trees of several lengths.
 constexpr std::size_t kMostShapes = 8;
-// Of so many baskets that reading it does not matter.
+// A larger header has so many baskets that reading it does not matter.
 constexpr std::uint32_t kLargestHeader = std::uint32_t{16} << 20;
 constexpr std::uint32_t kMostTrees = 1000;
 // Files that all differ are not to be learned from one by one.
@@ -36,7 +36,7 @@ std::span<const std::byte> content_of(std::span<const std::byte> image, std::uin
   return record.take(bytes - key.key_bytes);
 }
 
-/// What a record holds, as a copy.
+/// Returns a copy of the object in a record.
 std::vector<std::byte> unpacked(std::span<const std::byte> stored, std::uint32_t bytes) {
   if (stored.size() > bytes) fault(0, "a record that is longer than its object");
   std::vector<std::byte> packed(stored.begin(), stored.end());

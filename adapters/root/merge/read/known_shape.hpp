@@ -32,7 +32,7 @@ class KnownShape {
   /// The headers of its trees if the file is of this shape, else nothing. They are copies: the worker may write
   /// there again. From any thread.
   [[nodiscard]] std::vector<std::vector<std::byte>> headers_if_like(std::span<const std::byte> bytes) const;
-  /// What ROOT would have read from it. Stays what it is until the next call, or the bytes go.
+  /// Returns what ROOT would have read from the file. Valid until the next call, or the end of the bytes.
   Source& become(std::span<const std::byte> bytes, const std::vector<std::vector<std::byte>>& headers);
 
  private:

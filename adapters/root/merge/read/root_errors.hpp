@@ -8,7 +8,7 @@
 
 namespace wherry::merge {
 
-/// What ROOT and the merger say of files that are merged all the same.
+/// Warnings about files that are merged all the same.
 using Messages = std::vector<std::string>;
 
 /// While one exists, what ROOT reports in this thread as a warning or an error is kept here instead of being printed,

@@ -52,7 +52,8 @@ class WithoutStreamerInfos {
   static inline bool before = true;
 };
 
-/// Those of each worker's first file. Under a lock: a thread with the same ones waits until they are known.
+/// Has ROOT read descriptions of classes that are new. Under a lock: a thread with the same ones waits until they are
+/// known.
 void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
   // More than a few are read each time.
   constexpr std::size_t kMost = 64;
@@ -65,7 +66,7 @@ void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
   if (known.size() < kMost) known.emplace(record);
 }
 
-/// Of what is derived from them nothing is known here: a file in a file, for one (image_check.hpp).
+/// Derived classes are not checked: a file in a file, for one (image_check.hpp).
 bool is_checked_directory(const TClass& type) {
   const std::string_view name = type.GetName();
   return name == "TDirectory" || name == "TDirectoryFile";

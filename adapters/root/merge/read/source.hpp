@@ -33,10 +33,10 @@ enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
 Kind kind_of(TClass& type);
 const char* to_string(Kind kind);
 
-/// Of an output that is not complete: what merging goes on with. No content of a file.
+/// The directory of an output that is not complete with what merging goes on with. No content of a file.
 inline constexpr const char* kPartsDirectory = "/.wherry";
 
-/// What ROOT reads or copies may be added to a directory, which would delete it.
+/// Undoes that ROOT adds what it reads or copies to a directory, which would delete it.
 void take_out_of_directory(TObject& object);
 
 struct SourceDirectory {
@@ -64,13 +64,13 @@ struct SourceObject {
   std::unique_ptr<TObject> object;
 };
 
-/// What cannot be merged: kept as it is.
+/// An object that cannot be merged: kept as it is.
 struct SourceKey {
   Place place;
   TKey* key = nullptr;
 };
 
-/// Of the top directory only, which is all that ROOT's merger knows.
+/// An RNTuple of the top directory: ROOT's merger knows no others.
 struct SourceNTuple {
   std::string name;
   TKey* key = nullptr;
@@ -89,7 +89,7 @@ class Source {
   void become(std::span<const std::byte> bytes);
 
   [[nodiscard]] const std::string& error() const { return error_; }
-  /// What ROOT said of it, though it can be merged.
+  /// ROOT's messages about a file that can be merged.
   [[nodiscard]] const Messages& warnings() const { return warnings_; }
   [[nodiscard]] TFile& file() { return *file_; }
   [[nodiscard]] int compression() const { return file_->GetCompressionSettings(); }

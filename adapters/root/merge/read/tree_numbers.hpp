@@ -31,7 +31,7 @@ class TreeNumbers {
   /// Reads another such tree. Empty if it is none, or if one of the numbers was not seen to be read from there.
   static std::optional<TreeNumbers> read(const Header& header);
 
-  /// Of the header.
+  /// Bytes of the header.
   [[nodiscard]] std::size_t size() const { return header_.size(); }
   /// Whether ROOT would read the same tree from it, but for these numbers.
   [[nodiscard]] bool fits(std::span<const std::byte> header) const;

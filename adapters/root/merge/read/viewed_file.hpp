@@ -18,7 +18,7 @@ class ViewedFile final : public TMemFile {
       // ROOT looks in every name for the pattern of a zip archive's, in a time that grows with its length.
       : TMemFile("f", ZeroCopyView_t(reinterpret_cast<const char*>(bytes.data()), bytes.size())), bytes_(bytes) {}
 
-  /// What ROOT has read of the other's objects it keeps: its keys are no more where they were.
+  /// Objects that were read from the other stay in memory; its keys are no more where they were.
   void turn_to(std::span<const std::byte> bytes, Long64_t seek_info, Int_t info_bytes) {
     bytes_ = bytes;
     fEND = static_cast<Long64_t>(bytes.size());
