@@ -9,8 +9,8 @@
 
 namespace wherry::tools {
 
-/// What the collector tells the shipper. Success is told by the dozen: an answer per small file would wake the shipper
-/// per small file.
+/// The collector's answers to the shipper. Success is reported by the dozen: an answer per small file would wake the
+/// shipper per small file.
 class Answers {
  public:
   explicit Answers(Channel& channel) : channel_(channel) {}

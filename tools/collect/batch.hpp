@@ -31,7 +31,7 @@ class Batch {
   [[nodiscard]] bool empty() const { return files_.empty(); }
   /// It is time for `settle`: a larger batch would not be faster, or descriptors are short.
   [[nodiscard]] bool full() const;
-  /// One of them will be called `path`.
+  /// Whether one of them will be called `path`.
   [[nodiscard]] bool holds(std::string_view path) const;
 
   /// Waits until all are durable, if the destination is to be, and gives them their names in the order they came. Each

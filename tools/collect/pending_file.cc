@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kWriteBack = 8 << 20;  // bytes; enough to keep a disk busy while the next arrive
 
-// What the kernel answers where a filesystem has no unnamed files.
+// The kernel's errors for a filesystem without unnamed files.
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == EISDIR || error == EINVAL; }
 
 }  // namespace

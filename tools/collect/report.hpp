@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a collector tells at its end.
+// The report of a collector at its end.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace wherry::tools {
 
-/// What was stored: kept per shipper.
+/// Counts of what was stored, per shipper.
 struct Amounts {
   std::uint64_t files = 0;
   std::uint64_t directories = 0;

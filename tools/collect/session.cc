@@ -242,7 +242,7 @@ void Session::verify(const ShipRecord& record) {
   if (record.hash != hash_.value()) throw Refusal(EBADMSG, "its content changed on the way; ship it again");
 }
 
-// What has arrived shall not wait for what may never come.
+// Files that have arrived do not wait for records that may never come.
 void Session::settle_while_idle() {
   if (!batch_.empty() && channel_.peek(idle_).empty()) settle();
 }
@@ -277,7 +277,7 @@ void Session::goodbye(const ShipRecord& record) {
   report_.end = report_.failure_count + report_.shipper_failures == 0 ? SessionEnd::complete : SessionEnd::refused;
 }
 
-// What is checked is a copy: the shipper can still write where the bytes arrived.
+// Copies before anything is checked: the shipper can still write where the bytes arrived.
 void Session::read(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     settle_while_idle();
@@ -341,7 +341,7 @@ void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& r
   }
 }
 
-// What was whole when the session broke off is kept.
+// Files that were whole when the session broke off are kept.
 void Session::settle_what_arrived() noexcept {
   try {
     settle();

@@ -88,7 +88,7 @@ ShipReport Shipper::run() {
   } catch (const Error& error) {
     report_.error = error.what();
   }
-  // What the collector says about the end tells more than what the connection says.
+  // The collector's reason for the end says more than the connection's error.
   if (std::string problem = results.wait(shipment.last_id()); !problem.empty()) report_.error = std::move(problem);
   progress.stop();
 

@@ -14,7 +14,7 @@
 
 namespace wherry::tools {
 
-/// What a shipper tells at its end.
+/// The report of a shipper at its end.
 struct ShipReport {
   std::string to;
   std::string label;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-// Of a tree, the directories at the top that stay open while what is in them is shipped.
+// Levels at the top of a tree with directories that stay open while their content is shipped.
 constexpr int kOpenLevels = 32;
 
 unsigned char type_of(mode_t mode) { return static_cast<unsigned char>(IFTODT(mode)); }
