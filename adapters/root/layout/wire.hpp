@@ -4,7 +4,7 @@
 // they lie in the server's windows.
 //
 //   worker to server                                     server to worker
-//   hello    value: version, id                          welcome  value: the largest file, bytes: a slot,
+//   hello    value: version, id                          welcome  value: the largest file, bytes: a unit,
 //                                                                 place: how many of its files may wait,
 //                                                                 number, where the output is (may be empty)
 //   need     bytes: of the lease, from its front         grant    value: offset of the window, bytes: of it
@@ -14,8 +14,8 @@
 //   finished                                             farewell; the last message
 //
 // A worker fills one lease at a time, from the first `need` until it leaves it: with a `post` that says so, or with
-// `leave`. What it needs meanwhile is the same lease, larger; one that is smaller than a slot does not grow, and is
-// left for a larger one. Files lie where it likes, each at a whole kRootPlace in the lease's first slot, but not where
+// `leave`. What it needs meanwhile is the same lease, larger; one that is smaller than a unit does not grow, and is
+// left for a larger one. Files lie where it likes, each at a whole kRootPlace in the lease's first unit, but not where
 // one lies that is not done. A `need` is answered by a `grant` of at least as much, when there is memory; before that
 // the worker says nothing else.
 //
