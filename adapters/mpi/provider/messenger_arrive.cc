@@ -84,7 +84,8 @@ Inflow& Messenger::inflow_of(Mailbox::Peer peer) {
 }
 
 // Ends with what has come from one peer: a look in vain at it, or at another, would take as long as the message did,
-// and the application waits for that.
+// and the application waits for that. Not so with more ranks than processors, where peers wait for this one's turn: an
+// allreduce of 48 took half as long again.
 bool Messenger::take_pieces() noexcept {
   Mailbox::Piece piece;
   int taken = 0;
@@ -92,7 +93,7 @@ bool Messenger::take_pieces() noexcept {
     if (!mailbox_.try_peek(piece).ok()) return taken > 0;
     Inflow& inflow = inflow_of(piece.from);
     if (!take_brief(inflow, piece)) take(inflow, piece);
-  } while (++taken < kMostPieces && piece.more);
+  } while (++taken < kMostPieces && (piece.more || is_crowded()));
   return true;
 }
 
