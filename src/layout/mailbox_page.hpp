@@ -17,9 +17,9 @@
 // section's capacity changes only while it is empty: the owner stores a grant in the peer's page; the peer adopts it
 // once everything it published was read, and says so in `ack` before its next tail.
 //
-// A short message may lie beside the tail instead, so that one line carries all of it: positions and credit are as if it
-// lay in the section, whose bytes are then not written. `inlined` names the position of its length, and is stored before
-// the tail that publishes it. The place is free again once that message is read.
+// A short message may lie beside the tail instead, so that one line carries all of it: positions and credit are as if
+// it lay in the section, whose bytes are then not written. `inlined` names the position of its length, and is stored
+// before the tail that publishes it. The place is free again once that message is read.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ struct MailboxPage {
 
   alignas(64) Word tail;  // W: peer, release (MAILBOX-TAIL): bytes ever written into the section behind these words
   Word seen;              // W: peer, release (MAILBOX-SEEN): a head in passing, with a tail; may be older than `head`
-  Word inlined;           // W: peer, before the tail: position << 4 | 1 + length of the message in the bytes that follow,
-                          // as far as it has 64 bits; 0: none yet
+  Word inlined;  // W: peer, before the tail: position << 4 | 1 + length of the message in the bytes that follow,
+                 // as far as it has 64 bits; 0: none yet
   std::byte inlined_bytes[kMailboxInlined];  // W: peer, before `inlined`
 };
 static_assert(std::is_standard_layout_v<MailboxPage> && alignof(MailboxPage) == 64);

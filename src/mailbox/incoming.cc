@@ -14,9 +14,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-std::byte* next_page(std::byte* address) {
-  return address + (0 - reinterpret_cast<std::uintptr_t>(address)) % kPage;
-}
+std::byte* next_page(std::byte* address) { return address + (0 - reinterpret_cast<std::uintptr_t>(address)) % kPage; }
 
 }  // namespace
 
@@ -92,7 +90,8 @@ bool Incoming::begin() noexcept {
 
 /// Beside the tail or in the section. False: it is nonsense.
 bool Incoming::read_length(std::size_t padding) noexcept {
-  // Stored before the tail of that message, and again only once that was read: it is this message's or of another place.
+  // Stored before the tail of that message, and again only once that was read: it is this message's or of another
+  // place.
   const std::uint64_t at = layout::mailbox_inlined(reader_.head() + padding, 0);
   length_ = own_.inlined.load(std::memory_order_relaxed) - at;
   inlined_ = length_ <= layout::kMailboxInlined;

@@ -3,6 +3,8 @@
 // include: base, layout, fabric.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

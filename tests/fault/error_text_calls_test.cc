@@ -87,9 +87,7 @@ TEST(ErrorTextOfCalls, MemoryOfAConnection) {
                 {"memory brought into a connection must start at a multiple of ",
                  [&] { connect_with({.segment_bytes = kPage, .memory = memory + 1}); }},
                 {"memory brought into a connection cannot be a compact segment",
-                 [&] {
-                   connect_with({.segment_bytes = kPage, .memory = nowhere(), .compact = true});
-                 }},
+                 [&] { connect_with({.segment_bytes = kPage, .memory = nowhere(), .compact = true}); }},
                 {"it must be readable, and the machine must have that much memory free", with_unmapped_memory}});
 }
 

@@ -45,7 +45,8 @@ fabric::Offer offer_of_peer(Input& input) {
 void scribble(Input& input, fabric::Connection& hostile) {
   auto& page = *reinterpret_cast<layout::MailboxPage*>(hostile.map());
   auto* const section = hostile.map() + layout::kMailboxWordsBytes;
-  layout::Word* const words[] = {&page.tail, &page.ack, &page.finished, &page.grant, &page.head, &page.seen, &page.inlined};
+  layout::Word* const words[] = {&page.tail, &page.ack,  &page.finished, &page.grant,
+                                 &page.head, &page.seen, &page.inlined};
   while (input.one_in(2)) {
     layout::Word& word = *words[input.number<std::uint8_t>() % std::size(words)];
     switch (input.number<std::uint8_t>() % 7) {
