@@ -58,7 +58,7 @@ bool Bells::answer(Bell bell, std::uint64_t epoch) {
   door.told->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
   door.told->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
   // The next announcement finds the sleeper unseen, and rings.
-  if (!ring(bell)) door.seen = epoch - 1;
+  if (!notify(bell)) door.seen = epoch - 1;
   return true;
 }
 

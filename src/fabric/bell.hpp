@@ -74,24 +74,24 @@ class Bells {
   /// Owned by the connection.
   virtual int descriptor(Bell bell) = 0;
   /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
-  virtual void ring_own(Bell bell) = 0;
+  virtual void notify_self(Bell bell) = 0;
 
   /// When and on which CPU the peer last rang `bell`, as it says: to learn from, not to rely on. None: it has not rung
   /// yet, or the fabric does not tell.
-  struct Ring {
+  struct Notification {
     std::uint64_t ns;  ///< of CLOCK_MONOTONIC
     std::uint64_t cpu;
   };
-  [[nodiscard]] std::optional<Ring> last_ring(Bell bell) const {
+  [[nodiscard]] std::optional<Notification> last_notification(Bell bell) const {
     const layout::Publisher* heard = doors_[index(bell)].heard;
     const std::uint64_t ns = heard == nullptr ? 0 : heard->rung_ns.load(std::memory_order_relaxed);
     if (ns == 0) return std::nullopt;
-    return Ring{ns, heard->rung_on.load(std::memory_order_relaxed)};
+    return Notification{ns, heard->rung_on.load(std::memory_order_relaxed)};
   }
 
  protected:
   /// Rings a bell of the peer's. Never blocks. False: the kernel has no memory for it, try again later.
-  virtual bool ring(Bell bell) = 0;
+  virtual bool notify(Bell bell) = 0;
 
   /// What is behind a bell on a load/store fabric. All but the pointers belongs to the announcing thread.
   struct alignas(64) Door {
@@ -114,7 +114,7 @@ class Bells {
   /// For a decorator: a door through which it announces in place of the connection it wraps, and a ring through that
   /// connection.
   static Door door_of(const Bells& wrapped, Bell bell) { return wrapped.doors_[index(bell)]; }
-  static bool ring_through(Bells& wrapped, Bell bell) { return wrapped.ring(bell); }
+  static bool notify_through(Bells& wrapped, Bell bell) { return wrapped.notify(bell); }
 
  private:
   bool answer(Bell bell, std::uint64_t epoch);

@@ -18,7 +18,7 @@ EventBell::EventBell() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   }
 }
 
-void EventBell::ring(int bell) noexcept {
+void EventBell::notify(int bell) noexcept {
   const NotCancelled here;
   ::eventfd_write(bell, 1);
 }

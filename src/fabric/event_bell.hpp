@@ -15,8 +15,8 @@ class EventBell {
   /// Throws Error(EMFILE, ENFILE, ENOMEM).
   EventBell();
 
-  void ring() const noexcept { ring(event_.get()); }
-  static void ring(int bell) noexcept;
+  void notify() const noexcept { notify(event_.get()); }
+  static void notify(int bell) noexcept;
   /// Returns whether it was rung since it was last silenced.
   bool silence() const noexcept;
   /// Sleeps until it is rung, or claimed to be (wait_for_events), and leaves it so. False: the deadline passed.

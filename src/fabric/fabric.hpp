@@ -21,7 +21,7 @@
 // `put`, `get`, `signal`, `flush` work on both forms, so code written for the put form runs everywhere.
 //
 // Threads: calls that name Bell::data at the receiving thread and those that name Bell::space at the sending thread may
-// run at the same time (and with them `put`, `signal`, `announce`): one thread per direction. `ring_own` and
+// run at the same time (and with them `put`, `signal`, `announce`): one thread per direction. `notify_self` and
 // `peer_gone` may be called from any thread. Nothing here trusts the peer: segment sizes are checked when connecting,
 // offsets by the caller's own arithmetic.
 #pragma once

@@ -30,7 +30,7 @@ struct Offer {
   std::shared_ptr<memory::SharedMemory> shared = nullptr;
   /// The peer may reach memory that this side exposes (Exposure::expose).
   bool exposes = false;
-  /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and ring_own are not for it), and
+  /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and notify_self are not for it), and
   /// saves their descriptors: for callers that are woken by other means.
   bool bells = true;
   /// The segment is to share its first page with what the fabric keeps beside it: one page less of each side, for those

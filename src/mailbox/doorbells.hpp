@@ -48,7 +48,7 @@ class Doorbells {
   bool sleep(const fabric::Deadline& deadline) noexcept;
 
   // The own bell, in the same set: for interruptions, and to make the descriptor readable while a pair is active.
-  void ring_own() noexcept { own_.ring(); }
+  void notify_self() noexcept { own_.notify(); }
   void silence_own() noexcept { own_.silence(); }
   [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
 

@@ -266,7 +266,7 @@ void Mailbox::Impl::doze(fabric::Deadline deadline) noexcept {
 void Mailbox::Impl::interrupt() noexcept {
   // outside: the flag is all that there is to see; the ring that follows takes it to a thread that sleeps.
   interrupted_.store(true, std::memory_order_release);
-  bells_.ring_own();
+  bells_.notify_self();
 }
 
 int Mailbox::Impl::descriptor() noexcept {
@@ -279,7 +279,7 @@ int Mailbox::Impl::descriptor() noexcept {
 void Mailbox::Impl::show() noexcept {
   if (!nested_ || shown_ || (bells_.active().empty() && !news(News::all))) return;
   shown_ = true;
-  bells_.ring_own();
+  bells_.notify_self();
 }
 
 void Mailbox::Impl::hush() noexcept {

@@ -85,19 +85,19 @@ void Crowd::sleep(fabric::Deadline deadline) noexcept {
   (void)fabric::wait_until_readable(epoll_.get(), deadline);
 }
 
-std::optional<fabric::Connection::Ring> Crowd::last_ring() const {
-  std::optional<fabric::Connection::Ring> last;
+std::optional<fabric::Connection::Notification> Crowd::last_notification() const {
+  std::optional<fabric::Connection::Notification> last;
   for (const fabric::Connection* member : members_) {
-    const auto ring = member->last_ring(bell_);
-    if (ring && (!last || ring->ns > last->ns)) last = ring;
+    const auto one = member->last_notification(bell_);
+    if (one && (!last || one->ns > last->ns)) last = one;
   }
   return last;
 }
 
-void Crowd::ring() noexcept {
+void Crowd::notify() noexcept {
   const std::lock_guard lock(mutex_);
-  if (own_) own_->ring();
-  if (!epoll_.valid() && !members_.empty()) members_.front()->ring_own(bell_);
+  if (own_) own_->notify();
+  if (!epoll_.valid() && !members_.empty()) members_.front()->notify_self(bell_);
 }
 
 }  // namespace wherry::message

@@ -36,16 +36,16 @@ class Crowd {
     for (fabric::Connection* member : members_) member->disarm(bell_);
   }
   /// When and where a member's peer last rang.
-  [[nodiscard]] std::optional<fabric::Connection::Ring> last_ring() const;
+  [[nodiscard]] std::optional<fabric::Connection::Notification> last_notification() const;
   /// With a descriptor in use every bell is always armed, or the descriptor readable.
   template <class Ready>
   void rearm(Ready&& ready) {
     quieten();
     arm();
-    if (ready()) ring();
+    if (ready()) notify();
   }
   /// Ends the sleep that is under way here, from any thread.
-  void ring() noexcept;
+  void notify() noexcept;
 
  private:
   void make_epoll();
@@ -59,7 +59,7 @@ class Crowd {
   std::vector<int> watched_;
   UniqueFd epoll_;
   std::optional<fabric::EventBell> own_;  ///< with an epoll only
-  std::mutex mutex_;                      ///< held to change what ring() uses, and by it
+  std::mutex mutex_;                      ///< held to change what notify() uses, and by it
 };
 
 }  // namespace wherry::message

@@ -30,7 +30,7 @@ class Member {
   void cancel() noexcept {
     // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
     cancelled_.store(true, std::memory_order_release);
-    crowd_.ring();
+    crowd_.notify();
   }
   [[nodiscard]] const Address& local() const noexcept { return meeting_.local(); }
 
@@ -46,8 +46,8 @@ class Member {
   template <class Ready>
   void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
     crowd_.sleep_unless(deadline, ready);
-    const auto ring = crowd_.last_ring();
-    if (ring) spin_.learn(*ring, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
+    const auto last = crowd_.last_notification();
+    if (last) spin_.learn(*last, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
   /// Blocks until `count()` is at least `wanted`; `meet()` adds the peers that have connected and removes dead ones.

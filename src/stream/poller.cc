@@ -263,7 +263,7 @@ void Poller::Impl::suspect_all(Found& found, bool after_a_tick) {
 
 void Poller::Impl::interrupt() {
   interrupted_.store(true);
-  bell_.ring();
+  bell_.notify();
 }
 
 int Poller::Impl::descriptor() {
@@ -276,7 +276,7 @@ int Poller::Impl::descriptor() {
 void Poller::Impl::show() {
   if (!nested_ || shown_ || active_.empty()) return;
   shown_ = true;
-  bell_.ring();
+  bell_.notify();
 }
 
 void Poller::Impl::hush() {

@@ -279,7 +279,7 @@ int Receiver::descriptor() {
 void Receiver::rearm_descriptor() {
   if (watcher_ != nullptr) return;
   connection_.arm(Bell::data);
-  if (!state().would_block()) connection_.ring_own(Bell::data);
+  if (!state().would_block()) connection_.notify_self(Bell::data);
 }
 
 void Receiver::take_bell_back() {

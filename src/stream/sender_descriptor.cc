@@ -20,7 +20,7 @@ int Sender::descriptor() {
 void Sender::raise_descriptor() {
   if (!polled_) return;
   rang_self_ = true;
-  connection_.ring_own(Bell::space);
+  connection_.notify_self(Bell::space);
 }
 
 /// The receiver's descriptor rule for space: armed, or ringing.
@@ -28,7 +28,7 @@ void Sender::rearm_descriptor() {
   connection_.arm(Bell::space);
   descriptor_armed_ = true;
   rang_self_ = producer_.space() >= wanted_ || obstacle() != 0;
-  if (rang_self_) connection_.ring_own(Bell::space);
+  if (rang_self_) connection_.notify_self(Bell::space);
 }
 
 /// A descriptor that rang is silenced by the attempt it asked for, whatever comes of it; one that cannot have rung

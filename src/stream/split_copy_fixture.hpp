@@ -57,7 +57,7 @@ class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
     return fabric::Wake::rung;
   }
   int descriptor(fabric::Bell) override { return -1; }
-  void ring_own(fabric::Bell) override {}
+  void notify_self(fabric::Bell) override {}
   bool peer_gone() override { return false; }
   const Peer& peer() const override { return peer_; }
   const fabric::Greeting& peer_greeting() const override { return greeting_; }
@@ -75,7 +75,7 @@ class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
   int writes = 0;
 
  protected:
-  bool ring(fabric::Bell) override {
+  bool notify(fabric::Bell) override {
     if (when_rung) when_rung();
     return true;
   }

@@ -170,7 +170,7 @@ void Stream::cancel() noexcept {
   if (!impl_) return;
   // outside: the flag is all that there is to see; the rings that follow take it to threads that sleep.
   impl_->fate.cancelled.store(true, std::memory_order_release);
-  for (const fabric::Bell bell : fabric::kBells) impl_->connection->ring_own(bell);
+  for (const fabric::Bell bell : fabric::kBells) impl_->connection->notify_self(bell);
 }
 
 const Address& Stream::local() const noexcept { return impl_ ? impl_->local : kNoAddress; }

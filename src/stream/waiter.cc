@@ -29,15 +29,15 @@ SpinBudget::SpinBudget() : budget_(std::chrono::microseconds(config::number(conf
 }
 
 void SpinBudget::learn(const fabric::Connection& connection, fabric::Bell bell) {
-  const auto ring = connection.last_ring(bell);
-  if (ring) learn(*ring, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
+  const auto last = connection.last_notification(bell);
+  if (last) learn(*last, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
 }
 
-void SpinBudget::learn(const fabric::Connection::Ring& ring, std::uint64_t now_ns, std::uint64_t cpu) {
-  if (ring.ns == last_ring_ns_) return;  // no new ring: the sleep ended otherwise
-  last_ring_ns_ = ring.ns;
-  shares_cpu_ = ring.cpu == cpu;
-  const std::uint64_t took = now_ns - ring.ns;
+void SpinBudget::learn(const fabric::Connection::Notification& last, std::uint64_t now_ns, std::uint64_t cpu) {
+  if (last.ns == last_notification_ns_) return;  // no new one: the sleep ended otherwise
+  last_notification_ns_ = last.ns;
+  shares_cpu_ = last.cpu == cpu;
+  const std::uint64_t took = now_ns - last.ns;
   if (shares_cpu_ || !measures_ || took > kLongestWakeNs) return;
   // The time of a wake-up on an idle CPU: the average follows shorter samples by a quarter, longer ones by a 32nd.
   const nanoseconds sample(took);

@@ -41,7 +41,7 @@ class SpinBudget {
   /// After a sleep on `bell`.
   void learn(const fabric::Connection& connection, fabric::Bell bell);
   /// The same, given the clock and the CPU of the waiter.
-  void learn(const fabric::Connection::Ring& ring, std::uint64_t now_ns, std::uint64_t cpu);
+  void learn(const fabric::Connection::Notification& last, std::uint64_t now_ns, std::uint64_t cpu);
   [[nodiscard]] std::chrono::nanoseconds budget() const { return shares_cpu_ ? std::chrono::nanoseconds{} : budget_; }
 
   /// Looks until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
@@ -83,7 +83,7 @@ class SpinBudget {
   std::chrono::nanoseconds wake_{};  ///< what a wake-up takes; 0: not measured
   bool measures_ = false;
   bool shares_cpu_ = false;  ///< the peer last rang on this side's CPU
-  std::uint64_t last_ring_ns_ = 0;
+  std::uint64_t last_notification_ns_ = 0;
   std::uint32_t penalty_ = 0;
   std::uint32_t sleeps_to_go_ = 0;
   bool soon_ = false;

@@ -92,7 +92,7 @@ TEST_P(FabricBell, ADescriptorIsReadableExactlyWhileRung) {
 TEST_P(FabricBell, ArmingForgetsAnOldRing) {
   if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
   const Ends ends = connect_pair();
-  ends.acceptor->ring_own(Bell::data);
+  ends.acceptor->notify_self(Bell::data);
   ends.acceptor->arm(Bell::data);
   EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 0ms));
   EXPECT_EQ(ends.acceptor->wait(Bell::data, in(5ms)), Wake::timeout);
@@ -116,11 +116,11 @@ TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
     ends.acceptor->arm(bell);
     std::thread other([&] {
       std::this_thread::sleep_for(2ms);
-      ends.acceptor->ring_own(bell);
+      ends.acceptor->notify_self(bell);
     });
     EXPECT_EQ(ends.acceptor->wait(bell, in(kPatience)), Wake::rung);
     other.join();
-    ends.acceptor->ring_own(bell);
+    ends.acceptor->notify_self(bell);
     EXPECT_TRUE(readable(ends.acceptor->descriptor(bell), 0ms));
   }
 }

@@ -78,7 +78,7 @@ class HostileConnection final : public fabric::Connection, private fabric::Priva
     return static_cast<fabric::Wake>(input_.number<std::uint8_t>() % 3);
   }
   int descriptor(fabric::Bell) override { return 0; }
-  void ring_own(fabric::Bell) override {}
+  void notify_self(fabric::Bell) override {}
   bool peer_gone() override { return input_.one_in(16); }
   const Peer& peer() const override { return peer_; }
   const fabric::Greeting& peer_greeting() const override { return greeting_; }
@@ -131,7 +131,7 @@ class HostileConnection final : public fabric::Connection, private fabric::Priva
   }
 
  protected:
-  bool ring(fabric::Bell) override { return true; }
+  bool notify(fabric::Bell) override { return true; }
 
  private:
   /// What an honest peer would do next: a random word seldom is the right one.

@@ -109,7 +109,7 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
   bool silence(fabric::Bell) override { return false; }
   fabric::Wake wait(fabric::Bell, fabric::Deadline) override { return fabric::Wake::gone; }
   int descriptor(fabric::Bell) override { return -1; }
-  void ring_own(fabric::Bell) override {}
+  void notify_self(fabric::Bell) override {}
   bool peer_gone() override { return input_.one_in(32); }
   const Peer& peer() const override { return peer_; }
   const fabric::Greeting& peer_greeting() const override { return greeting_; }
@@ -154,7 +154,7 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
   }
 
  protected:
-  bool ring(fabric::Bell) override { return true; }
+  bool notify(fabric::Bell) override { return true; }
 
  private:
   Input& input_;

@@ -99,7 +99,7 @@ FaultyConnection::~FaultyConnection() = default;
 
 bool FaultyConnection::lives() {
   if (plan_.die != 0 && calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= plan_.die && !dead_.exchange(true)) {
-    for (const Bell bell : kBells) inner_->ring_own(bell);
+    for (const Bell bell : kBells) inner_->notify_self(bell);
   }
   return !dead_;
 }
@@ -188,20 +188,20 @@ bool FaultyConnection::flush() {
   return inner_->flush() && released;
 }
 
-bool FaultyConnection::ring(Bell bell) {
+bool FaultyConnection::notify(Bell bell) {
   if (!lives()) return true;
   delay(wakes_[index(bell)]);
-  return ring_through(*inner_, bell);
+  return notify_through(*inner_, bell);
 }
 
 void FaultyConnection::arm(Bell bell) {
   inner_->arm(bell);
-  if (!lives() || arms_[index(bell)].percent(plan_.spurious)) inner_->ring_own(bell);
+  if (!lives() || arms_[index(bell)].percent(plan_.spurious)) inner_->notify_self(bell);
 }
 
 bool FaultyConnection::silence(Bell bell) {
   const bool rung = inner_->silence(bell);
-  if (dead_) inner_->ring_own(bell);  // the descriptor of a dead connection stays readable
+  if (dead_) inner_->notify_self(bell);  // the descriptor of a dead connection stays readable
   return rung;
 }
 
@@ -209,7 +209,7 @@ Wake FaultyConnection::wait(Bell bell, Deadline deadline) {
   if (!lives()) return Wake::gone;
   const Wake wake = inner_->wait(bell, deadline);
   if (!dead_) return wake;
-  inner_->ring_own(bell);
+  inner_->notify_self(bell);
   return Wake::gone;
 }
 

@@ -39,14 +39,14 @@ class FaultyConnection final : public Connection {
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override { return inner_->descriptor(bell); }
-  void ring_own(Bell bell) override { inner_->ring_own(bell); }
+  void notify_self(Bell bell) override { inner_->notify_self(bell); }
   bool peer_gone() override;
 
   [[nodiscard]] const Peer& peer() const override { return inner_->peer(); }
   [[nodiscard]] const Greeting& peer_greeting() const override { return inner_->peer_greeting(); }
 
  protected:
-  bool ring(Bell bell) override;
+  bool notify(Bell bell) override;
 
  private:
   friend class FaultyExposure;

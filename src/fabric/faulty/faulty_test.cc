@@ -49,13 +49,13 @@ class Recorder final : public Connection, private PrivateMemory {
   bool silence(Bell) override { return false; }
   Wake wait(Bell, Deadline) override { return Wake::timeout; }
   int descriptor(Bell) override { return -1; }
-  void ring_own(Bell) override { calls_.push_back({0, 0, 1}); }
+  void notify_self(Bell) override { calls_.push_back({0, 0, 1}); }
   bool peer_gone() override { return false; }
   [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
 
  protected:
-  bool ring(Bell) override { return true; }
+  bool notify(Bell) override { return true; }
 
  private:
   std::vector<Call>& calls_;

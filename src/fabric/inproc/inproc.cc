@@ -80,7 +80,7 @@ class InprocListener final : public Listener {
       attempt.connection = std::move(ends[1]);
       attempt.state = Attempt::State::accepted;
     }
-    attempt.news.ring();
+    attempt.news.notify();
     return std::move(ends[0]);
   }
 

@@ -135,7 +135,7 @@ void Lane::deliver(const Step& signal) {
   const std::uint64_t epoch = page_.sleepers[bell].epoch.load(std::memory_order_acquire);  // SLEEP
   if ((epoch & 1) == 0 || epoch == rung_[bell]) return;
   rung_[bell] = epoch;
-  target_.bells[bell].ring();
+  target_.bells[bell].notify();
 }
 
 }  // namespace wherry::fabric::inproc

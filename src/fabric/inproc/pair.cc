@@ -22,7 +22,7 @@ End::~End() = default;
 void End::leave() noexcept {
   own_.segment.give_back();
   own_.closed.store(true, std::memory_order_release);  // DEATH
-  for (auto& bell : far_.bells) bell.ring();
+  for (auto& bell : far_.bells) bell.notify();
 }
 
 std::shared_ptr<memory::Exposed> End::expose(std::span<std::byte> memory) {
@@ -56,7 +56,7 @@ bool End::silence(Bell bell) {
   const bool rung = own_.bells[index(bell)].silence();
   // Death rings once and for all; what was taken of it is put back. The peer closes first and rings then, so one of the
   // two rings comes after the silence.
-  if (peer_gone()) ring_own(bell);
+  if (peer_gone()) notify_self(bell);
   return rung;
 }
 

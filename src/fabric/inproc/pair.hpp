@@ -48,7 +48,7 @@ class End : public Connection, private Exposure {
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override { return own_.bells[index(bell)].descriptor(); }
-  void ring_own(Bell bell) override { own_.bells[index(bell)].ring(); }
+  void notify_self(Bell bell) override { own_.bells[index(bell)].notify(); }
   bool peer_gone() override { return far_.closed.load(std::memory_order_acquire); }  // DEATH
 
   [[nodiscard]] const Peer& peer() const override { return peer_; }
@@ -57,8 +57,8 @@ class End : public Connection, private Exposure {
  protected:
   /// Memory of the arena, as this form reaches it.
   virtual std::shared_ptr<memory::Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
-  bool ring(Bell bell) override {
-    far_.bells[index(bell)].ring();
+  bool notify(Bell bell) override {
+    far_.bells[index(bell)].notify();
     return true;
   }
   [[nodiscard]] Side& own() const { return own_; }

@@ -15,7 +15,7 @@ void refuse(Attempt& attempt) {
     const std::lock_guard lock(attempt.mutex);
     if (attempt.state == Attempt::State::waiting) attempt.state = Attempt::State::refused;
   }
-  attempt.news.ring();
+  attempt.news.notify();
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ bool Queue::push(const std::shared_ptr<Attempt>& attempt) {
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
   waiting_.push_back(attempt);
-  bell_.ring();
+  bell_.notify();
   return true;
 }
 
@@ -32,7 +32,7 @@ void Queue::push_front(const std::shared_ptr<Attempt>& attempt) {
   const std::lock_guard lock(mutex_);
   if (closed_) return refuse(*attempt);
   waiting_.push_front(attempt);
-  bell_.ring();
+  bell_.notify();
 }
 
 std::shared_ptr<Attempt> Queue::pop() {

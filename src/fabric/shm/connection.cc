@@ -139,9 +139,9 @@ bool ShmConnection::silence(Bell which) {
   Sleep& sleep = sleeps_[index(which)];
   if (sleep.bell == nullptr) return false;
   const OwnBell::Heard heard = sleep.bell->silence();
-  if (heard == OwnBell::Heard::ring) sleep.may_ring.store(false, std::memory_order_relaxed);
+  if (heard == OwnBell::Heard::notification) sleep.may_ring.store(false, std::memory_order_relaxed);
   if (heard == OwnBell::Heard::end) gone_.store(true, std::memory_order_release);  // PEER-GONE
-  return heard == OwnBell::Heard::ring;
+  return heard == OwnBell::Heard::notification;
 }
 
 void ShmConnection::arm(Bell which) {
@@ -174,15 +174,15 @@ Wake ShmConnection::wait(Bell which, Deadline deadline) {
 
 int ShmConnection::descriptor(Bell which) { return sleeps_[index(which)].bell->descriptor(); }
 
-bool ShmConnection::ring(Bell which) {
+bool ShmConnection::notify(Bell which) {
   const int socket = sockets_[index(which)].get();
-  return !peer_has_bells_ || socket < 0 || ring_peer(socket);
+  return !peer_has_bells_ || socket < 0 || notify_peer(socket);
 }
 
-void ShmConnection::ring_own(Bell which) {
+void ShmConnection::notify_self(Bell which) {
   Sleep& sleep = sleeps_[index(which)];
   sleep.may_ring.store(true, std::memory_order_relaxed);
-  sleep.bell->ring();
+  sleep.bell->notify();
 }
 
 bool ShmConnection::peer_gone() {

@@ -64,14 +64,14 @@ class ShmConnection final : public Connection, private Exposure {
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override;
-  void ring_own(Bell bell) override;
+  void notify_self(Bell bell) override;
   bool peer_gone() override;
 
   [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
 
  protected:
-  bool ring(Bell bell) override;
+  bool notify(Bell bell) override;
 
  private:
   std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;

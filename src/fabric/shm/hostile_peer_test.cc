@@ -121,7 +121,7 @@ TEST_F(HostilePeer, ThatNeverHearsWhatIsRungDoesNotStopUsFromRinging) {
       ASSERT_TRUE(connection->announce(bell));
     }
     // Its silence is its own loss: this side still rings itself.
-    connection->ring_own(bell);
+    connection->notify_self(bell);
     EXPECT_EQ(connection->wait(bell, {}), Wake::rung);
   }
 }

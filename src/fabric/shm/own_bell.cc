@@ -47,7 +47,7 @@ void OwnBell::show_own_ring(bool rung) noexcept {
   rung_ = rung;
 }
 
-void OwnBell::ring() noexcept {
+void OwnBell::notify() noexcept {
   const std::lock_guard lock(mutex_);
   // A packet that was taken stays on the set's list of what is ready until the set is polled; and what is on the list
   // already gives a set around this one no edge.
@@ -68,14 +68,14 @@ OwnBell::Heard OwnBell::silence() noexcept {
     const std::lock_guard lock(mutex_);
     if (rung_) {
       show_own_ring(false);
-      heard = Heard::ring;
+      heard = Heard::notification;
     }
   }
   if ((heard_events_ & EPOLLIN) == 0) return heard;
   // One packet is all that a peer of ours has on the way. What a hostile one sends beyond that rings once more.
   std::byte anything{};
   const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
-  if (n > 0) return Heard::ring;
+  if (n > 0) return Heard::notification;
   const bool end = n == 0 || (errno != EAGAIN && errno != EINTR);
   return end && heard == Heard::nothing ? Heard::end : heard;
 }
@@ -93,7 +93,7 @@ int OwnBell::descriptor() noexcept {
   return set_.get();
 }
 
-bool ring_peer(int socket) noexcept {
+bool notify_peer(int socket) noexcept {
   const NotCancelled here;
   // What the peer has not taken yet is still ringing there.
   int untaken = 0;

@@ -16,7 +16,7 @@ class OwnBell {
  public:
   enum class Heard : std::uint8_t {
     nothing,
-    ring,
+    notification,
     end,  ///< the peer has closed its end, or does what no peer does
   };
 
@@ -29,7 +29,7 @@ class OwnBell {
   void listen_to(int socket, bool rings);
 
   /// Makes it readable. From any thread.
-  void ring() noexcept;
+  void notify() noexcept;
   /// Takes what was rung. By the thread that sleeps on it.
   Heard silence() noexcept;
   /// For one that is readable and was not rung: a forked child rang its own copy, which has the set in common with
@@ -53,6 +53,6 @@ class OwnBell {
 };
 
 /// Rings the bell of the peer's that listens to the other end. False: the kernel has no memory for it.
-bool ring_peer(int socket) noexcept;
+bool notify_peer(int socket) noexcept;
 
 }  // namespace wherry::fabric::shm
