@@ -32,7 +32,7 @@ namespace wherry {
 
 namespace message {
 class Slabs;
-class Inlet;
+class SubscriberConnection;
 }  // namespace message
 
 struct PublisherOptions {
@@ -107,7 +107,7 @@ class Message {
   Message& operator=(Message&& other) noexcept {
     if (this != &other) {
       release();
-      inlet_ = std::exchange(other.inlet_, nullptr);
+      connection_ = std::exchange(other.connection_, nullptr);
       bytes_ = std::exchange(other.bytes_, {});
       ticket_ = other.ticket_;
       process_ = other.process_;
@@ -119,20 +119,20 @@ class Message {
   ~Message() { release(); }
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  [[nodiscard]] bool held() const noexcept { return inlet_ != nullptr; }
+  [[nodiscard]] bool held() const noexcept { return connection_ != nullptr; }
   /// The process that published it. Only while it is held.
   [[nodiscard]] const Peer& publisher() const noexcept;
   /// Gives the memory back to the publisher. In any order. A forked child's copy of what its parent holds gives
   /// nothing back, here or in the destructor: that is the parent's.
   void release() noexcept {
-    if (inlet_ != nullptr) give_back();
+    if (connection_ != nullptr) give_back();
   }
 
  private:
   friend class Subscriber;
   void give_back() noexcept;
 
-  message::Inlet* inlet_ = nullptr;
+  message::SubscriberConnection* connection_ = nullptr;
   std::span<const std::byte> bytes_;
   std::uint32_t ticket_ = 0;
   std::uint32_t process_ = 0;

@@ -82,15 +82,16 @@ fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow) {
                   sizeof(layout::MessageEntry));
 }
 
-std::unique_ptr<Outlet> make_outlet(std::unique_ptr<fabric::Connection> connection) {
+std::unique_ptr<PublisherConnection> make_publisher_connection(std::unique_ptr<fabric::Connection> connection) {
   const MessageGreeting peer = checked(*connection, MessageRole::subscriber, sizeof(layout::MessageEntry));
   auto* page = reinterpret_cast<layout::MessageOutbox*>(connection->segment().data());
   page->version = layout::kMessageVersion;
   const bool drops = peer.overflow == static_cast<std::uint32_t>(MessageOverflow::drop_oldest);
-  return std::make_unique<Outlet>(std::move(connection), static_cast<std::uint32_t>(peer.queue), drops);
+  return std::make_unique<PublisherConnection>(std::move(connection), static_cast<std::uint32_t>(peer.queue), drops);
 }
 
-InletPtr make_inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, Overflow overflow) {
+SubscriberConnectionPtr make_subscriber_connection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
+                                                   Overflow overflow) {
   const MessageGreeting peer = checked(*connection, MessageRole::publisher, sizeof(layout::MessageReturn));
   if (peer.queue < places) {
     throw Error(EPROTO, "exchange messages with", connection->peer().address.to_string(),
@@ -98,7 +99,8 @@ InletPtr make_inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_
   }
   auto* page = reinterpret_cast<layout::MessageInbox*>(connection->segment().data());
   page->version = layout::kMessageVersion;
-  return InletPtr(new Inlet(std::move(connection), places, overflow == Overflow::drop_oldest));
+  return SubscriberConnectionPtr(
+      new SubscriberConnection(std::move(connection), places, overflow == Overflow::drop_oldest));
 }
 
 }  // namespace wherry::message

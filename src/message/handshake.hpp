@@ -9,8 +9,8 @@
 #include <wherry/message.hpp>
 
 #include "fabric/fabric.hpp"
-#include "message/inlet.hpp"
-#include "message/outlet.hpp"
+#include "message/publisher_connection.hpp"
+#include "message/subscriber_connection.hpp"
 
 namespace wherry::message {
 
@@ -20,7 +20,8 @@ fabric::Offer publishers_offer(const std::shared_ptr<memory::SharedMemory>& pool
 fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow);
 
 /// Both throw Error(EPROTO) if the peer is not the other role of this version.
-std::unique_ptr<Outlet> make_outlet(std::unique_ptr<fabric::Connection> connection);
-InletPtr make_inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, Overflow overflow);
+std::unique_ptr<PublisherConnection> make_publisher_connection(std::unique_ptr<fabric::Connection> connection);
+SubscriberConnectionPtr make_subscriber_connection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
+                                                   Overflow overflow);
 
 }  // namespace wherry::message

@@ -26,10 +26,12 @@ void Loan::give_back() noexcept {
 
 void Message::give_back() noexcept {
   bytes_ = {};
-  std::exchange(inlet_, nullptr)->release(ticket_, process_);
+  std::exchange(connection_, nullptr)->release(ticket_, process_);
 }
 
-const Peer& Message::publisher() const noexcept { return inlet_ == nullptr ? kNoPeer : inlet_->connection().peer(); }
+const Peer& Message::publisher() const noexcept {
+  return connection_ == nullptr ? kNoPeer : connection_->connection().peer();
+}
 
 Publisher::Publisher(PublisherOptions options) : impl_(std::make_unique<Impl>(options)) {}
 Publisher::Publisher(Publisher&&) noexcept = default;
@@ -110,8 +112,8 @@ std::size_t Subscriber::admit(std::size_t wanted, Timeout timeout) { return impl
 Result Subscriber::take(Message& into, Timeout timeout) noexcept {
   if (!impl_) return kClosed;
   into.release();
-  message::Inlet::Taken taken;
-  const Result result = impl_->take(into.inlet_, taken, stream::deadline_of(timeout));
+  message::SubscriberConnection::Taken taken;
+  const Result result = impl_->take(into.connection_, taken, stream::deadline_of(timeout));
   into.bytes_ = taken.bytes;
   into.ticket_ = taken.ticket;
   into.process_ = taken.process;
@@ -121,8 +123,8 @@ Result Subscriber::take(Message& into, Timeout timeout) noexcept {
 Result Subscriber::try_take(Message& into) noexcept {
   if (!impl_) return kClosed;
   into.release();
-  message::Inlet::Taken taken;
-  const Result result = impl_->try_take(into.inlet_, taken);
+  message::SubscriberConnection::Taken taken;
+  const Result result = impl_->try_take(into.connection_, taken);
   into.bytes_ = taken.bytes;
   into.ticket_ = taken.ticket;
   into.process_ = taken.process;

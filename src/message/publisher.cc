@@ -44,10 +44,10 @@ Publisher::Impl::Impl(PublisherOptions options)
 }
 
 Publisher::Impl::~Impl() {
-  for (const auto& outlet : outlets_) {
-    if (!origin_.inherited() && outlet->serves()) outlet->finish();
+  for (const auto& subscriber : subscribers_) {
+    if (!origin_.inherited() && subscriber->serves()) subscriber->finish();
   }
-  outlets_.clear();
+  subscribers_.clear();
   if (slabs_ != nullptr) slabs_->let_go();
 }
 
@@ -66,10 +66,10 @@ const fabric::Offer& Publisher::Impl::offer_on(const Address& address) {
 }
 
 void Publisher::Impl::join(std::unique_ptr<fabric::Connection> connection) {
-  auto outlet = message::make_outlet(std::move(connection));
-  outlets_.reserve(outlets_.size() + 1);
-  crowd_.join(outlet->connection());
-  outlets_.push_back(std::move(outlet));
+  auto subscriber = message::make_publisher_connection(std::move(connection));
+  subscribers_.reserve(subscribers_.size() + 1);
+  crowd_.join(subscriber->connection());
+  subscribers_.push_back(std::move(subscriber));
 }
 
 void Publisher::Impl::meet() {
@@ -93,8 +93,8 @@ std::size_t Publisher::Impl::admit(std::size_t wanted, Timeout timeout) {
 }
 
 std::size_t Publisher::Impl::subscribers() const noexcept {
-  return static_cast<std::size_t>(
-      std::count_if(outlets_.begin(), outlets_.end(), [](const auto& outlet) { return outlet->serves(); }));
+  return static_cast<std::size_t>(std::count_if(subscribers_.begin(), subscribers_.end(),
+                                                [](const auto& subscriber) { return subscriber->serves(); }));
 }
 
 int Publisher::Impl::descriptor() {
@@ -138,27 +138,29 @@ Result Publisher::Impl::loan(Block& block, std::size_t bytes, fabric::Deadline d
 
 std::size_t Publisher::Impl::reclaim() noexcept {
   std::size_t count = 0;
-  for (const auto& outlet : outlets_) count += outlet->reclaim(*slabs_);
+  for (const auto& subscriber : subscribers_) count += subscriber->reclaim(*slabs_);
   return count;
 }
 
 bool Publisher::Impl::in_flight() const noexcept {
-  return std::any_of(outlets_.begin(), outlets_.end(), [](const auto& outlet) { return outlet->in_flight() != 0; });
+  return std::any_of(subscribers_.begin(), subscribers_.end(),
+                     [](const auto& subscriber) { return subscriber->in_flight() != 0; });
 }
 
 // Publishing ----------------------------------------------------------------------------------------------------------
 
 bool Publisher::Impl::everybody_ready() noexcept {
-  return std::all_of(outlets_.begin(), outlets_.end(), [this](const auto& outlet) { return outlet->ready(*slabs_); });
+  return std::all_of(subscribers_.begin(), subscribers_.end(),
+                     [this](const auto& subscriber) { return subscriber->ready(*slabs_); });
 }
 
 Result Publisher::Impl::hand_out(Block block, std::size_t bytes) {
   if (cancelled()) return Result::failure(ECANCELED);
   if (!everybody_ready()) return Result::blocked();
   bool anybody = meeting_.open();
-  for (const auto& outlet : outlets_) {
-    outlet->push(*slabs_, block, bytes);
-    anybody = anybody || outlet->serves();
+  for (const auto& subscriber : subscribers_) {
+    subscriber->push(*slabs_, block, bytes);
+    anybody = anybody || subscriber->serves();
   }
   if (!anybody) return Result::failure(EPIPE);
   slabs_->drop(block);
@@ -191,11 +193,11 @@ void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
   bool came = false;
   const auto news = [&] { return came = came || cancelled() || ready(); };
   if (spin_.look(news, deadline)) return;
-  for (const auto& outlet : outlets_) outlet->want_half();
+  for (const auto& subscriber : subscribers_) subscriber->want_half();
   const auto in_bulk = stream::SteadyClock::now() + kMostInBulk;
   sleep_unless(deadline ? std::min(*deadline, in_bulk) : in_bulk, news);
   if (!news() && !stream::has_passed(deadline)) {
-    for (const auto& outlet : outlets_) outlet->want_any();
+    for (const auto& subscriber : subscribers_) subscriber->want_any();
     sleep_unless(deadline, news);
   }
   if (!news()) {
@@ -207,7 +209,7 @@ void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
 
 template <class Ready>
 void Publisher::Impl::rearm_descriptor(Ready&& ready) {
-  for (const auto& outlet : outlets_) outlet->want_any();
+  for (const auto& subscriber : subscribers_) subscriber->want_any();
   crowd_.rearm(ready);
 }
 
@@ -221,15 +223,15 @@ void Publisher::Impl::watch_for_deaths() noexcept {
 }
 
 void Publisher::Impl::look_for_deaths() noexcept {
-  for (const auto& outlet : outlets_) outlet->look();
+  for (const auto& subscriber : subscribers_) subscriber->look();
   let_go();
 }
 
 void Publisher::Impl::let_go() noexcept {
-  std::erase_if(outlets_, [this](const auto& outlet) {
-    if (!outlet->over()) return false;
-    outlet->reclaim_all(*slabs_);
-    crowd_.leave(outlet->connection());
+  std::erase_if(subscribers_, [this](const auto& subscriber) {
+    if (!subscriber->over()) return false;
+    subscriber->reclaim_all(*slabs_);
+    crowd_.leave(subscriber->connection());
     return true;
   });
 }

@@ -10,7 +10,7 @@
 #include <wherry/message.hpp>
 
 #include "message/member.hpp"
-#include "message/outlet.hpp"
+#include "message/publisher_connection.hpp"
 #include "message/slabs.hpp"
 
 namespace wherry {
@@ -60,7 +60,7 @@ class Publisher::Impl : public message::Member {
   bool prefault_;
   fabric::Offer offer_;
   message::Slabs* slabs_ = nullptr;
-  std::vector<std::unique_ptr<message::Outlet>> outlets_;
+  std::vector<std::unique_ptr<message::PublisherConnection>> subscribers_;
   bool polled_ = false;  ///< the descriptor was asked for
   std::int64_t next_look_ns_ = 0;
 };

@@ -11,7 +11,7 @@
 namespace wherry {
 namespace {
 
-using message::Inlet;
+using message::SubscriberConnection;
 
 /// Interval of the liveness check in a subscriber that polls and never sleeps.
 constexpr std::chrono::milliseconds kLookInterval{1};
@@ -47,11 +47,11 @@ Subscriber::Impl::Impl(SubscriberOptions options)
 }
 
 void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
-  auto inlet = message::make_inlet(std::move(connection), places_, overflow_);
-  if (prefault_) touch(inlet->connection().shown());
-  inlets_.reserve(inlets_.size() + 1);
-  crowd_.join(inlet->connection());
-  inlets_.push_back(std::move(inlet));
+  auto publisher = message::make_subscriber_connection(std::move(connection), places_, overflow_);
+  if (prefault_) touch(publisher->connection().shown());
+  publishers_.reserve(publishers_.size() + 1);
+  crowd_.join(publisher->connection());
+  publishers_.push_back(std::move(publisher));
 }
 
 void Subscriber::Impl::meet() {
@@ -80,7 +80,7 @@ std::size_t Subscriber::Impl::admit(std::size_t wanted, Timeout timeout) {
 
 std::uint64_t Subscriber::Impl::dropped() const noexcept {
   std::uint64_t count = dropped_;
-  for (const auto& inlet : inlets_) count += inlet->dropped();
+  for (const auto& publisher : publishers_) count += publisher->dropped();
   return count;
 }
 
@@ -95,42 +95,42 @@ int Subscriber::Impl::descriptor() {
 
 /// Takes a message of the publisher whose turn it is, or learns that a publisher is gone. Never blocks, without a
 /// system call.
-Result Subscriber::Impl::next(Inlet*& from, Inlet::Taken& taken) {
+Result Subscriber::Impl::next(SubscriberConnection*& from, SubscriberConnection::Taken& taken) {
   if (cancelled()) return Result::failure(ECANCELED);
-  const std::size_t count = inlets_.size();
+  const std::size_t count = publishers_.size();
   bool new_turn = count > 1 && stream::has_passed(turn_ends_);
   if (new_turn) ++turn_;
   for (std::size_t i = 0; i < count; ++i, ++turn_, new_turn = true) {
     if (turn_ >= count) turn_ = 0;
-    const Inlet::Look look = inlets_[turn_]->take(taken);
-    if (look == Inlet::Look::message) {
-      from = inlets_[turn_].get();
+    const SubscriberConnection::Look look = publishers_[turn_]->take(taken);
+    if (look == SubscriberConnection::Look::message) {
+      from = publishers_[turn_].get();
       if (new_turn) begin_turn(*from);
       return Result::moved(taken.bytes.size());
     }
-    if (look == Inlet::Look::inherited) return Result::failure(ENOTSUP);
-    if (look != Inlet::Look::nothing) return let_go(turn_, look);
+    if (look == SubscriberConnection::Look::inherited) return Result::failure(ENOTSUP);
+    if (look != SubscriberConnection::Look::nothing) return let_go(turn_, look);
   }
-  for (const auto& inlet : inlets_) inlet->settle();
+  for (const auto& publisher : publishers_) publisher->settle();
   return count == 0 ? without_anybody() : Result::blocked();
 }
 
-void Subscriber::Impl::begin_turn(Inlet& inlet) noexcept {
-  inlet.set_contended(served_ != &inlet);
-  served_ = &inlet;
+void Subscriber::Impl::begin_turn(SubscriberConnection& publisher) noexcept {
+  publisher.set_contended(served_ != &publisher);
+  served_ = &publisher;
   turn_ends_ = stream::SteadyClock::now() + kTurn;
 }
 
 /// moved: the caller is told nothing, and looks on.
-Result Subscriber::Impl::let_go(std::size_t which, Inlet::Look why) noexcept {
-  Inlet& inlet = *inlets_[which];
-  dropped_ += inlet.dropped();
-  crowd_.leave(inlet.connection());
-  inlets_.erase(inlets_.begin() + static_cast<std::ptrdiff_t>(which));
-  for (const auto& other : inlets_) other->set_contended(false);  // it may be the only one now
-  if (why == Inlet::Look::end) return Result::at_end();
+Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look why) noexcept {
+  SubscriberConnection& publisher = *publishers_[which];
+  dropped_ += publisher.dropped();
+  crowd_.leave(publisher.connection());
+  publishers_.erase(publishers_.begin() + static_cast<std::ptrdiff_t>(which));
+  for (const auto& other : publishers_) other->set_contended(false);  // it may be the only one now
+  if (why == SubscriberConnection::Look::end) return Result::at_end();
   lost_ = true;
-  return Result::failure(why == Inlet::Look::lost ? ECONNRESET : EPROTO);
+  return Result::failure(why == SubscriberConnection::Look::lost ? ECONNRESET : EPROTO);
 }
 
 Result Subscriber::Impl::without_anybody() const noexcept {
@@ -140,10 +140,11 @@ Result Subscriber::Impl::without_anybody() const noexcept {
 }
 
 bool Subscriber::Impl::waiting() const noexcept {
-  return cancelled() || std::any_of(inlets_.begin(), inlets_.end(), [](const auto& inlet) { return inlet->waiting(); });
+  return cancelled() || std::any_of(publishers_.begin(), publishers_.end(),
+                                    [](const auto& publisher) { return publisher->waiting(); });
 }
 
-Result Subscriber::Impl::try_take(Inlet*& from, Inlet::Taken& taken) {
+Result Subscriber::Impl::try_take(SubscriberConnection*& from, SubscriberConnection::Taken& taken) {
   while (true) {
     Result result = next(from, taken);
     if (result.would_block()) {
@@ -152,15 +153,16 @@ Result Subscriber::Impl::try_take(Inlet*& from, Inlet::Taken& taken) {
       result = next(from, taken);
     }
     // One of several has ended: that is no end yet.
-    if (!result.ended() || (inlets_.empty() && !meeting_.open())) return result;
+    if (!result.ended() || (publishers_.empty() && !meeting_.open())) return result;
   }
 }
 
-Result Subscriber::Impl::take(Inlet*& from, Inlet::Taken& taken, fabric::Deadline deadline) {
+Result Subscriber::Impl::take(SubscriberConnection*& from, SubscriberConnection::Taken& taken,
+                              fabric::Deadline deadline) {
   const auto ready = [this] { return waiting(); };
   while (true) {
     const Result result = next(from, taken);
-    if (result.ended() && (!inlets_.empty() || meeting_.open())) continue;
+    if (result.ended() && (!publishers_.empty() || meeting_.open())) continue;
     if (!result.would_block()) return result;
     if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
@@ -174,7 +176,7 @@ Result Subscriber::Impl::take(Inlet*& from, Inlet::Taken& taken, fabric::Deadlin
 }
 
 void Subscriber::Impl::rearm_descriptor() {
-  crowd_.rearm([this] { return waiting() || (inlets_.empty() && !meeting_.open()); });
+  crowd_.rearm([this] { return waiting() || (publishers_.empty() && !meeting_.open()); });
 }
 
 void Subscriber::Impl::look_for_deaths(bool always) noexcept {
@@ -183,7 +185,7 @@ void Subscriber::Impl::look_for_deaths(bool always) noexcept {
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
   }
-  for (const auto& inlet : inlets_) inlet->look();
+  for (const auto& publisher : publishers_) publisher->look();
 }
 
 }  // namespace wherry

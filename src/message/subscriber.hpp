@@ -9,8 +9,8 @@
 
 #include <wherry/message.hpp>
 
-#include "message/inlet.hpp"
 #include "message/member.hpp"
+#include "message/subscriber_connection.hpp"
 
 namespace wherry {
 
@@ -24,19 +24,20 @@ class Subscriber::Impl : public message::Member {
   void start_connect(const Address& address);
   std::size_t admit(std::size_t wanted, Timeout timeout);
 
-  [[nodiscard]] Result try_take(message::Inlet*& from, message::Inlet::Taken& taken);
-  [[nodiscard]] Result take(message::Inlet*& from, message::Inlet::Taken& taken, fabric::Deadline deadline);
+  [[nodiscard]] Result try_take(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken);
+  [[nodiscard]] Result take(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken,
+                            fabric::Deadline deadline);
   int descriptor();
 
-  [[nodiscard]] std::size_t publishers() const noexcept { return inlets_.size(); }
+  [[nodiscard]] std::size_t publishers() const noexcept { return publishers_.size(); }
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:
   void join(std::unique_ptr<fabric::Connection> connection);
   void meet();
-  [[nodiscard]] Result next(message::Inlet*& from, message::Inlet::Taken& taken);
-  void begin_turn(message::Inlet& inlet) noexcept;
-  [[nodiscard]] Result let_go(std::size_t which, message::Inlet::Look why) noexcept;
+  [[nodiscard]] Result next(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken);
+  void begin_turn(message::SubscriberConnection& publisher) noexcept;
+  [[nodiscard]] Result let_go(std::size_t which, message::SubscriberConnection::Look why) noexcept;
   [[nodiscard]] Result without_anybody() const noexcept;
   [[nodiscard]] bool waiting() const noexcept;
   void look_for_deaths(bool always) noexcept;
@@ -45,13 +46,13 @@ class Subscriber::Impl : public message::Member {
   const std::uint32_t places_;
   const Overflow overflow_;
   const bool prefault_;
-  std::vector<message::InletPtr> inlets_;
+  std::vector<message::SubscriberConnectionPtr> publishers_;
   std::size_t turn_ = 0;  ///< whose message is looked for first
   stream::SteadyClock::time_point turn_ends_{};
-  const message::Inlet* served_ = nullptr;  ///< whose message was taken last; only to compare with
-  std::uint64_t dropped_ = 0;               ///< by publishers that are gone
-  bool lost_ = false;                       ///< one of them died
-  bool polled_ = false;                     ///< the descriptor was asked for
+  const message::SubscriberConnection* served_ = nullptr;  ///< whose message was taken last; only to compare with
+  std::uint64_t dropped_ = 0;                              ///< by publishers that are gone
+  bool lost_ = false;                                      ///< one of them died
+  bool polled_ = false;                                    ///< the descriptor was asked for
   stream::SteadyClock::time_point next_look_{};
 };
 

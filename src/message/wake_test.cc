@@ -21,29 +21,29 @@ class MessageWake : public ::testing::Test {
   MessageWake() { subscriber_.listen("wherry+inproc://*:*"); }
   ~MessageWake() override {
     held_.clear();
-    outlets_.clear();
+    connections_.clear();
     slabs_->let_go();
   }
 
   /// A publisher whose queue is full.
-  Outlet& publisher() {
+  PublisherConnection& publisher() {
     const auto connecting = fabric_.connect(subscriber_.local(), publishers_offer(pool_));
     subscriber_.admit();
-    outlets_.push_back(make_outlet(connecting->try_finish()));
-    fill(*outlets_.back(), outlets_.size() - 1);
-    return *outlets_.back();
+    connections_.push_back(make_publisher_connection(connecting->try_finish()));
+    fill(*connections_.back(), connections_.size() - 1);
+    return *connections_.back();
   }
-  void fill(Outlet& outlet, std::size_t number) {
+  void fill(PublisherConnection& connection, std::size_t number) {
     for (std::uint32_t i = 0; i < kPlaces; ++i) {
       const auto block = slabs_->take(1);
       *slabs_->start(block) = static_cast<std::byte>(number);
-      EXPECT_TRUE(outlet.push(*slabs_, block, 1));
+      EXPECT_TRUE(connection.push(*slabs_, block, 1));
       slabs_->drop(block);
     }
   }
-  static void sleeps(Outlet& outlet) { outlet.connection().arm(fabric::Bell::space); }
-  static bool rung(Outlet& outlet) {
-    pollfd polled{.fd = outlet.connection().descriptor(fabric::Bell::space), .events = POLLIN, .revents = 0};
+  static void sleeps(PublisherConnection& connection) { connection.connection().arm(fabric::Bell::space); }
+  static bool rung(PublisherConnection& connection) {
+    pollfd polled{.fd = connection.connection().descriptor(fabric::Bell::space), .events = POLLIN, .revents = 0};
     return ::poll(&polled, 1, 0) == 1;
   }
   void take() { ASSERT_TRUE(subscriber_.try_take(held_.emplace_back()).ok()); }
@@ -58,39 +58,39 @@ class MessageWake : public ::testing::Test {
   std::shared_ptr<memory::SharedMemory> pool_ = fabric_.share(kPool);
   Slabs* const slabs_ = new Slabs(pool_);
   Subscriber subscriber_{{.queue = kPlaces}};
-  std::deque<std::unique_ptr<Outlet>> outlets_;
+  std::deque<std::unique_ptr<PublisherConnection>> connections_;
   std::deque<Message> held_;
 };
 
 TEST_F(MessageWake, APublisherAloneIsWokenWhenHalfItsQueueIsFree) {
-  Outlet& outlet = publisher();
-  outlet.want_half();
-  sleeps(outlet);
+  PublisherConnection& connection = publisher();
+  connection.want_half();
+  sleeps(connection);
   for (std::uint32_t i = 0; i < kPlaces / 2; ++i) {
-    EXPECT_FALSE(rung(outlet)) << i;
+    EXPECT_FALSE(rung(connection)) << i;
     take_and_release();
   }
-  EXPECT_TRUE(rung(outlet));
+  EXPECT_TRUE(rung(connection));
 }
 
 TEST_F(MessageWake, WhileOthersHaveMessagesAPublisherIsWokenWhenItsQueueIsEmpty) {
-  std::array<Outlet*, 2> outlets{&publisher(), &publisher()};
-  for (Outlet* outlet : outlets) {
-    outlet->want_half();
-    sleeps(*outlet);
+  std::array<PublisherConnection*, 2> connections{&publisher(), &publisher()};
+  for (PublisherConnection* connection : connections) {
+    connection->want_half();
+    sleeps(*connection);
   }
   std::array<std::uint32_t, 2> released{};
   while (released[0] < kPlaces && released[1] < kPlaces) {
     const std::size_t whose = take_and_release();
-    EXPECT_EQ(rung(*outlets[whose]), ++released[whose] == kPlaces);
+    EXPECT_EQ(rung(*connections[whose]), ++released[whose] == kPlaces);
   }
   while (released[0] + released[1] < 2 * kPlaces) ++released[take_and_release()];
-  EXPECT_TRUE(rung(*outlets[0]) && rung(*outlets[1]));
+  EXPECT_TRUE(rung(*connections[0]) && rung(*connections[1]));
 }
 
 TEST_F(MessageWake, WhoIsAloneAgainIsWokenWhenHalfItsQueueIsFree) {
-  Outlet& first = publisher();
-  Outlet& second = publisher();
+  PublisherConnection& first = publisher();
+  PublisherConnection& second = publisher();
   for (std::uint32_t i = 0; i < 2 * kPlaces; ++i) take_and_release();
   first.finish();
   Message none;
@@ -105,35 +105,35 @@ TEST_F(MessageWake, WhoIsAloneAgainIsWokenWhenHalfItsQueueIsFree) {
 }
 
 TEST_F(MessageWake, WhoWantsAnyIsWokenByTheFirst) {
-  std::array<Outlet*, 2> outlets{&publisher(), &publisher()};
-  for (Outlet* outlet : outlets) {
-    outlet->want_any();
-    sleeps(*outlet);
+  std::array<PublisherConnection*, 2> connections{&publisher(), &publisher()};
+  for (PublisherConnection* connection : connections) {
+    connection->want_any();
+    sleeps(*connection);
   }
   const std::size_t whose = take_and_release();
-  EXPECT_TRUE(rung(*outlets[whose])) << "while others have messages, too";
-  EXPECT_FALSE(rung(*outlets[1 - whose]));
+  EXPECT_TRUE(rung(*connections[whose])) << "while others have messages, too";
+  EXPECT_FALSE(rung(*connections[1 - whose]));
 }
 
 TEST_F(MessageWake, ASubscriberThatFindsNothingRingsWhatItOwes) {
-  Outlet& outlet = publisher();
-  outlet.want_half();
-  sleeps(outlet);
+  PublisherConnection& connection = publisher();
+  connection.want_half();
+  sleeps(connection);
   take_and_release();
   for (std::uint32_t i = 1; i < kPlaces; ++i) take();
-  EXPECT_FALSE(rung(outlet)) << "it holds the others, and may soon come back for more";
+  EXPECT_FALSE(rung(connection)) << "it holds the others, and may soon come back for more";
   Message none;
   EXPECT_TRUE(subscriber_.try_take(none).would_block());
-  EXPECT_TRUE(rung(outlet));
+  EXPECT_TRUE(rung(connection));
 }
 
 TEST_F(MessageWake, ASubscriberThatLeavesRings) {
-  Outlet& outlet = publisher();
-  outlet.want_half();
-  sleeps(outlet);
+  PublisherConnection& connection = publisher();
+  connection.want_half();
+  sleeps(connection);
   take();
   subscriber_ = Subscriber();
-  EXPECT_TRUE(rung(outlet));
+  EXPECT_TRUE(rung(connection));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "message/inlet.hpp"
+#include "message/subscriber_connection.hpp"
 
 #include <utility>
 
@@ -16,22 +16,23 @@ InQueue::Words words_of(const fabric::Connection& connection, bool drops) {
 
 }  // namespace
 
-Inlet::Inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops)
+SubscriberConnection::SubscriberConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
+                                           bool drops)
     : connection_(std::move(connection)), shown_(connection_->shown()), queue_(words_of(*connection_, drops), places) {}
 
-Inlet::Look Inlet::last_look(std::uint64_t finished) const noexcept {
+SubscriberConnection::Look SubscriberConnection::last_look(std::uint64_t finished) const noexcept {
   if (finished == 0) return Look::lost;
   return finished - 1 == queue_.position() ? Look::end : Look::broken;
 }
 
-void Inlet::leave() noexcept {
+void SubscriberConnection::leave() noexcept {
   if (!origin_.inherited()) say_closed();
   left_ = true;
   if (held_ == 0) delete this;
 }
 
-void Inlet::say_closed() noexcept {
-  // MESSAGE-CLOSED release: pairs with the acquire in Outlet::serves.
+void SubscriberConnection::say_closed() noexcept {
+  // MESSAGE-CLOSED release: pairs with the acquire in PublisherConnection::serves.
   reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
   InQueue::Entry entry;
   // At most one queue's length: a publisher that goes on publishing does not keep this loop running.

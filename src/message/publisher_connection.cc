@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "message/outlet.hpp"
+#include "message/publisher_connection.hpp"
 
 #include <utility>
 
@@ -17,13 +17,14 @@ OutQueue::Words words_of(const fabric::Connection& connection, bool drops) {
 
 }  // namespace
 
-Outlet::Outlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops)
+PublisherConnection::PublisherConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
+                                         bool drops)
     : connection_(std::move(connection)),
       peers_page_(*reinterpret_cast<layout::MessageInbox*>(connection_->map())),
       queue_(words_of(*connection_, drops), places),
       drops_(drops) {}
 
-std::size_t Outlet::reclaim(Slabs& slabs) noexcept {
+std::size_t PublisherConnection::reclaim(Slabs& slabs) noexcept {
   std::size_t count = 0;
   const bool good = queue_.reclaim([&](Slabs::Block block) {
     slabs.drop(block);
@@ -33,7 +34,7 @@ std::size_t Outlet::reclaim(Slabs& slabs) noexcept {
   return count;
 }
 
-bool Outlet::make_room(Slabs& slabs) noexcept {
+bool PublisherConnection::make_room(Slabs& slabs) noexcept {
   if (queue_.has_room() || reclaim(slabs) != 0) return true;
   if (!drops_ || broken_) return false;
   const auto room = queue_.drop_oldest([&](Slabs::Block block) { slabs.drop(block); });
@@ -43,7 +44,7 @@ bool Outlet::make_room(Slabs& slabs) noexcept {
   return room == OutQueue::Room::made;
 }
 
-bool Outlet::push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept {
+bool PublisherConnection::push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept {
   if (!serves() || !make_room(slabs)) return false;
   slabs.share(block);
   queue_.push(block, slabs.offset(block), bytes);
@@ -51,8 +52,8 @@ bool Outlet::push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept 
   return true;
 }
 
-void Outlet::finish() noexcept {
-  // MESSAGE-FINISHED release: after the last entry; pairs with the acquire in Inlet::take.
+void PublisherConnection::finish() noexcept {
+  // MESSAGE-FINISHED release: after the last entry; pairs with the acquire in SubscriberConnection::take.
   peers_page_.finished.store(queue_.tail() + 1, std::memory_order_release);
   connection_->announce(fabric::Bell::data);
 }

@@ -14,7 +14,7 @@
 
 namespace wherry::message {
 
-class Inlet {
+class SubscriberConnection {
  public:
   enum class Look : std::uint8_t { nothing, message, end, lost, broken, inherited };
 
@@ -25,7 +25,7 @@ class Inlet {
   };
 
   /// `places` and whether the oldest may be dropped are agreed on.
-  Inlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
+  SubscriberConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
 
   /// Takes the next message, or says why there is none. `inherited`: this is a forked child, and its parent held a
   /// message when it forked, whose return both would write to one place.
@@ -36,7 +36,8 @@ class Inlet {
     InQueue::Look look = queue_.take(entry);
     if (look == InQueue::Look::nothing) {
       const bool gone = gone_;
-      // MESSAGE-FINISHED acquire: the last entry is visible once it is set; pairs with the release in Outlet::finish.
+      // MESSAGE-FINISHED acquire: the last entry is visible once it is set; pairs with the release in
+      // PublisherConnection::finish.
       const std::uint64_t finished = own_page().finished.load(std::memory_order_acquire);
       if (!gone && finished == 0) return Look::nothing;
       // Messages published before the end or a death are delivered first: this look is newer than that news.
@@ -80,7 +81,7 @@ class Inlet {
   [[nodiscard]] fabric::Connection& connection() const noexcept { return *connection_; }
 
  private:
-  ~Inlet() = default;  // by leave and release only
+  ~SubscriberConnection() = default;  // by leave and release only
 
   static std::uint32_t this_process() noexcept { return static_cast<std::uint32_t>(fork_generation()); }
   [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
@@ -115,8 +116,8 @@ class Inlet {
 };
 
 struct Leave {
-  void operator()(Inlet* inlet) const noexcept { inlet->leave(); }
+  void operator()(SubscriberConnection* connection) const noexcept { connection->leave(); }
 };
-using InletPtr = std::unique_ptr<Inlet, Leave>;
+using SubscriberConnectionPtr = std::unique_ptr<SubscriberConnection, Leave>;
 
 }  // namespace wherry::message

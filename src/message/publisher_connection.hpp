@@ -10,10 +10,10 @@
 
 namespace wherry::message {
 
-class Outlet {
+class PublisherConnection {
  public:
   /// `places` and whether the oldest may be dropped are agreed on. Throws std::bad_alloc.
-  Outlet(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
+  PublisherConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
 
   /// Whether a message may be pushed, or need not be waited for.
   bool ready(Slabs& slabs) noexcept { return drops_ || queue_.has_room() || reclaim(slabs) != 0 || !serves(); }
@@ -35,7 +35,7 @@ class Outlet {
 
   /// True while the subscriber is not known to have left, died or broken the protocol.
   [[nodiscard]] bool serves() const noexcept {
-    // MESSAGE-CLOSED acquire: pairs with the release in Inlet::leave.
+    // MESSAGE-CLOSED acquire: pairs with the release in SubscriberConnection::leave.
     return !broken_ && !gone_ && own_page().closed.load(std::memory_order_acquire) == 0;
   }
   /// True if the subscriber is gone or broke the protocol: messages that it holds will not be returned.
