@@ -67,8 +67,8 @@ void Endpoint::forget_parents() {
   new (&mutex_) std::mutex;
   line_.sleepers().forget_parents();
   if (Link* link = known_link(); link != nullptr) {
-    link->inlet.forget_parents();
-    link->outlet.forget_parents();
+    link->receive_queue.forget_parents();
+    link->send_queue.forget_parents();
   }
 }
 
@@ -102,8 +102,8 @@ short Endpoint::events(short asked, short kernel) {
   short events = 0;
   constexpr short kIn = POLLIN | POLLRDNORM;
   constexpr short kOut = POLLOUT | POLLWRNORM;
-  if ((asked & kIn) != 0 && link_->inlet.stirs() && link_->inlet.report()) events |= kIn;
-  if ((asked & kOut) != 0 && link_->outlet.has_space()) events |= kOut;
+  if ((asked & kIn) != 0 && link_->receive_queue.stirs() && link_->receive_queue.report()) events |= kIn;
+  if ((asked & kOut) != 0 && link_->send_queue.has_space()) events |= kOut;
   if (gone) events |= POLLHUP;
   return static_cast<short>(events & always);
 }

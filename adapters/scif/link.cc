@@ -26,10 +26,10 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes) {
 
 Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined)
     : connection(std::move(joined)),
-      inlet(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
-            connection->segment().data() + layout::kScifPageBytes),
-      outlet(line, slot.sending, page(connection->segment().data()), page(connection->map()),
-             connection->map() + layout::kScifPageBytes),
+      receive_queue(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
+                    connection->segment().data() + layout::kScifPageBytes),
+      send_queue(line, slot.sending, page(connection->segment().data()), page(connection->map()),
+                 connection->map() + layout::kScifPageBytes),
       space(*connection, kSpacePlace, kSpacePlace, window::Space::EndIsTold::by_others) {
   show(fd, line.socket());
 }

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "adapters/scif/inlet.hpp"
 #include "adapters/scif/line.hpp"
-#include "adapters/scif/outlet.hpp"
+#include "adapters/scif/receive_queue.hpp"
+#include "adapters/scif/send_queue.hpp"
 #include "adapters/scif/slot.hpp"
 #include "base/fork_generation.hpp"
 #include "fabric/connection.hpp"
@@ -27,8 +27,8 @@ struct Link {
   void show(int fd, std::uint64_t inode);
 
   std::unique_ptr<fabric::Connection> connection;
-  Inlet inlet;
-  Outlet outlet;
+  ReceiveQueue receive_queue;
+  SendQueue send_queue;
   window::Space space;
   const Origin origin;
 };

@@ -57,11 +57,12 @@ int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
   const std::span bytes(static_cast<const std::byte*>(msg), static_cast<std::size_t>(len));
   Moved moved;
   if (check(msg, len, flags) == 1 &&
-      at_once(epd, &Slot::sending, [&](Link& link) { return link.outlet.send_at_once(epd, bytes, block, moved); }) &&
+      at_once(epd, &Slot::sending,
+              [&](Link& link) { return link.send_queue.send_at_once(epd, bytes, block, moved); }) &&
       moved.error == 0) {
     return static_cast<int>(moved.bytes);
   }
-  return with_link(epd, msg, len, flags, [&](Link& link) { return link.outlet.send(epd, bytes, block); });
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.send_queue.send(epd, bytes, block); });
 }
 
 int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
@@ -70,9 +71,9 @@ int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
   const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(most));
   Moved moved;
   if (check(msg, len, flags) == 1 && at_once(epd, &Slot::receiving, [&](Link& link) {
-        return link.inlet.receive_at_once(epd, buffer, block, moved);
+        return link.receive_queue.receive_at_once(epd, buffer, block, moved);
       })) {
     return static_cast<int>(moved.bytes);
   }
-  return with_link(epd, msg, len, flags, [&](Link& link) { return link.inlet.receive(epd, buffer, block); });
+  return with_link(epd, msg, len, flags, [&](Link& link) { return link.receive_queue.receive(epd, buffer, block); });
 }

@@ -111,15 +111,15 @@ bool Polling::may_spin() const {
 
 bool Polling::spin(fabric::Deadline deadline) {
   thread_local stream::SpinBudget budget;
-  for (Entry& entry : entries_) entry.quiet = entry.link->inlet.quieten();
+  for (Entry& entry : entries_) entry.quiet = entry.link->receive_queue.quieten();
   const auto something_came = [this] {
     return std::any_of(entries_.begin(), entries_.end(), [](Entry& entry) {
-      return entry.link->inlet.stirs() || entry.endpoint->line().sleepers().woken();
+      return entry.link->receive_queue.stirs() || entry.endpoint->line().sleepers().woken();
     });
   };
   const bool came = scif::look(budget, something_came, deadline);
   for (Entry& entry : entries_) {
-    if (std::exchange(entry.quiet, false) && !entry.link->inlet.stirs()) entry.link->inlet.unquieten();
+    if (std::exchange(entry.quiet, false) && !entry.link->receive_queue.stirs()) entry.link->receive_queue.unquieten();
   }
   return came;
 }
@@ -143,8 +143,8 @@ void Polling::prepare_sleep() {
     entry.link = entry.endpoint ? entry.endpoint->link(entry.asked->epd) : nullptr;
     if (entry.endpoint) polled_[i].events = entry.endpoint->kernel_events(entry.asked->events);
     if (entry.link == nullptr) continue;
-    entry.link->inlet.fall_asleep(entry.asked->epd);
-    entry.link->outlet.settle(entry.asked->epd);
+    entry.link->receive_queue.fall_asleep(entry.asked->epd);
+    entry.link->send_queue.settle(entry.asked->epd);
   }
 }
 
@@ -162,7 +162,7 @@ int Polling::sleep(fabric::Deadline deadline) {
     if (!entry.endpoint) continue;
     if (entry.endpoint->line().sleepers().woken()) sleeps = false;
     // Bytes of which the socket may say nothing.
-    if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->inlet.stirs()) sleeps = false;
+    if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->receive_queue.stirs()) sleeps = false;
   }
   polled_.back() = {here.empty() ? -1 : here.front().descriptor(), POLLIN, 0};
   timespec storage{};
@@ -171,7 +171,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   const int error = ready < 0 ? -errno : 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].link == nullptr) continue;
-    entries_[i].link->inlet.wake_up();
+    entries_[i].link->receive_queue.wake_up();
     if (error == 0) entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
   }
   return error;

@@ -10,7 +10,7 @@
 //                sender            receiver          receiver                      sender
 //
 // Packets on the socket are the queue's readiness towards the kernel, so that poll(2) on it tells the truth; they carry
-// nothing. adapters/scif/inlet.hpp says how they are used.
+// nothing. adapters/scif/receive_queue.hpp says how they are used.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/scif/inlet.hpp"
+#include "adapters/scif/receive_queue.hpp"
 
 #include <sched.h>
 #include <sys/socket.h>
@@ -25,8 +25,8 @@ constexpr int kMostInVain = 8;
 
 }  // namespace
 
-Inlet::Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own, layout::ScifPage& peer,
-             std::byte* queue)
+ReceiveQueue::ReceiveQueue(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+                           layout::ScifPage& peer, std::byte* queue)
     : line_(line),
       queue_(queue),
       heard_(own.arriving),
@@ -37,7 +37,7 @@ Inlet::Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout
       consumer_(ring::View{queue, layout::kScifQueueBytes}, &own.arriving.tail, &peer.leaving.head),
       generation_(fork_generation()) {}
 
-bool Inlet::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved) {
+bool ReceiveQueue::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved) {
   if (block && turn_.taken()) return false;
   if (block && consumer_.fill() < buffer.size()) {
     // The sender, which answers what this program sent a moment ago, hears of it as soon as may be.
@@ -50,7 +50,7 @@ bool Inlet::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Mov
   return moved.bytes != 0;
 }
 
-Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
+Moved ReceiveQueue::receive(int fd, std::span<std::byte> buffer, bool block) {
   std::unique_lock lock(lock_);
   if (!block) buffer = writable_part(buffer);
   if (!pages_.are_there(buffer)) return {0, EFAULT};
@@ -77,20 +77,20 @@ Moved Inlet::receive(int fd, std::span<std::byte> buffer, bool block) {
 
 /// A call that does not wait takes what is there, and needs no more of its buffer than that: at most the first page, if
 /// not all of it can be written.
-std::span<std::byte> Inlet::writable_part(std::span<std::byte> buffer) {
+std::span<std::byte> ReceiveQueue::writable_part(std::span<std::byte> buffer) {
   if (pages_.are_there(buffer)) return buffer;
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t in_page = page - reinterpret_cast<std::uintptr_t>(buffer.data()) % page;
   return buffer.first(std::min(buffer.size(), in_page));
 }
 
-std::size_t Inlet::pull(int fd, std::span<std::byte> buffer) {
+std::size_t ReceiveQueue::pull(int fd, std::span<std::byte> buffer) {
   std::size_t count = 0;
   // Twice, because a look at what is known already need not be a look at all that is there.
   for (int pass = 0; pass < 2 && count < buffer.size(); ++pass) count += consumer_.copy_out(buffer.subspan(count));
   if (count != 0) {
     consumer_.return_credit();
-    arch::publish_then_look();  // SCIF-FULL: pairs with the fence in Outlet::say_full
+    arch::publish_then_look();  // SCIF-FULL: pairs with the fence in SendQueue::say_full
     take_full_packet(fd);
   }
   if (consumer_.known_fill() == 0) settle(fd);
@@ -99,7 +99,7 @@ std::size_t Inlet::pull(int fd, std::span<std::byte> buffer) {
 }
 
 /// Before a call that received returns.
-void Inlet::note(std::size_t received) {
+void ReceiveQueue::note(std::size_t received) {
   if (received == 0) return;
   const bool all = consumer_.known_fill() == 0;
   const int habit = all && reported_ ? std::min(habit_.load(std::memory_order_relaxed) + 1, kHabit + 1) : 0;
@@ -112,16 +112,16 @@ void Inlet::note(std::size_t received) {
 }
 
 /// A packet, if bytes are there without one.
-void Inlet::show_bytes() {
+void ReceiveQueue::show_bytes() {
   if (!untold_) return;
   untold_ = false;
-  // SCIF-PACKETS acquire: pairs with the release in Outlet::send_packet.
+  // SCIF-PACKETS acquire: pairs with the release in SendQueue::send_packet.
   if (consumer_.fill() == 0 || own_packets_ != 0 || heard_.packets.load(std::memory_order_acquire) != taken_) return;
   habit_counts_ = peers_socket_.send_own_packet();
   if (habit_counts_) ++own_packets_;
 }
 
-bool Inlet::take_packet(int fd) {
+bool ReceiveQueue::take_packet(int fd) {
   std::byte content{};
   if (::recv(fd, &content, sizeof content, MSG_DONTWAIT) <= 0) return false;
   if (content == kOwnPacket && own_packets_ != 0) {
@@ -133,8 +133,8 @@ bool Inlet::take_packet(int fd) {
 }
 
 /// There is space now: takes the packet away that says that there is none, if the sender announced one.
-void Inlet::take_full_packet(int fd) {
-  // SCIF-FULL acquire: pairs with the release in Outlet::say_full.
+void ReceiveQueue::take_full_packet(int fd) {
+  // SCIF-FULL acquire: pairs with the release in SendQueue::say_full.
   const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
   const auto give_up = std::chrono::steady_clock::now() + kPacketPatience;
@@ -148,24 +148,24 @@ void Inlet::take_full_packet(int fd) {
   take_packets(fd, full);
 }
 
-void Inlet::take_packets(int fd, std::uint64_t up_to) {
+void ReceiveQueue::take_packets(int fd, std::uint64_t up_to) {
   if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
   if (up_to - taken_ > kMostPackets) return line_.declare_gone();
   while (taken_ < up_to && take_packet(fd)) continue;
-  // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in Outlet::say_full.
+  // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in SendQueue::say_full.
   told_.drained.store(taken_, std::memory_order_release);
 }
 
-void Inlet::settle(int fd) {
+void ReceiveQueue::settle(int fd) {
   // outside: stored without order; the load of `packets` must not come before this one.
   const bool answered = heard_.answered.load(std::memory_order_acquire) == request_ + 1;
   std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
   seen_.store(consumer_.head(), std::memory_order_relaxed);
   if (!answered && packets == taken_ && own_packets_ == 0) return;
   if (answered) {
-    wants_.request.store(++request_, std::memory_order_release);  // SCIF-REQUEST release: pairs with Outlet::tell
-    arch::publish_then_look();                                    // SCIF-REQUEST: pairs with the fence in Outlet::tell
-    packets = heard_.packets.load(std::memory_order_acquire);     // SCIF-PACKETS
+    wants_.request.store(++request_, std::memory_order_release);  // SCIF-REQUEST release: pairs with SendQueue::tell
+    arch::publish_then_look();                                 // SCIF-REQUEST: pairs with the fence in SendQueue::tell
+    packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
   }
   if (consumer_.fill() == 0) {
     take_packets(fd, packets);
@@ -176,19 +176,19 @@ void Inlet::settle(int fd) {
 }
 
 /// The sender need not send a packet for the next so many bytes: they are waited for.
-void Inlet::expect(std::size_t bytes) {
+void ReceiveQueue::expect(std::size_t bytes) {
   wants_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::tell
 }
 
 /// Every write needs a packet.
-void Inlet::expect_packets() {
+void ReceiveQueue::expect_packets() {
   polled_ = consumer_.head();
   wants_.polled.store(polled_, std::memory_order_relaxed);
   expect(0);
 }
 
-int Inlet::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want) {
+int ReceiveQueue::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want) {
   if (budget_.budget().count() != 0) {
     expect(want);
     if (consumer_.fill() != 0) return 0;
@@ -209,12 +209,12 @@ int Inlet::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t 
   return error == ECANCELED ? ECONNRESET : error;
 }
 
-void Inlet::forget_parents() {
+void ReceiveQueue::forget_parents() {
   turn_.forget_parents();
   asleep_ = 0;
 }
 
-bool Inlet::report() {
+bool ReceiveQueue::report() {
   const std::lock_guard lock(lock_);
   const bool some = consumer_.fill() != 0;
   if (consumer_.broken()) line_.declare_gone();
@@ -230,7 +230,7 @@ bool Inlet::report() {
   return true;
 }
 
-bool Inlet::quieten() {
+bool ReceiveQueue::quieten() {
   if (habit_.load(std::memory_order_relaxed) < kHabit) return false;
   const std::lock_guard lock(lock_);
   // A sleeping thread is woken by packets only, and each write may be the one that it sleeps for.
@@ -240,11 +240,11 @@ bool Inlet::quieten() {
   polled_ = consumer_.head() + 1;
   wants_.polled.store(polled_, std::memory_order_relaxed);
   untold_ = true;
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in Outlet::tell
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::tell
   return true;
 }
 
-void Inlet::unquieten() {
+void ReceiveQueue::unquieten() {
   const std::lock_guard lock(lock_);
   if (consumer_.head() >= polled_) return;
   expect_packets();
@@ -252,14 +252,14 @@ void Inlet::unquieten() {
   if (++in_vain_ > kMostInVain) habit_.store(0, std::memory_order_relaxed);
 }
 
-void Inlet::fall_asleep(int fd) {
+void ReceiveQueue::fall_asleep(int fd) {
   const std::lock_guard lock(lock_);
   ++asleep_;
   if (consumer_.head() < polled_) expect_packets();
   if (consumer_.fill() == 0) settle(fd);
 }
 
-void Inlet::wake_up() {
+void ReceiveQueue::wake_up() {
   const std::lock_guard lock(lock_);
   --asleep_;
 }

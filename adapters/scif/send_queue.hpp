@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a connected endpoint: a queue of 4095 bytes in the peer's memory.
 //
-// The descriptor must tell poll(2) the truth, so the queue's state is mirrored in the socket by packets (inlet.hpp has
-// the other half):
+// The descriptor must tell poll(2) the truth, so the queue's state is mirrored in the socket by packets
+// (receive_queue.hpp has the other half):
 //  - The receiver asks for one packet by a new number in `request`. The sender answers it with the next bytes that go
 //    beyond what the receiver said it is waiting for anyway (`quiet`): the receiver's socket is readable.
 //  - When the queue is full and the sender goes to sleep or returns to its program, it sends a packet so large that
@@ -33,12 +33,12 @@ struct Moved {
 /// Larger than what a socket takes and is still writable (see make_socket in socket.hpp).
 inline constexpr std::size_t kFatPacket = 4352;
 
-class Outlet {
+class SendQueue {
  public:
   /// @param lock  the slot's for sending
   /// @param own   this side's page
   /// @param peer  the peer's, and the queue behind it
-  Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  SendQueue(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that what one sends stays together.
   /// @param fd  here and below: a descriptor of the socket

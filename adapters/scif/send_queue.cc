@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/scif/outlet.hpp"
+#include "adapters/scif/send_queue.hpp"
 
 #include <sys/socket.h>
 
@@ -17,7 +17,7 @@ constexpr int kPatience = 48;  ///< looks: a microsecond
 
 }  // namespace
 
-Outlet::Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
+SendQueue::SendQueue(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
     : line_(line),
       heard_(own.leaving),
       wanted_(own.wanting),
@@ -25,7 +25,7 @@ Outlet::Outlet(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifP
       lock_(lock),
       producer_(ring::View{queue, layout::kScifQueueBytes}, &own.leaving.head, &peer.arriving.tail) {}
 
-bool Outlet::send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved) {
+bool SendQueue::send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved) {
   if (line_.sleepers().woken() || line_.gone()) {
     moved = {0, ECONNRESET};
     return true;
@@ -43,7 +43,7 @@ bool Outlet::send_at_once(int fd, std::span<const std::byte> bytes, bool block, 
   return true;
 }
 
-Moved Outlet::send(int fd, std::span<const std::byte> bytes, bool block) {
+Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
   std::unique_lock lock(lock_);
   Moved moved;
   if (!block) {
@@ -69,7 +69,7 @@ Moved Outlet::send(int fd, std::span<const std::byte> bytes, bool block) {
 /// Before a call returns. Whether the peer is there is asked after the last `count` bytes were written, so that they
 /// are on their way meanwhile. If it is gone, only what it has read of them was sent: it may have read all, and closed
 /// then.
-void Outlet::finish(int fd, Moved& moved, std::size_t count) {
+void SendQueue::finish(int fd, Moved& moved, std::size_t count) {
   if (known_space() == 0) say_full(fd);
   if (!line_.look_for_end(fd)) return;
   const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);  // RING-HEAD
@@ -77,7 +77,7 @@ void Outlet::finish(int fd, Moved& moved, std::size_t count) {
   if (moved.bytes == 0) moved.error = ECONNRESET;
 }
 
-std::size_t Outlet::push(int fd, std::span<const std::byte> bytes) {
+std::size_t SendQueue::push(int fd, std::span<const std::byte> bytes) {
   std::size_t free = known_space();
   if (free < bytes.size()) free = space();
   const std::size_t count = producer_.copy_in(bytes.first(std::min(free, bytes.size())));
@@ -91,8 +91,8 @@ std::size_t Outlet::push(int fd, std::span<const std::byte> bytes) {
 }
 
 /// @param start  where the write began
-void Outlet::tell(int fd, std::uint64_t start) {
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in Inlet that follow a wish
+void SendQueue::tell(int fd, std::uint64_t start) {
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in ReceiveQueue that follow a wish
   // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
   // next bytes in less. Without this patience one packet makes the next necessary: its sender comes back late.
   for (int looks = 0; needs_packet(start); ++looks) {
@@ -107,7 +107,7 @@ void Outlet::tell(int fd, std::uint64_t start) {
 }
 
 /// Whether the receiver would not learn of what was written from `start` on.
-bool Outlet::needs_packet(std::uint64_t start) const {
+bool SendQueue::needs_packet(std::uint64_t start) const {
   const auto is_before = [](std::uint64_t one, std::uint64_t other) {
     return static_cast<std::int64_t>(one - other) < 0;
   };
@@ -118,7 +118,7 @@ bool Outlet::needs_packet(std::uint64_t start) const {
   return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());
 }
 
-bool Outlet::send_packet(int fd, std::size_t bytes) {
+bool SendQueue::send_packet(int fd, std::size_t bytes) {
   static constexpr std::array<std::byte, kFatPacket> kNothing{};
   told_.answered.store(answered_, std::memory_order_relaxed);
   told_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
@@ -128,12 +128,12 @@ bool Outlet::send_packet(int fd, std::size_t bytes) {
   return false;
 }
 
-void Outlet::say_full(int fd) {
+void SendQueue::say_full(int fd) {
   if (space() != 0 || heard_.drained.load(std::memory_order_acquire) < full_) return;  // SCIF-DRAINED
   const std::uint64_t before = full_;
   full_ = packets_ + 1;
   told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
-  arch::publish_then_look();                           // SCIF-FULL: pairs with the fence in Inlet::pull
+  arch::publish_then_look();                           // SCIF-FULL: pairs with the fence in ReceiveQueue::pull
   if (space() != 0 || !send_packet(fd, kFatPacket)) {
     full_ = before;
     told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
@@ -144,7 +144,7 @@ void Outlet::say_full(int fd) {
   told_.full_sent.store(full_, std::memory_order_release);  // SCIF-FULL-SENT
 }
 
-int Outlet::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
+int SendQueue::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
   const std::uint64_t head = producer_.tail() - producer_.fill();
   lock.unlock();
   const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });  // RING-HEAD
@@ -157,12 +157,12 @@ int Outlet::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
   return error == ECANCELED ? ECONNRESET : error;
 }
 
-bool Outlet::has_space() {
+bool SendQueue::has_space() {
   const std::lock_guard lock(lock_);
   return known_space() != 0 || space() != 0;
 }
 
-void Outlet::settle(int fd) {
+void SendQueue::settle(int fd) {
   const std::lock_guard lock(lock_);
   say_full(fd);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a connected endpoint; outlet.hpp says what the packets on the socket are for.
+// The receiving half of a connected endpoint; send_queue.hpp says what the packets on the socket are for.
 //
 // Whenever the program is outside of the library one of two things holds, so that poll(2) is right: all bytes are read
 // and the sender has a request that it has not answered; or a packet is on the socket, or about to be. So packets are
@@ -19,9 +19,9 @@
 
 #include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/line.hpp"
-#include "adapters/scif/outlet.hpp"
 #include "adapters/scif/own_packet.hpp"
 #include "adapters/scif/seen_pages.hpp"
+#include "adapters/scif/send_queue.hpp"
 #include "adapters/scif/slot.hpp"
 #include "arch/prefetch.hpp"
 #include "ring/ring.hpp"
@@ -29,15 +29,15 @@
 
 namespace wherry::scif {
 
-class Inlet {
+class ReceiveQueue {
  public:
   static constexpr int kHabit = 16;
 
   /// @param lock   the slot's for receiving
   /// @param own    this side's page, and the queue behind it
   /// @param peer   the peer's
-  Inlet(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own, layout::ScifPage& peer,
-        std::byte* queue);
+  ReceiveQueue(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+               layout::ScifPage& peer, std::byte* queue);
 
   /// @param fd  here and below: a descriptor of the socket
   Moved receive(int fd, std::span<std::byte> buffer, bool block);

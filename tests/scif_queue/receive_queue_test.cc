@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of an endpoint against a sender that is stopped at the worst moment. The sender is played here,
 // word by word, because no program can be stopped exactly there.
-#include "adapters/scif/inlet.hpp"
+#include "adapters/scif/receive_queue.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ class ScifInlet : public ::testing::Test {
     accepted_ = listener->try_accept({.segment_bytes = layout::kScifPageBytes});
     connection_ = connecting->try_finish();
     line_.emplace(inode_of(sockets_[0]));
-    inlet_.emplace(*line_, lock_, *connection_, own_, peers_, queue_.data());
+    receive_queue_.emplace(*line_, lock_, *connection_, own_, peers_, queue_.data());
   }
   ~ScifInlet() override {
     for (const int socket : sockets_) ::close(socket);
@@ -48,7 +48,7 @@ class ScifInlet : public ::testing::Test {
   // The receiver.
   std::size_t receive(std::size_t bytes) {
     std::array<std::byte, kMost> buffer;
-    return inlet_->receive(sockets_[0], std::span(buffer).first(bytes), false).bytes;
+    return receive_queue_->receive(sockets_[0], std::span(buffer).first(bytes), false).bytes;
   }
   [[nodiscard]] bool readable() const {
     pollfd polled{sockets_[0], POLLIN, 0};
@@ -62,7 +62,7 @@ class ScifInlet : public ::testing::Test {
   alignas(64) std::array<std::byte, layout::kScifQueueBytes> queue_{};
   BriefLock lock_;
   std::optional<Line> line_;
-  std::optional<Inlet> inlet_;
+  std::optional<ReceiveQueue> receive_queue_;
   std::uint64_t tail_ = 0, packets_ = 0;
 };
 
