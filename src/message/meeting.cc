@@ -32,7 +32,7 @@ void Meeting::listen(const Address& address) {
   }
   fabric::Fabric& fabric = fabric_of(address);
   auto listener = fabric.listen(address);
-  crowd_.watch(listener->descriptor());
+  wait_set_.watch(listener->descriptor());
   listener_ = std::move(listener);
   fabric_ = &fabric;
 }
@@ -41,7 +41,7 @@ void Meeting::start_connect(const Address& address, const fabric::Offer& offer) 
   fabric::Fabric& fabric = fabric_of(address);
   auto attempt = fabric.connect(address, offer);
   attempts_.reserve(attempts_.size() + 1);
-  crowd_.watch(attempt->descriptor());
+  wait_set_.watch(attempt->descriptor());
   attempts_.push_back(std::move(attempt));
   fabric_ = &fabric;
 }
@@ -71,12 +71,12 @@ std::unique_ptr<fabric::Connection> Meeting::finished() {
     try {
       connection = (*it)->try_finish();
     } catch (...) {
-      crowd_.unwatch(descriptor);
+      wait_set_.unwatch(descriptor);
       attempts_.erase(it);
       throw;
     }
     if (connection == nullptr) continue;
-    crowd_.unwatch(descriptor);
+    wait_set_.unwatch(descriptor);
     attempts_.erase(it);
     return connection;
   }
@@ -86,9 +86,9 @@ std::unique_ptr<fabric::Connection> Meeting::finished() {
 void Meeting::rest(bool yes) {
   if (rests_ == yes || listener_ == nullptr) return;
   if (yes) {
-    crowd_.unwatch(listener_->descriptor());
+    wait_set_.unwatch(listener_->descriptor());
   } else {
-    crowd_.watch(listener_->descriptor());
+    wait_set_.watch(listener_->descriptor());
   }
   rests_ = yes;
 }

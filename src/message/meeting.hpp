@@ -11,15 +11,15 @@
 #include <wherry/address.hpp>
 
 #include "fabric/fabric.hpp"
-#include "message/crowd.hpp"
+#include "message/wait_set.hpp"
 
 namespace wherry::message {
 
 /// All calls throw Error.
 class Meeting {
  public:
-  /// `crowd` is told of every descriptor that may have news for `meet`.
-  explicit Meeting(Crowd& crowd) : crowd_(crowd) {}
+  /// `wait set` is told of every descriptor that may have news for `meet`.
+  explicit Meeting(WaitSet& wait_set) : wait_set_(wait_set) {}
 
   /// The fabric of an address: the same for all of one publisher's or subscriber's.
   fabric::Fabric& fabric_of(const Address& address);
@@ -58,7 +58,7 @@ class Meeting {
   std::unique_ptr<fabric::Connection> finished();
   static void log_dropped(const Error& error);
 
-  Crowd& crowd_;
+  WaitSet& wait_set_;
   fabric::Fabric* fabric_ = nullptr;
   std::unique_ptr<fabric::Listener> listener_;
   std::vector<std::unique_ptr<fabric::Connecting>> attempts_;

@@ -17,20 +17,20 @@
 #include "base/config.hpp"
 #include "base/fork_generation.hpp"
 #include "base/log.hpp"
-#include "message/crowd.hpp"
 #include "message/meeting.hpp"
+#include "message/wait_set.hpp"
 #include "stream/waiter.hpp"
 
 namespace wherry::message {
 
 class Member {
  public:
-  explicit Member(fabric::Bell bell) : crowd_(bell), meeting_(crowd_) {}
+  explicit Member(fabric::Bell bell) : wait_set_(bell), meeting_(wait_set_) {}
 
   void cancel() noexcept {
     // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
     cancelled_.store(true, std::memory_order_release);
-    crowd_.notify();
+    wait_set_.notify();
   }
   [[nodiscard]] const Address& local() const noexcept { return meeting_.local(); }
 
@@ -42,11 +42,11 @@ class Member {
     return stream::deadline_of(timeout);
   }
 
-  /// Sleeps as Crowd does, and learns what a wake-up takes.
+  /// Sleeps as WaitSet does, and learns what a wake-up takes.
   template <class Ready>
   void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
-    crowd_.sleep_unless(deadline, ready);
-    const auto last = crowd_.last_notification();
+    wait_set_.sleep_unless(deadline, ready);
+    const auto last = wait_set_.last_notification();
     if (last) spin_.learn(*last, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
@@ -64,7 +64,7 @@ class Member {
         throw Error(ETIMEDOUT, "wait for peers at", local().to_string(),
                     std::to_string(wanted) + " were wanted, " + std::to_string(count()) + " came in time");
       }
-      crowd_.sleep_unless(deadline, [] { return false; });
+      wait_set_.sleep_unless(deadline, [] { return false; });
     }
   }
   /// For a call that moves data while it waits: a newcomer's failure is logged, not thrown at the call's caller.
@@ -83,7 +83,7 @@ class Member {
   }
 
   const Origin origin_;  ///< in a forked child's copy everything shared is its parent's
-  Crowd crowd_;
+  WaitSet wait_set_;
   Meeting meeting_;
   stream::SpinBudget spin_;
   std::atomic<bool> cancelled_{false};

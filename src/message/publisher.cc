@@ -68,7 +68,7 @@ const fabric::Offer& Publisher::Impl::offer_on(const Address& address) {
 void Publisher::Impl::join(std::unique_ptr<fabric::Connection> connection) {
   auto subscriber = message::make_publisher_connection(std::move(connection));
   subscribers_.reserve(subscribers_.size() + 1);
-  crowd_.join(subscriber->connection());
+  wait_set_.join(subscriber->connection());
   subscribers_.push_back(std::move(subscriber));
 }
 
@@ -98,7 +98,7 @@ std::size_t Publisher::Impl::subscribers() const noexcept {
 }
 
 int Publisher::Impl::descriptor() {
-  const int descriptor = crowd_.descriptor();
+  const int descriptor = wait_set_.descriptor();
   polled_ = true;
   return descriptor;
 }
@@ -210,7 +210,7 @@ void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
 template <class Ready>
 void Publisher::Impl::rearm_descriptor(Ready&& ready) {
   for (const auto& subscriber : subscribers_) subscriber->want_any();
-  crowd_.rearm(ready);
+  wait_set_.rearm(ready);
 }
 
 // Deaths --------------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ void Publisher::Impl::let_go() noexcept {
   std::erase_if(subscribers_, [this](const auto& subscriber) {
     if (!subscriber->over()) return false;
     subscriber->reclaim_all(*slabs_);
-    crowd_.leave(subscriber->connection());
+    wait_set_.leave(subscriber->connection());
     return true;
   });
 }

@@ -50,7 +50,7 @@ void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
   auto publisher = message::make_subscriber_connection(std::move(connection), places_, overflow_);
   if (prefault_) touch(publisher->connection().shown());
   publishers_.reserve(publishers_.size() + 1);
-  crowd_.join(publisher->connection());
+  wait_set_.join(publisher->connection());
   publishers_.push_back(std::move(publisher));
 }
 
@@ -85,7 +85,7 @@ std::uint64_t Subscriber::Impl::dropped() const noexcept {
 }
 
 int Subscriber::Impl::descriptor() {
-  const int descriptor = crowd_.descriptor();
+  const int descriptor = wait_set_.descriptor();
   polled_ = true;
   rearm_descriptor();
   return descriptor;
@@ -125,7 +125,7 @@ void Subscriber::Impl::begin_turn(SubscriberConnection& publisher) noexcept {
 Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look why) noexcept {
   SubscriberConnection& publisher = *publishers_[which];
   dropped_ += publisher.dropped();
-  crowd_.leave(publisher.connection());
+  wait_set_.leave(publisher.connection());
   publishers_.erase(publishers_.begin() + static_cast<std::ptrdiff_t>(which));
   for (const auto& other : publishers_) other->set_contended(false);  // it may be the only one now
   if (why == SubscriberConnection::Look::end) return Result::at_end();
@@ -176,7 +176,7 @@ Result Subscriber::Impl::take(SubscriberConnection*& from, SubscriberConnection:
 }
 
 void Subscriber::Impl::rearm_descriptor() {
-  crowd_.rearm([this] { return waiting() || (publishers_.empty() && !meeting_.open()); });
+  wait_set_.rearm([this] { return waiting() || (publishers_.empty() && !meeting_.open()); });
 }
 
 void Subscriber::Impl::look_for_deaths(bool always) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "message/crowd.hpp"
+#include "message/wait_set.hpp"
 
 #include <sys/epoll.h>
 
@@ -12,7 +12,7 @@
 
 namespace wherry::message {
 
-void Crowd::join(fabric::Connection& member) {
+void WaitSet::join(fabric::Connection& member) {
   if (epoll_.valid()) {
     add(member.descriptor(bell_));
   } else if (!members_.empty()) {
@@ -23,13 +23,13 @@ void Crowd::join(fabric::Connection& member) {
   members_.push_back(&member);
 }
 
-void Crowd::leave(fabric::Connection& member) noexcept {
+void WaitSet::leave(fabric::Connection& member) noexcept {
   if (epoll_.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, member.descriptor(bell_), nullptr);
   const std::lock_guard lock(mutex_);
   std::erase(members_, &member);
 }
 
-void Crowd::watch(int descriptor) {
+void WaitSet::watch(int descriptor) {
   if (epoll_.valid()) {
     add(descriptor);
     watched_.push_back(descriptor);
@@ -39,17 +39,17 @@ void Crowd::watch(int descriptor) {
   }
 }
 
-void Crowd::unwatch(int descriptor) noexcept {
+void WaitSet::unwatch(int descriptor) noexcept {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   std::erase(watched_, descriptor);
 }
 
-int Crowd::descriptor() {
+int WaitSet::descriptor() {
   if (!epoll_.valid()) make_epoll();
   return epoll_.get();
 }
 
-void Crowd::make_epoll() {
+void WaitSet::make_epoll() {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) throw Error(errno, "make a descriptor", "", advice_on(errno, "epoll_create1"));
   {
@@ -62,22 +62,22 @@ void Crowd::make_epoll() {
   for (const int descriptor : watched_) add(descriptor);
 }
 
-void Crowd::add(int descriptor) {
+void WaitSet::add(int descriptor) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
     throw Error(errno, "wait for several peers", "", advice_on(errno, "epoll_ctl"));
   }
 }
 
-void Crowd::arm() {
+void WaitSet::arm() {
   for (fabric::Connection* member : members_) member->arm(bell_);
 }
 
-void Crowd::quieten() noexcept {
+void WaitSet::quieten() noexcept {
   if (own_) own_->silence();
 }
 
-void Crowd::sleep(fabric::Deadline deadline) noexcept {
+void WaitSet::sleep(fabric::Deadline deadline) noexcept {
   if (!epoll_.valid()) {
     if (!members_.empty()) members_.front()->wait(bell_, deadline);
     return;
@@ -85,7 +85,7 @@ void Crowd::sleep(fabric::Deadline deadline) noexcept {
   (void)fabric::wait_until_readable(epoll_.get(), deadline);
 }
 
-std::optional<fabric::Connection::Notification> Crowd::last_notification() const {
+std::optional<fabric::Connection::Notification> WaitSet::last_notification() const {
   std::optional<fabric::Connection::Notification> last;
   for (const fabric::Connection* member : members_) {
     const auto one = member->last_notification(bell_);
@@ -94,7 +94,7 @@ std::optional<fabric::Connection::Notification> Crowd::last_notification() const
   return last;
 }
 
-void Crowd::notify() noexcept {
+void WaitSet::notify() noexcept {
   const std::lock_guard lock(mutex_);
   if (own_) own_->notify();
   if (!epoll_.valid() && !members_.empty()) members_.front()->notify_self(bell_);

@@ -14,9 +14,9 @@
 
 namespace wherry::message {
 
-class Crowd {
+class WaitSet {
  public:
-  explicit Crowd(fabric::Bell bell) : bell_(bell) {}
+  explicit WaitSet(fabric::Bell bell) : bell_(bell) {}
 
   // Setting up: throw Error; and taking down.
   void join(fabric::Connection& member);
@@ -24,7 +24,7 @@ class Crowd {
   void watch(int descriptor);
   void unwatch(int descriptor) noexcept;
   /// Readable while a member's bell is rung, a member's peer is gone, a watched descriptor is readable, or `ring` was
-  /// called after the last `quieten`. Owned by the crowd.
+  /// called after the last `quieten`. Owned by the wait_set.
   int descriptor();
 
   /// Sleeps until there is news, unless `ready()` once every member is armed.
