@@ -9,7 +9,7 @@
 
 #include "base/fork_generation.hpp"
 #include "fabric/fabric.hpp"
-#include "stream/fate.hpp"
+#include "stream/connection_state.hpp"
 #include "stream/receiver.hpp"
 #include "stream/sender.hpp"
 #include "stream/statistics.hpp"
@@ -30,7 +30,7 @@ class Stream::Impl {
   std::unique_ptr<window::Space> windows;  ///< if both sides want them
   Address local;
   statistics::Slot counters;
-  stream::Fate fate;
+  stream::ConnectionState connection_state;
   alignas(64) stream::Sender sender;
   alignas(64) stream::Receiver receiver;
 };

@@ -28,22 +28,23 @@ layout::Word* peers_head(std::byte* remote) {
 
 }  // namespace
 
-Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters)
+Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
+                   layout::StatisticsSlot& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),
       consumer_({connection.segment().data() + layout::kStreamPageBytes, capacity}, &own_page_.tail,
                 peers_head(remote_)),
-      fate_(fate),
+      connection_state_(connection_state),
       counters_(counters),
-      split_(connection, fate) {}
+      split_(connection, connection_state) {}
 
 Result Receiver::state() {
-  if (fate_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
+  if (connection_state_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
   // The sender stores to the line of `finished` with every message: it is not touched while bytes are known of.
   if (const std::size_t known = consumer_.known_fill(); known != 0) return Result::moved(known);
   // Bytes published before a death or the end are delivered first, so both words are loaded before the tail.
-  const bool gone = fate_.gone.load(std::memory_order_acquire);  // GONE
+  const bool gone = connection_state_.gone.load(std::memory_order_acquire);  // GONE
   // FINISHED acquire: pairs with the release in Sender::finish; the last tail is visible once it is set.
   const std::uint64_t finished = own_page_.finished.load(std::memory_order_acquire);
   const std::size_t waiting = consumer_.fill();
@@ -236,7 +237,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     });
     set(counters_.asleep_receiving, 0);
     spin_.learn(connection_, Bell::data);
-    if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
+    if (wake == Wake::gone) connection_state_.gone.store(true, std::memory_order_release);  // GONE
     timed_out = wake == Wake::timeout;
     bell_used();
   }
@@ -304,13 +305,13 @@ void Receiver::heed_bell() {
 }
 
 void Receiver::look_for_death(bool always) {
-  if (fate_.gone.load(std::memory_order_relaxed)) return;
+  if (connection_state_.gone.load(std::memory_order_relaxed)) return;
   if (!always) {
     const auto now = SteadyClock::now();
     if (now < next_look_) return;
     next_look_ = now + kLookInterval;
   }
-  if (connection_.peer_gone()) fate_.gone.store(true, std::memory_order_release);  // GONE
+  if (connection_.peer_gone()) connection_state_.gone.store(true, std::memory_order_release);  // GONE
 }
 
 }  // namespace wherry::stream

@@ -10,7 +10,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
-#include "stream/fate.hpp"
+#include "stream/connection_state.hpp"
 #include "stream/pace.hpp"
 #include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
@@ -23,7 +23,8 @@ class Receiver {
  public:
   /// @param capacity   of the own ring, which fills the segment behind its page
   /// @param fate       shared by both directions
-  Receiver(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
+  Receiver(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
+           layout::StatisticsSlot& counters);
 
   [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
   [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -55,7 +56,7 @@ class Receiver {
   void heed_bell();
 
   [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
-  [[nodiscard]] bool cancelled() const { return fate_.cancelled.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool cancelled() const { return connection_state_.cancelled.load(std::memory_order_relaxed); }
 
  private:
   /// moved (and how many bytes wait), would_block, end or failed, without a system call.
@@ -75,7 +76,7 @@ class Receiver {
   const layout::StreamPage& own_page_;
   std::byte* remote_;  ///< the peer's segment, null on put fabrics
   ring::Consumer consumer_;
-  Fate& fate_;
+  ConnectionState& connection_state_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   Pace pace_;

@@ -38,13 +38,14 @@ std::int64_t coarse_ns() {
 
 }  // namespace
 
-Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters)
+Sender::Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
+               layout::StatisticsSlot& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),
-      fate_(fate),
+      connection_state_(connection_state),
       counters_(counters),
-      split_(connection, fate),
+      split_(connection, connection_state),
       piece_(std::min(kMaxPiece, capacity / 4)) {
   if (remote_ != nullptr && !config::is_set(config::Key::split)) choice_.emplace(capacity);
   if (remote_ != nullptr) {
@@ -58,10 +59,11 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate,
 }
 
 int Sender::obstacle() {
-  if (fate_.cancelled.load(std::memory_order_relaxed)) return ECANCELED;
+  if (connection_state_.cancelled.load(std::memory_order_relaxed)) return ECANCELED;
   if (producer_.broken()) return EPROTO;
   // CLOSED acquire: pairs with the release in Receiver::close.
-  if (finished_ || fate_.gone.load(std::memory_order_relaxed) || own_page_.closed.load(std::memory_order_acquire) != 0)
+  if (finished_ || connection_state_.gone.load(std::memory_order_relaxed) ||
+      own_page_.closed.load(std::memory_order_acquire) != 0)
     return EPIPE;
   return 0;
 }
@@ -94,7 +96,7 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
     // A death that is noticed on the way stops the copying; what was published before counts as sent.
-    while (!rest.empty() && copied < producer_.capacity() && !fate_.gone.load(std::memory_order_relaxed)) {
+    while (!rest.empty() && copied < producer_.capacity() && !connection_state_.gone.load(std::memory_order_relaxed)) {
       const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece_ - unpublished)), unpublished);
       if (n == 0) break;
       rest = rest.subspan(n);
@@ -122,7 +124,7 @@ bool Sender::publish(std::size_t bytes) {
   } else {
     const std::uint64_t tail = producer_.commit(bytes);
     if (!put_range(from, bytes) || !set_peers_word(offsetof(StreamPage, tail), tail)) {
-      fate_.gone.store(true, std::memory_order_release);  // GONE
+      connection_state_.gone.store(true, std::memory_order_release);  // GONE
       return false;
     }
   }
@@ -169,8 +171,8 @@ void Sender::watch_for_death() {
 }
 
 void Sender::look_for_death() {
-  if (fate_.gone.load(std::memory_order_relaxed)) return;
-  if (connection_.peer_gone()) fate_.gone.store(true, std::memory_order_release);  // GONE
+  if (connection_state_.gone.load(std::memory_order_relaxed)) return;
+  if (connection_.peer_gone()) connection_state_.gone.store(true, std::memory_order_release);  // GONE
 }
 
 /// One publication. To publish the first 2 to 16 KiB early takes 6 % off the time of 64 KiB one way, and a third off

@@ -16,7 +16,7 @@
 #include "fabric/fabric.hpp"
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
-#include "stream/fate.hpp"
+#include "stream/connection_state.hpp"
 #include "stream/first_lap.hpp"
 #include "stream/split_choice.hpp"
 #include "stream/split_copy.hpp"
@@ -33,7 +33,8 @@ class Sender {
  public:
   /// @param capacity   of the peer's ring, checked
   /// @param fate       shared by both directions
-  Sender(fabric::Connection& connection, std::size_t capacity, Fate& fate, layout::StatisticsSlot& counters);
+  Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
+         layout::StatisticsSlot& counters);
 
   [[nodiscard]] Result try_send(std::span<const iovec> buffers);
   /// One buffer that there is space for in a ring that is mapped, as most are: one copy, one publication. False:
@@ -81,7 +82,7 @@ class Sender {
   std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only
   ring::Producer producer_;
   FirstLap first_lap_;  ///< on put fabrics of none
-  Fate& fate_;
+  ConnectionState& connection_state_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
   SplitSender split_;
@@ -109,7 +110,7 @@ fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
   });
   statistics::set(counters_.asleep_sending, 0);
   spin_.learn(connection_, fabric::Bell::space);
-  if (wake == fabric::Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
+  if (wake == fabric::Wake::gone) connection_state_.gone.store(true, std::memory_order_release);  // GONE
   descriptor_armed_ = false;
   if (polled_) rearm_descriptor();
   return wake;

@@ -47,11 +47,11 @@ SplitWords* words_in(std::byte* segment) {
 
 }  // namespace
 
-SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, Fate& fate)
+SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, ConnectionState& connection_state)
     : connection_(connection),
       private_memory_(connection.private_memory()),
       words_(words),
-      fate_(fate),
+      connection_state_(connection_state),
       threshold_(words == nullptr ? 0 : config::number(config::Key::split)) {}
 
 bool SplitEnd::begin(std::uint64_t seen, SplitDeal state) {
@@ -92,7 +92,7 @@ SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& 
   const std::size_t piece = piece_of(bytes);
   const std::size_t pieces = (bytes + piece - 1) / piece;
   for (std::size_t mine = 0; mine < pieces; ++mine) {
-    if (fate_.cancelled.load(std::memory_order_relaxed)) return stop();
+    if (connection_state_.cancelled.load(std::memory_order_relaxed)) return stop();
     if (words_->claimed.fetch_add(1, std::memory_order_relaxed) - base_ >= pieces) return Share::part;
     const std::size_t start = (from == From::front ? mine : pieces - 1 - mine) * piece;
     const std::size_t count = std::min(piece, bytes - start);
@@ -125,20 +125,23 @@ bool SplitEnd::await(const layout::Word& peers, Bell bell) {
   const auto finished = [&] { return has_finished(peers); };
   fabric::Deadline deadline;
   while (!finished()) {
-    const bool cancelled = fate_.cancelled.load(std::memory_order_relaxed);
+    const bool cancelled = connection_state_.cancelled.load(std::memory_order_relaxed);
     if (cancelled && !deadline) deadline = SteadyClock::now() + kPatience;
-    if (fate_.gone.load(std::memory_order_acquire)) return finished();  // GONE
+    if (connection_state_.gone.load(std::memory_order_acquire)) return finished();  // GONE
     if (spin_.look(finished, deadline)) return true;
-    const auto ready = [&] { return finished() || (!deadline && fate_.cancelled.load(std::memory_order_relaxed)); };
+    const auto ready = [&] {
+      return finished() || (!deadline && connection_state_.cancelled.load(std::memory_order_relaxed));
+    };
     const Wake wake = sleep_unless(connection_, bell, deadline, ready, [] {});
-    if (wake == Wake::gone) fate_.gone.store(true, std::memory_order_release);  // GONE
+    if (wake == Wake::gone) connection_state_.gone.store(true, std::memory_order_release);  // GONE
     if (wake == Wake::timeout) return finished();
   }
   return true;
 }
 
-SplitReceiver::SplitReceiver(fabric::Connection& connection, Fate& fate)
-    : SplitEnd(connection, connection.map() == nullptr ? nullptr : words_in(connection.segment().data()), fate) {}
+SplitReceiver::SplitReceiver(fabric::Connection& connection, ConnectionState& connection_state)
+    : SplitEnd(connection, connection.map() == nullptr ? nullptr : words_in(connection.segment().data()),
+               connection_state) {}
 
 void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
   willing_ = wants_rest(buffer.size()) && reaches_peer();
@@ -211,7 +214,7 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
   const Outcome outcome = finish(words_->receiver_finished, words_->sender_finished, share, Bell::data);
   open_ = false;
   if (outcome == Outcome::lost) {
-    return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : ECONNRESET);
+    return Result::failure(connection_state_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : ECONNRESET);
   }
   return Result::moved(outcome == Outcome::copied ? buffer.size() : 0);
 }
@@ -228,8 +231,8 @@ void SplitReceiver::abandon() {
   open_ = false;
 }
 
-SplitSender::SplitSender(fabric::Connection& connection, Fate& fate)
-    : SplitEnd(connection, words_in(connection.map()), fate) {}
+SplitSender::SplitSender(fabric::Connection& connection, ConnectionState& connection_state)
+    : SplitEnd(connection, words_in(connection.map()), connection_state) {}
 
 /// All values are the peer's and unchecked: an address in the peer's own memory, and a range that is only compared.
 SplitSender::Invitation SplitSender::invitation(std::uint64_t tail) const {
@@ -288,7 +291,7 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
   }
   if (outcome == Outcome::copied || all_taken()) return Result::moved(bytes.size());
   if (outcome == Outcome::refused) return Result::moved(0);
-  return Result::failure(fate_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
+  return Result::failure(connection_state_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
 }
 
 /// True if the receiver has copied every piece: the bytes count as received, even if this side has given up meanwhile.

@@ -44,7 +44,7 @@
 
 #include "fabric/fabric.hpp"
 #include "layout/stream_page.hpp"
-#include "stream/fate.hpp"
+#include "stream/connection_state.hpp"
 #include "stream/waiter.hpp"
 
 namespace wherry::stream {
@@ -60,7 +60,7 @@ class SplitEnd {
 
  protected:
   /// @param words  in the receiving side's page; null where the fabric does not map it
-  SplitEnd(fabric::Connection& connection, layout::SplitWords* words, Fate& fate);
+  SplitEnd(fabric::Connection& connection, layout::SplitWords* words, ConnectionState& connection_state);
 
   enum class Outcome : std::uint8_t { copied, refused, lost };
   /// What this side took of a transfer.
@@ -98,7 +98,7 @@ class SplitEnd {
   fabric::Connection& connection_;
   fabric::PrivateMemory* const private_memory_;  ///< null: the fabric has none, and nothing is invited or offered
   layout::SplitWords* words_;
-  Fate& fate_;
+  ConnectionState& connection_state_;
   std::uint64_t number_ = 0;  ///< of the deal
   std::uint64_t base_ = 0;    ///< what had been claimed before it
 
@@ -111,7 +111,7 @@ class SplitEnd {
 
 class SplitReceiver : public SplitEnd {
  public:
-  SplitReceiver(fabric::Connection& connection, Fate& fate);
+  SplitReceiver(fabric::Connection& connection, ConnectionState& connection_state);
 
   /// Invites the sender to put what follows the ring's byte `head` straight into `buffer`, unless that is done already,
   /// not worth it, or not the turn: the sender has made an offer, or not yet finished with the last one.
@@ -139,7 +139,7 @@ class SplitReceiver : public SplitEnd {
 
 class SplitSender : public SplitEnd {
  public:
-  SplitSender(fabric::Connection& connection, Fate& fate);
+  SplitSender(fabric::Connection& connection, ConnectionState& connection_state);
 
   /// Called when a large send begins: if the last one was split, waits for the invitation as long as copying a piece
   /// into the ring would take. A first piece sent half a microsecond too early makes the whole message go over the

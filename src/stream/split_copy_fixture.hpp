@@ -110,8 +110,8 @@ class SplitCopyTest : public ::testing::Test {
   ScopedEnvironment threshold_{"WHERRY_SPLIT", "64K"};
   ScopedEnvironment spin_{"WHERRY_SPIN", "0"};
   OnePage connection_;
-  Fate senders_;
-  Fate receivers_;
+  ConnectionState senders_;
+  ConnectionState receivers_;
   SplitSender sender_{connection_, senders_};
   SplitReceiver receiver_{connection_, receivers_};
   std::vector<std::byte> from_ = std::vector<std::byte>(kBytes, std::byte{7});

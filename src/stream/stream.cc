@@ -37,8 +37,8 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
     : connection(std::move(established)),
       local(std::move(own_address)),
       counters(open_counters(*connection, local, peers_capacity, own_capacity, fabric)),
-      sender(*connection, peers_capacity, fate, *counters),
-      receiver(*connection, own_capacity, fate, *counters) {}
+      sender(*connection, peers_capacity, connection_state, *counters),
+      receiver(*connection, own_capacity, connection_state, *counters) {}
 
 /// Before the directions go: a put under way reads the sender's staging ring until its connection is destroyed.
 Stream::Impl::~Impl() {
@@ -169,7 +169,7 @@ Windows Stream::windows() {
 void Stream::cancel() noexcept {
   if (!impl_) return;
   // outside: the flag is all that there is to see; the rings that follow take it to threads that sleep.
-  impl_->fate.cancelled.store(true, std::memory_order_release);
+  impl_->connection_state.cancelled.store(true, std::memory_order_release);
   for (const fabric::Bell bell : fabric::kBells) impl_->connection->notify_self(bell);
 }
 

@@ -6,7 +6,7 @@
 
 namespace wherry::stream {
 
-struct Fate {
+struct ConnectionState {
   std::atomic<bool> cancelled{false};  ///< set by Stream::cancel
   /// The peer closed or died. GONE: set with release after the fabric said so, read with acquire before the ring is
   /// looked at, because everything that the peer had published is delivered first.
