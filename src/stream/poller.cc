@@ -117,11 +117,11 @@ void Poller::Impl::remove(int descriptor) {
 std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
   if (ready.empty()) return 0;
   Found found{ready};
-  if (!timeout || timeout->count() != 0) pace_.before_look();
+  if (!timeout || timeout->count() != 0) coalescing_.before_look();
   if (asking_is_due()) ask(found);
   look(found);
   const bool soon = found.any() || linger(found, stream::deadline_of(timeout));
-  pace_.found(soon ? found.bytes : 0);
+  coalescing_.found(soon ? found.bytes : 0);
   reports_ += static_cast<unsigned>(found.count);
   show();
   return found.count;

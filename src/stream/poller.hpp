@@ -23,7 +23,7 @@
 #include "base/fork_generation.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
-#include "stream/pace.hpp"
+#include "stream/receive_coalescing.hpp"
 #include "stream/receiver.hpp"
 #include "stream/waiter.hpp"
 
@@ -106,7 +106,7 @@ class Poller::Impl {
   std::list<Polled> idle_;
   std::map<int, Source> descriptors_;
   stream::SpinBudget spin_;
-  stream::Pace pace_;
+  stream::ReceiveCoalescing coalescing_;
   unsigned reports_ = 0;  ///< since the clock was looked at
   stream::SteadyClock::time_point next_ask_{};
   bool nested_ = false;  ///< the descriptor was asked for

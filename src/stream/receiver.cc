@@ -119,12 +119,12 @@ Result Receiver::receive(std::span<const iovec> buffers, fabric::Deadline deadli
     return receive_split({static_cast<std::byte*>(buffers[0].iov_base), buffers[0].iov_len}, Need::something);
   }
   const bool fresh = consumer_.known_fill() == 0;
-  if (fresh) pace_.before_look();
+  if (fresh) coalescing_.before_look();
   bool soon = true;
   while (true) {
     const Result result = copy_out(buffers);
     if (!result.would_block()) {
-      if (fresh) pace_.found(soon ? result.bytes + consumer_.known_fill() : 0);
+      if (fresh) coalescing_.found(soon ? result.bytes + consumer_.known_fill() : 0);
       return result;
     }
     const Result readable = wait_readable(deadline);
@@ -244,11 +244,11 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
 }
 
 Result Receiver::wait_for_more(fabric::Deadline deadline) {
-  pace_.before_look();
+  coalescing_.before_look();
   Result now = state();
   const bool at_once = !now.would_block();
   if (!at_once) now = wait_readable(deadline);
-  pace_.found(at_once || spin_.came_soon() ? consumer_.known_fill() : 0);
+  coalescing_.found(at_once || spin_.came_soon() ? consumer_.known_fill() : 0);
   return now;
 }
 

@@ -11,7 +11,7 @@
 #include "layout/stream_page.hpp"
 #include "ring/ring.hpp"
 #include "stream/connection_state.hpp"
-#include "stream/pace.hpp"
+#include "stream/receive_coalescing.hpp"
 #include "stream/split_copy.hpp"
 #include "stream/statistics.hpp"
 #include "stream/waiter.hpp"
@@ -79,7 +79,7 @@ class Receiver {
   ConnectionState& connection_state_;
   layout::StatisticsSlot& counters_;
   SpinBudget spin_;
-  Pace pace_;
+  ReceiveCoalescing coalescing_;
   SplitReceiver split_;
   std::size_t shown_ = 0;
   bool polled_ = false;  ///< the descriptor was asked for

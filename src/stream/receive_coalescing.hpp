@@ -18,7 +18,7 @@
 
 namespace wherry::stream {
 
-class Pace {
+class ReceiveCoalescing {
  public:
   /// Before a look at an empty ring by a call that may block.
   void before_look() const {

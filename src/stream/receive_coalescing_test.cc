@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/pace.hpp"
+#include "stream/receive_coalescing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@ namespace wherry::stream {
 namespace {
 
 /// Looks that find `bytes` each until it pauses; how many that took, at most `limit`.
-int looks_until_it_pauses(Pace& pace, std::size_t bytes, int limit) {
+int looks_until_it_pauses(ReceiveCoalescing& pace, std::size_t bytes, int limit) {
   for (int i = 1; i <= limit; ++i) {
     pace.found(bytes);
     if (pace.pausing()) return i;
@@ -15,13 +15,13 @@ int looks_until_it_pauses(Pace& pace, std::size_t bytes, int limit) {
   return limit + 1;
 }
 
-TEST(Pace, ManySmallFindsInARowBeginAPause) {
-  Pace pace;
+TEST(ReceiveCoalescing, ManySmallFindsInARowBeginAPause) {
+  ReceiveCoalescing pace;
   EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 32);
 }
 
-TEST(Pace, WhoWaitsForEachMessageNeverPauses) {
-  Pace pace;
+TEST(ReceiveCoalescing, WhoWaitsForEachMessageNeverPauses) {
+  ReceiveCoalescing pace;
   for (int i = 0; i < 10000; ++i) {
     pace.found(64);
     pace.found(0);
@@ -29,20 +29,20 @@ TEST(Pace, WhoWaitsForEachMessageNeverPauses) {
   }
 }
 
-TEST(Pace, LargeFindsNeedNoPause) {
-  Pace pace;
+TEST(ReceiveCoalescing, LargeFindsNeedNoPause) {
+  ReceiveCoalescing pace;
   EXPECT_EQ(looks_until_it_pauses(pace, 65536, 10000), 10001);
 }
 
-TEST(Pace, APauseThatGathersMuchGoesOn) {
-  Pace pace;
+TEST(ReceiveCoalescing, APauseThatGathersMuchGoesOn) {
+  ReceiveCoalescing pace;
   looks_until_it_pauses(pace, 64, 100);
   for (int i = 0; i < 10000; ++i) pace.found(i % 2 == 0 ? 3 * 64 : 64);
   EXPECT_TRUE(pace.pausing());
 }
 
-TEST(Pace, APauseThatGathersNothingEndsAndComesBackEverMoreSeldom) {
-  Pace pace;
+TEST(ReceiveCoalescing, APauseThatGathersNothingEndsAndComesBackEverMoreSeldom) {
+  ReceiveCoalescing pace;
   for (const int patience : {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536}) {
     ASSERT_EQ(looks_until_it_pauses(pace, 64, 100000), patience);
     for (int i = 0; i < 2; ++i) {
@@ -53,8 +53,8 @@ TEST(Pace, APauseThatGathersNothingEndsAndComesBackEverMoreSeldom) {
   }
 }
 
-TEST(Pace, APauseThatPaysForgivesThoseThatDidNot) {
-  Pace pace;
+TEST(ReceiveCoalescing, APauseThatPaysForgivesThoseThatDidNot) {
+  ReceiveCoalescing pace;
   looks_until_it_pauses(pace, 64, 100);
   for (int i = 0; i < 2; ++i) pace.found(64);
   EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 64);
@@ -63,8 +63,8 @@ TEST(Pace, APauseThatPaysForgivesThoseThatDidNot) {
   EXPECT_EQ(looks_until_it_pauses(pace, 64, 100), 64) << "doubled from the first patience, not from the last";
 }
 
-TEST(Pace, APauseTakesItsTimeAndOnlyWhenItIsOn) {
-  Pace pace;
+TEST(ReceiveCoalescing, APauseTakesItsTimeAndOnlyWhenItIsOn) {
+  ReceiveCoalescing pace;
   looks_until_it_pauses(pace, 64, 100);
   const auto start = std::chrono::steady_clock::now();
   pace.before_look();
