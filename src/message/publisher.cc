@@ -39,7 +39,7 @@ std::size_t pool_size(std::size_t asked) {
 }  // namespace
 
 Publisher::Impl::Impl(PublisherOptions options)
-    : Member(fabric::Bell::space), pool_bytes_(pool_size(options.pool_bytes)), prefault_(options.prefault) {
+    : EndpointBase(fabric::Bell::space), pool_bytes_(pool_size(options.pool_bytes)), prefault_(options.prefault) {
   config::check(config::Key::spin);
 }
 

@@ -9,13 +9,13 @@
 
 #include <wherry/message.hpp>
 
-#include "message/member.hpp"
+#include "message/endpoint_base.hpp"
 #include "message/publisher_connection.hpp"
 #include "message/slabs.hpp"
 
 namespace wherry {
 
-class Publisher::Impl : public message::Member {
+class Publisher::Impl : public message::EndpointBase {
  public:
   /// Throws Error(EINVAL).
   explicit Impl(PublisherOptions options);

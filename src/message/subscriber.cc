@@ -39,7 +39,7 @@ void touch(std::span<const std::byte> memory) {
 }  // namespace
 
 Subscriber::Impl::Impl(SubscriberOptions options)
-    : Member(fabric::Bell::data),
+    : EndpointBase(fabric::Bell::data),
       places_(places_for(options.queue)),
       overflow_(options.overflow),
       prefault_(options.prefault) {

@@ -9,12 +9,12 @@
 
 #include <wherry/message.hpp>
 
-#include "message/member.hpp"
+#include "message/endpoint_base.hpp"
 #include "message/subscriber_connection.hpp"
 
 namespace wherry {
 
-class Subscriber::Impl : public message::Member {
+class Subscriber::Impl : public message::EndpointBase {
  public:
   /// Throws Error(EINVAL).
   explicit Impl(SubscriberOptions options);

@@ -23,9 +23,9 @@
 
 namespace wherry::message {
 
-class Member {
+class EndpointBase {
  public:
-  explicit Member(fabric::Bell bell) : wait_set_(bell), meeting_(wait_set_) {}
+  explicit EndpointBase(fabric::Bell bell) : wait_set_(bell), meeting_(wait_set_) {}
 
   void cancel() noexcept {
     // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
