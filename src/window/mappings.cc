@@ -34,7 +34,7 @@ Mappings& Mappings::instance() {
   return known->mappings;
 }
 
-int Mappings::map(std::span<std::byte> where, std::shared_ptr<Marks> marks, const Entry& entry,
+int Mappings::map(std::span<std::byte> where, std::shared_ptr<MappingReferences> marks, const Entry& entry,
                   const std::function<int()>& map) {
   const auto start = reinterpret_cast<std::uintptr_t>(where.data());
   const std::lock_guard lock(mutex_);

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <span>
 
-#include "window/marks.hpp"
+#include "window/mapping_references.hpp"
 
 namespace wherry::window {
 
@@ -22,7 +22,7 @@ class Mappings {
 
   /// Maps by `map`, which returns 0 or an errno value, in place of what is there. The entry was added to `marks` for
   /// it; if it does not come about, that is taken back.
-  int map(std::span<std::byte> where, std::shared_ptr<Marks> marks, const Entry& entry,
+  int map(std::span<std::byte> where, std::shared_ptr<MappingReferences> marks, const Entry& entry,
           const std::function<int()>& map);
   /// munmap: 0, or -1 and errno.
   int unmap(void* start, std::size_t bytes);
@@ -30,7 +30,7 @@ class Mappings {
  private:
   struct Mapping {
     std::uintptr_t end = 0;
-    std::shared_ptr<Marks> marks;
+    std::shared_ptr<MappingReferences> marks;
     Entry entry;
   };
 

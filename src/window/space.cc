@@ -84,10 +84,10 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
       exposure_(connection.exposure()),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
-      marks_(std::make_shared<Marks>(peers_)),
+      references_(std::make_shared<MappingReferences>(peers_)),
       local_(connection, peers_, told_),
       remote_(told_),
-      tickets_(peers_),
+      completions_(peers_),
       tells_end_(by == EndIsTold::by_this) {
   told_.version = layout::kWindowVersion;
 }
@@ -96,7 +96,7 @@ Space::~Space() { close(); }
 
 void Space::close() {
   if (closed_.exchange(true)) return;
-  marks_->close();
+  references_->close();
   if (origin_.inherited()) return;
   local_.remove_all();
   if (tells_end_) peers_.store_closed();  // WINDOW-TABLE
@@ -156,7 +156,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   if (peer_left()) return ECONNRESET;
   // A forked child's calls are not counted, as its parent goes on counting. They are complete when they return.
   const bool counted = !origin_.inherited();
-  const std::uint64_t ticket = counted ? tickets_.start() : 0;
+  const std::uint64_t ticket = counted ? completions_.start() : 0;
   View view;
   int error = look(view, local.memory == nullptr);
   if (error == 0 && local.memory == nullptr) {
@@ -164,7 +164,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   }
   if (error == 0) error = check(*view.remote, remote, bytes, writing ? PROT_WRITE : PROT_READ, remote_of);
   if (error == 0) error = move_in_order(view, local, bytes, remote, writing, options);
-  if (counted) tickets_.finish(ticket);
+  if (counted) completions_.finish(ticket);
   return error;
 }
 
@@ -226,14 +226,14 @@ bool Space::copy(memory::Reached& reached, std::uint64_t offset, std::span<std::
 Mark Space::mark(bool of_peer) const {
   return {.of_peer = of_peer,
           .calls = of_peer ? told_.started.load(std::memory_order_acquire)  // WINDOW-RMA
-                           : tickets_.started()};
+                           : completions_.started()};
 }
 
 int Space::wait(Mark mark, Clock::duration patience, const GiveUp& give_up) {
   const auto deadline = Clock::now() + patience;
   if (!mark.of_peer) {
-    if (mark.calls > tickets_.started()) return EINVAL;
-    if (!origin_.inherited() && !tickets_.wait(mark.calls, deadline)) return ETIMEDOUT;
+    if (mark.calls > completions_.started()) return EINVAL;
+    if (!origin_.inherited() && !completions_.wait(mark.calls, deadline)) return ETIMEDOUT;
     return connection_.flush() ? 0 : ECONNRESET;
   }
   if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
@@ -339,13 +339,13 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
     // window is seen to be gone here.
     const Entry entry{.index = far.index, .sequence = far.sequence};
-    marks_->add(entry);
+    references_->add(entry);
     arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::withdraw
     if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {  // WINDOW-ENTRY
-      marks_->remove(entry);
+      references_->remove(entry);
       return ENXIO;
     }
-    error = Mappings::instance().map(where.first(bytes), marks_, entry,
+    error = Mappings::instance().map(where.first(bytes), references_, entry,
                                      [&] { return reached->map_at(at, bytes, protection, where.data()); });
     if (error != 0) return error == ENOTSUP || error == ENXIO ? error : ENOMEM;
     where = where.subspan(bytes);

@@ -18,11 +18,11 @@
 #include "base/fork_generation.hpp"
 #include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
+#include "window/completion_counters.hpp"
 #include "window/local_table.hpp"
-#include "window/marks.hpp"
+#include "window/mapping_references.hpp"
 #include "window/patience.hpp"
 #include "window/remote_table.hpp"
-#include "window/tickets.hpp"
 
 namespace wherry::window {
 
@@ -150,10 +150,10 @@ class Space {
   fabric::Exposure* const exposure_;  ///< null: the fabric has none, and there are no windows
   layout::WindowPage& told_;          ///< what the peer says: in the own segment
   PeersPage peers_;                   ///< what this side says: in the peer's
-  const std::shared_ptr<Marks> marks_;
+  const std::shared_ptr<MappingReferences> references_;
   LocalTable local_;
   RemoteTable remote_;
-  Tickets tickets_;
+  CompletionCounters completions_;
   std::atomic<bool> closed_{false};
   const bool tells_end_;
   const Origin origin_;  ///< a forked child's copy moves data, but neither registers nor closes

@@ -21,9 +21,9 @@ struct Entry {
 };
 
 /// Mappings may outlive the connection; then the peer is told no more. From any thread.
-class Marks {
+class MappingReferences {
  public:
-  explicit Marks(PeersPage& peers);
+  explicit MappingReferences(PeersPage& peers);
 
   /// One mapping more, or less. The peer is told before this returns.
   void add(const Entry& entry);

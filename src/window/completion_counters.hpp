@@ -14,12 +14,12 @@
 
 namespace wherry::window {
 
-class Tickets {
+class CompletionCounters {
  public:
   /// Calls under way at most; one more waits for the oldest.
   static constexpr std::size_t kMostOpen = 1024;
 
-  explicit Tickets(PeersPage& peers) : peers_(peers) {}
+  explicit CompletionCounters(PeersPage& peers) : peers_(peers) {}
 
   /// A call starts; the peer is told before this returns.
   std::uint64_t start();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "window/tickets.hpp"
+#include "window/completion_counters.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,65 +24,67 @@ class TicketsTest : public ::testing::Test {
     peers_end_ = listener->try_accept(offer);
     own_end_ = connecting->try_finish();
     peers_.emplace(*own_end_, 0);
-    tickets_.emplace(*peers_);
+    completions_.emplace(*peers_);
   }
 
   /// What the peer hears.
   [[nodiscard]] const layout::WindowPage& told() const {
     return *reinterpret_cast<const layout::WindowPage*>(peers_end_->segment().data());
   }
-  [[nodiscard]] bool complete(std::uint64_t calls) { return tickets_->wait(calls, std::chrono::steady_clock::now()); }
+  [[nodiscard]] bool complete(std::uint64_t calls) {
+    return completions_->wait(calls, std::chrono::steady_clock::now());
+  }
 
   std::unique_ptr<fabric::Connection> own_end_, peers_end_;
   std::optional<PeersPage> peers_;
-  std::optional<Tickets> tickets_;
+  std::optional<CompletionCounters> completions_;
 };
 
 TEST_F(TicketsTest, ACallIsToldToThePeerBeforeItGoesOn) {
-  EXPECT_EQ(tickets_->start(), 0U);
+  EXPECT_EQ(completions_->start(), 0U);
   EXPECT_EQ(told().started, 1U);
-  EXPECT_EQ(tickets_->start(), 1U);
+  EXPECT_EQ(completions_->start(), 1U);
   EXPECT_EQ(told().started, 2U);
-  EXPECT_EQ(tickets_->started(), 2U);
+  EXPECT_EQ(completions_->started(), 2U);
   EXPECT_EQ(told().completed, 0U);
 }
 
 TEST_F(TicketsTest, CallsEndInAnyOrderAndCountFromTheFirst) {
-  for (int i = 0; i < 4; ++i) tickets_->start();
-  tickets_->finish(2);
-  tickets_->finish(1);
+  for (int i = 0; i < 4; ++i) completions_->start();
+  completions_->finish(2);
+  completions_->finish(1);
   EXPECT_EQ(told().completed, 0U);
   EXPECT_TRUE(complete(0));
   EXPECT_FALSE(complete(1));
-  tickets_->finish(0);
+  completions_->finish(0);
   EXPECT_EQ(told().completed, 3U);
   EXPECT_TRUE(complete(3));
   EXPECT_FALSE(complete(4));
-  tickets_->finish(3);
+  completions_->finish(3);
   EXPECT_TRUE(complete(4));
 }
 
 TEST_F(TicketsTest, AWaitEndsWithTheLastOfItsCalls) {
-  for (int i = 0; i < 2; ++i) tickets_->start();
+  for (int i = 0; i < 2; ++i) completions_->start();
   std::thread finisher([&] {
-    tickets_->finish(1);
-    tickets_->finish(0);
+    completions_->finish(1);
+    completions_->finish(0);
   });
-  EXPECT_TRUE(tickets_->wait(2, std::chrono::steady_clock::now() + 1h));
+  EXPECT_TRUE(completions_->wait(2, std::chrono::steady_clock::now() + 1h));
   EXPECT_EQ(told().completed, 2U);
   finisher.join();
 }
 
 TEST_F(TicketsTest, WhoFindsTooManyUnderWayWaitsForTheOldest) {
-  for (std::size_t i = 0; i < Tickets::kMostOpen; ++i) tickets_->start();
+  for (std::size_t i = 0; i < CompletionCounters::kMostOpen; ++i) completions_->start();
   std::uint64_t ticket = 0;
-  std::thread late([&] { ticket = tickets_->start(); });
-  for (std::size_t i = 1; i < Tickets::kMostOpen; ++i) tickets_->finish(i);
-  EXPECT_EQ(tickets_->started(), Tickets::kMostOpen) << "the others do not count";
-  tickets_->finish(0);
+  std::thread late([&] { ticket = completions_->start(); });
+  for (std::size_t i = 1; i < CompletionCounters::kMostOpen; ++i) completions_->finish(i);
+  EXPECT_EQ(completions_->started(), CompletionCounters::kMostOpen) << "the others do not count";
+  completions_->finish(0);
   late.join();
-  EXPECT_EQ(ticket, Tickets::kMostOpen);
-  EXPECT_EQ(told().completed, Tickets::kMostOpen);
+  EXPECT_EQ(ticket, CompletionCounters::kMostOpen);
+  EXPECT_EQ(told().completed, CompletionCounters::kMostOpen);
 }
 
 TEST_F(TicketsTest, ManyThreadsLoseNoCall) {
@@ -91,7 +93,7 @@ TEST_F(TicketsTest, ManyThreadsLoseNoCall) {
   std::vector<std::thread> threads;
   for (std::uint64_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      for (std::uint64_t n = 0; n < kCalls; ++n) tickets_->finish(tickets_->start());
+      for (std::uint64_t n = 0; n < kCalls; ++n) completions_->finish(completions_->start());
     });
   }
   for (std::thread& thread : threads) thread.join();

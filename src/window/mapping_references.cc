@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "window/marks.hpp"
+#include "window/mapping_references.hpp"
 
 #include <iterator>
 
@@ -7,15 +7,15 @@
 
 namespace wherry::window {
 
-Marks::Marks(PeersPage& peers) : generation_(fork_generation()), peers_(&peers) {}
+MappingReferences::MappingReferences(PeersPage& peers) : generation_(fork_generation()), peers_(&peers) {}
 
-void Marks::add(const Entry& entry) {
+void MappingReferences::add(const Entry& entry) {
   const std::lock_guard lock(mutex_);
   ++mapped_[entry];
   tell(entry.index);
 }
 
-void Marks::remove(const Entry& entry) {
+void MappingReferences::remove(const Entry& entry) {
   const std::lock_guard lock(mutex_);
   const auto counted = mapped_.find(entry);
   if (counted == mapped_.end() || --counted->second != 0) return;
@@ -23,13 +23,13 @@ void Marks::remove(const Entry& entry) {
   if (fork_generation() == generation_) tell(entry.index);
 }
 
-void Marks::close() {
+void MappingReferences::close() {
   const std::lock_guard lock(mutex_);
   peers_ = nullptr;
 }
 
 /// The latest counts: a thread that has not yet noticed that its window is gone must not hide the next one's mark.
-void Marks::tell(std::size_t index) {
+void MappingReferences::tell(std::size_t index) {
   if (peers_ == nullptr) return;
   const auto behind = mapped_.lower_bound({.index = index + 1, .sequence = 0});
   const bool some = behind != mapped_.begin() && std::prev(behind)->first.index == index;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "window/tickets.hpp"
+#include "window/completion_counters.hpp"
 
 namespace wherry::window {
 
-std::uint64_t Tickets::start() {
+std::uint64_t CompletionCounters::start() {
   std::unique_lock lock(mutex_);
   ++waiting_;
   progress_.wait(lock, [this] { return started_ - completed_ < kMostOpen; });
@@ -12,7 +12,7 @@ std::uint64_t Tickets::start() {
   return started_++;
 }
 
-void Tickets::finish(std::uint64_t ticket) {
+void CompletionCounters::finish(std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   done_.set(ticket % kMostOpen);
   if (ticket != completed_) return;
@@ -21,12 +21,12 @@ void Tickets::finish(std::uint64_t ticket) {
   if (waiting_ != 0) progress_.notify_all();
 }
 
-std::uint64_t Tickets::started() const {
+std::uint64_t CompletionCounters::started() const {
   const std::lock_guard lock(mutex_);
   return started_;
 }
 
-bool Tickets::wait(std::uint64_t calls, std::chrono::steady_clock::time_point deadline) {
+bool CompletionCounters::wait(std::uint64_t calls, std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   ++waiting_;
   const bool complete = progress_.wait_until(lock, deadline, [&] { return completed_ >= calls; });
