@@ -57,7 +57,7 @@ int Endpoint::accept(int fd, scif_portID& peer, bool wait, Opened& accepted) {
     const int error = take_request(fd, peer, accepted);
     if (error != EAGAIN) return -error;
     if (!wait) return -EAGAIN;
-    if (const int woken = line_.sleep(fd, POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
+    if (const int woken = waiter_.sleep(fd, POLLIN, {}); woken != 0) return -(woken == ECANCELED ? EINTR : woken);
   }
 }
 
@@ -89,12 +89,12 @@ int Endpoint::answer(Opened& made, scif_portID& peer, std::chrono::steady_clock:
   const int socket = made.socket.get();
   Endpoint& endpoint = *made.endpoint;
   PeersHello hello;
-  if (const int error = receive_hello(line_.sleepers(), socket, hello, deadline); error != 0) return error;
+  if (const int error = receive_hello(waiter_.sleepers(), socket, hello, deadline); error != 0) return error;
   peer = hello.port();
   try {
     auto connection = OwnHalf(offer()).answer(std::move(hello), peer_behind(socket, peer), socket, port_);
     if (connection == nullptr) return ECONNRESET;
-    endpoint.link_ = std::make_unique<Link>(endpoint.slot_, endpoint.line_, socket, std::move(connection));
+    endpoint.link_ = std::make_unique<Link>(endpoint.slot_, endpoint.waiter_, socket, std::move(connection));
   } catch (const Error& failure) {
     return failure.code().value();
   }

@@ -63,7 +63,7 @@ int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
 }
 
 /// The same for calls that are to cost no system call: whether the descriptor still is the endpoint's is asked only
-/// when `body` fails, and it is to look for the end (Line::look_for_end).
+/// when `body` fails, and it is to look for the end (EndpointWaiter::look_for_end).
 template <class Body>
 int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
   if (has_duplicates()) return with_endpoint(epd, body);

@@ -37,7 +37,7 @@ int Endpoint::connect(int fd, const scif_portID& to) {
   }
   if (uncollected_) return collect();
   if (state_ == State::listening) return -EOPNOTSUPP;
-  if (state_ == State::connected) return line_.ask_for_end(fd) ? -EINVAL : -EISCONN;
+  if (state_ == State::connected) return waiter_.ask_for_end(fd) ? -EINVAL : -EISCONN;
   if (to.port == 0) return -EINVAL;
   const bool may_wait = (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
   if (const int error = start(fd, to, may_wait); error != 0) return -error;
@@ -78,7 +78,7 @@ int Endpoint::await_answer(int fd, std::unique_lock<std::mutex>& lock) {
   while (state_ == State::connecting) {
     const fabric::Deadline give_up = attempt_->give_up;
     lock.unlock();
-    const int error = line_.sleep(fd, POLLIN, give_up);
+    const int error = waiter_.sleep(fd, POLLIN, give_up);
     lock.lock();
     if (state_ != State::connecting) break;
     if (error == EINTR || error == ECANCELED) {
@@ -98,7 +98,7 @@ int Endpoint::try_finish(int fd) {
   if (error == EAGAIN && std::chrono::steady_clock::now() < *attempt_->give_up) return EAGAIN;
   if (error != 0) return fail_attempt(fd, error == EMFILE ? EMFILE : ECONNREFUSED);
   try {
-    link_ = std::make_unique<Link>(slot_, line_, fd, std::move(attempt_->own).join(std::move(hello), attempt_->peer));
+    link_ = std::make_unique<Link>(slot_, waiter_, fd, std::move(attempt_->own).join(std::move(hello), attempt_->peer));
   } catch (const Error& failure) {
     return fail_attempt(fd, failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
   }
@@ -135,14 +135,14 @@ void Endpoint::take_own_socket(int fd) {
 void Endpoint::renew_socket(int fd) {
   const UniqueFd fresh = make_socket();
   ::fcntl(fresh.get(), F_SETFL, ::fcntl(fd, F_GETFL));
-  for (int each = -1; (each = descriptor_of(line_.socket())) >= 0;) {
+  for (int each = -1; (each = descriptor_of(waiter_.socket())) >= 0;) {
     const int flags = ::fcntl(each, F_GETFD);
     if (::dup3(fresh.get(), each, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) < 0) break;
   }
   if (port_ != 0) bind_to(fresh.get(), own_node(), port_);
   const std::uint64_t socket = inode_of(fresh.get());
-  socket_changed(slot_, line_.socket(), socket);
-  line_.become(socket);
+  socket_changed(slot_, waiter_.socket(), socket);
+  waiter_.become(socket);
   generation_ = fork_generation();
 }
 

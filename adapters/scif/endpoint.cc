@@ -23,7 +23,7 @@ Opened Endpoint::open() {
   return {.endpoint = std::move(endpoint), .socket = std::move(socket)};
 }
 
-Endpoint::Endpoint(int fd) : slot_(take_slot()), line_(inode_of(fd)), generation_(fork_generation()) {}
+Endpoint::Endpoint(int fd) : slot_(take_slot()), waiter_(inode_of(fd)), generation_(fork_generation()) {}
 Endpoint::~Endpoint() { give_back(slot_); }
 
 int Endpoint::bind(int fd, std::uint16_t port) {
@@ -45,7 +45,7 @@ int Endpoint::bind(int fd, std::uint16_t port) {
 
 int Endpoint::listen(int fd, int backlog) {
   const std::lock_guard lock(mutex_);
-  if (state_ == State::unbound || (state_ == State::connected && line_.ask_for_end(fd))) return -EINVAL;
+  if (state_ == State::unbound || (state_ == State::connected && waiter_.ask_for_end(fd))) return -EINVAL;
   if (state_ != State::bound) return -EISCONN;
   if (backlog <= 0) return -EINVAL;
   if (generation_ == kUsedUp) renew_socket(fd);
@@ -56,7 +56,7 @@ int Endpoint::listen(int fd, int backlog) {
 }
 
 Link* Endpoint::link_if_answered(int fd) {
-  if (state_ != State::connecting || !line_.is(fd)) return nullptr;
+  if (state_ != State::connecting || !waiter_.is(fd)) return nullptr;
   const std::lock_guard lock(mutex_);
   if (state_ == State::connecting) try_finish(fd);
   return state_ == State::connected ? link_.get() : nullptr;
@@ -65,7 +65,7 @@ Link* Endpoint::link_if_answered(int fd) {
 void Endpoint::forget_parents() {
   users = 0;
   new (&mutex_) std::mutex;
-  line_.sleepers().forget_parents();
+  waiter_.sleepers().forget_parents();
   if (Link* link = known_link(); link != nullptr) {
     link->receive_queue.forget_parents();
     link->send_queue.forget_parents();
@@ -98,7 +98,7 @@ short Endpoint::events(short asked, short kernel) {
     case State::connected:
       break;
   }
-  const bool gone = line_.gone();
+  const bool gone = waiter_.gone();
   short events = 0;
   constexpr short kIn = POLLIN | POLLRDNORM;
   constexpr short kOut = POLLOUT | POLLWRNORM;

@@ -16,9 +16,9 @@
 
 #include <scif.h>
 
-#include "adapters/scif/line.hpp"
+#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/link.hpp"
-#include "adapters/scif/slot.hpp"
 #include "base/unique_fd.hpp"
 
 namespace wherry::scif {
@@ -59,11 +59,11 @@ class Endpoint {
   /// The same for callers that hold a lock of the slot: only if it is known already.
   // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
-  [[nodiscard]] Line& line() { return line_; }
-  [[nodiscard]] Slot& slot() { return slot_; }
+  [[nodiscard]] EndpointWaiter& line() { return waiter_; }
+  [[nodiscard]] DescriptorEntry& slot() { return slot_; }
   /// The descriptor that the peer is told of is no longer there, but this one is.
   void go_by(int fd) {
-    if (Link* link = known_link(); link != nullptr) link->show(fd, line_.socket());
+    if (Link* link = known_link(); link != nullptr) link->show(fd, waiter_.socket());
   }
 
   /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor. The program must be told.
@@ -72,12 +72,12 @@ class Endpoint {
   short kernel_events(short asked);
 
   /// Wakes every thread that sleeps in a call; later calls of them fail.
-  void wake_all() { line_.sleepers().wake(); }
+  void wake_all() { waiter_.sleepers().wake(); }
 
   /// In a forked child: the calls that its parent's other threads were in do not go on here.
   void forget_parents();
 
-  // The table's (table.hpp): written under Slot::table.
+  // The table's (table.hpp): written under DescriptorEntry::table.
   std::atomic<std::uint32_t> users{0};
 
  private:
@@ -96,8 +96,8 @@ class Endpoint {
   int take_request(int fd, scif_portID& peer, Opened& accepted);
   int answer(Opened& made, scif_portID& peer, std::chrono::steady_clock::time_point deadline);
 
-  Slot& slot_;
-  Line line_;
+  DescriptorEntry& slot_;
+  EndpointWaiter waiter_;
   std::atomic<State> state_{State::unbound};
   std::mutex mutex_;          ///< guards what follows; no call waits with it
   std::uint64_t generation_;  ///< of the process that made the socket, or kUsedUp

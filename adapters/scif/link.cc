@@ -24,7 +24,7 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes) {
          segment_bytes == kSegmentBytes;
 }
 
-Link::Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined)
+Link::Link(DescriptorEntry& slot, EndpointWaiter& line, int fd, std::unique_ptr<fabric::Connection> joined)
     : connection(std::move(joined)),
       receive_queue(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
                     connection->segment().data() + layout::kScifPageBytes),

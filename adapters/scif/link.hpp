@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "adapters/scif/line.hpp"
+#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/receive_queue.hpp"
 #include "adapters/scif/send_queue.hpp"
-#include "adapters/scif/slot.hpp"
 #include "base/fork_generation.hpp"
 #include "fabric/connection.hpp"
 #include "window/space.hpp"
@@ -20,7 +20,7 @@ fabric::Offer offer();
 bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 
 struct Link {
-  Link(Slot& slot, Line& line, int fd, std::unique_ptr<fabric::Connection> joined);
+  Link(DescriptorEntry& slot, EndpointWaiter& line, int fd, std::unique_ptr<fabric::Connection> joined);
 
   /// Tells the peer where this side's socket is to be found: see own_packet.hpp. It looks for it in the process that
   /// made the connection: what a forked child's numbers are is nothing to it.

@@ -29,8 +29,8 @@ int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(m
 /// Most messages need no waiting: a lock of the slot is all that they take. `move` returns whether that did it. Leaves
 /// errno alone.
 template <class Move>
-bool at_once(scif_epd_t epd, BriefLock Slot::* direction, Move&& move) {
-  Slot* slot = slot_of(epd);
+bool at_once(scif_epd_t epd, BriefLock DescriptorEntry::* direction, Move&& move) {
+  DescriptorEntry* slot = slot_of(epd);
   if (slot == nullptr || has_duplicates()) return false;
   const int before = errno;
   const std::lock_guard lock(slot->*direction);
@@ -57,7 +57,7 @@ int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
   const std::span bytes(static_cast<const std::byte*>(msg), static_cast<std::size_t>(len));
   Moved moved;
   if (check(msg, len, flags) == 1 &&
-      at_once(epd, &Slot::sending,
+      at_once(epd, &DescriptorEntry::sending,
               [&](Link& link) { return link.send_queue.send_at_once(epd, bytes, block, moved); }) &&
       moved.error == 0) {
     return static_cast<int>(moved.bytes);
@@ -70,7 +70,7 @@ int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
   const int most = block ? len : std::min(len, static_cast<int>(layout::kScifQueueMost));
   const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(most));
   Moved moved;
-  if (check(msg, len, flags) == 1 && at_once(epd, &Slot::receiving, [&](Link& link) {
+  if (check(msg, len, flags) == 1 && at_once(epd, &DescriptorEntry::receiving, [&](Link& link) {
         return link.receive_queue.receive_at_once(epd, buffer, block, moved);
       })) {
     return static_cast<int>(moved.bytes);

@@ -25,9 +25,9 @@ constexpr int kMostInVain = 8;
 
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+ReceiveQueue::ReceiveQueue(EndpointWaiter& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
                            layout::ScifPage& peer, std::byte* queue)
-    : line_(line),
+    : waiter_(line),
       queue_(queue),
       heard_(own.arriving),
       told_(peer.leaving),
@@ -64,12 +64,12 @@ Moved ReceiveQueue::receive(int fd, std::span<std::byte> buffer, bool block) {
     if (ended) moved.error = ECONNRESET;
     if (ended || (moved.bytes != 0 && !block)) break;
     // A blocking call learns of the end when it sleeps.
-    ended = line_.sleepers().woken() || (block ? line_.gone() : line_.look_for_end(fd));
+    ended = waiter_.sleepers().woken() || (block ? waiter_.gone() : waiter_.look_for_end(fd));
     if (ended) continue;
     if (!block) break;
     moved.error = wait_for_data(fd, lock, buffer.size() - moved.bytes);
     if (moved.error != 0) break;
-    ended = line_.gone() || line_.sleepers().woken();
+    ended = waiter_.gone() || waiter_.sleepers().woken();
   }
   note(moved.bytes);
   return moved;
@@ -94,7 +94,7 @@ std::size_t ReceiveQueue::pull(int fd, std::span<std::byte> buffer) {
     take_full_packet(fd);
   }
   if (consumer_.known_fill() == 0) settle(fd);
-  if (consumer_.broken()) line_.declare_gone();
+  if (consumer_.broken()) waiter_.declare_gone();
   return count;
 }
 
@@ -142,7 +142,7 @@ void ReceiveQueue::take_full_packet(int fd) {
   // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
   while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
     const bool called_off = heard_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
-    if (called_off || line_.ask_for_end(fd) || std::chrono::steady_clock::now() > give_up) return;
+    if (called_off || waiter_.ask_for_end(fd) || std::chrono::steady_clock::now() > give_up) return;
     ::sched_yield();
   }
   take_packets(fd, full);
@@ -150,7 +150,7 @@ void ReceiveQueue::take_full_packet(int fd) {
 
 void ReceiveQueue::take_packets(int fd, std::uint64_t up_to) {
   if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
-  if (up_to - taken_ > kMostPackets) return line_.declare_gone();
+  if (up_to - taken_ > kMostPackets) return waiter_.declare_gone();
   while (taken_ < up_to && take_packet(fd)) continue;
   // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in SendQueue::say_full.
   told_.drained.store(taken_, std::memory_order_release);
@@ -193,7 +193,7 @@ int ReceiveQueue::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::
     expect(want);
     if (consumer_.fill() != 0) return 0;
     lock.unlock();
-    const bool came = look(budget_, [&] { return stirs() || line_.sleepers().woken(); });
+    const bool came = look(budget_, [&] { return stirs() || waiter_.sleepers().woken(); });
     lock.lock();
     if (came) return 0;
   }
@@ -203,7 +203,7 @@ int ReceiveQueue::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::
   if (consumer_.fill() != 0) return 0;
   ++asleep_;
   lock.unlock();
-  const int error = line_.sleep(fd, POLLIN, {});
+  const int error = waiter_.sleep(fd, POLLIN, {});
   lock.lock();
   --asleep_;
   return error == ECANCELED ? ECONNRESET : error;
@@ -217,7 +217,7 @@ void ReceiveQueue::forget_parents() {
 bool ReceiveQueue::report() {
   const std::lock_guard lock(lock_);
   const bool some = consumer_.fill() != 0;
-  if (consumer_.broken()) line_.declare_gone();
+  if (consumer_.broken()) waiter_.declare_gone();
   if (!some) {
     seen_.store(consumer_.head(), std::memory_order_relaxed);
     return false;

@@ -17,12 +17,12 @@
 #include <mutex>
 #include <span>
 
+#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/layout/page.hpp"
-#include "adapters/scif/line.hpp"
 #include "adapters/scif/own_packet.hpp"
 #include "adapters/scif/seen_pages.hpp"
 #include "adapters/scif/send_queue.hpp"
-#include "adapters/scif/slot.hpp"
 #include "arch/prefetch.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
@@ -36,7 +36,7 @@ class ReceiveQueue {
   /// @param lock   the slot's for receiving
   /// @param own    this side's page, and the queue behind it
   /// @param peer   the peer's
-  ReceiveQueue(Line& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+  ReceiveQueue(EndpointWaiter& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
                layout::ScifPage& peer, std::byte* queue);
 
   /// @param fd  here and below: a descriptor of the socket
@@ -80,7 +80,7 @@ class ReceiveQueue {
   void expect_packets();
   int wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want);
 
-  Line& line_;
+  EndpointWaiter& waiter_;
   const std::byte* queue_;
   const layout::ScifArriving& heard_;
   layout::ScifLeaving& told_;

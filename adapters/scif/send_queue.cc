@@ -17,8 +17,9 @@ constexpr int kPatience = 48;  ///< looks: a microsecond
 
 }  // namespace
 
-SendQueue::SendQueue(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
-    : line_(line),
+SendQueue::SendQueue(EndpointWaiter& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer,
+                     std::byte* queue)
+    : waiter_(line),
       heard_(own.leaving),
       wanted_(own.wanting),
       told_(peer.arriving),
@@ -26,7 +27,7 @@ SendQueue::SendQueue(Line& line, BriefLock& lock, layout::ScifPage& own, layout:
       producer_(ring::View{queue, layout::kScifQueueBytes}, &own.leaving.head, &peer.arriving.tail) {}
 
 bool SendQueue::send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved) {
-  if (line_.sleepers().woken() || line_.gone()) {
+  if (waiter_.sleepers().woken() || waiter_.gone()) {
     moved = {0, ECONNRESET};
     return true;
   }
@@ -53,7 +54,7 @@ Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
   if (!pages_.are_there(bytes)) return {0, EFAULT};
   const Turn::Mine turn(turn_, lock);
   while (true) {
-    moved.error = line_.sleepers().woken() || line_.look_for_end(fd) ? ECONNRESET : 0;
+    moved.error = waiter_.sleepers().woken() || waiter_.look_for_end(fd) ? ECONNRESET : 0;
     if (moved.error != 0) return moved;
     const std::size_t count = push(fd, bytes.subspan(moved.bytes));
     moved.bytes += count;
@@ -71,7 +72,7 @@ Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
 /// then.
 void SendQueue::finish(int fd, Moved& moved, std::size_t count) {
   if (known_space() == 0) say_full(fd);
-  if (!line_.look_for_end(fd)) return;
+  if (!waiter_.look_for_end(fd)) return;
   const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);  // RING-HEAD
   moved.bytes -= std::min<std::uint64_t>(unread, count);
   if (moved.bytes == 0) moved.error = ECONNRESET;
@@ -86,7 +87,7 @@ std::size_t SendQueue::push(int fd, std::span<const std::byte> bytes) {
     producer_.commit(count);
     tell(fd, start);
   }
-  if (producer_.broken()) line_.declare_gone();
+  if (producer_.broken()) waiter_.declare_gone();
   return count;
 }
 
@@ -152,7 +153,7 @@ int SendQueue::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
   if (came) return 0;
   say_full(fd);
   lock.unlock();
-  const int error = line_.sleep(fd, POLLOUT, {});
+  const int error = waiter_.sleep(fd, POLLOUT, {});
   lock.lock();
   return error == ECANCELED ? ECONNRESET : error;
 }

@@ -15,10 +15,10 @@
 #include <mutex>
 #include <span>
 
+#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/layout/page.hpp"
-#include "adapters/scif/line.hpp"
 #include "adapters/scif/seen_pages.hpp"
-#include "adapters/scif/slot.hpp"
 #include "ring/ring.hpp"
 #include "stream/waiter.hpp"
 
@@ -38,7 +38,7 @@ class SendQueue {
   /// @param lock  the slot's for sending
   /// @param own   this side's page
   /// @param peer  the peer's, and the queue behind it
-  SendQueue(Line& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  SendQueue(EndpointWaiter& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that what one sends stays together.
   /// @param fd  here and below: a descriptor of the socket
@@ -64,7 +64,7 @@ class SendQueue {
   void finish(int fd, Moved& moved, std::size_t count);
   int wait_for_space(int fd, std::unique_lock<BriefLock>& lock);
 
-  Line& line_;
+  EndpointWaiter& waiter_;
   const layout::ScifLeaving& heard_;
   const layout::ScifWanting& wanted_;
   layout::ScifArriving& told_;

@@ -22,17 +22,18 @@ namespace {
 
 constexpr std::size_t kEntriesPerBlock = 128;
 constexpr std::size_t kBlocks = 8192;  ///< a million descriptors: more than the kernel lets a process have by default
-using Entry = std::atomic<Slot*>;
+using Entry = std::atomic<DescriptorEntry*>;
 using Block = std::array<Entry, kEntriesPerBlock>;
 std::array<std::atomic<Block*>, kBlocks> blocks;
 
 std::atomic<bool> duplicates{false};
 
-/// Guarded by its mutex, as are the writes of entries, Slot::descriptors, and which endpoint is in which slot.
+/// Guarded by its mutex, as are the writes of entries, DescriptorEntry::descriptors, and which endpoint is in which
+/// slot.
 struct Registry {
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, Slot*> by_socket;
-  std::vector<Slot*> spare;
+  std::unordered_map<std::uint64_t, DescriptorEntry*> by_socket;
+  std::vector<DescriptorEntry*> spare;
   std::size_t slots = 0;
 };
 void before_fork();
@@ -86,14 +87,14 @@ Entry& make_entry(int fd) {
   return entry_in(*block, fd);
 }
 
-void enter(int fd, Slot& slot) {
+void enter(int fd, DescriptorEntry& slot) {
   Entry& entry = make_entry(fd);
   slot.descriptors.push_back(fd);
   entry.store(&slot, std::memory_order_release);  // TABLE-SLOT release: the slot
 }
 
 /// Puts another endpoint, or none, into the slot. Returns what was there.
-Endpoint* replace(Slot& slot, Endpoint* endpoint) {
+Endpoint* replace(DescriptorEntry& slot, Endpoint* endpoint) {
   const std::lock_guard table(slot.table);
   const std::lock_guard sending(slot.sending);
   const std::lock_guard receiving(slot.receiving);
@@ -101,8 +102,8 @@ Endpoint* replace(Slot& slot, Endpoint* endpoint) {
 }
 
 /// A descriptor that the endpoint has besides `released`; looks for those that the program made. -1: it has none.
-int another(const Slot& slot, int released) {
-  const Line& line = slot.endpoint->line();
+int another(const DescriptorEntry& slot, int released) {
+  const EndpointWaiter& line = slot.endpoint->line();
   for (const int fd : slot.descriptors) {
     if (fd != released && line.is(fd)) return fd;
   }
@@ -112,7 +113,7 @@ int another(const Slot& slot, int released) {
 }
 
 /// Takes a descriptor from its endpoint. Returns that if it was the last: it can no longer be found.
-std::unique_ptr<Endpoint> release(int fd, Slot& slot) {
+std::unique_ptr<Endpoint> release(int fd, DescriptorEntry& slot) {
   if (slot_of(fd) == &slot) entry_of(fd)->store(nullptr, std::memory_order_relaxed);
   std::erase(slot.descriptors, fd);
   if (const int other = another(slot, fd); other >= 0) {
@@ -127,11 +128,11 @@ std::unique_ptr<Endpoint> release(int fd, Slot& slot) {
 
 /// Forgets that a descriptor was an endpoint's if it is no longer. Returns the endpoint if that was its last.
 std::unique_ptr<Endpoint> forget(int fd) {
-  Slot* slot = slot_of(fd);
+  DescriptorEntry* slot = slot_of(fd);
   return slot == nullptr || slot->endpoint->line().is(fd) ? nullptr : release(fd, *slot);
 }
 
-Slot* slot_by_socket(int fd) {
+DescriptorEntry* slot_by_socket(int fd) {
   const auto found = registry().by_socket.find(inode_of(fd));
   return found == registry().by_socket.end() ? nullptr : found->second;
 }
@@ -147,7 +148,7 @@ void await_users(const std::unique_ptr<Endpoint>& endpoint) {
   }
 }
 
-Use use(Slot& slot) {
+Use use(DescriptorEntry& slot) {
   const std::lock_guard lock(slot.table);
   Endpoint* endpoint = slot.endpoint;
   endpoint->users.store(endpoint->users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -156,29 +157,29 @@ Use use(Slot& slot) {
 
 }  // namespace
 
-Slot* slot_of(int fd) {
+DescriptorEntry* slot_of(int fd) {
   const Entry* entry = entry_of(fd);
   return entry == nullptr ? nullptr : entry->load(std::memory_order_acquire);  // TABLE-SLOT
 }
 
-Slot& take_slot() {
+DescriptorEntry& take_slot() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   if (all.spare.empty()) {
     all.spare.reserve(++all.slots);
-    return *new Slot;
+    return *new DescriptorEntry;
   }
-  Slot* slot = all.spare.back();
+  DescriptorEntry* slot = all.spare.back();
   all.spare.pop_back();
   return *slot;
 }
 
-void give_back(Slot& slot) noexcept {
+void give_back(DescriptorEntry& slot) noexcept {
   const std::lock_guard lock(registry().mutex);
   registry().spare.push_back(&slot);
 }
 
-void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now) {
+void socket_changed(DescriptorEntry& slot, std::uint64_t before, std::uint64_t now) {
   const std::lock_guard lock(registry().mutex);
   registry().by_socket.erase(before);
   if (slot.endpoint != nullptr) registry().by_socket[now] = &slot;  // else another thread is closing it
@@ -197,7 +198,7 @@ Use::~Use() {
 }
 
 Use find(int fd) {
-  Slot* slot = slot_of(fd);
+  DescriptorEntry* slot = slot_of(fd);
   if (slot == nullptr) return {};
   const std::lock_guard lock(slot->table);
   Endpoint* endpoint = slot->endpoint;
@@ -214,7 +215,7 @@ Use find_by_socket(int fd) {
   {
     const std::lock_guard lock(registry().mutex);
     ended = forget(fd);
-    if (Slot* slot = slot_by_socket(fd); slot != nullptr) {
+    if (DescriptorEntry* slot = slot_by_socket(fd); slot != nullptr) {
       if (slot_of(fd) != slot) {
         enter(fd, *slot);
         slot->endpoint->go_by(fd);
@@ -232,7 +233,7 @@ int add(Opened opened) {
   const int fd = opened.socket.get();
   {
     const std::lock_guard lock(registry().mutex);
-    Slot& slot = opened.endpoint->slot();
+    DescriptorEntry& slot = opened.endpoint->slot();
     make_entry(fd);
     slot.descriptors.reserve(1);
     registry().by_socket[opened.endpoint->line().socket()] = &slot;
@@ -252,7 +253,7 @@ int close_descriptor(int fd) {
   {
     const std::lock_guard lock(registry().mutex);
     forgotten = forget(fd);
-    Slot* slot = slot_by_socket(fd);
+    DescriptorEntry* slot = slot_by_socket(fd);
     if (slot == nullptr) {
       error = what_is(fd);
     } else if (last = release(fd, *slot); last == nullptr) {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "adapters/scif/descriptor_entry.hpp"
 #include "adapters/scif/endpoint.hpp"
-#include "adapters/scif/slot.hpp"
 
 namespace wherry::scif {
 
@@ -15,7 +15,7 @@ namespace wherry::scif {
 class Use {
  public:
   Use() = default;
-  Use(Slot& slot, Endpoint* endpoint) : slot_(&slot), endpoint_(endpoint) {}
+  Use(DescriptorEntry& slot, Endpoint* endpoint) : slot_(&slot), endpoint_(endpoint) {}
   Use(Use&& other) noexcept : slot_(other.slot_), endpoint_(std::exchange(other.endpoint_, nullptr)) {}
   Use& operator=(Use&& other) noexcept {
     std::swap(slot_, other.slot_);
@@ -28,15 +28,15 @@ class Use {
   Endpoint& operator*() const { return *endpoint_; }
 
  private:
-  Slot* slot_ = nullptr;
+  DescriptorEntry* slot_ = nullptr;
   Endpoint* endpoint_ = nullptr;
 };
 
 /// The endpoint that a descriptor is known to be of; it may be something else's meanwhile. Empty: none is known.
 Use find(int fd);
 /// Whether the program has made a descriptor of an endpoint itself. From then on what is known of a number is asked for
-/// at each call (Line::is): it may have been closed and be another endpoint's a moment later, without the library's
-/// hearing of either.
+/// at each call (EndpointWaiter::is): it may have been closed and be another endpoint's a moment later, without the
+/// library's hearing of either.
 bool has_duplicates();
 /// The endpoint that has this socket, as the kernel says. Empty: none. If it was the last descriptor of
 /// another endpoint before, waits for the calls that use that: to be called without a Use.

@@ -29,8 +29,8 @@ class ScifInlet : public ::testing::Test {
     const auto connecting = fabric.connect(listener->local(), {.segment_bytes = layout::kScifPageBytes});
     accepted_ = listener->try_accept({.segment_bytes = layout::kScifPageBytes});
     connection_ = connecting->try_finish();
-    line_.emplace(inode_of(sockets_[0]));
-    receive_queue_.emplace(*line_, lock_, *connection_, own_, peers_, queue_.data());
+    waiter_.emplace(inode_of(sockets_[0]));
+    receive_queue_.emplace(*waiter_, lock_, *connection_, own_, peers_, queue_.data());
   }
   ~ScifInlet() override {
     for (const int socket : sockets_) ::close(socket);
@@ -61,7 +61,7 @@ class ScifInlet : public ::testing::Test {
   layout::ScifPage own_{}, peers_{};
   alignas(64) std::array<std::byte, layout::kScifQueueBytes> queue_{};
   BriefLock lock_;
-  std::optional<Line> line_;
+  std::optional<EndpointWaiter> waiter_;
   std::optional<ReceiveQueue> receive_queue_;
   std::uint64_t tail_ = 0, packets_ = 0;
 };

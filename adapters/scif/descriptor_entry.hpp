@@ -39,7 +39,7 @@ class BriefLock {
 class Endpoint;
 
 /// An endpoint's place in the table, under all of its descriptors. A line for each rate of use.
-struct Slot {
+struct DescriptorEntry {
   alignas(64) BriefLock table;   ///< guards how many use the endpoint
   Endpoint* endpoint = nullptr;  ///< written under all three locks, so read under any of them
   alignas(64) BriefLock sending;
@@ -49,12 +49,12 @@ struct Slot {
 
 /// The slot of the endpoint that a descriptor is known to be of. Null: none. Programs close descriptors
 /// behind the library's back, and numbers are used again: ask once more after locking something of the slot.
-Slot* slot_of(int fd);
+DescriptorEntry* slot_of(int fd);
 /// For a new endpoint.
-Slot& take_slot();
-void give_back(Slot& slot) noexcept;
-/// The endpoint's socket is another one now. See Line::become.
-void socket_changed(Slot& slot, std::uint64_t before, std::uint64_t now);
+DescriptorEntry& take_slot();
+void give_back(DescriptorEntry& slot) noexcept;
+/// The endpoint's socket is another one now. See EndpointWaiter::become.
+void socket_changed(DescriptorEntry& slot, std::uint64_t before, std::uint64_t now);
 
 /// A blocking caller has the turn from its first byte to its last, also while it waits and holds no lock. All of it is
 /// guarded by one BriefLock, and costs nothing more than that lock while the turn is free.

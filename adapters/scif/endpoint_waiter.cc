@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/scif/line.hpp"
+#include "adapters/scif/endpoint_waiter.hpp"
 
 #include <sys/socket.h>
 
@@ -60,9 +60,9 @@ void Sleepers::wake() {
 
 void Sleepers::forget_parents() { new (this) Sleepers; }
 
-bool Line::is(int fd) const { return inode_of(fd) == socket(); }
+bool EndpointWaiter::is(int fd) const { return inode_of(fd) == socket(); }
 
-int Line::sleep(int fd, short events, fabric::Deadline deadline) {
+int EndpointWaiter::sleep(int fd, short events, fabric::Deadline deadline) {
   const Sleepers::Here here(sleepers_);
   if (sleepers_.woken()) return ECANCELED;
   if (!is(fd)) return EBADF;
@@ -78,12 +78,12 @@ int Line::sleep(int fd, short events, fabric::Deadline deadline) {
   return 0;
 }
 
-bool Line::look_for_end(int fd) {
+bool EndpointWaiter::look_for_end(int fd) {
   if (gone()) return true;
   return is_due(1) && ask_for_end(fd);
 }
 
-bool Line::ends_within(int fd, int patience) {
+bool EndpointWaiter::ends_within(int fd, int patience) {
   pollfd polled{fd, 0, 0};
   if (::poll(&polled, 1, patience) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, patience);
   if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
@@ -91,7 +91,7 @@ bool Line::ends_within(int fd, int patience) {
   return gone();
 }
 
-void Line::told(int fd, short kernel) {
+void EndpointWaiter::told(int fd, short kernel) {
   // The kernel closes the peer's socket after its last store.
   if ((kernel & (POLLHUP | POLLERR)) != 0 && is(fd)) declare_gone();
   asked_.store(arch::ticks(), std::memory_order_relaxed);

@@ -62,10 +62,10 @@ bool look(stream::SpinBudget& budget, Ready&& ready, fabric::Deadline deadline =
   return budget.look(ready, deadline);
 }
 
-class Line {
+class EndpointWaiter {
  public:
   /// @param socket  what inode_of() says of its descriptors
-  explicit Line(std::uint64_t socket) : socket_(socket) {}
+  explicit EndpointWaiter(std::uint64_t socket) : socket_(socket) {}
 
   [[nodiscard]] std::uint64_t socket() const { return socket_.load(std::memory_order_relaxed); }
   /// Another socket has taken the place of the one before, under the same descriptors.
