@@ -18,7 +18,7 @@ namespace wherry::message {
 /// All calls throw Error.
 class Meeting {
  public:
-  /// `wait set` is told of every descriptor that may have news for `meet`.
+  /// `wait_set` is told of every descriptor that may have news for `meet`.
   explicit Meeting(WaitSet& wait_set) : wait_set_(wait_set) {}
 
   /// The fabric of an address: the same for all of one publisher's or subscriber's.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the peer's windows this side has mapped, as the peer is told: a mark for each entry of its table. May
+// Which of the peer's windows this side has mapped, as the peer is told: a reference for each entry of its table. May
 // include: base, arch, layout, fabric.
 #pragma once
 
