@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What errors say while a connection is set up, each with its cause forced: the text names that cause and what to do.
-// error_text_calls_test.cc has those of calls that are wrong by themselves; tests/layout/error_texts.py sees
+// error_text_calls_test.cc has those of calls that are wrong by themselves; tests/rules/error_texts.py sees
 // to it that none is missing.
 #include <fcntl.h>
 #include <gmock/gmock.h>

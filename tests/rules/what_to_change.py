@@ -4,7 +4,7 @@
 
 Of each path in backticks: one that stands for any (NAME, LAYER) has an instance in the tree, any other is a file or folder. Each
 file that the row changes knows the name of an instance of the first such path.
-tests/layout/nothing_to_change.py checks the rows that change nothing. Before it looks at the tree, the check must find
+tests/rules/nothing_to_change.py checks the rows that change nothing. Before it looks at the tree, the check must find
 rows planted in a scratch tree.
 """
 

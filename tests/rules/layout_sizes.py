@@ -29,7 +29,7 @@ PLANTED = {
     "src/layout/page.hpp": "struct Page {\n};\nstruct alignas(64) Line {\n};\nstatic_assert(sizeof(Page) == 64, \"Line\");",
     "adapters/novel/layout/packet.hpp": "struct Packet {\n};",
     "src/novel/page.hpp": "struct Private {\n};",
-    "tests/layout/page.hpp": "struct Planted {\n};",
+    "tests/rules/page.hpp": "struct Planted {\n};",
 }
 
 
