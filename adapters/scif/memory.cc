@@ -66,7 +66,7 @@ off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int pr
     if (const int error = upgrade(memory, protection); error != 0) return -error;
     const auto where = fixed ? std::optional(static_cast<std::uint64_t>(offset)) : std::nullopt;
     const auto registered =
-        link.space.register_memory(memory, where, protection, window::Space::kPatience, ended(endpoint, epd));
+        link.space.register_memory(memory, where, protection, window::Space::kFenceTimeout, ended(endpoint, epd));
     result = static_cast<off_t>(registered.offset);
     return registered.error == EBUSY ? -ENODEV : -waited(registered.error);
   });

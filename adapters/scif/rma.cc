@@ -90,7 +90,7 @@ int scif_fence_wait(scif_epd_t epd, int mark) {
     Link* link = nullptr;
     if (const int error = reachable(endpoint, epd, link); error != 0) return error;
     const auto known = mark_of(link->space, mark);
-    return known ? -waited(link->space.wait(*known, window::Space::kPatience, ended(endpoint, epd))) : -EINVAL;
+    return known ? -waited(link->space.wait(*known, window::Space::kFenceTimeout, ended(endpoint, epd))) : -EINVAL;
   });
 }
 
@@ -105,7 +105,7 @@ int scif_fence_signal(scif_epd_t epd, off_t loff, uint64_t lval, off_t roff, uin
     Link* link = nullptr;
     if (const int error = reachable_lately(endpoint, epd, link); error != 0) return error;
     return result_of(endpoint, epd,
-                     link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote, window::Space::kPatience,
-                                        ended(endpoint, epd)));
+                     link->space.signal((flags & SCIF_FENCE_INIT_PEER) != 0, local, remote,
+                                        window::Space::kFenceTimeout, ended(endpoint, epd)));
   });
 }

@@ -13,7 +13,7 @@
 namespace wherry::scif {
 namespace {
 
-constexpr int kPatience = 48;  ///< looks: a microsecond
+constexpr int kSpinLooks = 48;  ///< looks: a microsecond
 
 }  // namespace
 
@@ -97,7 +97,7 @@ void SendQueue::tell(int fd, std::uint64_t start) {
   // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
   // next bytes in less. Without this patience one packet makes the next necessary: its sender comes back late.
   for (int looks = 0; needs_packet(start); ++looks) {
-    if (looks < kPatience) {
+    if (looks < kSpinLooks) {
       arch::pause();
       continue;
     }

@@ -24,7 +24,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTrialTimeout{60};
 constexpr std::size_t kMostSteps = 16;
 
 /// What a process has at some moment.
@@ -159,7 +159,7 @@ ConnectTrial try_connections(System& system, std::span<const std::uint32_t> numb
       }
     });
   }
-  const std::string failure = group.wait(kPatience);
+  const std::string failure = group.wait(kTrialTimeout);
   if (failure.empty()) return results(*trial, numbers);
   for (const std::uint32_t rank : {0U, 1U}) {
     if (*shared.report(rank).error != '\0') throw std::runtime_error(shared.report(rank).error);

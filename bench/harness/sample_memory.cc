@@ -19,7 +19,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPostTimeout{20};
 
 // Each kind of thing begins on a page of its own, so that reports do not share lines with what is waited on.
 std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -73,7 +73,7 @@ void SampleMemory::post(std::uint32_t rank, std::string_view bytes) {
 std::string SampleMemory::read(std::uint32_t rank) {
   if (rank >= ranks_) throw std::logic_error("there is no such rank");
   const Note& note = notes_[rank];
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kPostTimeout;
   while (true) {
     if (const std::uint32_t length = note.length.load(std::memory_order_acquire); length != 0) {
       return {note.text, length - 1};

@@ -21,18 +21,18 @@ namespace {
 using namespace wherry;
 using bench::Row;
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kNoticeTimeout{20};
 
 /// One death: milliseconds until `wait` returned.
 template <class Wait>
 double one_death(Wait&& wait) {
   Listener listener = listen("wherry+shm://*:*");
   const Child victim([where = listener.local().to_string()] {
-    const Stream stream = connect(where, {.ring_bytes = 4096}, kPatience);
+    const Stream stream = connect(where, {.ring_bytes = 4096}, kNoticeTimeout);
     while (true) ::pause();
     return true;
   });
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kNoticeTimeout);
   const SharedValue<std::atomic<std::int64_t>> killed_at;
   const Child killer([&, pid = victim.pid()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -58,12 +58,12 @@ Row measure(const bench::Options& options, const char* what, Wait&& wait) {
 
 int wait_in_receive(Stream& stream) {
   std::byte buffer[64];
-  return stream.receive(buffer, kPatience).error;
+  return stream.receive(buffer, kNoticeTimeout).error;
 }
 
 int wait_in_send(Stream& stream) {
   const std::vector<std::byte> bytes(100'000);
-  return stream.send(bytes, kPatience).error;
+  return stream.send(bytes, kNoticeTimeout).error;
 }
 
 int wait_in_poll(Stream& stream) {

@@ -33,7 +33,7 @@ namespace {
 constexpr int kStarts = 50;   // cards may end, or be started by others, at the same moment
 constexpr int kFailures = 3;  // of these, where no other process started one either
 // Longest wait of a program for its first file, in which a card starts. A card takes some milliseconds.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kCardStartTimeout{10};
 
 using Clock = std::chrono::steady_clock;
 
@@ -149,7 +149,7 @@ void ensure_card(const std::string& program, Cache& cache) {
   std::string said;
   Refusal refusal;
   int failures = 0;
-  const Clock::time_point deadline = Clock::now() + kPatience;
+  const Clock::time_point deadline = Clock::now() + kCardStartTimeout;
   for (int i = 0; i < kStarts && failures < kFailures && Clock::now() < deadline; ++i) {
     refusal = cache.attach();
     if (refusal.error == EINVAL || refusal.error == EACCES || refusal.error == EXDEV) break;

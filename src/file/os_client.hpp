@@ -35,10 +35,10 @@ struct OsGeneration {
 class OsClient {
  public:
   /// The cache must outlive it.
-  explicit OsClient(Cache& cache, std::chrono::milliseconds patience = kPatience, AtFaultPoint at = {})
+  explicit OsClient(Cache& cache, std::chrono::milliseconds patience = kBusyTimeout, AtFaultPoint at = {})
       : cache_(cache), patience_(patience), at_(std::move(at)) {}
   /// Longer than a disk takes that is in order.
-  static constexpr std::chrono::milliseconds kPatience{1000};
+  static constexpr std::chrono::milliseconds kBusyTimeout{1000};
   OsClient(const OsClient&) = delete;
   OsClient& operator=(const OsClient&) = delete;
 

@@ -30,7 +30,7 @@ constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
 constexpr std::size_t kLeastInPlace = 4096;
 
 /// Longest wait for a full ring before other clients are served: more than an awake client needs to make space.
-constexpr std::chrono::microseconds kPatience{200};
+constexpr std::chrono::microseconds kFullRingTimeout{200};
 
 /// A write that ends within a page of the file makes the kernel read that page first: all but the last of a request's
 /// end where a page does.
@@ -90,7 +90,7 @@ ServerSession::Step ServerSession::read_piece() {
   const std::size_t least = sizeof(FileAnswer) + std::min(want, kLeastInPlace);
   Regions regions = stream_.reserve(sizeof(FileAnswer) + want);
   if (regions.size() < least) {
-    (void)stream_.wait_writable(least + kPiece, kPatience);
+    (void)stream_.wait_writable(least + kPiece, kFullRingTimeout);
     regions = stream_.reserve(sizeof(FileAnswer) + want);
     if (regions.size() < least) return read_aside(std::min(want, kLeastInPlace));
   }

@@ -34,8 +34,8 @@ struct Service {
 };
 
 /// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer
-/// than kPatience: what it cannot go on with now it goes on with when the stream says so. Nothing that comes from the
-/// client is trusted; nonsense ends the session.
+/// than kFullRingTimeout: what it cannot go on with now it goes on with when the stream says so. Nothing that comes
+/// from the client is trusted; nonsense ends the session.
 ///
 /// States of a session, and what leads from one to the next:
 ///

@@ -38,7 +38,7 @@ class ReceiveCoalescing {
       gathered_ = 0;
     } else {
       gathered_ += bytes;
-      if (++in_a_row_ >= patience_) begin();
+      if (++in_a_row_ >= quick_looks_) begin();
     }
   }
 
@@ -55,23 +55,23 @@ class ReceiveCoalescing {
   void judge(std::size_t bytes) {
     if (bytes >= worth_it_) {
       vain_ = 0;
-      patience_ = kPatience;
+      quick_looks_ = kFirstQuickLooks;
     } else if (++vain_ >= kMostInVain) {
       pausing_ = false;
-      patience_ = std::min(patience_ * 2, kMostPatience);
+      quick_looks_ = std::min(quick_looks_ * 2, kMostQuickLooks);
     }
   }
 
   static constexpr std::chrono::nanoseconds kPause{1000};
   static constexpr int kStepsPerClock = 4;
   static constexpr std::size_t kPlenty = std::size_t{16} << 10;  ///< a look that finds this much is cheap already
-  static constexpr std::uint32_t kPatience = 32;
-  static constexpr std::uint32_t kMostPatience = 65536;
+  static constexpr std::uint32_t kFirstQuickLooks = 32;
+  static constexpr std::uint32_t kMostQuickLooks = 65536;
   static constexpr std::uint32_t kMostInVain = 2;
   static constexpr std::size_t kWorth = 3;
 
   bool pausing_ = false;
-  std::uint32_t patience_ = kPatience;
+  std::uint32_t quick_looks_ = kFirstQuickLooks;
   std::uint32_t in_a_row_ = 0;  ///< looks that found something so soon
   std::uint32_t vain_ = 0;
   std::size_t gathered_ = 0;  ///< by those looks

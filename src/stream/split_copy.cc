@@ -23,7 +23,7 @@ constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
 
 /// How long a cancelled call waits for the peer's last piece, so that the caller's buffer is no longer written to when
 /// it returns. The peer needs some microseconds, unless it stands still.
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kSplitPeerTimeout{1};
 
 /// Looks for an invitation before a large send: about 4 us, as long as a piece of the ring takes to copy.
 constexpr int kHopefulLooks = 300;
@@ -120,13 +120,14 @@ SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers,
   return lost ? Outcome::lost : Outcome::refused;
 }
 
-/// Waits for the peer's finished word. False if the peer is gone, or if this side was cancelled and kPatience passed.
+/// Waits for the peer's finished word. False if the peer is gone, or if this side was cancelled and kSplitPeerTimeout
+/// passed.
 bool SplitEnd::await(const layout::Word& peers, Bell bell) {
   const auto finished = [&] { return has_finished(peers); };
   fabric::Deadline deadline;
   while (!finished()) {
     const bool cancelled = connection_state_.cancelled.load(std::memory_order_relaxed);
-    if (cancelled && !deadline) deadline = SteadyClock::now() + kPatience;
+    if (cancelled && !deadline) deadline = SteadyClock::now() + kSplitPeerTimeout;
     if (connection_state_.gone.load(std::memory_order_acquire)) return finished();  // GONE
     if (spin_.look(finished, deadline)) return true;
     const auto ready = [&] {

@@ -68,7 +68,7 @@ class Space {
   /// Closes.
   ~Space();
 
-  static constexpr Clock::duration kPatience = std::chrono::seconds(10);
+  static constexpr Clock::duration kFenceTimeout = std::chrono::seconds(10);
   /// Asked again and again while a call waits for the peer; ends the wait by saying true. For callers that know of the
   /// peer's end, or of their own, by other means than the connection.
   using GiveUp = std::function<bool()>;
@@ -115,11 +115,11 @@ class Space {
   [[nodiscard]] Mark mark(bool of_peer) const;
   /// Waits until it is complete. ETIMEDOUT; ECONNRESET: the peer has left before; EINVAL: there is no such mark yet;
   /// ECANCELED: `give_up` said so before.
-  int wait(Mark mark, Clock::duration patience = kPatience, const GiveUp& give_up = {});
+  int wait(Mark mark, Clock::duration patience = kFenceTimeout, const GiveUp& give_up = {});
   /// Once all RMA marked by mark(of_peer) is complete, stores `local` in this side's windows, then `remote` in the
   /// peer's. With a word, all bytes of that RMA are visible. EINVAL: unaligned. ENXIO, EPERM, and as wait().
   int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
-             Clock::duration patience = kPatience, const GiveUp& give_up = {});
+             Clock::duration patience = kFenceTimeout, const GiveUp& give_up = {});
 
   /// Unregisters everything and tells the peer: its calls fail with ECONNRESET from then on, as this side's do. Where
   /// the end is told by others the peer finds no windows any more. A forked child's copy leaves its parent's windows.

@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kCallTimeout = std::chrono::seconds(5);
 constexpr std::size_t kPayload = 4096;
 
 // What the user sees of a variable: its name, if it begins with WHERRY_.
@@ -69,24 +69,24 @@ void require(Result result, std::size_t bytes, const char* what) {
 // The connecting side: sends a payload, expects it back. Returns how long connecting took.
 steady_clock::duration connect_and_echo(const std::string& address) {
   const auto start = steady_clock::now();
-  Stream stream = connect(address, {}, kPatience);
+  Stream stream = connect(address, {}, kCallTimeout);
   const auto connected = steady_clock::now() - start;
   std::array<std::byte, kPayload> sent{};
   sent.fill(std::byte{0x5a});
   std::array<std::byte, kPayload> received{};
-  require(stream.send(sent, kPatience), kPayload, "send");
-  require(stream.receive_all(received, kPatience), kPayload, "receive");
+  require(stream.send(sent, kCallTimeout), kPayload, "send");
+  require(stream.receive_all(received, kCallTimeout), kPayload, "receive");
   if (sent != received) throw std::runtime_error("the bytes that came back are not those that were sent");
   // Leaving first would look to the other side as if its last bytes had not been wanted.
-  if (!stream.receive(received, kPatience).ended()) throw std::runtime_error("the stream did not end when closed");
+  if (!stream.receive(received, kCallTimeout).ended()) throw std::runtime_error("the stream did not end when closed");
   return connected;
 }
 
 void accept_and_echo(Listener& listener) {
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kCallTimeout);
   std::array<std::byte, kPayload> payload{};
-  require(stream.receive_all(payload, kPatience), kPayload, "receive");
-  require(stream.send(payload, kPatience), kPayload, "send");
+  require(stream.receive_all(payload, kCallTimeout), kPayload, "receive");
+  require(stream.send(payload, kCallTimeout), kPayload, "send");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace wherry::bench::file {
 namespace {
 
-constexpr std::chrono::seconds kPatience{300};
+constexpr std::chrono::seconds kJobTimeout{300};
 /// Passes of a sample where the file has to be made strange to the caches before each.
 constexpr int kStrangePasses = 3;
 
@@ -52,7 +52,7 @@ class Samples {
     if (checked_.insert(&system).second) sum.reaped_cpu_seconds = check(system, job);
     for (int i = 0; i < passes_; ++i) {
       prepare();
-      const Finding one = system.take(job, kPatience);
+      const Finding one = system.take(job, kJobTimeout);
       sum.seconds += one.seconds;
       sum.cpu_seconds += one.cpu_seconds;
       sum.reaped_cpu_seconds += one.reaped_cpu_seconds;
@@ -80,7 +80,7 @@ class Samples {
       job.salt = next_salt();
     }
     prepare();
-    const Finding finding = system.take(job, kPatience);
+    const Finding finding = system.take(job, kJobTimeout);
     if (job.writes) Files::compare(job);
     return finding.reaped_cpu_seconds;
   }

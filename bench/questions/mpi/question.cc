@@ -16,7 +16,7 @@ namespace wherry::bench::mpi {
 namespace {
 
 /// Of one launch.
-constexpr std::chrono::seconds kPatience{300};
+constexpr std::chrono::seconds kJobTimeout{300};
 
 constexpr std::uint64_t kKiB = 1 << 10;
 /// Of 384 x 384 cells, as much as 48 processors' 384 KiB of buffers hold three times; and of 256 x 256 complex numbers.
@@ -102,7 +102,7 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   for (const std::uint32_t ranks : options.senders) {
     std::vector<Entry> entries = able(systems, ranks);
     Rounds(options, fmt::format("mpi, {} ranks", ranks), progress, circumstances)
-        .run(entries, random, [&](MpiSystem& system) { return system.take(ranks, all, kPatience); });
+        .run(entries, random, [&](MpiSystem& system) { return system.take(ranks, all, kJobTimeout); });
     for (const Entry& entry : entries) {
       if (!entry.failed) append_rows(rows, *entry.system, ranks, all, entry.findings);
     }

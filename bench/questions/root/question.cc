@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kHiggsSize = 1'960'000;
 constexpr std::uint32_t kMostFiles = 100;
 constexpr std::uint32_t kSmokeFiles = 3;
-constexpr std::chrono::seconds kPatience{300};
+constexpr std::chrono::seconds kJobTimeout{300};
 
 using Entry = Contender<RootSystem, Finding>;
 
@@ -132,7 +132,7 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   for (const Job& job : all) {
     std::vector<Entry> entries = able(options, systems, job);
     Rounds(options, "root " + describe(job), progress, circumstances).run(entries, random, [&job](RootSystem& system) {
-      return system.take(job, kPatience);
+      return system.take(job, kJobTimeout);
     });
     for (const Entry& entry : entries) {
       Job done = job;

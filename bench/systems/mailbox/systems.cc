@@ -18,7 +18,7 @@
 namespace wherry::bench::mailbox {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kCallTimeout{20};
 
 constexpr std::array kDescriptions{
     MailboxSystem::Description{"mailbox-equal", "the same section for each sender", Layout::equal, 64},
@@ -52,13 +52,13 @@ class MailboxLink final : public Link {
   }
 
   std::span<std::byte> prepare() override { return out_.span(); }
-  void send() override { moved(mailbox_.send(other_, out_.span(), kPatience)); }
+  void send() override { moved(mailbox_.send(other_, out_.span(), kCallTimeout)); }
   [[nodiscard]] std::uint64_t learns_within() const override {
     return adaptive_ ? std::clamp<std::uint64_t>((std::uint64_t{32} << 20) / out_.size(), 10, 1000) : 0;
   }
   std::span<const std::byte> receive() override {
     Mailbox::Peer from = Mailbox::kNoPeer;
-    const Result result = mailbox_.receive(in_.span(), from, kPatience);
+    const Result result = mailbox_.receive(in_.span(), from, kCallTimeout);
     moved(result);
     return in_.span().first(result.bytes);
   }
@@ -66,7 +66,7 @@ class MailboxLink final : public Link {
  private:
   /// Letting them in is nothing that wait() would return for.
   void await(std::uint32_t peers) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kCallTimeout;
     while (mailbox_.peers() < peers) {
       mailbox_.wait(std::chrono::milliseconds{1});
       if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not all processes have come");

@@ -13,7 +13,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kCallTimeout{20};
 
 /// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; as few as keep
 /// both sides busy where they do not.
@@ -43,14 +43,14 @@ class MessageLink final : public Link {
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
       place.exchange.post(0, subscriber_.local().to_string());
-      subscriber_.admit(place.sample.senders, kPatience);
-      if (answers) publisher_.connect(place.exchange.read(1), kPatience);
+      subscriber_.admit(place.sample.senders, kCallTimeout);
+      if (answers) publisher_.connect(place.exchange.read(1), kCallTimeout);
     } else {
-      publisher_.connect(place.exchange.read(0), kPatience);
+      publisher_.connect(place.exchange.read(0), kCallTimeout);
       if (!answers) return;
       subscriber_.listen("wherry+shm://*:*");
       place.exchange.post(1, subscriber_.local().to_string());
-      subscriber_.admit(1, kPatience);
+      subscriber_.admit(1, kCallTimeout);
     }
   }
 

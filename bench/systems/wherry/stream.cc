@@ -19,7 +19,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kCallTimeout{20};
 
 void moved(const Result& result) {
   if (result.ended()) throw std::runtime_error("the sender is gone");
@@ -67,7 +67,7 @@ class ReserveLink final : public StreamLink {
   std::span<std::byte> prepare() override {
     Regions space = stream().reserve(size());
     if (space.size() < size()) {
-      moved(stream().wait_writable(size(), kPatience));
+      moved(stream().wait_writable(size(), kCallTimeout));
       space = stream().reserve(size());
     }
     return space.first;
@@ -133,7 +133,7 @@ class ManyStreamsLink final : public Link {
   std::size_t count_ = 0;
 };
 
-Stream connect_to(const Place& place) { return connect(place.exchange.read(0), {}, kPatience); }
+Stream connect_to(const Place& place) { return connect(place.exchange.read(0), {}, kCallTimeout); }
 
 /// The sender's end where it has connections besides on which it sends nothing.
 class AmongIdleLink final : public Link {
@@ -163,7 +163,7 @@ std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
   Listener listener = listen("wherry+shm://*:*", options);
   place.exchange.post(0, listener.local().to_string());
   std::vector<Stream> streams;
-  while (streams.size() < place.connections()) streams.push_back(listener.accept(kPatience));
+  while (streams.size() < place.connections()) streams.push_back(listener.accept(kCallTimeout));
   return streams;
 }
 
@@ -173,8 +173,8 @@ class StreamConnector final : public Connector {
     listener_.emplace(wherry::listen("wherry+shm://*:*"));
     return listener_->local().to_string();
   }
-  void accept() override { open_.push_back(listener_->accept(kPatience)); }
-  void connect(const std::string& where) override { open_.push_back(wherry::connect(where, {}, kPatience)); }
+  void accept() override { open_.push_back(listener_->accept(kCallTimeout)); }
+  void connect(const std::string& where) override { open_.push_back(wherry::connect(where, {}, kCallTimeout)); }
 
  private:
   std::optional<Listener> listener_;

@@ -25,7 +25,7 @@
 namespace wherry::bench::file {
 namespace {
 
-constexpr std::chrono::seconds kPatience{200};
+constexpr std::chrono::seconds kJobTimeout{200};
 
 /// What one process tells.
 struct Told {
@@ -127,7 +127,7 @@ class Workers {
         processes.start(fmt::format("process {}", i), [this, i] { return run_one(i); });
       }
     }
-    return processes.wait(kPatience);
+    return processes.wait(kJobTimeout);
   }
 
   [[nodiscard]] Page& page() { return page_; }
