@@ -55,7 +55,7 @@ Sleepers::Here::~Here() {
 void Sleepers::wake() {
   const std::lock_guard lock(mutex_);
   woken_.store(true, std::memory_order_release);  // SCIF-WOKEN
-  for (const int bell : bells_) fabric::EventBell::ring(bell);
+  for (const int bell : bells_) fabric::EventBell::notify(bell);
 }
 
 void Sleepers::forget_parents() { new (this) Sleepers; }

@@ -9,7 +9,7 @@
 
 #include <wherry/address.hpp>
 
-#include "memory/exposed.hpp"
+#include "memory/region.hpp"
 
 namespace wherry::fabric {
 
@@ -25,10 +25,10 @@ class Exposure {
   /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
   /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
   /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM.
-  virtual std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) = 0;
+  virtual std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) = 0;
   /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
   /// exposed nothing like that on this connection. Costs a mapping, perhaps.
-  virtual std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) = 0;
+  virtual std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) = 0;
 
  protected:
   /// Throws Error(ENOTSUP): the offer of this side did not say that it exposes.

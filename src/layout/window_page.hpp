@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostWindows = 4096;
 struct WindowEntry {
   Word offset;      // W: peer; in its registered address space, a multiple of the page size
   Word bytes;       // W: peer; likewise
-  Word place;       // W: peer; memory/exposed.hpp:Key
+  Word place;       // W: peer; memory/region.hpp:Key
   Word kind;        // W: peer; likewise
   Word protection;  // W: peer; PROT_READ, PROT_WRITE: what the owner may do
   std::uint64_t reserved[3];

@@ -67,10 +67,10 @@ struct Arena::Part {
   ArenaView::Range view{};  ///< of what was moved, until the whole has a view
 };
 
-class Arena::ArenaExposed final : public Exposed {
+class Arena::ArenaLocalRegion final : public LocalRegion {
  public:
-  explicit ArenaExposed(Arena& arena) : arena_(arena) {}
-  ~ArenaExposed() override;
+  explicit ArenaLocalRegion(Arena& arena) : arena_(arena) {}
+  ~ArenaLocalRegion() override;
 
   [[nodiscard]] std::span<const Piece> pieces() const override { return pieces_; }
   void prepare() noexcept override;
@@ -86,7 +86,7 @@ class Arena::ArenaExposed final : public Exposed {
   std::vector<std::shared_ptr<ArenaView::Chunks>> chunks_;
 };
 
-Arena::ArenaExposed::~ArenaExposed() {
+Arena::ArenaLocalRegion::~ArenaLocalRegion() {
   const std::lock_guard lock(arena_.mutex_);
   for (const Piece& piece : pieces_) {
     if (kind_of(piece.key) == KeyKind::arena) arena_.used_.remove(piece.key.place, piece.key.place + piece.bytes);
@@ -94,22 +94,22 @@ Arena::ArenaExposed::~ArenaExposed() {
   if (arena_.used_.idle_bytes() > arena_.idle_left_ + kMostIdle) arena_.give_up_unmapped();
 }
 
-void Arena::ArenaExposed::prepare() noexcept {
+void Arena::ArenaLocalRegion::prepare() noexcept {
   if (prepared_.load(std::memory_order_relaxed) || prepared_.exchange(true)) return;
   for (const Piece& piece : pieces_) {
     if (piece.lasting) prepare_view(piece.view, piece.bytes);
   }
 }
 
-void Arena::ArenaExposed::keep() noexcept {
+void Arena::ArenaLocalRegion::keep() noexcept {
   const std::lock_guard lock(arena_.mutex_);
   for (const Piece& piece : pieces_) {
     if (kind_of(piece.key) == KeyKind::arena) arena_.used_.keep(piece.key.place, piece.key.place + piece.bytes);
   }
 }
 
-void Arena::ArenaExposed::add(const Part& part) {
-  const Key key = arena_.view_->key_of(part.place, part.kind);
+void Arena::ArenaLocalRegion::add(const Part& part) {
+  const RemoteKey key = arena_.view_->key_of(part.place, part.kind);
   if (part.kind == KeyKind::arena) arena_.used_.add(part.place, part.place + part.bytes);
   if (!pieces_.empty() && pieces_.back().key.kind == key.kind &&
       pieces_.back().key.place + pieces_.back().bytes == part.place) {
@@ -119,7 +119,7 @@ void Arena::ArenaExposed::add(const Part& part) {
   pieces_.push_back({.bytes = part.bytes, .key = key, .view = std::bit_cast<std::byte*>(part.start)});
 }
 
-void Arena::ArenaExposed::make_views() {
+void Arena::ArenaLocalRegion::make_views() {
   for (Piece& piece : pieces_) {
     if (kind_of(piece.key) != KeyKind::arena) continue;
     auto range = arena_.view_->map(piece.key.place, piece.bytes);
@@ -156,18 +156,18 @@ Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {
   if (error != 0) fail(error, "make memory to expose", advice_on(error, "open of /proc/self/maps"));
 }
 
-bool Arena::exposes(const Key& key, std::size_t bytes) {
+bool Arena::exposes(const RemoteKey& key, std::size_t bytes) {
   if (!view_->may_hold(key, bytes)) return false;
   const std::lock_guard lock(mutex_);
   return kind_of(key) == KeyKind::address || used_.in_use(key.place, key.place + bytes);
 }
 
-std::shared_ptr<Exposed> Arena::expose(std::span<std::byte> memory) {
+std::shared_ptr<LocalRegion> Arena::expose(std::span<std::byte> memory) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (memory.empty() || memory.size() % page != 0 || reinterpret_cast<std::uintptr_t>(memory.data()) % page != 0) {
     fail(EINVAL, "expose memory", "it starts at a multiple of the page size and is whole pages");
   }
-  auto exposed = std::make_shared<ArenaExposed>(*this);  // before the lock, and so destroyed after it
+  auto exposed = std::make_shared<ArenaLocalRegion>(*this);  // before the lock, and so destroyed after it
   const std::lock_guard lock(mutex_);
   std::vector<Part> parts = parts_of(memory);
   for (Part& part : parts) {

@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "memory/arena_view.hpp"
-#include "memory/exposed.hpp"
 #include "memory/range_counts.hpp"
+#include "memory/region.hpp"
 
 namespace wherry::memory {
 
@@ -45,15 +45,15 @@ class Arena {
   /// `memory`: whole pages. Other threads may go on using it; what they store meanwhile is lost only where the kernel
   /// cannot make them wait (page_exchange.hpp). Throws Error: EINVAL; EFAULT if some of it is not mapped, cannot be
   /// read, or lies behind the end of its file; ENOMEM, EMFILE. From any thread.
-  std::shared_ptr<Exposed> expose(std::span<std::byte> memory);
+  std::shared_ptr<LocalRegion> expose(std::span<std::byte> memory);
 
   /// Whether it exposes that now, for fabrics with both sides in this process.
-  bool exposes(const Key& key, std::size_t bytes);
+  bool exposes(const RemoteKey& key, std::size_t bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const { return view_; }
 
  private:
-  class ArenaExposed;
+  class ArenaLocalRegion;
   struct Part;
 
   Arena();

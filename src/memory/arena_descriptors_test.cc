@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exposed memory where no descriptor is to be had. Each of these tests is a process of its own.
+// LocalRegion memory where no descriptor is to be had. Each of these tests is a process of its own.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

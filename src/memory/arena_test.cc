@@ -14,7 +14,7 @@
 
 #include <wherry/error.hpp>
 
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 #include "memory/touched_pages.hpp"
 
 namespace wherry::memory {
@@ -29,7 +29,7 @@ std::span<std::byte> map_pages(std::size_t bytes) {
 
 void unmap(std::span<std::byte> memory) { ::munmap(memory.data(), memory.size()); }
 
-std::uint64_t place_of(const Exposed& exposed) { return exposed.pieces().front().key.place; }
+std::uint64_t place_of(const LocalRegion& exposed) { return exposed.pieces().front().key.place; }
 
 std::size_t bytes_held() {
   struct stat status{};
@@ -170,7 +170,7 @@ TEST(Arena, LargeMemoryThatLiesBehindTheEndOfItsFileIsEfault) {
 TEST(Arena, AForeignKeyIsNoKey) {
   const auto memory = map_pages(4 * kPage);
   auto exposed = Arena::instance().expose(memory);
-  Key key = exposed->pieces().front().key;
+  RemoteKey key = exposed->pieces().front().key;
   EXPECT_TRUE(Arena::instance().exposes(key, 4 * kPage));
   EXPECT_FALSE(Arena::instance().exposes(key, 5 * kPage));
   EXPECT_FALSE(Arena::instance().exposes({key.place, key.kind + 4}, kPage)) << "another arena's";
@@ -187,7 +187,7 @@ TEST(Arena, WithoutMappingsMemoryIsReachedByItsDescriptor) {
   // A place that no view can hold: the whole address space is smaller.
   const auto& arena = Arena::instance().view();
   const std::uint64_t place = place_of(*exposed);
-  ArenaReached reached(arena, place, std::size_t{1} << 61);
+  ArenaRegion reached(arena, place, std::size_t{1} << 61);
   ASSERT_EQ(reached.map(), nullptr);
   const std::array<std::byte, 5> sent{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}};
   std::array<std::byte, 5> got{};
@@ -205,7 +205,7 @@ TEST(Arena, WhoMapsMemoryAtAPlaceOfItsOwnHasNoViewOfIt) {
   const auto exposed = Arena::instance().expose(memory);
   const auto& arena = Arena::instance().view();
   // Where this process has no view yet, as it has of its own memory.
-  ArenaReached reached(arena, place_of(*exposed) / kArenaChunk * kArenaChunk + 1000 * kArenaChunk, 4 * kPage);
+  ArenaRegion reached(arena, place_of(*exposed) / kArenaChunk * kArenaChunk + 1000 * kArenaChunk, 4 * kPage);
   const auto views = [&arena] {
     const std::lock_guard lock(views_mutex());
     return arena->mapped().size();

@@ -70,7 +70,7 @@ std::vector<std::span<const std::byte>> ArenaView::mapped() const {
   return all;
 }
 
-bool ArenaView::may_hold(const Key& key, std::size_t bytes) const {
+bool ArenaView::may_hold(const RemoteKey& key, std::size_t bytes) const {
   if (bytes == 0 || key.kind != key_of(0, kind_of(key)).kind) return false;
   if (kind_of(key) == KeyKind::arena) return holds(key.place, bytes);
   return kind_of(key) == KeyKind::address && key.place <= UINT64_MAX - bytes;

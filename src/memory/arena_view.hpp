@@ -15,7 +15,7 @@
 
 #include "base/unique_fd.hpp"
 #include "memory/address_map.hpp"
-#include "memory/exposed.hpp"
+#include "memory/region.hpp"
 
 namespace wherry::memory {
 
@@ -24,10 +24,10 @@ inline constexpr std::uint64_t kArenaChunk = std::uint64_t{64} << 20;
 /// program needs some too. Past it peers' memory is reached by system calls.
 inline constexpr std::size_t kMostArenaChunks = 16384;
 
-/// What the second word of a Key says about the first. The arena's number follows in the upper bits, so that the key of
-/// a process's child, which has another arena, is not taken for its parent's.
+/// What the second word of a RemoteKey says about the first. The arena's number follows in the upper bits, so that the
+/// key of a process's child, which has another arena, is not taken for its parent's.
 enum class KeyKind : std::uint64_t { none = 0, arena = 1, address = 2 };
-constexpr KeyKind kind_of(const Key& key) { return static_cast<KeyKind>(key.kind & 3); }
+constexpr KeyKind kind_of(const RemoteKey& key) { return static_cast<KeyKind>(key.kind & 3); }
 
 /// Held while views are mapped, and while this process forks: a child then finds them as they should be.
 std::mutex& views_mutex();
@@ -73,11 +73,11 @@ class ArenaView : public std::enable_shared_from_this<ArenaView> {
   /// All that map() has mapped and that is in use, by address. With views_mutex() held.
   [[nodiscard]] std::vector<std::span<const std::byte>> mapped() const;
   /// The key of memory in this arena, or of the address of memory of the arena's process.
-  [[nodiscard]] Key key_of(std::uint64_t place, KeyKind kind) const {
+  [[nodiscard]] RemoteKey key_of(std::uint64_t place, KeyKind kind) const {
     return {place, (file_.inode << 2) | static_cast<std::uint64_t>(kind)};
   }
   /// Whether a key is well formed for this arena's process.
-  [[nodiscard]] bool may_hold(const Key& key, std::size_t bytes) const;
+  [[nodiscard]] bool may_hold(const RemoteKey& key, std::size_t bytes) const;
   [[nodiscard]] bool holds(std::uint64_t place, std::size_t bytes) const {
     return bytes <= bytes_ && place <= bytes_ - bytes;
   }

@@ -28,7 +28,7 @@ using std::chrono::seconds;
 
 constexpr std::size_t kPage = 4096;
 
-/// Anonymous private memory, a counter at the start of each page. Exposed, it is not unmapped before the end of the
+/// Anonymous private memory, a counter at the start of each page. LocalRegion, it is not unmapped before the end of the
 /// scope.
 class CountedPages {
  public:
@@ -73,8 +73,8 @@ class Busy {
 };
 
 /// Exposes memory by a thread of its own, to which the kernel refuses something.
-std::shared_ptr<Exposed> expose(std::span<std::byte> memory, Refused what = Refused::nothing) {
-  std::shared_ptr<Exposed> exposed;
+std::shared_ptr<LocalRegion> expose(std::span<std::byte> memory, Refused what = Refused::nothing) {
+  std::shared_ptr<LocalRegion> exposed;
   std::thread([&] {
     refuse_userfaultfd(what);
     exposed = Arena::instance().expose(memory);

@@ -24,8 +24,8 @@ struct LocalPiece {
   std::uint64_t bytes = 0;
   int protection = 0;
   std::byte* view = nullptr;
-  bool lasting = false;  ///< as in memory::Exposed::Piece
-  std::shared_ptr<memory::Exposed> exposed;
+  bool lasting = false;  ///< as in memory::LocalRegion::Piece
+  std::shared_ptr<memory::LocalRegion> exposed;
 };
 
 /// As they were at one moment, by offset. Holds on to the memory.
@@ -48,7 +48,7 @@ class LocalTable {
   struct Window {
     std::uint64_t bytes = 0;
     int protection = 0;
-    std::shared_ptr<memory::Exposed> exposed;
+    std::shared_ptr<memory::LocalRegion> exposed;
     std::vector<std::uint32_t> entries;  ///< one for each piece of it
   };
   using Windows = std::map<std::uint64_t, Window>;

@@ -36,7 +36,7 @@ class PeersPage {
   void store_sequence(std::size_t entry, std::uint64_t value) {
     store(offsetof(layout::WindowPage, sequences) + entry * sizeof(layout::Word), value);
   }
-  void store_entry(std::size_t entry, std::uint64_t offset, std::uint64_t bytes, const memory::Key& key,
+  void store_entry(std::size_t entry, std::uint64_t offset, std::uint64_t bytes, const memory::RemoteKey& key,
                    int protection) {
     const std::uint64_t at = offsetof(layout::WindowPage, entries) + entry * sizeof(layout::WindowEntry);
     store(at + offsetof(layout::WindowEntry, offset), offset);

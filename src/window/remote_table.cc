@@ -39,9 +39,9 @@ void insert(RemoteWindows& windows, Window window) {
 
 }  // namespace
 
-memory::Reached* RemoteWindow::reach(fabric::Exposure* exposure, int& error) {
+memory::RemoteRegion* RemoteWindow::reach(fabric::Exposure* exposure, int& error) {
   // WINDOW-REACHED acquire: what it points to.
-  if (memory::Reached* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
+  if (memory::RemoteRegion* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
   const std::lock_guard lock(mutex_);
   error = ENXIO;
   if (reached_ == nullptr && exposure != nullptr) reached_ = exposure->reach(key_, bytes, error);

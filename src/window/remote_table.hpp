@@ -21,7 +21,7 @@ class RemoteWindow {
     std::uint64_t sequence = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    memory::Key key;
+    memory::RemoteKey key;
     int protection = 0;
   };
 
@@ -35,7 +35,7 @@ class RemoteWindow {
 
   /// The memory itself; reached when it is first asked for. Null, and an errno value, if there is no such memory.
   /// @param exposure  of the connection; null: it has none
-  memory::Reached* reach(fabric::Exposure* exposure, int& error);
+  memory::RemoteRegion* reach(fabric::Exposure* exposure, int& error);
 
   const std::uint64_t offset;
   const std::uint64_t bytes;
@@ -44,10 +44,10 @@ class RemoteWindow {
   const std::uint64_t sequence;
 
  private:
-  const memory::Key key_;
-  std::atomic<memory::Reached*> ready_{nullptr};
+  const memory::RemoteKey key_;
+  std::atomic<memory::RemoteRegion*> ready_{nullptr};
   std::mutex mutex_;
-  std::shared_ptr<memory::Reached> reached_;
+  std::shared_ptr<memory::RemoteRegion> reached_;
 };
 
 /// As they were at one moment, by offset.

@@ -204,7 +204,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
       if (!piece.lasting && !memory::populate({near, bytes}, access)) return EFAULT;
     }
     int error = 0;
-    memory::Reached* reached = far.reach(exposure_, error);
+    memory::RemoteRegion* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
     if (!copy(*reached, far_at, {near, bytes}, writing)) return peer_left() ? ECONNRESET : EFAULT;
     at += bytes;
@@ -212,7 +212,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
   return 0;
 }
 
-bool Space::copy(memory::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
+bool Space::copy(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
   std::byte* const far = reached.map();
   if (far == nullptr) return writing ? reached.put(offset, near) : reached.get(near, offset);
   if (writing) {
@@ -292,7 +292,7 @@ int Space::store_far(const View& view, const Signal& signal) {
   const std::uint64_t at = signal.offset - window.offset;
   if (window.bytes - at < sizeof signal.value) return ENXIO;
   int error = 0;
-  memory::Reached* reached = window.reach(exposure_, error);
+  memory::RemoteRegion* reached = window.reach(exposure_, error);
   if (reached == nullptr) return error;
   if (reached->map() != nullptr) {
     store_release(reached->map() + at, signal.value);
@@ -334,7 +334,7 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     const std::uint64_t at = remote - far.offset;
     const std::size_t bytes = std::min<std::uint64_t>(where.size(), far.bytes - at);
     int error = 0;
-    memory::Reached* reached = far.reach(exposure_, error);
+    memory::RemoteRegion* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
     // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
     // window is seen to be gone here.

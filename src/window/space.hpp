@@ -141,7 +141,7 @@ class Space {
   int move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
                     RmaOptions options);
   int move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing);
-  static bool copy(memory::Reached& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
+  static bool copy(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
   int store_near(const View& view, const Signal& signal);
   int store_far(const View& view, const Signal& signal);
   int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);

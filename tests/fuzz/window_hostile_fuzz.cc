@@ -25,7 +25,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-class Block final : public memory::Reached {
+class Block final : public memory::RemoteRegion {
  public:
   Block(Input& input, std::size_t bytes, bool maps) : input_(input), bytes_(bytes), maps_(maps) {}
   std::byte* map() const override { return maps_ ? bytes_.data() : nullptr; }
@@ -55,7 +55,7 @@ class Block final : public memory::Reached {
 };
 
 /// Memory of the victim's own, exposed.
-class Own final : public memory::Exposed {
+class Own final : public memory::LocalRegion {
  public:
   explicit Own(std::span<std::byte> memory)
       : piece_{.bytes = memory.size(), .key = {1, 1}, .view = memory.data(), .lasting = true} {}
@@ -88,10 +88,10 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
   std::size_t put(std::uint64_t, std::span<const std::byte> source) override { return source.size(); }
   bool get(std::span<std::byte>, std::uint64_t) override { return true; }
   fabric::Exposure* exposure() override { return this; }
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override {
+  std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override {
     return std::make_shared<Own>(memory);
   }
-  std::shared_ptr<memory::Reached> reach(const memory::Key&, std::size_t bytes, int& error) override {
+  std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey&, std::size_t bytes, int& error) override {
     scribble();
     error = ENXIO;
     if (bytes > kMostReached || input_.one_in(16)) return nullptr;

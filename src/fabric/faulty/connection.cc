@@ -16,10 +16,10 @@ constexpr std::size_t kMostHeld = 16;
 
 }  // namespace
 
-/// Exposed memory on such a connection: puts are held back with those to the segment, and death is death here too.
-class FaultyReached final : public memory::Reached {
+/// LocalRegion memory on such a connection: puts are held back with those to the segment, and death is death here too.
+class FaultyRegion final : public memory::RemoteRegion {
  public:
-  FaultyReached(FaultyConnection& connection, std::shared_ptr<memory::Reached> inner)
+  FaultyRegion(FaultyConnection& connection, std::shared_ptr<memory::RemoteRegion> inner)
       : connection_(connection), inner_(std::move(inner)) {}
 
   [[nodiscard]] std::byte* map() const override { return connection_.plan_.hide_map != 0 ? nullptr : inner_->map(); }
@@ -42,17 +42,17 @@ class FaultyReached final : public memory::Reached {
 
  private:
   FaultyConnection& connection_;
-  const std::shared_ptr<memory::Reached> inner_;
+  const std::shared_ptr<memory::RemoteRegion> inner_;
 };
 
 class FaultyExposure final : public Exposure {
  public:
   FaultyExposure(FaultyConnection& connection, Exposure& inner) : connection_(connection), inner_(inner) {}
 
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override { return inner_.expose(memory); }
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override {
+  std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override { return inner_.expose(memory); }
+  std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) override {
     auto reached = inner_.reach(key, bytes, error);
-    return reached == nullptr ? nullptr : std::make_shared<FaultyReached>(connection_, std::move(reached));
+    return reached == nullptr ? nullptr : std::make_shared<FaultyRegion>(connection_, std::move(reached));
   }
 
  private:
@@ -116,7 +116,7 @@ std::size_t FaultyConnection::put(std::uint64_t offset, std::span<const std::byt
   return hold_back(nullptr, offset, source) ? source.size() : 0;
 }
 
-bool FaultyConnection::hold_back(std::shared_ptr<memory::Reached> reached, std::uint64_t offset,
+bool FaultyConnection::hold_back(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset,
                                  std::span<const std::byte> source) {
   hold(std::move(reached), offset, source);
   while (held_.size() > kMostHeld) {
@@ -125,7 +125,7 @@ bool FaultyConnection::hold_back(std::shared_ptr<memory::Reached> reached, std::
   return true;
 }
 
-void FaultyConnection::hold(std::shared_ptr<memory::Reached> reached, std::uint64_t offset,
+void FaultyConnection::hold(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset,
                             std::span<const std::byte> source) {
   const std::size_t cut = puts_.below(source.size());
   if (cut != 0) held_.push_back({reached, offset, source.first(cut)});

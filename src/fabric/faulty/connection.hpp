@@ -51,10 +51,10 @@ class FaultyConnection final : public Connection {
  private:
   friend class FaultyExposure;
   friend class FaultyPrivateMemory;
-  friend class FaultyReached;
+  friend class FaultyRegion;
 
   struct Held {
-    std::shared_ptr<memory::Reached> reached;  // null: the peer's segment
+    std::shared_ptr<memory::RemoteRegion> reached;  // null: the peer's segment
     std::uint64_t offset;
     std::span<const std::byte> source;
   };
@@ -64,9 +64,10 @@ class FaultyConnection final : public Connection {
   void delay(Dice& dice) const;
   /// How much of an access to `bytes` of private memory the plan allows.
   std::size_t allowed(std::size_t bytes, Dice& dice);
-  void hold(std::shared_ptr<memory::Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
+  void hold(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset, std::span<const std::byte> source);
   /// Holds it back, and lets go of others if there are too many. False: it is dead.
-  bool hold_back(std::shared_ptr<memory::Reached> reached, std::uint64_t offset, std::span<const std::byte> source);
+  bool hold_back(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset,
+                 std::span<const std::byte> source);
   bool release(std::size_t which);
   bool release_all();
   bool store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell);

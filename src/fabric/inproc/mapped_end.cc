@@ -5,7 +5,7 @@
 
 #include "fabric/check.hpp"
 #include "memory/arena.hpp"
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -21,8 +21,8 @@ bool MappedEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
   return true;
 }
 
-std::shared_ptr<memory::Reached> MappedEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
-  return std::make_shared<memory::ArenaReached>(memory::Arena::instance().view(), place, bytes);
+std::shared_ptr<memory::RemoteRegion> MappedEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
+  return std::make_shared<memory::ArenaRegion>(memory::Arena::instance().view(), place, bytes);
 }
 
 bool MappedEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

@@ -21,7 +21,7 @@ class MappedEnd final : public End {
   bool flush() override { return !peer_gone(); }
 
  protected:
-  std::shared_ptr<memory::Reached> reach_arena(std::uint64_t place, std::size_t bytes) override;
+  std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) override;
 };
 
 }  // namespace wherry::fabric::inproc

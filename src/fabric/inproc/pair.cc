@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "memory/arena.hpp"
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -25,17 +25,17 @@ void End::leave() noexcept {
   for (auto& bell : far_.bells) bell.notify();
 }
 
-std::shared_ptr<memory::Exposed> End::expose(std::span<std::byte> memory) {
+std::shared_ptr<memory::LocalRegion> End::expose(std::span<std::byte> memory) {
   if (!own_.exposes) refuse(peer_);
   return memory::Arena::instance().expose(memory);
 }
 
-std::shared_ptr<memory::Reached> End::reach(const memory::Key& key, std::size_t bytes, int& error) {
+std::shared_ptr<memory::RemoteRegion> End::reach(const memory::RemoteKey& key, std::size_t bytes, int& error) {
   error = ENXIO;
   if (!far_.exposes || !memory::Arena::instance().exposes(key, bytes)) return nullptr;
   error = 0;
   if (memory::kind_of(key) == memory::KeyKind::arena) return reach_arena(key.place, bytes);
-  return std::make_shared<memory::OwnReached>(key.place);
+  return std::make_shared<memory::OwnRegion>(key.place);
 }
 
 void End::arm(Bell bell) {

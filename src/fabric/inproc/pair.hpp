@@ -56,7 +56,7 @@ class End : public Connection, private Exposure {
 
  protected:
   /// Memory of the arena, as this form reaches it.
-  virtual std::shared_ptr<memory::Reached> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
+  virtual std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
   bool notify(Bell bell) override {
     far_.bells[index(bell)].notify();
     return true;
@@ -67,8 +67,8 @@ class End : public Connection, private Exposure {
   void leave() noexcept;
 
  private:
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
+  std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) override;
 
   struct alignas(64) Sleep {
     std::uint64_t epoch = 0;

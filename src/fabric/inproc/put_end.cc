@@ -5,7 +5,7 @@
 
 #include "fabric/check.hpp"
 #include "memory/arena.hpp"
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -40,11 +40,11 @@ bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
 namespace {
 
 /// The wire carries everything.
-class WiredReached final : public memory::Reached {
+class WiredRegion final : public memory::RemoteRegion {
  public:
-  WiredReached(std::shared_ptr<Lane> lane, memory::ArenaView::Range range)
+  WiredRegion(std::shared_ptr<Lane> lane, memory::ArenaView::Range range)
       : lane_(std::move(lane)), range_(std::move(range)) {}
-  ~WiredReached() override { lane_->flush(); }  // what is queued needs the mapping
+  ~WiredRegion() override { lane_->flush(); }  // what is queued needs the mapping
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     return copy(range_.start + offset, source);
@@ -73,10 +73,10 @@ class WiredReached final : public memory::Reached {
 
 }  // namespace
 
-std::shared_ptr<memory::Reached> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
+std::shared_ptr<memory::RemoteRegion> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
   auto range = memory::Arena::instance().view()->map(place, bytes);
-  if (range.start == nullptr) return std::make_shared<memory::OwnReached>(0);
-  return std::make_shared<WiredReached>(lane_.shared_from_this(), std::move(range));
+  if (range.start == nullptr) return std::make_shared<memory::OwnRegion>(0);
+  return std::make_shared<WiredRegion>(lane_.shared_from_this(), std::move(range));
 }
 
 bool PutEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {

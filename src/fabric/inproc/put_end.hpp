@@ -22,7 +22,7 @@ class PutEnd final : public End {
   bool flush() override { return lane_.flush() && !peer_gone(); }
 
  protected:
-  std::shared_ptr<memory::Reached> reach_arena(std::uint64_t place, std::size_t bytes) override;
+  std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) override;
 
  private:
   [[nodiscard]] std::byte* far_memory() const { return far().segment.far(); }

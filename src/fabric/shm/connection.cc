@@ -14,9 +14,9 @@
 #include "base/beyond_select.hpp"
 #include "base/not_cancelled.hpp"
 #include "fabric/check.hpp"
-#include "fabric/shm/private_reached.hpp"
+#include "fabric/shm/private_region.hpp"
 #include "memory/arena.hpp"
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 
 namespace wherry::fabric::shm {
 
@@ -117,18 +117,19 @@ bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell)
   return true;
 }
 
-std::shared_ptr<memory::Exposed> ShmConnection::expose(std::span<std::byte> memory) {
+std::shared_ptr<memory::LocalRegion> ShmConnection::expose(std::span<std::byte> memory) {
   if (!exposes_) refuse(peer_);
   return memory::Arena::instance().expose(memory);
 }
 
-std::shared_ptr<memory::Reached> ShmConnection::reach(const memory::Key& key, std::size_t bytes, int& error) {
+std::shared_ptr<memory::RemoteRegion> ShmConnection::reach(const memory::RemoteKey& key, std::size_t bytes,
+                                                           int& error) {
   error = ENXIO;
   if (peers_arena_ == nullptr || !peers_arena_->may_hold(key, bytes)) return nullptr;
   error = 0;
   if (memory::kind_of(key) == memory::KeyKind::arena)
-    return std::make_shared<memory::ArenaReached>(peers_arena_, key.place, bytes);
-  return std::make_shared<PrivateReached>(*private_memory_, key.place);
+    return std::make_shared<memory::ArenaRegion>(peers_arena_, key.place, bytes);
+  return std::make_shared<PrivateRegion>(*private_memory_, key.place);
 }
 
 layout::BellPage& ShmConnection::peers_page() const {

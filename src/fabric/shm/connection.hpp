@@ -74,8 +74,8 @@ class ShmConnection final : public Connection, private Exposure {
   bool notify(Bell bell) override;
 
  private:
-  std::shared_ptr<memory::Exposed> expose(std::span<std::byte> memory) override;
-  std::shared_ptr<memory::Reached> reach(const memory::Key& key, std::size_t bytes, int& error) override;
+  std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override;
+  std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) override;
 
   /// What the thread that sleeps on a bell keeps.
   struct alignas(64) Sleep {

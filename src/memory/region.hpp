@@ -13,27 +13,27 @@ namespace wherry::memory {
 
 /// Names exposed memory towards the peers of the process that owns it. Travels in shared memory, so what a peer says is
 /// checked where it is used: `Exposure::reach` never leads out of that peer's own memory.
-struct Key {
+struct RemoteKey {
   std::uint64_t place = 0;
   std::uint64_t kind = 0;
 };
 
 /// Memory of this process's while it is exposed. Destroying it ends that: no peer is told, and accesses of peers that
 /// reached it before still do no harm.
-class Exposed {
+class LocalRegion {
  public:
   /// Consecutive pieces are the exposed range; each has a key of its own.
   struct Piece {
     std::size_t bytes = 0;
-    Key key;
+    RemoteKey key;
     std::byte* view = nullptr;  ///< the same bytes in this process
     bool lasting = false;       ///< the view is there as long as this object, even if the caller has freed its memory
   };
 
-  Exposed() = default;
-  Exposed(const Exposed&) = delete;
-  Exposed& operator=(const Exposed&) = delete;
-  virtual ~Exposed() = default;
+  LocalRegion() = default;
+  LocalRegion(const LocalRegion&) = delete;
+  LocalRegion& operator=(const LocalRegion&) = delete;
+  virtual ~LocalRegion() = default;
 
   [[nodiscard]] virtual std::span<const Piece> pieces() const = 0;
   /// To be called before the views are used: their pages are mapped when it is called first. From any thread.
@@ -43,12 +43,12 @@ class Exposed {
 };
 
 /// A peer's exposed memory as it is reached over one connection, which it must not outlive. Any thread.
-class Reached {
+class RemoteRegion {
  public:
-  Reached() = default;
-  Reached(const Reached&) = delete;
-  Reached& operator=(const Reached&) = delete;
-  virtual ~Reached() = default;
+  RemoteRegion() = default;
+  RemoteRegion(const RemoteRegion&) = delete;
+  RemoteRegion& operator=(const RemoteRegion&) = delete;
+  virtual ~RemoteRegion() = default;
 
   /// The memory where this process can load and store it, else null.
   [[nodiscard]] virtual std::byte* map() const { return nullptr; }

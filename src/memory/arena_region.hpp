@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exposed memory as load/store fabrics reach it. May include: base, arch, layout.
+// LocalRegion memory as load/store fabrics reach it. May include: base, arch, layout.
 #pragma once
 
 #include <atomic>
@@ -7,14 +7,14 @@
 #include <mutex>
 
 #include "memory/arena_view.hpp"
-#include "memory/exposed.hpp"
+#include "memory/region.hpp"
 
 namespace wherry::memory {
 
 /// Memory of an arena that this process maps; or, where mappings have run out, reads and writes through its descriptor.
-class ArenaReached final : public Reached {
+class ArenaRegion final : public RemoteRegion {
  public:
-  ArenaReached(std::shared_ptr<ArenaView> arena, std::uint64_t place, std::size_t bytes)
+  ArenaRegion(std::shared_ptr<ArenaView> arena, std::uint64_t place, std::size_t bytes)
       : arena_(std::move(arena)), place_(place), bytes_(bytes) {}
 
   [[nodiscard]] std::byte* map() const override {
@@ -40,9 +40,9 @@ class ArenaReached final : public Reached {
 };
 
 /// Memory of this process's own by its address, which may be gone at any time.
-class OwnReached final : public Reached {
+class OwnRegion final : public RemoteRegion {
  public:
-  explicit OwnReached(std::uint64_t address) : address_(address) {}
+  explicit OwnRegion(std::uint64_t address) : address_(address) {}
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;

@@ -6,14 +6,14 @@
 #include <span>
 
 #include "fabric/private_memory.hpp"
-#include "memory/exposed.hpp"
+#include "memory/region.hpp"
 
 namespace wherry::fabric::shm {
 
 /// Memory of the peer's that could not be moved into its arena, by its address: a kernel copy, if the kernel allows it.
-class PrivateReached final : public memory::Reached {
+class PrivateRegion final : public memory::RemoteRegion {
  public:
-  PrivateReached(PrivateMemory& memory, std::uint64_t address) : memory_(memory), address_(address) {}
+  PrivateRegion(PrivateMemory& memory, std::uint64_t address) : memory_(memory), address_(address) {}
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     return memory_.recognise() && memory_.write(address_ + offset, source) == source.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/arena_reached.hpp"
+#include "memory/arena_region.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace wherry::memory {
 
-int Reached::map_at(std::uint64_t /*offset*/, std::size_t /*bytes*/, int /*protection*/, std::byte* /*where*/) {
+int RemoteRegion::map_at(std::uint64_t /*offset*/, std::size_t /*bytes*/, int /*protection*/, std::byte* /*where*/) {
   return ENOTSUP;
 }
 
@@ -32,7 +32,7 @@ bool transfer(std::size_t bytes, Call&& call) {
 
 }  // namespace
 
-void ArenaReached::make_view() const {
+void ArenaRegion::make_view() const {
   const std::lock_guard lock(viewing_);
   if (viewed_.load(std::memory_order_relaxed)) return;
   range_ = arena_->map(place_, bytes_);
@@ -40,7 +40,7 @@ void ArenaReached::make_view() const {
   viewed_.store(true, std::memory_order_release);  // VIEWED
 }
 
-bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) {
+bool ArenaRegion::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (std::byte* const start = map(); start != nullptr) {
     arch::copy_into(start + offset, source.data(), source.size());
     return true;
@@ -51,7 +51,7 @@ bool ArenaReached::put(std::uint64_t offset, std::span<const std::byte> source) 
   });
 }
 
-bool ArenaReached::get(std::span<std::byte> destination, std::uint64_t offset) {
+bool ArenaRegion::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (std::byte* const start = map(); start != nullptr) {
     arch::copy_out_of(destination.data(), start + offset, destination.size());
     return true;
@@ -62,7 +62,7 @@ bool ArenaReached::get(std::span<std::byte> destination, std::uint64_t offset) {
   });
 }
 
-bool ArenaReached::signal(std::uint64_t offset, std::uint64_t value) {
+bool ArenaRegion::signal(std::uint64_t offset, std::uint64_t value) {
   if (std::byte* const start = map(); start != nullptr) {
     reinterpret_cast<layout::Word*>(start + offset)->store(value, std::memory_order_release);  // SIGNAL
     return true;
@@ -71,27 +71,27 @@ bool ArenaReached::signal(std::uint64_t offset, std::uint64_t value) {
   return put(offset, std::as_bytes(std::span(&value, 1)));
 }
 
-int ArenaReached::map_at(std::uint64_t offset, std::size_t bytes, int protection, std::byte* where) {
+int ArenaRegion::map_at(std::uint64_t offset, std::size_t bytes, int protection, std::byte* where) {
   const int error = arena_->map_at(place_ + offset, bytes, protection, where);
   if (error == 0) ::madvise(where, bytes, MADV_DONTFORK);
   return error;
 }
 
-std::byte* OwnReached::at(std::uint64_t offset) const { return std::bit_cast<std::byte*>(address_ + offset); }
+std::byte* OwnRegion::at(std::uint64_t offset) const { return std::bit_cast<std::byte*>(address_ + offset); }
 
-bool OwnReached::put(std::uint64_t offset, std::span<const std::byte> source) {
+bool OwnRegion::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (!populate({at(offset), source.size()}, Access::write)) return false;
   arch::copy_into(at(offset), source.data(), source.size());
   return true;
 }
 
-bool OwnReached::get(std::span<std::byte> destination, std::uint64_t offset) {
+bool OwnRegion::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (!populate({at(offset), destination.size()}, Access::read)) return false;
   arch::copy_out_of(destination.data(), at(offset), destination.size());
   return true;
 }
 
-bool OwnReached::signal(std::uint64_t offset, std::uint64_t value) {
+bool OwnRegion::signal(std::uint64_t offset, std::uint64_t value) {
   if (!populate({at(offset), sizeof value}, Access::write)) return false;
   reinterpret_cast<layout::Word*>(at(offset))->store(value, std::memory_order_release);  // SIGNAL
   return true;
