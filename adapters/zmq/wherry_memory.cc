@@ -283,10 +283,11 @@ void wherry_memory_t::release(std::size_t most) {
 }
 
 wherry_memory_t& wherry_message_memory() {
-  static wherry_memory_t& memory = *[] {
+  // It reads files: not within the guard of the static, which a child that is forked meanwhile would wait for for ever.
+  const std::uint64_t bytes = wherry::this_machine().memory;
+  static wherry_memory_t& memory = *[bytes] {
     (void)::pthread_atfork([] { wherry_message_memory().lock(); }, [] { wherry_message_memory().unlock(); },
                            [] { wherry_message_memory().unlock_in_child(); });
-    const std::uint64_t bytes = wherry::this_machine().memory;
     return new wherry_memory_t(bytes == 0 ? wherry_memory_t::most_kept : bytes / kPartKept);
   }();
   return memory;

@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "base/found_once.hpp"
+
 #if defined(__linux__) && __has_include(<linux/membarrier.h>)
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -33,8 +35,8 @@ bool interrupt() { return false; }
 }  // namespace
 
 bool takes_part_in_interrupts() noexcept {
-  static const bool part = take_part();
-  return part;
+  static constinit FoundOnce<bool> part;
+  return part.get(take_part);
 }
 
 void interrupt_publishers() noexcept {

@@ -10,6 +10,7 @@
 #include "arch/cache_line.hpp"
 #include "arch/shared_copy.hpp"
 #include "base/config.hpp"
+#include "base/found_once.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -86,8 +87,8 @@ std::size_t configured_threshold() noexcept {
 }  // namespace
 
 std::span<const StreamingKernel> streaming_kernels() {
-  static const std::size_t first = first_usable_kernel();
-  return std::span<const StreamingKernel>(kKernels).subspan(first);
+  static constinit FoundOnce<std::size_t> first;
+  return std::span<const StreamingKernel>(kKernels).subspan(first.get(first_usable_kernel));
 }
 
 void copy_streaming(void* destination, const void* source, std::size_t bytes) {
@@ -105,8 +106,8 @@ void copy_out_of(void* destination, const void* source, std::size_t bytes) {
 }
 
 std::size_t streaming_threshold() noexcept {
-  static const std::size_t threshold = configured_threshold();
-  return threshold;
+  static constinit FoundOnce<std::size_t> threshold;
+  return threshold.get(configured_threshold);
 }
 
 }  // namespace wherry::arch

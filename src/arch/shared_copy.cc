@@ -9,6 +9,7 @@
 
 #include "arch/cache_line.hpp"
 #include "base/config.hpp"
+#include "base/found_once.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -135,13 +136,13 @@ constinit std::atomic<CopyFunction> detail::copy_into_shared{choose_and_copy_int
 constinit std::atomic<CopyFunction> detail::copy_out_of_shared{choose_and_copy_out};
 
 std::span<const SharedCopy> shared_copies() {
-  static const std::size_t usable = usable_copies();
-  return std::span<const SharedCopy>(kCopies).first(usable);
+  static constinit FoundOnce<std::size_t> usable;
+  return std::span<const SharedCopy>(kCopies).first(usable.get(usable_copies));
 }
 
 const SharedCopy& shared_copy() noexcept {
-  static const SharedCopy& chosen = choose();
-  return chosen;
+  static constinit FoundOnce<const SharedCopy*> chosen;
+  return *chosen.get([] { return &choose(); });
 }
 
 Processor this_processor() noexcept {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/found_once.hpp"
 #include "base/wiped_on_fork.hpp"
 
 namespace wherry {
@@ -17,16 +18,17 @@ std::atomic<std::uint64_t> highest{0};
 std::atomic<std::uint64_t> wiped_by_handler{0};
 
 /// This process's number. 0: it has none yet.
-std::atomic<std::uint64_t>& make_own() noexcept {
-  if (auto* word = make_word_wiped_on_fork(); word != nullptr) return *word;
+std::atomic<std::uint64_t>* make_own() noexcept {
+  if (auto* word = make_word_wiped_on_fork(); word != nullptr) return word;
   ::pthread_atfork(nullptr, nullptr, [] { wiped_by_handler.store(0, std::memory_order_relaxed); });
-  return wiped_by_handler;
+  return &wiped_by_handler;
 }
 
 }  // namespace
 
 std::uint64_t fork_generation() noexcept {
-  static std::atomic<std::uint64_t>& own = make_own();
+  static constinit FoundOnce<std::atomic<std::uint64_t>*> place;
+  std::atomic<std::uint64_t>& own = *place.get(make_own);
   std::uint64_t number = own.load(std::memory_order_relaxed);
   if (number != 0) return number;
   // Counted before it is this process's: a child that another thread forks in between gets a higher one.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "base/found_once.hpp"
 #include "base/not_cancelled.hpp"
 
 namespace wherry::log {
@@ -31,8 +32,8 @@ Level configured_level() noexcept {
 }
 
 std::atomic<Level>& level_in_force() noexcept {
-  static std::atomic<Level> level{configured_level()};
-  return level;
+  static constinit FoundOnce<std::atomic<Level>> level;
+  return level.get([] { return configured_level(); });
 }
 
 }  // namespace

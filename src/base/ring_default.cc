@@ -10,6 +10,7 @@
 
 #include "base/caches.hpp"
 #include "base/cgroup.hpp"
+#include "base/found_once.hpp"
 
 namespace wherry {
 namespace {
@@ -48,14 +49,14 @@ Derived bound_by(const Machine& machine, std::uint64_t part) {
 }  // namespace
 
 const Machine& this_machine() {
-  static const Machine machine = [] {
+  static constinit FoundOnce<Machine> machine;
+  return machine.get([] {
     try {
       return machine_at("/", first_core());
     } catch (const std::exception&) {
       return Machine{};
     }
-  }();
-  return machine;
+  });
 }
 
 Machine machine_at(const fs::path& root, int core) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <fstream>
 
+#include "base/found_once.hpp"
+
 namespace wherry {
 namespace {
 
@@ -13,12 +15,12 @@ constexpr uid_t kUsualOverflowUid = 65534;
 constexpr std::uint64_t kAllUsers = UINT32_MAX;
 
 uid_t overflow_uid() {
-  static const uid_t uid = [] {
+  static constinit FoundOnce<uid_t> uid;
+  return uid.get([] {
     std::ifstream file("/proc/sys/kernel/overflowuid");
     uid_t read = kUsualOverflowUid;
     return file >> read ? read : kUsualOverflowUid;
-  }();
-  return uid;
+  });
 }
 
 /// False too where /proc does not tell. Not kept: a process may enter another namespace.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/config.hpp"
+#include "base/found_once.hpp"
 
 namespace wherry::fabric {
 
@@ -12,12 +13,12 @@ namespace {
 
 // Never destroyed: connections in static objects, and threads of a fabric, may outlive main().
 Registry& registry() {
-  static Registry& instance = [&]() -> Registry& {
-    auto* made = new Registry;
+  static constinit FoundOnce<std::unique_ptr<Registry>> instance;
+  return *instance.get([] {
+    auto made = std::make_unique<Registry>();
     register_all(*made);
-    return *made;
-  }();
-  return instance;
+    return made;
+  });
 }
 
 }  // namespace

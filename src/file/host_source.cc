@@ -14,6 +14,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/found_once.hpp"
 #include "base/log.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/cache_segment.hpp"
@@ -114,9 +115,9 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
 }
 
 std::uint64_t HostFiles::device_of(const layout::FileStatus& status) const {
-  static const BootId own = own_boot_id();
+  static constinit FoundOnce<BootId> own;
   const BootId boot = host_.boot();
-  if (boot == own && boot != BootId{}) return status.device;
+  if (boot == own.get(own_boot_id) && boot != BootId{}) return status.device;
   std::array<std::uint64_t, 2> words{};
   static_assert(sizeof words == sizeof boot);
   std::memcpy(words.data(), boot.data(), sizeof words);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/found_once.hpp"
 #include "memory/address_map.hpp"
 #include "memory/arena_view.hpp"
 
@@ -18,6 +19,9 @@
 
 namespace wherry::memory {
 namespace {
+
+/// The C library knows it without a system call.
+std::uintptr_t page_size() { return static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
 /// From here on asking for the mapping costs less (0.25 us; 50 us and more for an older kernel, which tells it as text)
 /// than bringing in every page (0.2 us, and 40 ns each).
@@ -54,7 +58,7 @@ bool cannot_vanish(std::span<const std::byte> memory, Access access, int most) {
 }  // namespace
 
 bool populate(std::span<const std::byte> memory, Access access) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_size();
   const auto start = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size();
   if (end < start) return false;
@@ -69,13 +73,13 @@ bool populate(std::span<const std::byte> memory, Access access) {
 }
 
 bool can_populate() {
-  static const bool known = [] {
+  static constinit FoundOnce<bool> known;
+  return known.get([] {
     static const std::byte here{};
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t page = page_size();
     const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(&here) & ~(page - 1);
     return ::madvise(std::bit_cast<void*>(start), page, MADV_POPULATE_READ) == 0;
-  }();
-  return known;
+  });
 }
 
 bool is_there(std::span<const std::byte> memory, Access access) {

@@ -179,8 +179,10 @@ void after_fork_in_parent();
 void after_fork_in_child();
 
 State& state() {
+  // Where it needs a handler, too, that one runs before those below. Not within the guard of the static: a child that
+  // is forked meanwhile would wait for it for ever.
+  (void)fork_generation();
   static State* const made = [] {
-    (void)fork_generation();  // Where it needs a handler, too, that one runs before those below.
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return new State;
   }();

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "adapters/mpi/layout/packet.hpp"
+#include "base/found_once.hpp"
 
 namespace wherry::mpi {
 namespace {
@@ -31,12 +32,12 @@ std::uint64_t random_number() {
 }  // namespace
 
 std::uint64_t this_host() {
-  static const std::uint64_t value = [] {
+  static constinit FoundOnce<std::uint64_t> value;
+  return value.get([] {
     std::string boot;
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
     return hash(boot);
-  }();
-  return value;
+  });
 }
 
 Name Name::of(const Address& listening) {

@@ -8,6 +8,7 @@
 
 #include <bit>
 
+#include "base/found_once.hpp"
 #include "base/wiped_on_fork.hpp"
 
 namespace wherry::fabric::shm {
@@ -15,8 +16,8 @@ namespace {
 
 /// The place of this process's number. Null where there is none: then no peer recognises this process.
 std::atomic<std::uint64_t>* place() {
-  static std::atomic<std::uint64_t>* const place = make_word_wiped_on_fork();
-  return place;
+  static constinit FoundOnce<std::atomic<std::uint64_t>*> place;
+  return place.get(make_word_wiped_on_fork);
 }
 
 /// This process's number as it is now: 0 if it has none, which is so in a forked child until it shows one.
