@@ -39,9 +39,15 @@ constexpr std::int64_t kMostNs = 4'000'000;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
 constexpr std::int64_t kLooksPerClock = 8;
 // What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
-// them is none of it: in a crowd a yield may take many milliseconds.
+// them is none of it: in a crowd a yield may take many milliseconds. An interrupt is.
 constexpr std::int64_t kTogetherNs = 10'000;
+constexpr std::int64_t kTogetherRestedNs = 20'000;  // of one look, after a rest
 constexpr std::chrono::milliseconds kRest{1};
+// Two waits in a row that end without a message put an end to sleeps, until messages have ended eight. After many
+// sleeps the last one has cost little, and what ended the wait is not asked.
+constexpr int kMostDoubt = 10;
+constexpr int kNoSleep = 2;
+constexpr int kFewRests = 16;
 
 std::int64_t used_ns() {
   timespec used{};
@@ -93,13 +99,22 @@ bool Waiting::look() noexcept {
   return false;
 }
 
-void Waiting::moved() noexcept {
+// An interrupt looks like a pause, and it comes often enough where nothing sleeps.
+int Waiting::doubt_after(End how, int doubt) noexcept {
+  if (how == End::message) return std::max(doubt - 1, 0);
+  if (how == End::pause && doubt >= kNoSleep) return doubt;
+  return doubt == 0 ? 1 : kMostDoubt;
+}
+
+void Waiting::end_wait(End how) noexcept {
+  const bool tells = rests_ > 0 && (how == End::message || rests_ <= kFewRests || doubt_ >= kNoSleep);
+  if (tells) doubt_ = doubt_after(how, doubt_);
   vain_ = 0;
-  slept_ = false;
+  rests_ = 0;
 }
 
 bool Waiting::rest() noexcept {
-  if (activity_ != lock_.activity()) moved();
+  if (activity_ != lock_.activity()) end_wait(End::activity);
   activity_ = lock_.activity();
   return is_crowded() ? rest_in_a_crowd() : rest_alone();
 }
@@ -108,7 +123,8 @@ bool Waiting::rest_alone() noexcept {
   ++vain_;
   if (vain_ < kCallsUntimed && vain_ % kCallsPerPass != 0) return false;
   const std::uint64_t now = arch::ticks();
-  if (now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether)) vain_ = 0;
+  const bool pauses = now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether);
+  if (pauses && (rests_ == 0 || !only_waits())) end_wait(End::pause);
   if (vain_ % kCallsPerPass != 0) return false;
   if (vain_ < kCalls) {
     lock_.pass_on();
@@ -121,12 +137,12 @@ bool Waiting::rest_alone() noexcept {
 }
 
 bool Waiting::rest_in_a_crowd() noexcept {
-  const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || slept_;
+  const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || rests_ > 0;
   if (looks_at_clock && !only_waits()) {
-    moved();
+    end_wait(End::pause);
     return false;
   }
-  if (!slept_ && (!looks_at_clock || waited_ns_ < limit_ns_)) {
+  if (rests_ == 0 && (!looks_at_clock || waited_ns_ < limit_ns_)) {
     lock_.yield();
   } else {
     sleep_in_a_crowd();
@@ -142,23 +158,27 @@ bool Waiting::only_waits() noexcept {
     return true;
   }
   waited_ns_ += used;
-  return used <= kLooksPerClock * kTogetherNs;
+  return used <= (rests_ > 0 ? kTogetherRestedNs : kLooksPerClock * kTogetherNs);
 }
 
 void Waiting::sleep_in_a_crowd() noexcept {
+  const bool is_first = rests_ == 0;
   const bool found = rest_once();
-  if (!std::exchange(slept_, true)) {
-    limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);
-  }
-  looked_ns_ = used_ns();
+  if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);
 }
 
 // A program that no message can help is given no sleep that only a message ends.
 bool Waiting::rest_once() noexcept {
+  ++rests_;
   const bool awaits = std::ranges::any_of(messengers_, [](Messenger* each) { return each->awaits_message(); });
-  if (awaits) return sleep(kRest, false);
-  lock_.yield();
-  return false;
+  bool found = false;
+  if (awaits && doubt_ < kNoSleep) {
+    found = sleep(kRest, false);
+  } else {
+    lock_.yield();
+  }
+  looked_ns_ = used_ns();
+  return found;
 }
 
 void Waiting::sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept {

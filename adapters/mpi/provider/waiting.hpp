@@ -6,6 +6,9 @@
 // and a wake-up take longer than an answer of a peer that runs. Where more processes than processors wait, the peer
 // does not run while this process looks: it yields after each look, and sleeps once the looks have taken more of the
 // processor than the sleep and the wake-up would have.
+//
+// Not every wait is for a message: the locks of Open MPI's windows are words in shared memory, which nothing announces,
+// and a receive may be posted meanwhile that is for later. Where waits end without a message it yields only.
 #pragma once
 
 #include <chrono>
@@ -34,7 +37,8 @@ class Waiting {
   bool rest() noexcept;
   /// Locked: sleeps until something may have happened, or the deadline.
   void sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
-  void moved() noexcept;
+  /// Locked: something has come.
+  void moved() noexcept { end_wait(End::message); }
   /// Locked. True: nothing is left to do, and the mailboxes' descriptors will say when there is.
   bool may_sleep() noexcept;
   /// Wakes sleep_until, from any thread.
@@ -47,6 +51,9 @@ class Waiting {
   void sleep_in_a_crowd() noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   bool rest_once() noexcept;
+  enum class End : std::uint8_t { message, activity, pause };
+  static int doubt_after(End how, int doubt) noexcept;
+  void end_wait(End how) noexcept;
   [[nodiscard]] bool is_crowded() const;
 
   DomainLock& lock_;
@@ -54,9 +61,10 @@ class Waiting {
   std::int64_t vain_ = 0;       ///< calls in vain one shortly after the other
   std::uint64_t last_ = 0;      ///< arch::ticks of the last of them
   std::uint64_t activity_ = 0;  ///< of the lock, at the last of them
+  int rests_ = 0;               ///< since the first of them
+  int doubt_ = 0;               ///< that a message ends a wait
 
   // In a crowd.
-  bool slept_ = false;          ///< since the first call in vain
   std::int64_t looked_ns_ = 0;  ///< what this thread had used of the processor at the last look at the clock
   std::int64_t waited_ns_ = 0;  ///< used since the first look at the clock
   const std::int64_t most_ns_;  ///< to be used before the first sleep, at most
