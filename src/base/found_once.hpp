@@ -8,9 +8,10 @@
 namespace wherry {
 
 /// In place of a static local that takes its time to initialise. There a thread waits for another that is at it, and a
-/// child that is forked meanwhile waits for ever: it has the guard, but not that thread. Here nobody waits; whoever
-/// asks at the same time finds it out as well, and the first one's is kept. So `find` has to have no effect that may
-/// not happen twice. For static objects: it is never destroyed, as threads may outlive main(). From any thread.
+/// child that is forked meanwhile waits for ever: it has the guard, but not that thread. Here no thread waits:
+/// several that ask at the same time each find it out, and the first one's is kept. So `find` has to have no effect
+/// that may not happen twice. For static objects: it is never destroyed, as threads may outlive main(). From any
+/// thread.
 template <class T>
 class FoundOnce {
  public:

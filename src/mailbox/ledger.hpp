@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was granted to whom, and what may be granted next: the changes of a layout, one pair at a time. Arithmetic
+// Which sections were granted, and what may be granted next: the changes of a layout, one pair at a time. Arithmetic
 // only; sizes in lines of 64 bytes. May include: nothing of ours.
 //
 // Why nothing is lost or given twice:

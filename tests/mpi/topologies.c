@@ -110,7 +110,7 @@ static void graphs(void) {
                                  rank == 0 ? &seven : MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, 0, &made);
   MPI_Comm_free(&made);
   scenario("edges of others");
-  /* Rank 0 says who sends to whom, for all: 1 to 2 and 3, 4 to 2. */
+  /* Rank 0 gives the edges of all ranks: 1 to 2 and 3, 4 to 2. */
   const int origins[2] = {1, 4};
   const int degrees[2] = {2, 1};
   const int destinations[3] = {2, 3, 2};

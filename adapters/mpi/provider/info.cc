@@ -90,7 +90,7 @@ void fill_endpoint(fi_ep_attr& attributes) {
 }
 
 // Registration asks nothing of the application. Programs of before 1.5 know two words for it, later ones may use them:
-// the addresses and keys that FI_MR_BASIC speaks of are for those who ask for it.
+// the addresses and keys that FI_MR_BASIC speaks of are for those that ask for it.
 int mr_mode(std::uint32_t version, int asked) {
   if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
   return version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0;

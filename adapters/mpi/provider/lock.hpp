@@ -27,8 +27,8 @@ class DomainLock {
     if (used_) mutex_.unlock();
   }
   /// Held: sleeps in the messenger's mailbox until it has something to do, the time is over, or another thread wants
-  /// the lock, which it then gets first. `looks`: for a while before it sleeps, as nobody has yet. False: the time
-  /// is over.
+  /// the lock, which it then gets first. `looks`: for a while before it sleeps, because the caller did not. False: the
+  /// time is over.
   bool sleep(Messenger& messenger, Timeout timeout, bool looks) {
     if (!used_) return messenger.wait(timeout, looks);
     set_sleeper(&messenger);

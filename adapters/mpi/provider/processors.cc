@@ -9,7 +9,7 @@
 namespace wherry::mpi {
 namespace {
 
-/// Of another process as of this one, 0: the kernel tells anybody.
+/// Of another process as of this one, 0: the kernel asks no permission for it.
 std::size_t processors_of(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);

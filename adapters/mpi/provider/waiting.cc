@@ -56,7 +56,7 @@ std::int64_t used_ns() {
 }
 
 // Linux schedules sessions, not their processes, where "autogroup" is on: the yield of a process with a session of its
-// own, as MPICH's launcher makes one for each, lets nobody else run.
+// own, as MPICH's launcher makes one for each, lets no other rank run.
 bool scheduler_heeds_yields() {
   if (::getsid(0) != ::getpid()) return true;
   std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
