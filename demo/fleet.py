@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ending import Problem, messages, printable, repeat_end, start_aside, uninterrupted
 
-PATIENCE = 600  # seconds for all of it, and more for a large tree: a watchdog, not a claim
+TIMEOUT = 600  # seconds for all of it, and more for a large tree: a watchdog, not a claim
 SLOWEST = 10_000_000  # bytes per second
 LINES_SHOWN = 10  # of the messages of a fleet that failed
 
@@ -30,8 +30,8 @@ class Fleet:
 
     def run(self, base: Path, size: int, shares: list[Path], destination: Path) -> float:
         """Hands over what the shares name below `base`. Returns seconds from the start of the shippers."""
-        patience = PATIENCE + size / SLOWEST
-        watchdog = threading.Timer(patience, self._give_up, [patience])
+        timeout = TIMEOUT + size / SLOWEST
+        watchdog = threading.Timer(timeout, self._give_up, [timeout])
         try:
             self._start("the collector", ["collect", "--listen", self._address, "--into", destination, "--quiet",
                                           "--expect", str(len(shares)), *([] if self._durable else ["--no-sync"])])
@@ -71,8 +71,8 @@ class Fleet:
         if process.returncode != 0 and not self._failure:
             self._fail(f"{name} {describe_end(process.returncode)}", signal.SIGTERM)
 
-    def _give_up(self, patience: float) -> None:
-        self._fail(f"a round was not done after {patience:.0f} s", signal.SIGKILL)
+    def _give_up(self, timeout: float) -> None:
+        self._fail(f"a round was not done after {timeout:.0f} s", signal.SIGKILL)
 
     def _fail(self, failure: str, end: signal.Signals) -> None:
         """What is said from here on follows from it, or from the signal."""

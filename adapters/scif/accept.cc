@@ -16,7 +16,7 @@ namespace {
 
 /// A connector sends its two packets right behind the connection, or was stopped or killed in between. One call of
 /// accept waits so long for all of them together.
-constexpr std::chrono::seconds kHelloPatience{1};
+constexpr std::chrono::seconds kHelloTimeout{1};
 
 /// Until it is looked whether another thread closes the listener.
 constexpr std::chrono::milliseconds kStep{100};
@@ -62,7 +62,7 @@ int Endpoint::accept(int fd, scif_portID& peer, bool wait, Opened& accepted) {
 }
 
 int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
-  const auto deadline = std::chrono::steady_clock::now() + kHelloPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kHelloTimeout;
   for (int taken = 0; taken < kMostAtOnce; ++taken) {
     pollfd polled{fd, POLLIN, 0};
     if (::poll(&polled, 1, 0) == 0) return EAGAIN;  // accept4 says so, too, but takes a tick of the kernel's

@@ -16,7 +16,7 @@
 namespace wherry::scif {
 namespace {
 
-constexpr std::chrono::seconds kConnectPatience{10};
+constexpr std::chrono::seconds kConnectTimeout{10};
 
 bool send_fat_packet(int socket) {
   static constexpr std::array<std::byte, kFatPacket> kNothing{};
@@ -60,7 +60,7 @@ int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
   // What may fail for want of descriptors comes first: a socket is connected only once.
   std::unique_ptr<Attempt> attempt(new Attempt{.peer = {},
                                                .own = OwnHalf(offer()),
-                                               .give_up = std::chrono::steady_clock::now() + kConnectPatience,
+                                               .give_up = std::chrono::steady_clock::now() + kConnectTimeout,
                                                .may_wait = may_wait});
   if (!connect_to(fd, to)) return refusal(to.node);
   attempt_ = std::move(attempt);

@@ -31,8 +31,8 @@ fabric::EventBell& own_bell() {
 }
 
 /// POLLHUP if the peer has ended, where the kernel refuses to poll: an end without packets before it shows in reading.
-short end_by_reading(int fd, int patience) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(patience));
+short end_by_reading(int fd, int timeout) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(timeout));
   std::byte next{};
   const ssize_t bytes = ::recv(fd, &next, 1, MSG_DONTWAIT | MSG_PEEK);
   return bytes == 0 || (bytes < 0 && errno == ECONNRESET) ? POLLHUP : 0;
@@ -83,9 +83,9 @@ bool EndpointWaiter::look_for_end(int fd) {
   return is_due(1) && ask_for_end(fd);
 }
 
-bool EndpointWaiter::ends_within(int fd, int patience) {
+bool EndpointWaiter::ends_within(int fd, int timeout) {
   pollfd polled{fd, 0, 0};
-  if (::poll(&polled, 1, patience) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, patience);
+  if (::poll(&polled, 1, timeout) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, timeout);
   if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
   told(fd, polled.revents);
   return gone();

@@ -86,7 +86,7 @@ class EndpointWaiter {
   /// The same, asking the kernel now.
   bool ask_for_end(int fd) { return ends_within(fd, 0); }
   /// The same, waiting for it so many milliseconds.
-  bool ends_within(int fd, int patience);
+  bool ends_within(int fd, int timeout);
   /// For a poll(2) of several lines at once: whether `moments` have passed since the last look at this one, and what it
   /// said now of `fd`, which may be another file's number by now.
   [[nodiscard]] bool is_due(std::size_t moments) const {

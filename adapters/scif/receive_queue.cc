@@ -17,7 +17,7 @@ namespace wherry::scif {
 namespace {
 
 /// A sender in the middle of sending a packet is waited for so long; then the next call will take it.
-constexpr std::chrono::milliseconds kPacketPatience{2};
+constexpr std::chrono::milliseconds kPacketTimeout{2};
 /// More packets than a sender that keeps the rules ever has on the way.
 constexpr std::uint64_t kMostPackets = 64;
 /// Looks at a quiet endpoint, while others had something.
@@ -137,7 +137,7 @@ void ReceiveQueue::take_full_packet(int fd) {
   // SCIF-FULL acquire: pairs with the release in SendQueue::say_full.
   const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
-  const auto give_up = std::chrono::steady_clock::now() + kPacketPatience;
+  const auto give_up = std::chrono::steady_clock::now() + kPacketTimeout;
   // Until the sender has sent it or called it off, nothing may be taken: if it is called off, what is on the socket is
   // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
   while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT

@@ -95,7 +95,7 @@ std::size_t SendQueue::push(int fd, std::span<const std::byte> bytes) {
 void SendQueue::tell(int fd, std::uint64_t start) {
   arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in ReceiveQueue that follow a wish
   // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
-  // next bytes in less. Without this patience one packet makes the next necessary: its sender comes back late.
+  // next bytes in less. Without this wait one packet makes the next necessary: its sender comes back late.
   for (int looks = 0; needs_packet(start); ++looks) {
     if (looks < kSpinLooks) {
       arch::pause();

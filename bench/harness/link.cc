@@ -111,7 +111,7 @@ Outcome LinkSystem::run(const Sample& sample) {
     group.start(bystander_name(rank), [&, rank] { return bystander(*this, sample, shared, rank, unique); });
   }
   const std::string failure =
-      group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));
+      group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.timeout_seconds * 1e3)));
   if (!failure.empty()) throw std::runtime_error(explain(failure, shared));
   return add_up(shared, sample);
 }

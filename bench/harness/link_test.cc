@@ -50,7 +50,7 @@ std::unique_ptr<Link> sound(const Place& place, UniqueFd in, UniqueFd out) {
   return std::make_unique<DescriptorLink>(std::move(in), std::move(out), place.sample.size);
 }
 
-Sample touched() { return {.size = 1000, .messages = 200, .touched = true, .cores = {}, .patience_seconds = 60}; }
+Sample touched() { return {.size = 1000, .messages = 200, .touched = true, .cores = {}, .timeout_seconds = 60}; }
 
 TEST(Link, ASoundSystemIsTimedAndItsSumsAgree) {
   const Outcome outcome = Faulty(sound).run(touched());
@@ -257,7 +257,7 @@ TEST(Link, ASampleThatHangsIsGivenUp) {
     return sound(place, std::move(in), std::move(out));
   });
   Sample sample = touched();
-  sample.patience_seconds = 0.05;
+  sample.timeout_seconds = 0.05;
   EXPECT_THAT([&] { system.run(sample); }, ThrowsMessage<std::runtime_error>(HasSubstr("not done")));
 }
 

@@ -20,7 +20,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 20'000'000;
+constexpr std::uint64_t kTimeoutNs = 20'000'000;
 constexpr std::uint64_t kRoundTrips = 50;  // of a batch
 constexpr std::size_t kBatches = 20;
 // 64 KiB in all: in the private caches of every make, so that what is measured is the way between the cores.
@@ -111,7 +111,7 @@ class Look {
   std::byte* piece(std::uint64_t number) { return buffer_.data() + number % kPieces * kPiece; }
 
   std::array<int, 2> cores_;
-  std::uint64_t deadline_ = monotonic_ns() + kPatienceNs;
+  std::uint64_t deadline_ = monotonic_ns() + kTimeoutNs;
   Word asked_;
   Word answered_;
   Word written_;

@@ -46,15 +46,15 @@ void ProcessGroup::start(std::string name, const std::function<int()>& body) {
   if (members_.back().descriptor < 0) throw std::system_error(errno, std::system_category(), "pidfd_open");
 }
 
-std::string ProcessGroup::wait(std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+std::string ProcessGroup::wait(std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
   std::vector<pollfd> alive;
   for (const Member& member : members_) alive.push_back({member.descriptor, POLLIN, 0});
   std::string failure;
   std::size_t left = alive.size();
   while (left > 0 && failure.empty()) {
     const auto time = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    if (time <= 0) failure = fmt::format("not done after {} s", patience.count() / 1000);
+    if (time <= 0) failure = fmt::format("not done after {} s", timeout.count() / 1000);
     if (time <= 0 || ::poll(alive.data(), alive.size(), static_cast<int>(time)) <= 0) continue;
     for (std::size_t i = 0; i < alive.size(); ++i) {
       if ((alive[i].revents & POLLIN) == 0) continue;

@@ -26,7 +26,7 @@ class ProcessGroup {
 
   /// Waits until all have ended; empty if all did with status 0. When one does not, or time is up, kills the others
   /// and returns which and why.
-  std::string wait(std::chrono::milliseconds patience);
+  std::string wait(std::chrono::milliseconds timeout);
 
  private:
   struct Member {

@@ -40,7 +40,7 @@ struct Sample {
   /// Cores: the receiver's, then the sender's. Empty: not pinned. Ignored with more than one sender.
   std::vector<int> cores{};
   /// When a sample that is not done is given up.
-  double patience_seconds = 30;
+  double timeout_seconds = 30;
 };
 
 /// How many messages each sender sends before the clock starts, in the same processes, if its link does not ask for

@@ -35,7 +35,7 @@ void append(std::vector<Point>& points, const std::string& bench, const Options&
                          .senders = senders,
                          .touched = touched,
                          .cores = options.cores,
-                         .patience_seconds = options.smoke ? 100.0 : 30.0}});
+                         .timeout_seconds = options.smoke ? 100.0 : 30.0}});
     }
   }
 }

@@ -57,7 +57,7 @@ struct Options {
   /// Empty: WHERRY_FILE_PATH, `auto` if that is not set; of `local` and `host` there the one that the file has. One
   /// that the file does not have is refused by `open`: EOPNOTSUPP.
   std::optional<Path> path{};
-  std::chrono::milliseconds patience{60'000};  ///< how long a call waits for a host's server that is gone, then EIO
+  std::chrono::milliseconds timeout{60'000};  ///< how long a call waits for a host's server that is gone, then EIO
 };
 
 struct Status {
@@ -107,7 +107,7 @@ class View {
 ///
 /// Blocking: a call blocks as long as the kernel's own, or as the host. A host's server that is killed and started
 /// again is found again by the call that notices, and the call is repeated (docs/files.md says what can then be EIO or
-/// ESTALE); after Options::patience it is EIO. A read that the cache has makes no system call.
+/// ESTALE); after Options::timeout it is EIO. A read that the cache has makes no system call.
 ///
 /// POSIX locks (fcntl) that this process has on the same file by a descriptor of its own may end at any call on the
 /// file of a host under the same kernel, and when it is closed: descriptors of it are taken and closed.

@@ -208,7 +208,7 @@ int wherry_unmap(void* start, size_t size);
 
 struct wherry_file_options {
   int32_t path;         /* WHERRY_PATH_... */
-  uint32_t patience_ms; /* how long a call waits for a server that is gone, then -EIO; 0: a minute */
+  uint32_t timeout_ms;  /* how long a call waits for a server that is gone, then -EIO; 0: a minute */
   uint32_t reserved[2]; /* 0 */
 };
 

@@ -103,7 +103,7 @@ class Windows {
 
   /// All transfers that have been started so far, here or by the peer; and waiting until they are complete.
   [[nodiscard]] Mark mark(Started by = Started::here) const noexcept;
-  [[nodiscard]] Result wait(Mark mark, std::chrono::nanoseconds patience = std::chrono::seconds(10)) noexcept;
+  [[nodiscard]] Result wait(Mark mark, std::chrono::nanoseconds timeout = std::chrono::seconds(10)) noexcept;
   /// Once these transfers are complete, stores `local` in a window of this side's, then `remote` in one of the peer's.
   /// A load that sees a word also sees all their bytes.
   [[nodiscard]] Result signal(std::optional<Signal> local, std::optional<Signal> remote,

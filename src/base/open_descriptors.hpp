@@ -19,9 +19,9 @@ inline std::size_t open_descriptors() {
 }
 
 /// Waits until `descriptor` is readable. False: it did not become so in time.
-inline bool becomes_readable(int descriptor, std::chrono::milliseconds patience) {
+inline bool becomes_readable(int descriptor, std::chrono::milliseconds timeout) {
   pollfd polled{.fd = descriptor, .events = POLLIN, .revents = 0};
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     const int ready = ::poll(&polled, 1, left.count() > 0 ? static_cast<int>(left.count()) : 0);

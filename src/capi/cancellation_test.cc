@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int64_t kPatience = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
 
 struct Call {
   std::function<void()> body;
@@ -54,7 +54,7 @@ class Cancellation : public ::testing::Test {
     listen();
     wherry_connecting connecting = WHERRY_NONE;
     ASSERT_EQ(wherry_start_connect(address_, &kOptions, &connecting), 0);
-    ASSERT_EQ(wherry_accept(listener_, kPatience, &acceptor_), 0);
+    ASSERT_EQ(wherry_accept(listener_, kTimeout, &acceptor_), 0);
     ASSERT_EQ(wherry_try_finish(connecting, &connector_), 0);
     wherry_connecting_close(connecting);
   }
@@ -75,7 +75,7 @@ TEST_F(Cancellation, WaitsForCallsThatSetUpAndClose) {
   expect_to_return("listen", [&] { listen(); });
   expect_to_return("accept nobody", [&] { EXPECT_EQ(wherry_accept(listener_, 1000, &acceptor_), -ETIMEDOUT); });
   expect_to_return("start_connect", [&] { EXPECT_EQ(wherry_start_connect(address_, &kOptions, &connecting), 0); });
-  expect_to_return("accept", [&] { EXPECT_EQ(wherry_accept(listener_, kPatience, &acceptor_), 0); });
+  expect_to_return("accept", [&] { EXPECT_EQ(wherry_accept(listener_, kTimeout, &acceptor_), 0); });
   expect_to_return("try_finish", [&] { EXPECT_EQ(wherry_try_finish(connecting, &connector_), 0); });
   expect_to_return("close an attempt", [&] { wherry_connecting_close(connecting); });
   expect_to_return("connect", [&] {
@@ -97,8 +97,8 @@ TEST_F(Cancellation, WaitsForCallsThatMoveData) {
   expect_to_return("wait_readable", [&] { EXPECT_EQ(wherry_wait_readable(acceptor_, 1000), -ETIMEDOUT); });
   expect_to_return("receive_descriptor", [&] { EXPECT_GE(wherry_receive_descriptor(acceptor_), 0); });
   expect_to_return("send_descriptor", [&] { EXPECT_GE(wherry_send_descriptor(connector_), 0); });
-  expect_to_return("send", [&] { EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), 1); });
-  expect_to_return("receive_all", [&] { EXPECT_EQ(wherry_receive_all(acceptor_, &byte, 1, kPatience), 1); });
+  expect_to_return("send", [&] { EXPECT_EQ(wherry_send(connector_, "x", 1, kTimeout), 1); });
+  expect_to_return("receive_all", [&] { EXPECT_EQ(wherry_receive_all(acceptor_, &byte, 1, kTimeout), 1); });
   expect_to_return("a long send", [&] { EXPECT_GT(wherry_send(connector_, much.data(), much.size(), 1000), 1000); });
   expect_to_return("try_send", [&] { EXPECT_EQ(wherry_try_send(connector_, "x", 1), -EAGAIN); });
   expect_to_return("wait_writable", [&] { EXPECT_EQ(wherry_wait_writable(connector_, 1, 1000), -ETIMEDOUT); });

@@ -19,7 +19,7 @@ namespace {
 
 using wherry::ScopedEnvironment;
 
-constexpr int64_t kPatience = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
 
 bool readable(int fd, int timeout_ms) {
   pollfd polled{fd, POLLIN, 0};
@@ -64,22 +64,22 @@ class CApi : public ::testing::Test {
 };
 
 TEST_F(CApi, SendsAndReceivesAndTellsTheEnd) {
-  EXPECT_EQ(wherry_send(connector_, "hello", 5, kPatience), 5);
+  EXPECT_EQ(wherry_send(connector_, "hello", 5, kTimeout), 5);
   char text[16] = "";
-  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kPatience), 5);
+  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kTimeout), 5);
   EXPECT_STREQ(text, "hello");
   EXPECT_EQ(wherry_finish_sending(connector_), 0);
-  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kPatience), 0);
-  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), -EPIPE);
+  EXPECT_EQ(wherry_receive(acceptor_, text, sizeof text, kTimeout), 0);
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kTimeout), -EPIPE);
 }
 
 TEST_F(CApi, VectorsAreOneMessageOfBytes) {
   char here[] = "hello, ", there[] = "world";
   const iovec out[] = {{here, 7}, {there, 5}};
-  EXPECT_EQ(wherry_sendv(connector_, out, 2, kPatience), 12);
+  EXPECT_EQ(wherry_sendv(connector_, out, 2, kTimeout), 12);
   char first[4] = {}, second[8] = {};
   const iovec in[] = {{first, 4}, {second, 8}};
-  EXPECT_EQ(wherry_receivev(acceptor_, in, 2, kPatience), 12);
+  EXPECT_EQ(wherry_receivev(acceptor_, in, 2, kTimeout), 12);
   EXPECT_EQ(std::string(first, 4) + std::string(second, 8), "hello, world");
 }
 
@@ -87,10 +87,10 @@ TEST_F(CApi, ReceiveAllIsShortOnlyAtTheEnd) {
   std::vector<unsigned char> sent(100'000), received(sent.size() + 1);
   std::iota(sent.begin(), sent.end(), 0);
   std::thread sender([&] {
-    EXPECT_EQ(wherry_send(connector_, sent.data(), sent.size(), kPatience), 100'000);
+    EXPECT_EQ(wherry_send(connector_, sent.data(), sent.size(), kTimeout), 100'000);
     EXPECT_EQ(wherry_finish_sending(connector_), 0);
   });
-  EXPECT_EQ(wherry_receive_all(acceptor_, received.data(), received.size(), kPatience), 100'000);
+  EXPECT_EQ(wherry_receive_all(acceptor_, received.data(), received.size(), kTimeout), 100'000);
   sender.join();
   received.pop_back();
   EXPECT_EQ(received, sent);
@@ -106,9 +106,9 @@ TEST_F(CApi, WouldBlockIsEagainAndAFullRingTakesAPart) {
   const int space = wherry_send_descriptor(connector_);
   EXPECT_EQ(wherry_try_send(connector_, much.data(), 1), -EAGAIN);
   std::vector<char> taken(4096);
-  EXPECT_EQ(wherry_receive_all(acceptor_, taken.data(), taken.size(), kPatience), 4096);
+  EXPECT_EQ(wherry_receive_all(acceptor_, taken.data(), taken.size(), kTimeout), 4096);
   EXPECT_TRUE(readable(space, -1));
-  EXPECT_GE(wherry_wait_writable(connector_, 1000, kPatience), 1000);
+  EXPECT_GE(wherry_wait_writable(connector_, 1000, kTimeout), 1000);
 }
 
 TEST_F(CApi, TheReceiveDescriptorIsReadableWhileBytesWait) {
@@ -116,9 +116,9 @@ TEST_F(CApi, TheReceiveDescriptorIsReadableWhileBytesWait) {
   ASSERT_GE(fd, 0);
   char byte = 0;
   EXPECT_EQ(wherry_try_receive(acceptor_, &byte, 1), -EAGAIN);
-  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), 1);
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kTimeout), 1);
   EXPECT_TRUE(readable(fd, -1));
-  EXPECT_EQ(wherry_wait_readable(acceptor_, kPatience), 1);
+  EXPECT_EQ(wherry_wait_readable(acceptor_, kTimeout), 1);
   EXPECT_EQ(wherry_try_receive(acceptor_, &byte, 1), 1);
   EXPECT_EQ(byte, 'x');
 }
@@ -138,8 +138,8 @@ TEST_F(CApi, ZeroCopyOnBothSides) {
 TEST_F(CApi, APeerThatClosesWithoutFinishingItsReceivingIsTold) {
   end(acceptor_);
   char byte = 0;
-  EXPECT_EQ(wherry_send(connector_, "x", 1, kPatience), -EPIPE);
-  EXPECT_EQ(wherry_receive(connector_, &byte, 1, kPatience), 0);
+  EXPECT_EQ(wherry_send(connector_, "x", 1, kTimeout), -EPIPE);
+  EXPECT_EQ(wherry_receive(connector_, &byte, 1, kTimeout), 0);
 }
 
 TEST_F(CApi, CancelEndsABlockedCall) {
@@ -249,7 +249,7 @@ TEST_F(CApi, RegisteredMemoryIsWrittenReadMappedAndSignalled) {
   EXPECT_EQ(wherry_vread_from(connector_, here.data(), kBytes, there, WHERRY_COMPLETE), 0);
   EXPECT_EQ(here[5000], 1);
   EXPECT_EQ(wherry_fence_mark(connector_, WHERRY_STARTED_HERE, &mark), 0);
-  EXPECT_EQ(wherry_fence_wait(connector_, WHERRY_STARTED_HERE, mark, kPatience), 0);
+  EXPECT_EQ(wherry_fence_wait(connector_, WHERRY_STARTED_HERE, mark, kTimeout), 0);
   void* start = nullptr;
   ASSERT_EQ(wherry_map(connector_, there, kBytes, WHERRY_READ | WHERRY_WRITE, &start), 0);
   static_cast<unsigned char*>(start)[6000] = 9;
@@ -296,7 +296,7 @@ TEST_F(CApi, BadArgumentsOfWindowsAreRefused) {
 TEST(CApiErrors, SayWhatIsWrongAndWhatToDo) {
   const ScopedEnvironment job("WHERRY_JOB", "capi-errors");
   wherry_stream stream = WHERRY_NONE;
-  EXPECT_EQ(wherry_connect("wherry://0:2000", nullptr, kPatience, &stream), -ECONNREFUSED);
+  EXPECT_EQ(wherry_connect("wherry://0:2000", nullptr, kTimeout, &stream), -ECONNREFUSED);
   EXPECT_NE(std::string(wherry_last_error()).find("wherry://0:2000"), std::string::npos) << wherry_last_error();
   wherry_listener listener = WHERRY_NONE;
   EXPECT_EQ(wherry_listen("nonsense", nullptr, &listener), -EINVAL);

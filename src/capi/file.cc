@@ -63,7 +63,7 @@ int wherry_file_open(const char* name, int flags, mode_t mode, const struct wher
       return failed(EINVAL, "an unknown path, or reserved fields that are not zero, in the options");
     }
     if (options->path != WHERRY_PATH_AS_SET) wanted.path = static_cast<Path>(options->path - 1);
-    if (options->patience_ms != 0) wanted.patience = std::chrono::milliseconds(options->patience_ms);
+    if (options->timeout_ms != 0) wanted.timeout = std::chrono::milliseconds(options->timeout_ms);
   }
   return set_up([&] {
     file->impl = new File(wherry::files::open(name, flags, mode, wanted));

@@ -33,7 +33,7 @@ TEST_F(CFiles, WhatIsWrittenIsReadOnEachPath) {
   for (const std::string& name : {path_, url_}) {
     in_client([&] {
       wherry_file file = WHERRY_NONE;
-      const wherry_file_options options{.path = WHERRY_PATH_COMP, .patience_ms = 1000, .reserved = {}};
+      const wherry_file_options options{.path = WHERRY_PATH_COMP, .timeout_ms = 1000, .reserved = {}};
       ASSERT_EQ(wherry_file_open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644, &options, &file), 0)
           << wherry_last_error();
       EXPECT_EQ(wherry_file_pwrite(file, "hello, world", 12, 3, WHERRY_PATH_AS_SET), 12);
@@ -102,7 +102,7 @@ TEST_F(CFiles, WhatMakesNoSenseIsAnErrorInWords) {
     wherry_file file = WHERRY_NONE;
     EXPECT_EQ(wherry_file_open(nullptr, O_RDONLY, 0, nullptr, &file), -EINVAL);
     EXPECT_THAT(wherry_last_error(), HasSubstr("a name, or the place for the result, is missing"));
-    const wherry_file_options unknown{.path = 17, .patience_ms = 0, .reserved = {}};
+    const wherry_file_options unknown{.path = 17, .timeout_ms = 0, .reserved = {}};
     EXPECT_EQ(wherry_file_open(path_.c_str(), O_RDONLY, 0, &unknown, &file), -EINVAL);
     EXPECT_THAT(wherry_last_error(), HasSubstr("an unknown path, or reserved fields that are not zero"));
     EXPECT_EQ(wherry_file_open(path_.c_str(), O_RDONLY, 0, nullptr, &file), -ENOENT);

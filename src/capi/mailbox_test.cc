@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int64_t kPatience = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
 
 class MailboxCApi : public ::testing::Test {
  public:
@@ -50,13 +50,13 @@ TEST_F(MailboxCApi, MessagesPassAndTellWhoSentThem) {
   char buffer[64];
   uint32_t from = UINT32_MAX;
   EXPECT_EQ(wherry_mailbox_try_receive(to_, buffer, sizeof buffer, &from), -EAGAIN);
-  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "hello", 5, kPatience), 5);
-  EXPECT_EQ(wherry_mailbox_wait(to_, kPatience), 1);
-  EXPECT_EQ(wherry_mailbox_receive(to_, buffer, 4, &from, kPatience), -EMSGSIZE);
-  EXPECT_EQ(wherry_mailbox_receive(to_, buffer, sizeof buffer, &from, kPatience), 5);
+  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "hello", 5, kTimeout), 5);
+  EXPECT_EQ(wherry_mailbox_wait(to_, kTimeout), 1);
+  EXPECT_EQ(wherry_mailbox_receive(to_, buffer, 4, &from, kTimeout), -EMSGSIZE);
+  EXPECT_EQ(wherry_mailbox_receive(to_, buffer, sizeof buffer, &from, kTimeout), 5);
   EXPECT_EQ(std::memcmp(buffer, "hello", 5), 0);
   EXPECT_EQ(wherry_mailbox_try_send(to_, from, "", 0), 0);
-  EXPECT_EQ(wherry_mailbox_receive(from_, buffer, sizeof buffer, &from, kPatience), 0);
+  EXPECT_EQ(wherry_mailbox_receive(from_, buffer, sizeof buffer, &from, kTimeout), 0);
   EXPECT_EQ(from, peer_);
   EXPECT_GT(wherry_mailbox_peer_address(from_, peer_, buffer, sizeof buffer), 0);
   EXPECT_STREQ(buffer, address_);
@@ -66,7 +66,7 @@ TEST_F(MailboxCApi, ALayoutIsDeclaredAndSeen) {
   EXPECT_EQ(wherry_mailbox_try_send(from_, peer_, "x", 1), 1);
   char buffer[8];
   uint32_t from = UINT32_MAX;
-  ASSERT_EQ(wherry_mailbox_receive(to_, buffer, sizeof buffer, &from, kPatience), 1);
+  ASSERT_EQ(wherry_mailbox_receive(to_, buffer, sizeof buffer, &from, kTimeout), 1);
   const uint32_t weight = 0;
   EXPECT_EQ(wherry_mailbox_set_neighbours(to_, &from, &weight, 1), 0);
   wherry_section section{};
@@ -89,19 +89,19 @@ TEST_F(MailboxCApi, APeerThatLeavesIsToldOf) {
   EXPECT_EQ(wherry_mailbox_lost(from_, &peer, &error), 0);
   wherry_mailbox_close(to_);
   to_ = WHERRY_NONE;
-  EXPECT_EQ(wherry_mailbox_wait(from_, kPatience), 1);
+  EXPECT_EQ(wherry_mailbox_wait(from_, kTimeout), 1);
   EXPECT_EQ(wherry_mailbox_lost(from_, &peer, &error), 1);
   EXPECT_EQ(peer, peer_);
   EXPECT_EQ(error, 0);
-  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kPatience), -EPIPE);
+  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kTimeout), -EPIPE);
   EXPECT_EQ(wherry_mailbox_forget(from_, peer_), 0);
-  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kPatience), -EINVAL);
+  EXPECT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kTimeout), -EINVAL);
 }
 
 TEST_F(MailboxCApi, AnInterruptionEndsAWait) {
   EXPECT_GE(wherry_mailbox_descriptor(to_), 0);
   EXPECT_EQ(wherry_mailbox_interrupt(to_), 0);
-  EXPECT_EQ(wherry_mailbox_wait(to_, kPatience), 1);
+  EXPECT_EQ(wherry_mailbox_wait(to_, kTimeout), 1);
 }
 
 TEST_F(MailboxCApi, BadArgumentsAreErrors) {

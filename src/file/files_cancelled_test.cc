@@ -45,7 +45,7 @@ void expect_to_return(const char* name, std::function<void()> body) {
 }
 
 void use_cancelled(const std::string& name) {
-  const files::Options options{.path = Path::comp, .patience = std::chrono::milliseconds(100)};
+  const files::Options options{.path = Path::comp, .timeout = std::chrono::milliseconds(100)};
   files::File file;
   std::vector<std::byte> bytes(20'000);
   const iovec buffer{bytes.data(), bytes.size()};
@@ -77,7 +77,7 @@ TEST(FilesCancelled, CallsThatWaitForAServerThatIsGoneReturnFirst) {
   const TestCard card;
   const ServedDirectory served;
   in_client([&] {
-    const files::Options options{.path = Path::comp, .patience = std::chrono::milliseconds(100)};
+    const files::Options options{.path = Path::comp, .timeout = std::chrono::milliseconds(100)};
     files::File file = files::open(served.address() + "/file", O_RDWR | O_CREAT, 0600, options);
     std::vector<std::byte> bytes(20'000);
     EXPECT_TRUE(file.pwrite(bytes, 0));

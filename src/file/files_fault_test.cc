@@ -37,7 +37,7 @@ const Pattern& pattern() {
 /// What opening it says.
 std::string refusal(const std::string& name, int flags, int error) {
   try {
-    (void)files::open(name, flags, 0644, {.path = Path::automatic, .patience = std::chrono::milliseconds(50)});
+    (void)files::open(name, flags, 0644, {.path = Path::automatic, .timeout = std::chrono::milliseconds(50)});
   } catch (const Error& refused) {
     EXPECT_EQ(refused.code().value(), error) << refused.what();
     return refused.what();

@@ -205,8 +205,8 @@ TEST_F(FilesReads, ThreadsShareAFile) {
 TEST_F(FilesReads, FilesOfAHostShareAConnectionUntilCallsOnItMeet) {
   make("file", 100'000);
   in_client([&] {
-    constexpr std::chrono::milliseconds kPatience{1000};
-    const auto shared = HostFiles::get(served_.address(), kPatience);
+    constexpr std::chrono::milliseconds kTimeout{1000};
+    const auto shared = HostFiles::get(served_.address(), kTimeout);
     const auto open = [&] {
       int error = 0;
       Look look;
@@ -214,7 +214,7 @@ TEST_F(FilesReads, FilesOfAHostShareAConnectionUntilCallsOnItMeet) {
     };
     const auto one = open();
     const auto other = open();
-    EXPECT_EQ(HostFiles::get(served_.address(), kPatience), shared) << "no call waited for another";
+    EXPECT_EQ(HostFiles::get(served_.address(), kTimeout), shared) << "no call waited for another";
     cpu_set_t cores;
     if (::sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < 2) return;
     std::atomic<bool> over{false};
@@ -224,7 +224,7 @@ TEST_F(FilesReads, FilesOfAHostShareAConnectionUntilCallsOnItMeet) {
     std::thread first([&] { call(*one); });
     std::thread second([&] { call(*other); });
     std::shared_ptr<HostFiles> further = shared;
-    while (further == shared) further = HostFiles::get(served_.address(), kPatience);
+    while (further == shared) further = HostFiles::get(served_.address(), kTimeout);
     over = true;
     first.join();
     second.join();

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kFirstPause = 2ms;
 constexpr std::chrono::milliseconds kLongestPause = 200ms;
 
 /// Least time for one attempt to connect. A running server accepts sooner, also on a busy machine; a call without
-/// patience waits no longer than this.
+/// timeout waits no longer than this.
 constexpr std::chrono::milliseconds kLeastConnect = 200ms;
 
 /// Unlocks a mutex for a scope.

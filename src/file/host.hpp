@@ -30,7 +30,7 @@ namespace wherry::file {
 struct HostOptions {
   std::string address;  ///< of a `wherry serve`
   /// How long a call waits for a server that is gone, or breaks off; then it fails with EIO.
-  std::chrono::milliseconds patience{60'000};
+  std::chrono::milliseconds timeout{60'000};
   std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
   bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
   AtFaultPoint at{};           ///< for tests
@@ -55,7 +55,7 @@ struct HostOptions {
 /// through the server. A descriptor is given up when a server that was started again has another file, or none, or
 /// refuses it.
 ///
-/// A server that was waited for in vain, for the whole of HostOptions::patience, is tried again by later calls, each
+/// A server that was waited for in vain, for the whole of HostOptions::timeout, is tried again by later calls, each
 /// `kTryAgain` at most, and not waited for any more until it answers.
 ///
 /// Threads: any; calls go one after the other, but for those by a lent descriptor, and for `close` of what was flushed,

@@ -59,7 +59,7 @@ class HostConnection {
   [[nodiscard]] int lender() const { return lender_.get(); }
 
   /// How long each part of a message is waited for; empty: for ever.
-  void set_patience(Timeout patience) { patience_ = patience; }
+  void set_timeout(Timeout timeout) { timeout_ = timeout; }
 
   /// Numbers the request and sends it, its names, and the data.
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
@@ -84,7 +84,7 @@ class HostConnection {
   UniqueFd lender_;
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
-  Timeout patience_;
+  Timeout timeout_;
 };
 
 }  // namespace wherry::file

@@ -15,7 +15,7 @@ int Host::exchange(Asked asked, File* file, Receive receive) {
   while (true) {
     if (!connection_ && asked.once) return ECONNRESET;
     if (!connection_) {
-      if (!deadline) deadline = Clock::now() + options_.patience;
+      if (!deadline) deadline = Clock::now() + options_.timeout;
       if (const int error = reconnect(*deadline); error != 0) return error;
     }
     if (file != nullptr && file->closed) return EBADF;

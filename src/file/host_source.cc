@@ -34,7 +34,7 @@ constexpr std::size_t kMostConnections = 4;
 struct Connections {
   struct Place {
     std::string address;
-    std::chrono::milliseconds patience;
+    std::chrono::milliseconds timeout;
     std::weak_ptr<HostFiles> files;
   };
   std::mutex mutex;
@@ -52,8 +52,8 @@ std::size_t most_connections() {
 
 }  // namespace
 
-HostFiles::HostFiles(std::string address, std::chrono::milliseconds patience)
-    : host_({.address = std::move(address), .patience = patience}), choice_(kPriors) {}
+HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout)
+    : host_({.address = std::move(address), .timeout = timeout}), choice_(kPriors) {}
 
 /// Counts a call on the connection until it met another; within it no thread is cancelled.
 class HostFiles::Call {
@@ -74,7 +74,7 @@ class HostFiles::Call {
 };
 
 /// Returns the connection with the fewest files, or null. `enough`: a further connection would be of no use.
-std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std::chrono::milliseconds patience,
+std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std::chrono::milliseconds timeout,
                                                  bool& enough) {
   Connections& all = connections.get();
   const std::lock_guard lock(all.mutex);
@@ -83,7 +83,7 @@ std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std
   std::size_t count = 0;
   bool refused = false;
   for (const Connections::Place& place : all.places) {
-    if (place.address != address || place.patience != patience) continue;
+    if (place.address != address || place.timeout != timeout) continue;
     auto files = place.files.lock();
     if (!files) continue;
     ++count;
@@ -95,13 +95,13 @@ std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std
 }
 
 /// Connects without the lock: files of other hosts do not wait for this one.
-std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chrono::milliseconds patience) {
+std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chrono::milliseconds timeout) {
   bool enough = false;
-  std::shared_ptr<HostFiles> least = least_used(address, patience, enough);
+  std::shared_ptr<HostFiles> least = least_used(address, timeout, enough);
   if (enough) return least;
   std::shared_ptr<HostFiles> made;
   try {
-    made = std::make_shared<HostFiles>(address, patience);
+    made = std::make_shared<HostFiles>(address, timeout);
   } catch (const Error&) {
     if (!least) throw;
     // The server takes no more connections, or this process has no descriptors: no further one is tried.
@@ -110,7 +110,7 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
   }
   Connections& all = connections.get();
   const std::lock_guard lock(all.mutex);
-  all.places.push_back({address, patience, made});
+  all.places.push_back({address, timeout, made});
   return made;
 }
 

@@ -19,11 +19,11 @@ namespace wherry::file {
 /// A connection to a host's server that files of this process share.
 class HostFiles {
  public:
-  HostFiles(std::string address, std::chrono::milliseconds patience);
+  HostFiles(std::string address, std::chrono::milliseconds timeout);
 
   /// A connection to that server: a further one, up to a handful, where calls on the others waited for each other.
   /// Throws Error.
-  static std::shared_ptr<HostFiles> get(const std::string& address, std::chrono::milliseconds patience);
+  static std::shared_ptr<HostFiles> get(const std::string& address, std::chrono::milliseconds timeout);
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] const Origin& origin() const { return origin_; }
@@ -37,7 +37,7 @@ class HostFiles {
   friend class HostSource;
   class Call;
 
-  static std::shared_ptr<HostFiles> least_used(const std::string& address, std::chrono::milliseconds patience,
+  static std::shared_ptr<HostFiles> least_used(const std::string& address, std::chrono::milliseconds timeout,
                                                bool& enough);
 
   Origin origin_;

@@ -127,7 +127,7 @@ std::string advice_on(int error, const char* what, const Name& name) {
 
 std::shared_ptr<HostFiles> connected(const char* what, const Name& name, const Options& options) {
   try {
-    return HostFiles::get(name.address, options.patience);
+    return HostFiles::get(name.address, options.timeout);
   } catch (const Error& error) {
     if (error.code().value() != ECONNREFUSED) throw;
     throw Error(ECONNREFUSED, what, name.whole,

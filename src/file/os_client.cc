@@ -66,7 +66,7 @@ void OsClient::say(const char* what) {
 void OsClient::lose(Clock::time_point since) {
   connection_.reset();
   const auto now = Clock::now();
-  if (now - since < patience_) return say("the card's process is gone; this process reads by itself");
+  if (now - since < timeout_) return say("the card's process is gone; this process reads by itself");
   put_off(10 * (now - since));
 }
 
@@ -92,8 +92,8 @@ bool OsClient::connected() {
   token_ = server.token;
   try {
     const std::string address = "wherry+shm://" + std::to_string(own_node()) + ":" + std::to_string(server.port);
-    connection_.emplace(address, 0, at_, patience_, &server);
-    connection_->set_patience(patience_);
+    connection_.emplace(address, 0, at_, timeout_, &server);
+    connection_->set_timeout(timeout_);
     origin_ = Origin();
     generation_ = {fork_generation(), generation_.connection + 1};
     return true;

@@ -31,12 +31,12 @@ struct OsGeneration {
 
 /// The connection to the card's process. One per process is enough: calls go one after the other. Made when it is first
 /// needed, and again when a new card is there, or in a forked child. A card that died, is not there or does not answer
-/// is told of once; a wait for it lasts no longer than `patience`, between two pieces of data.
+/// is told of once; a wait for it lasts no longer than `timeout`, between two pieces of data.
 class OsClient {
  public:
   /// The cache must outlive it.
-  explicit OsClient(Cache& cache, std::chrono::milliseconds patience = kBusyTimeout, AtFaultPoint at = {})
-      : cache_(cache), patience_(patience), at_(std::move(at)) {}
+  explicit OsClient(Cache& cache, std::chrono::milliseconds timeout = kBusyTimeout, AtFaultPoint at = {})
+      : cache_(cache), timeout_(timeout), at_(std::move(at)) {}
   /// Longer than a disk takes that is in order.
   static constexpr std::chrono::milliseconds kBusyTimeout{1000};
   OsClient(const OsClient&) = delete;
@@ -53,7 +53,7 @@ class OsClient {
   void say(const char* what);
 
   Cache& cache_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   AtFaultPoint at_;
   std::mutex mutex_;
   std::optional<HostConnection> connection_;

@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Points, ClientKilled,
 TEST(ServerGone, ItIsWaitedForAsLongAsIsSaid) {
   std::optional<ServedDirectory> served(std::in_place);
   HostOptions options = served->client();
-  options.patience = std::chrono::milliseconds(50);
+  options.timeout = std::chrono::milliseconds(50);
   Host host(options);
   const Host::Opened opened = host.open("file", kReadWrite | kFileOpenCreate, 0644);
   served.reset();
@@ -266,7 +266,7 @@ TEST_P(ServerRestartedWith, AnotherFileUnderTheNameIsNotTheSame) {
 TEST(ServerGone, ItIsWaitedForOnceAndNotByEachCallAndThread) {
   std::optional<ServedDirectory> served(std::in_place);
   HostOptions options = served->client();
-  options.patience = std::chrono::milliseconds(500);
+  options.timeout = std::chrono::milliseconds(500);
   Host host(options);
   std::vector<Host::Opened> files;
   for (int i = 0; i < 20; ++i) {
@@ -286,8 +286,8 @@ TEST(ServerGone, ItIsWaitedForOnceAndNotByEachCallAndThread) {
   }
   for (std::thread& thread : threads) thread.join();
   const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(took, options.patience);
-  EXPECT_LT(took, 10 * options.patience) << "20 calls of each thread would wait 20 times";
+  EXPECT_GE(took, options.timeout);
+  EXPECT_LT(took, 10 * options.timeout) << "20 calls of each thread would wait 20 times";
 }
 
 TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {

@@ -259,7 +259,7 @@ TEST(HostileServer, ItsAnswersAreCheckedAndItIsNotAskedForEver) {
       return true;
     });
     while (!place->ready) std::this_thread::yield();
-    Host host({.address = place->address.data(), .patience = 30ms});
+    Host host({.address = place->address.data(), .timeout = 30ms});
     const Host::Opened opened = host.open("file", kFileOpenRead);
     ASSERT_EQ(opened.error, 0);
     std::array<std::byte, 300> buffer{};
@@ -303,7 +303,7 @@ TEST(HostileServer, DescriptorsThatAreNotOfTheFileAreNotUsed) {
     Child server([&] { return lend_wrongly(*port, number, other.get()); });
     while (*port == 0) std::this_thread::yield();
     {
-      Host host({.address = "wherry+shm://0:" + std::to_string(*port), .patience = 30ms});
+      Host host({.address = "wherry+shm://0:" + std::to_string(*port), .timeout = 30ms});
       const Host::Opened opened = host.open("file", kFileOpenRead);
       ASSERT_EQ(opened.error, 0);
       std::vector<std::byte> buffer(100, std::byte{'x'});

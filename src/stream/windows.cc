@@ -91,8 +91,8 @@ Mark Windows::mark(Started by) const noexcept {
   return {.by = by, .calls = space_->mark(by == Started::by_peer).calls};
 }
 
-Result Windows::wait(Mark mark, std::chrono::nanoseconds patience) noexcept {
-  return result_of(space_->wait({.of_peer = mark.by == Started::by_peer, .calls = mark.calls}, patience));
+Result Windows::wait(Mark mark, std::chrono::nanoseconds timeout) noexcept {
+  return result_of(space_->wait({.of_peer = mark.by == Started::by_peer, .calls = mark.calls}, timeout));
 }
 
 Result Windows::signal(std::optional<Signal> local, std::optional<Signal> remote, Started by) noexcept {

@@ -108,8 +108,8 @@ bool Space::peer_left() {
 }
 
 Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
-                                         int protection, Clock::duration patience, const GiveUp& give_up) {
-  const auto deadline = Clock::now() + patience;
+                                         int protection, Clock::duration timeout, const GiveUp& give_up) {
+  const auto deadline = Clock::now() + timeout;
   for (Backoff backoff;; backoff.pause()) {
     if (peer_left()) return {.error = ECONNRESET};
     if (origin_.inherited()) return {.error = ENOTSUP};
@@ -229,8 +229,8 @@ Mark Space::mark(bool of_peer) const {
                            : completions_.started()};
 }
 
-int Space::wait(Mark mark, Clock::duration patience, const GiveUp& give_up) {
-  const auto deadline = Clock::now() + patience;
+int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
+  const auto deadline = Clock::now() + timeout;
   if (!mark.of_peer) {
     if (mark.calls > completions_.started()) return EINVAL;
     if (!origin_.inherited() && !completions_.wait(mark.calls, deadline)) return ETIMEDOUT;
@@ -248,7 +248,7 @@ int Space::wait(Mark mark, Clock::duration patience, const GiveUp& give_up) {
 }
 
 int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
-                  Clock::duration patience, const GiveUp& give_up) {
+                  Clock::duration timeout, const GiveUp& give_up) {
   for (const auto* signal : {&local, &remote}) {
     if (signal->has_value() && (*signal)->offset % 4 != 0) return EINVAL;
   }
@@ -257,7 +257,7 @@ int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::o
   if (const int error = look(view, local.has_value()); error != 0) return error;
   int error = local ? check(*view.local, local->offset, sizeof local->value, PROT_WRITE, local_of) : 0;
   if (error == 0 && remote) error = check(*view.remote, remote->offset, sizeof remote->value, PROT_WRITE, remote_of);
-  if (error == 0) error = wait(mark(of_peer), patience, give_up);
+  if (error == 0) error = wait(mark(of_peer), timeout, give_up);
   if (error == 0 && local) error = store_near(view, *local);
   if (error == 0 && remote) error = store_far(view, *remote);
   return error;

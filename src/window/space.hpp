@@ -18,10 +18,10 @@
 #include "base/fork_generation.hpp"
 #include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
+#include "window/backoff.hpp"
 #include "window/completion_counters.hpp"
 #include "window/local_table.hpp"
 #include "window/mapping_references.hpp"
-#include "window/patience.hpp"
 #include "window/remote_table.hpp"
 
 namespace wherry::window {
@@ -83,10 +83,10 @@ class Space {
   /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
   ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
   /// @param protection  PROT_READ, PROT_WRITE: what the peer may do
-  /// @param patience  how long the peer may take to unmap what was there; `give_up` ends that with ECANCELED
+  /// @param timeout  how long the peer may take to unmap what was there; `give_up` ends that with ECANCELED
   /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left.
   Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection,
-                             Clock::duration patience = {}, const GiveUp& give_up = {});
+                             Clock::duration timeout = {}, const GiveUp& give_up = {});
   /// Unregisters the windows that lie within a range of whole pages. EINVAL if it cuts one, or is empty; ENXIO if there
   /// is none. The peer can start nothing new on them. The memory, and what the peer has mapped of it, stays; the
   /// offsets of that are taken until the peer has unmapped it.
@@ -115,11 +115,11 @@ class Space {
   [[nodiscard]] Mark mark(bool of_peer) const;
   /// Waits until it is complete. ETIMEDOUT; ECONNRESET: the peer has left before; EINVAL: there is no such mark yet;
   /// ECANCELED: `give_up` said so before.
-  int wait(Mark mark, Clock::duration patience = kFenceTimeout, const GiveUp& give_up = {});
+  int wait(Mark mark, Clock::duration timeout = kFenceTimeout, const GiveUp& give_up = {});
   /// Once all RMA marked by mark(of_peer) is complete, stores `local` in this side's windows, then `remote` in the
   /// peer's. With a word, all bytes of that RMA are visible. EINVAL: unaligned. ENXIO, EPERM, and as wait().
   int signal(bool of_peer, const std::optional<Signal>& local, const std::optional<Signal>& remote,
-             Clock::duration patience = kFenceTimeout, const GiveUp& give_up = {});
+             Clock::duration timeout = kFenceTimeout, const GiveUp& give_up = {});
 
   /// Unregisters everything and tells the peer: its calls fail with ECONNRESET from then on, as this side's do. Where
   /// the end is told by others the peer finds no windows any more. A forked child's copy leaves its parent's windows.

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define ROUNDS   10000
-#define PATIENCE ((int64_t)3600 * 1000000000) /* the test's watchdog is sooner */
+#define TIMEOUT ((int64_t)3600 * 1000000000) /* the test's watchdog is sooner */
 
 static void fail(const char* what, int64_t error) {
   fprintf(stderr, "%s: %s (%s)\n", what, strerror((int)-error), wherry_last_error());
@@ -19,10 +19,10 @@ static void fail(const char* what, int64_t error) {
 static int echo(const char* address) {
   wherry_stream stream = WHERRY_NONE;
   char text[64];
-  int64_t n = wherry_connect(address, NULL, PATIENCE, &stream);
+  int64_t n = wherry_connect(address, NULL, TIMEOUT, &stream);
   if (n < 0) fail("connect", n);
-  while ((n = wherry_receive(stream, text, sizeof text, PATIENCE)) > 0) {
-    const int64_t sent = wherry_send(stream, text, (size_t)n, PATIENCE);
+  while ((n = wherry_receive(stream, text, sizeof text, TIMEOUT)) > 0) {
+    const int64_t sent = wherry_send(stream, text, (size_t)n, TIMEOUT);
     if (sent != n) fail("echo", sent);
   }
   if (n != 0) fail("receive in the child", n);
@@ -35,9 +35,9 @@ static void play(wherry_stream stream) {
   for (i = 0; i < ROUNDS; ++i) {
     char text[64], answer[64];
     const int length = snprintf(text, sizeof text, "message %d", i);
-    int64_t n = wherry_send(stream, text, (size_t)length, PATIENCE);
+    int64_t n = wherry_send(stream, text, (size_t)length, TIMEOUT);
     if (n != length) fail("send", n);
-    n = wherry_receive_all(stream, answer, (size_t)length, PATIENCE);
+    n = wherry_receive_all(stream, answer, (size_t)length, TIMEOUT);
     if (n != length || memcmp(text, answer, (size_t)length) != 0) fail("the answer is another", n);
   }
 }
@@ -54,7 +54,7 @@ int main(void) {
   wherry_listener_address(listener, address, sizeof address);
   child = fork();
   if (child == 0) _exit(echo(address));
-  if ((error = wherry_accept(listener, PATIENCE, &stream)) < 0) fail("accept", error);
+  if ((error = wherry_accept(listener, TIMEOUT, &stream)) < 0) fail("accept", error);
   wherry_listener_close(listener);
   play(stream);
   wherry_stream_close(stream);

@@ -69,7 +69,7 @@ class ServedDirectory {
   [[nodiscard]] std::string address() const { return shared_->address.data(); }
   /// All of its data goes through the server.
   [[nodiscard]] HostOptions client(AtFaultPoint at = {}) const {
-    return {.address = address(), .patience = std::chrono::hours(1), .borrows = false, .at = std::move(at)};
+    return {.address = address(), .timeout = std::chrono::hours(1), .borrows = false, .at = std::move(at)};
   }
   [[nodiscard]] std::filesystem::path root() const { return options_.root; }
   [[nodiscard]] std::filesystem::path outside() const { return directory_.path(); }

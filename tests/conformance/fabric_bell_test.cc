@@ -19,7 +19,7 @@ TEST_P(FabricBell, ASleeperIsWoken) {
   for (const Bell bell : fabric::kBells) {
     ends.acceptor->arm(bell);
     ASSERT_TRUE(ends.connector->signal(0, 1, bell));
-    EXPECT_EQ(ends.acceptor->wait(bell, in(kPatience)), Wake::rung);
+    EXPECT_EQ(ends.acceptor->wait(bell, in(kTimeout)), Wake::rung);
   }
 }
 
@@ -42,7 +42,7 @@ TEST_P(FabricBell, TheOtherBellStaysSilent) {
   ends.acceptor->arm(Bell::data);
   ends.acceptor->arm(Bell::space);
   ASSERT_TRUE(ends.connector->signal(0, 1, Bell::space));
-  EXPECT_EQ(ends.acceptor->wait(Bell::space, in(kPatience)), Wake::rung);
+  EXPECT_EQ(ends.acceptor->wait(Bell::space, in(kTimeout)), Wake::rung);
   EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
 }
 
@@ -85,7 +85,7 @@ TEST_P(FabricBell, ADescriptorIsReadableExactlyWhileRung) {
   ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
   EXPECT_TRUE(readable(descriptor));
   EXPECT_TRUE(readable(descriptor));
-  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::rung);
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kTimeout)), Wake::rung);
   EXPECT_TRUE(!GetParam().rings_exactly || !readable(descriptor, 0ms));
 }
 
@@ -107,7 +107,7 @@ TEST_P(FabricBell, ADeadlineEndsASleepAndNotBefore) {
   EXPECT_GE(std::chrono::steady_clock::now(), deadline);
   EXPECT_EQ(ends.acceptor->wait(Bell::data, deadline), Wake::timeout) << "a deadline already passed";
   ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
-  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::rung) << "still armed after a timeout";
+  EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kTimeout)), Wake::rung) << "still armed after a timeout";
 }
 
 TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
@@ -118,7 +118,7 @@ TEST_P(FabricBell, AnyThreadMayRingTheOwnBell) {
       std::this_thread::sleep_for(2ms);
       ends.acceptor->notify_self(bell);
     });
-    EXPECT_EQ(ends.acceptor->wait(bell, in(kPatience)), Wake::rung);
+    EXPECT_EQ(ends.acceptor->wait(bell, in(kTimeout)), Wake::rung);
     other.join();
     ends.acceptor->notify_self(bell);
     EXPECT_TRUE(readable(ends.acceptor->descriptor(bell), 0ms));

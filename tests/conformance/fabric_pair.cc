@@ -14,9 +14,9 @@
 
 namespace wherry::conformance {
 
-bool readable(int descriptor, std::chrono::milliseconds patience) {
+bool readable(int descriptor, std::chrono::milliseconds timeout) {
   pollfd entry{.fd = descriptor, .events = POLLIN, .revents = 0};
-  return ::poll(&entry, 1, static_cast<int>(patience.count())) == 1;
+  return ::poll(&entry, 1, static_cast<int>(timeout.count())) == 1;
 }
 
 fabric::Greeting greeting_of(std::uint8_t number) {
@@ -29,7 +29,7 @@ namespace {
 
 template <class Try>
 std::unique_ptr<Connection> poll_for(const char* what, int descriptor, Try attempt) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (std::chrono::steady_clock::now() < deadline) {
     if (auto connection = attempt()) return connection;
     readable(descriptor, 100ms);
@@ -65,7 +65,7 @@ std::atomic<std::uint64_t>& word(const Connection& connection, std::uint64_t off
 
 Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Bell bell) {
   const auto come = [&] { return word(connection, offset).load(std::memory_order_acquire) >= value; };
-  const Deadline deadline = in(kPatience);
+  const Deadline deadline = in(kTimeout);
   while (!come()) {
     connection.arm(bell);
     if (come()) break;
@@ -78,7 +78,7 @@ Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Be
 }
 
 Wake wait_for_end(Connection& connection, Bell bell) {
-  const Deadline deadline = in(kPatience);
+  const Deadline deadline = in(kTimeout);
   Wake wake = Wake::rung;
   while (wake == Wake::rung) {
     connection.arm(bell);

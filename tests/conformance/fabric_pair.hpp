@@ -26,16 +26,16 @@ using fabric::Wake;
 
 inline constexpr std::size_t kPage = 4096;
 /// Longer than the test's watchdog allows: it never passes, and a lost wake-up is a test that does not end.
-inline constexpr std::chrono::seconds kPatience{3600};
+inline constexpr std::chrono::seconds kTimeout{3600};
 
 inline Deadline in(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
 
 /// Waits until `descriptor` is readable.
-bool readable(int descriptor, std::chrono::milliseconds patience = kPatience);
+bool readable(int descriptor, std::chrono::milliseconds timeout = kTimeout);
 
 fabric::Greeting greeting_of(std::uint8_t number);
 
-/// Both throw std::runtime_error when patience ends, so that a helper may use them anywhere.
+/// Both throw std::runtime_error after the timeout, so that a helper may use them anywhere.
 std::unique_ptr<Connection> accept(fabric::Listener& listener, const Offer& offer);
 std::unique_ptr<Connection> finish(fabric::Connecting& connecting);
 

@@ -13,7 +13,7 @@ namespace {
 
 class FabricUnfenced : public FabricTest {
  protected:
-  /// More announcements than any patience that is tested on.
+  /// More announcements than any fence threshold that is tested on.
   static std::uint64_t many() { return 200 * std::uint64_t{std::thread::hardware_concurrency()}; }
 };
 
@@ -26,7 +26,7 @@ TEST_P(FabricUnfenced, OneSleepAfterManyPublicationsIsRungOnce) {
     ends.acceptor->arm(Bell::data);
     EXPECT_TRUE(ends.connector->announce(Bell::data));
     EXPECT_FALSE(ends.connector->announce(Bell::data));
-    EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kPatience)), Wake::rung);
+    EXPECT_EQ(ends.acceptor->wait(Bell::data, in(kTimeout)), Wake::rung);
     ends.acceptor->disarm(Bell::data);
   }
 }

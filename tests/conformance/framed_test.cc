@@ -29,7 +29,7 @@ class FramedTest : public StreamTest {
 
   /// Receives one message and expects it to be what `pattern_` has from `position` on.
   void expect_message(FramedStream& receiver, std::size_t size, std::uint64_t position = 0) {
-    const Received received = receiver.receive(kPatience);
+    const Received received = receiver.receive(kTimeout);
     ASSERT_TRUE(received.result.ok()) << received.result.error;
     ASSERT_EQ(received.result.bytes, received.message.size());
     ASSERT_EQ(received.message.size(), size);
@@ -45,7 +45,7 @@ TEST_P(FramedTest, AMessageOfAnySizeArrivesWhole) {
   std::uint64_t position = 0;
   for (int round = 0; round < 20; ++round) {
     for (const std::size_t size : {0UL, 1UL, 7UL, 8UL, 9UL, 63UL, 64UL, 65UL, 1000UL, kMost - 1, kMost}) {
-      ASSERT_EQ(ends.sender.send(pattern_.bytes(size, position), kPatience).bytes, size);
+      ASSERT_EQ(ends.sender.send(pattern_.bytes(size, position), kTimeout).bytes, size);
       expect_message(ends.receiver, size, position);
       EXPECT_TRUE(ends.receiver.try_receive().result.would_block()) << "lets go of the last one";
       position += size;
@@ -57,11 +57,11 @@ TEST_P(FramedTest, TheLargestMessageFindsRoomWhereverTheRingStands) {
   for (std::size_t before = 0; before < kRing; before += 8 * 37) {
     Pair ends = framed_pair();
     for (std::size_t passed = 0; passed < before; passed += 8) {
-      ASSERT_TRUE(ends.sender.send(std::span<const std::byte>{}, kPatience).ok());
+      ASSERT_TRUE(ends.sender.send(std::span<const std::byte>{}, kTimeout).ok());
       expect_message(ends.receiver, 0);
     }
     std::thread sender([&] {
-      for (int i = 0; i < 3; ++i) EXPECT_TRUE(ends.sender.send(pattern_.bytes(kMost, before), kPatience).ok());
+      for (int i = 0; i < 3; ++i) EXPECT_TRUE(ends.sender.send(pattern_.bytes(kMost, before), kTimeout).ok());
     });
     for (int i = 0; i < 3; ++i) expect_message(ends.receiver, kMost, before);
     sender.join();
@@ -123,7 +123,7 @@ TEST_P(FramedTest, TheSendDescriptorWaitsForSpaceForTheWholeMessage) {
     }));
     while (received < sent) expect_message(ends.receiver, kMost, received++);
     EXPECT_TRUE(ends.receiver.try_receive().result.would_block());
-    ASSERT_TRUE(becomes_readable(descriptor, kPatience)) << round;
+    ASSERT_TRUE(becomes_readable(descriptor, kTimeout)) << round;
   }
 }
 
@@ -131,7 +131,7 @@ TEST_P(FramedTest, AMessageIsWrittenInPlace) {
   Pair ends = framed_pair();
   for (std::uint64_t round = 0; round < 200; ++round) {
     const std::size_t size = 1 + round * 41 % 1000;
-    ASSERT_TRUE(ends.sender.wait_writable(size, kPatience).ok());
+    ASSERT_TRUE(ends.sender.wait_writable(size, kTimeout).ok());
     const std::span<std::byte> place = ends.sender.reserve(size);
     ASSERT_EQ(place.size(), size);
     pattern_.fill(place, round);
@@ -167,10 +167,10 @@ TEST_P(FramedTest, WhatIsHeldDoesNotHoldUpASendThatNeedsSpace) {
     for (std::uint64_t i = 0; i < 2000; ++i) {
       const auto bytes = pattern_.bytes(i * 7 % 500, i);
       if (i % 3 != 0) {
-        EXPECT_TRUE(ends.sender.send(bytes, kPatience).ok());
+        EXPECT_TRUE(ends.sender.send(bytes, kTimeout).ok());
         continue;
       }
-      EXPECT_TRUE(ends.sender.wait_writable(bytes.size(), kPatience).ok());
+      EXPECT_TRUE(ends.sender.wait_writable(bytes.size(), kTimeout).ok());
       const std::span<std::byte> place = ends.sender.reserve(bytes.size());
       EXPECT_NE(place.data(), nullptr);
       std::copy(bytes.begin(), bytes.end(), place.begin());
@@ -180,7 +180,7 @@ TEST_P(FramedTest, WhatIsHeldDoesNotHoldUpASendThatNeedsSpace) {
   });
   for (std::uint64_t i = 0; i < 2000; ++i) expect_message(ends.receiver, i * 7 % 500, i);
   sender.join();
-  EXPECT_TRUE(ends.receiver.receive(kPatience).result.ended());
+  EXPECT_TRUE(ends.receiver.receive(kTimeout).result.ended());
 }
 
 TEST_P(FramedTest, BytesMayGoBeforeAndAfter) {
@@ -191,7 +191,7 @@ TEST_P(FramedTest, BytesMayGoBeforeAndAfter) {
       expect_bytes(ends.acceptor, pattern_, before);
       Pair pair = framed(std::move(ends));
       for (std::uint64_t i = 0; i < 3; ++i) {
-        std::thread sender([&] { EXPECT_TRUE(pair.sender.send(pattern_.bytes(kMost, i), kPatience).ok()); });
+        std::thread sender([&] { EXPECT_TRUE(pair.sender.send(pattern_.bytes(kMost, i), kTimeout).ok()); });
         expect_message(pair.receiver, kMost, i);
         sender.join();
       }
@@ -209,7 +209,7 @@ TEST_P(FramedTest, TheEndComesAfterTheLastMessage) {
   EXPECT_EQ(ends.sender.try_send(pattern_.bytes(1)).error, EPIPE);
   expect_message(ends.receiver, 100);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(ends.receiver.receive(kPatience).result.ended());
+    EXPECT_TRUE(ends.receiver.receive(kTimeout).result.ended());
     EXPECT_TRUE(ends.receiver.try_receive().result.ended());
   }
 }
@@ -217,12 +217,12 @@ TEST_P(FramedTest, TheEndComesAfterTheLastMessage) {
 TEST_P(FramedTest, ADeathComesAfterWhatWasPublished) {
   Pair ends = framed_pair();
   ASSERT_TRUE(ends.sender.send(pattern_.bytes(100)).ok());
-  ASSERT_TRUE(ends.receiver.stream().wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.receiver.stream().wait_readable(kTimeout).ok());
   ends.sender.stream().cancel();
   EXPECT_EQ(ends.sender.send(pattern_.bytes(1)).error, ECANCELED);
   ends.sender.close();
   expect_message(ends.receiver, 100);
-  EXPECT_EQ(ends.receiver.receive(kPatience).result.error, ECONNRESET);
+  EXPECT_EQ(ends.receiver.receive(kTimeout).result.error, ECONNRESET);
   while (ends.receiver.try_send(pattern_.bytes(1)).ok()) continue;
   EXPECT_EQ(ends.receiver.send(pattern_.bytes(1)).error, EPIPE);
 }
@@ -243,14 +243,14 @@ TEST_P(FramedTest, WhatIsNoMessageBreaksReceivingForGood) {
     FramedStream receiver(std::move(ends.acceptor));
     ASSERT_TRUE(ends.connector.send(std::as_bytes(std::span(&word, 1))).ok());
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(receiver.receive(kPatience).result.error, EPROTO);
+      EXPECT_EQ(receiver.receive(kTimeout).result.error, EPROTO);
       EXPECT_EQ(receiver.try_receive().result.error, EPROTO);
     }
   }
   Streams ends = small_pair();
   FramedStream receiver(std::move(ends.acceptor));
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(4)).ok());
-  EXPECT_EQ(receiver.receive(kPatience).result.error, EPROTO) << "half a header";
+  EXPECT_EQ(receiver.receive(kTimeout).result.error, EPROTO) << "half a header";
 }
 
 TEST_P(FramedTest, AClosedOneRefusesEverything) {
@@ -297,14 +297,14 @@ TEST_P(FramedTest, BothWaysAtOnceEverythingArrivesInOrder) {
     std::minstd_rand random(seed);
     for (std::uint64_t i = 0; i < rounds; ++i) {
       if (random() % 4 == 0) stream.hold();
-      if (!stream.send(pattern_.bytes(size_of(i), i), kPatience).ok()) return ADD_FAILURE() << i;
+      if (!stream.send(pattern_.bytes(size_of(i), i), kTimeout).ok()) return ADD_FAILURE() << i;
       if (random() % 4 == 0 && !stream.flush().ok()) return ADD_FAILURE() << i;
     }
     EXPECT_TRUE(stream.flush().ok());
   };
   const auto receive = [&](FramedStream& stream) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      const std::span<const std::byte> message = stream.receive(kPatience).message;
+      const std::span<const std::byte> message = stream.receive(kTimeout).message;
       if (message.size() != size_of(i) || !pattern_.matches(message, i)) return ADD_FAILURE() << i;
     }
   };

@@ -26,7 +26,7 @@ class MailboxLayout : public MailboxTest {
   std::vector<Mailbox::Peer> introduce(Mailbox& to) {
     std::vector<Mailbox::Peer> known(senders_.size());
     for (std::size_t i = 0; i < senders_.size(); ++i) {
-      EXPECT_TRUE(senders_[i].send(peers_[i], std::as_bytes(std::span(&i, 1)), kPatience).ok());
+      EXPECT_TRUE(senders_[i].send(peers_[i], std::as_bytes(std::span(&i, 1)), kTimeout).ok());
       Mailbox::Peer from = Mailbox::kNoPeer;
       (void)receive(to, from, {&senders_[i]});
       known[i] = from;

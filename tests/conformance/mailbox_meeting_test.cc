@@ -52,7 +52,7 @@ TEST_P(MailboxMeeting, APeerThatLeavesIsALossInOrderAfterAllItSent) {
   {
     Mailbox from;
     const Mailbox::Peer peer = join(from, to);
-    EXPECT_TRUE(from.send(peer, pattern_.bytes(50), kPatience).ok());
+    EXPECT_TRUE(from.send(peer, pattern_.bytes(50), kTimeout).ok());
   }
   Mailbox::Peer from = Mailbox::kNoPeer;
   EXPECT_TRUE(pattern_.matches(receive(to, from), 0));
@@ -156,11 +156,11 @@ TEST_P(MailboxMeeting, AShortBufferTellsHowLongTheMessageIs) {
   ASSERT_TRUE(from.try_send(peer, pattern_.bytes(100)).ok());
   std::vector<std::byte> buffer(99);
   Mailbox::Peer who = Mailbox::kNoPeer;
-  const Result result = to.receive(buffer, who, kPatience);
+  const Result result = to.receive(buffer, who, kTimeout);
   EXPECT_EQ(result.error, EMSGSIZE);
   EXPECT_EQ(result.bytes, 100U);
   buffer.resize(100);
-  EXPECT_EQ(to.receive(buffer, who, kPatience).bytes, 100U);
+  EXPECT_EQ(to.receive(buffer, who, kTimeout).bytes, 100U);
   EXPECT_TRUE(pattern_.matches(buffer, 0));
 }
 
@@ -168,10 +168,10 @@ TEST_P(MailboxMeeting, WaitEndsWithTheTimeoutOrAnInterruption) {
   Mailbox to = listening();
   EXPECT_FALSE(to.wait(1ms));
   to.interrupt();
-  EXPECT_TRUE(to.wait(kPatience));
+  EXPECT_TRUE(to.wait(kTimeout));
   EXPECT_FALSE(to.wait(0ms));
   std::thread other([&] { to.interrupt(); });
-  EXPECT_TRUE(to.wait(kPatience));
+  EXPECT_TRUE(to.wait(kTimeout));
   other.join();
 }
 
@@ -186,7 +186,7 @@ TEST_P(MailboxMeeting, TheDescriptorIsReadableWhileThereIsSomethingAndSilentAfte
     drive({&from}, [&] { return !to.progress() && !readable(descriptor, 0ms); });
     ASSERT_TRUE(from.try_send(peer, pattern_.bytes(10)).ok());
     EXPECT_TRUE(readable(descriptor));
-    EXPECT_TRUE(to.wait(kPatience));
+    EXPECT_TRUE(to.wait(kTimeout));
     EXPECT_TRUE(readable(descriptor)) << "it was not consumed";
     Mailbox::Peer who = Mailbox::kNoPeer;
     EXPECT_EQ(receive(to, who).size(), 10U);

@@ -39,7 +39,7 @@ class MailboxTest : public ::testing::TestWithParam<FabricUnderTest> {
 /// Lets both make progress until `done()`.
 template <class Done>
 void drive(std::initializer_list<Mailbox*> mailboxes, Done&& done) {
-  const auto end = in(kPatience);
+  const auto end = in(kTimeout);
   while (!done()) {
     for (Mailbox* mailbox : mailboxes) mailbox->progress();
     if (std::chrono::steady_clock::now() > *end) throw std::runtime_error("nothing more happens");

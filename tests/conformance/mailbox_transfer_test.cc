@@ -21,7 +21,7 @@ testing::AssertionResult receive_in_parts(Mailbox& to, std::size_t part, const P
   while (!begun || taken < bytes) {
     Mailbox::Piece piece;
     if (!to.try_peek(piece).ok()) {
-      if (!to.wait(kPatience)) return testing::AssertionFailure() << "nothing came after " << taken;
+      if (!to.wait(kTimeout)) return testing::AssertionFailure() << "nothing came after " << taken;
       continue;
     }
     begun = true;
@@ -96,7 +96,7 @@ TEST_P(MailboxTransfer, AfterASleepThePeersThatTalkedBeforeAreLookedAtAgain) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it sleeps then, as likely as not: both are passed
     EXPECT_TRUE(one.try_send(from_one, pattern_.bytes(0, 8)).ok());
   });
-  ASSERT_TRUE(to.sleep(kPatience));
+  ASSERT_TRUE(to.sleep(kTimeout));
   wakes.join();
   EXPECT_TRUE(other.try_send(from_other, pattern_.bytes(0, 8)).ok());
   std::set<Mailbox::Peer> heard;

@@ -27,7 +27,7 @@ TEST_P(MessageEnding, WhatWasPublishedArrivesBeforeTheEndWhichStays) {
   publisher_.reset();
   for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(take_number(*subscriber_), i);
   Message message;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(subscriber_->take(message, kPatience).ended());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(subscriber_->take(message, kTimeout).ended());
   EXPECT_EQ(subscriber_->publishers(), 0U);
 }
 
@@ -37,17 +37,17 @@ TEST_P(MessageEnding, ABlockedTakeEndsWithThePublisher) {
     publisher_.reset();
   });
   Message message;
-  EXPECT_TRUE(subscriber_->take(message, kPatience).ended());
+  EXPECT_TRUE(subscriber_->take(message, kTimeout).ended());
   closing.join();
 }
 
 TEST_P(MessageEnding, AMessageOutlivesItsPublisherAndItsSubscriber) {
   publish(*publisher_, pattern_, 10'000);
   Message message;
-  ASSERT_TRUE(subscriber_->take(message, kPatience).ok());
+  ASSERT_TRUE(subscriber_->take(message, kTimeout).ok());
   publisher_.reset();
   Message none;
-  EXPECT_TRUE(subscriber_->take(none, kPatience).ended());
+  EXPECT_TRUE(subscriber_->take(none, kTimeout).ended());
   EXPECT_TRUE(pattern_.matches(message.bytes(), 0));
   subscriber_.reset();
   EXPECT_TRUE(pattern_.matches(message.bytes(), 0));
@@ -58,14 +58,14 @@ TEST_P(MessageEnding, AMessageOutlivesItsPublisherAndItsSubscriber) {
 TEST_P(MessageEnding, WhatASubscriberHeldWhenItLeftIsReusedOnlyWhenItIsReleased) {
   publish(*publisher_, pattern_, 1 << 16);
   Message message;
-  ASSERT_TRUE(subscriber_->take(message, kPatience).ok());
+  ASSERT_TRUE(subscriber_->take(message, kTimeout).ok());
   subscriber_.reset();
   EXPECT_EQ(publisher_->subscribers(), 0U);
   Loan loan;
   EXPECT_EQ(publisher_->loan(loan, 1, 5ms).error, ETIMEDOUT);
   EXPECT_TRUE(pattern_.matches(message.bytes(), 0));
   message.release();
-  EXPECT_TRUE(publisher_->loan(loan, 1 << 16, kPatience).ok());
+  EXPECT_TRUE(publisher_->loan(loan, 1 << 16, kTimeout).ok());
 }
 
 TEST_P(MessageEnding, ALoanOutlivesItsPublisher) {
@@ -100,7 +100,7 @@ TEST_P(MessageEnding, CancellingEndsABlockedTakeAndABlockedPublish) {
     publisher_->cancel();
   });
   Message message;
-  EXPECT_EQ(subscriber_->take(message, kPatience).error, ECANCELED);
+  EXPECT_EQ(subscriber_->take(message, kTimeout).error, ECANCELED);
   Result result;
   while ((result = publish_number(*publisher_, 1)).ok()) continue;
   EXPECT_EQ(result.error, ECANCELED);

@@ -26,7 +26,7 @@ TEST_P(MessageFlow, AFullQueueBlocksThePublisherUntilSomethingIsReleased) {
   EXPECT_EQ(publisher_.publish(loan, 1ms).error, ETIMEDOUT);
   EXPECT_TRUE(loan.held()) << "on failure it is kept";
   Message message;
-  ASSERT_TRUE(subscriber.take(message, kPatience).ok());
+  ASSERT_TRUE(subscriber.take(message, kTimeout).ok());
   EXPECT_TRUE(publisher_.try_publish(loan).would_block()) << "taken is not released";
   message.release();
   EXPECT_TRUE(publisher_.try_publish(loan).ok());
@@ -78,7 +78,7 @@ TEST_P(MessageFlow, WhereAllAreHeldTheNewMessageIsTheOneDropped) {
   std::vector<Message> held(2);
   for (std::uint64_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(try_publish_number(publisher_, i).ok());
-    ASSERT_TRUE(subscriber.take(held[i], kPatience).ok());
+    ASSERT_TRUE(subscriber.take(held[i], kTimeout).ok());
   }
   ASSERT_TRUE(try_publish_number(publisher_, 2).ok());
   EXPECT_EQ(subscriber.dropped(), 1U);
@@ -133,7 +133,7 @@ TEST_P(MessageFlow, APoolInUseBlocksALoanUntilSomethingIsReleased) {
   EXPECT_TRUE(publisher_.try_loan(loan, 1).would_block());
   EXPECT_EQ(publisher_.loan(loan, 1, 1ms).error, ETIMEDOUT);
   std::thread taker([&] { expect_message(subscriber, pattern_, 1 << 16); });
-  EXPECT_TRUE(publisher_.loan(loan, 1, kPatience).ok());
+  EXPECT_TRUE(publisher_.loan(loan, 1, kTimeout).ok());
   taker.join();
 }
 

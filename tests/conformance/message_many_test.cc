@@ -35,7 +35,7 @@ TEST_P(MessageMany, AMessageIsUsedAgainOnlyWhenTheLastHasReleasedIt) {
   for (auto& subscriber : subscribers) join(publisher, subscriber);
   publish(publisher, pattern_, 4096);
   std::array<Message, 3> held;
-  for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(subscribers[i].take(held[i], kPatience).ok());
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(subscribers[i].take(held[i], kTimeout).ok());
   Loan loan;
   for (const std::size_t i : {1UL, 0UL}) {
     held[i].release();
@@ -74,7 +74,7 @@ TEST_P(MessageMany, ABlockedTakeLetsNewcomersIn) {
   std::thread publishing([&] {
     for (std::uint64_t i = 0; i < 3; ++i) {
       Publisher publisher(kSmallPool);
-      publisher.connect(where, kPatience);
+      publisher.connect(where, kTimeout);
       EXPECT_TRUE(publish_number(publisher, i).ok());
     }
   });
@@ -107,7 +107,7 @@ TEST_P(MessageMany, WhoLeavesIsLetGoAndItsMessagesAreReclaimed) {
   }
   EXPECT_EQ(publisher.subscribers(), 1U);
   Loan loan;
-  EXPECT_TRUE(publisher.loan(loan, 4096, kPatience).ok());
+  EXPECT_TRUE(publisher.loan(loan, 4096, kTimeout).ok());
   loan.release();
   publish(publisher, pattern_, 100, 1);
   expect_message(stays, pattern_, 100, 1);
@@ -131,7 +131,7 @@ TEST_P(MessageMany, TwoOfOneKindDoNotMeet) {
   Subscriber other;
   other.start_connect(listening.local().to_string());
   EXPECT_EQ(error_of([&] {
-              for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {
+              for (const auto end = in(kTimeout); std::chrono::steady_clock::now() < *end;) {
                 (void)listening.admit();
                 (void)other.admit();
               }
@@ -145,7 +145,7 @@ TEST_P(MessageMany, AStreamAndASubscriberDoNotMeet) {
   subscriber.listen(address());
   Connecting connecting = start_connect(subscriber.local().to_string());
   EXPECT_EQ(error_of([&] {
-              for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {
+              for (const auto end = in(kTimeout); std::chrono::steady_clock::now() < *end;) {
                 (void)subscriber.admit();
                 if (connecting.try_finish()) return;
               }

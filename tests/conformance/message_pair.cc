@@ -8,7 +8,7 @@ namespace wherry::conformance {
 MessageTest::MessageTest() : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()) {}
 
 void meet(Publisher& publisher, Subscriber& subscriber, std::size_t subscribers, std::size_t publishers) {
-  for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {
+  for (const auto end = in(kTimeout); std::chrono::steady_clock::now() < *end;) {
     const std::size_t there = publisher.admit();
     if (subscriber.admit() >= publishers && there >= subscribers) return;
   }
@@ -23,17 +23,17 @@ void join(Publisher& publisher, Subscriber& subscriber) {
 
 void publish(Publisher& publisher, const Pattern& pattern, std::size_t bytes, std::uint64_t position) {
   Loan loan;
-  ASSERT_EQ(publisher.loan(loan, bytes, kPatience).bytes, bytes);
+  ASSERT_EQ(publisher.loan(loan, bytes, kTimeout).bytes, bytes);
   const auto content = pattern.bytes(bytes, position);
   if (bytes != 0) std::memcpy(loan.bytes().data(), content.data(), bytes);
-  const Result result = publisher.publish(loan, kPatience);
+  const Result result = publisher.publish(loan, kTimeout);
   ASSERT_TRUE(result.ok()) << result.error;
   EXPECT_FALSE(loan.held());
 }
 
 void expect_message(Subscriber& subscriber, const Pattern& pattern, std::size_t bytes, std::uint64_t position) {
   Message message;
-  const Result result = subscriber.take(message, kPatience);
+  const Result result = subscriber.take(message, kTimeout);
   ASSERT_TRUE(result.ok()) << result.error;
   ASSERT_EQ(result.bytes, bytes);
   ASSERT_EQ(message.bytes().size(), bytes);

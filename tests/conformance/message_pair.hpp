@@ -38,10 +38,10 @@ void publish(Publisher& publisher, const Pattern& pattern, std::size_t bytes, st
 void expect_message(Subscriber& subscriber, const Pattern& pattern, std::size_t bytes, std::uint64_t position = 0);
 
 /// A message of one number, for tests of which subscriber gets what.
-Result publish_number(Publisher& publisher, std::uint64_t number, Timeout timeout = kPatience);
+Result publish_number(Publisher& publisher, std::uint64_t number, Timeout timeout = kTimeout);
 Result try_publish_number(Publisher& publisher, std::uint64_t number);
 std::uint64_t number_in(const Message& message);
 /// UINT64_MAX if there is none.
-std::uint64_t take_number(Subscriber& subscriber, Timeout timeout = kPatience);
+std::uint64_t take_number(Subscriber& subscriber, Timeout timeout = kTimeout);
 
 }  // namespace wherry::conformance

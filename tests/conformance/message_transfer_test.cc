@@ -42,7 +42,7 @@ TEST_P(MessageTransfer, AMessageIsReadWhereItWasWritten) {
   const auto written = loan.bytes();
   ASSERT_TRUE(publisher_.publish(loan).ok());
   Message message;
-  ASSERT_TRUE(subscriber_.take(message, kPatience).ok());
+  ASSERT_TRUE(subscriber_.take(message, kTimeout).ok());
   // Contrary to the rules, to see it: what is written now shows at the reader.
   written[99] = std::byte{1};
   EXPECT_EQ(message.bytes()[99], std::byte{1});
@@ -65,7 +65,7 @@ TEST_P(MessageTransfer, HeldMessagesKeepTheirContentAndAreReleasedInAnyOrder) {
   std::vector<Message> held(6);
   for (std::size_t i = 0; i < held.size(); ++i) {
     publish(publisher_, pattern_, 5000, i);
-    ASSERT_TRUE(subscriber_.take(held[i], kPatience).ok());
+    ASSERT_TRUE(subscriber_.take(held[i], kTimeout).ok());
   }
   for (const std::size_t i : {3UL, 0UL, 5UL}) held[i].release();
   for (std::size_t i = 10; i < 13; ++i) {
@@ -82,7 +82,7 @@ TEST_P(MessageTransfer, WhatWasReleasedIsWrittenAgainBeforeMemoryThatIsNot) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(publisher_.publish(loan).ok());
     Message message;
-    ASSERT_TRUE(subscriber_.take(message, kPatience).ok());
+    ASSERT_TRUE(subscriber_.take(message, kTimeout).ok());
     message.release();
     ASSERT_TRUE(publisher_.loan(loan, 10'000).ok());
     EXPECT_EQ(loan.bytes().data(), first);

@@ -19,7 +19,7 @@ using Token = Poller::Token;
 class PollerTest : public StreamTest {
  protected:
   /// The tokens of one wait, in order.
-  std::vector<Token> wait(Timeout timeout = kPatience, std::size_t most = 64) {
+  std::vector<Token> wait(Timeout timeout = kTimeout, std::size_t most = 64) {
     std::vector<Token> ready(most);
     ready.resize(poller_.wait(ready, timeout));
     return ready;
@@ -59,7 +59,7 @@ TEST_P(PollerTest, BytesMakeAStreamReadyUntilTheyAreReceived) {
 TEST_P(PollerTest, BytesThatWereThereBeforeCount) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(100)).ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   poller_.add(ends.acceptor, 1);
   EXPECT_EQ(wait(), std::vector<Token>{1});
 }
@@ -85,11 +85,11 @@ TEST_P(PollerTest, StreamsThatStayReadyAreReportedInTurn) {
     pairs.push_back(connect_pair());
     poller_.add(pairs.back().acceptor, token);
     ASSERT_TRUE(pairs.back().connector.send(pattern_.bytes(100)).ok());
-    ASSERT_TRUE(pairs.back().acceptor.wait_readable(kPatience).ok());
+    ASSERT_TRUE(pairs.back().acceptor.wait_readable(kTimeout).ok());
   }
   std::vector<int> reports(5);
   for (int i = 0; i < 100; ++i) {
-    for (const Token token : wait(kPatience, 2)) ++reports[token];
+    for (const Token token : wait(kTimeout, 2)) ++reports[token];
   }
   for (const int count : reports) EXPECT_EQ(count, 40);
 }
@@ -104,7 +104,7 @@ TEST_P(PollerTest, AStreamThatHadBeenQuietIsFoundWhileAnotherIsBusy) {
   ASSERT_TRUE(quiet.connector.send(pattern_.bytes(1)).ok());
   bool found = false;
   while (!found) {  // The busy one is ready all the time.
-    for (const Token token : wait(kPatience, 1)) found = found || (token == 1 && !quiet.acceptor.peek().empty());
+    for (const Token token : wait(kTimeout, 1)) found = found || (token == 1 && !quiet.acceptor.peek().empty());
   }
 }
 
@@ -135,7 +135,7 @@ TEST_P(PollerTest, WhatWasPublishedBeforeADeathComesFirst) {
   poller_.add(ends.acceptor, 1);
   expect_nothing();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(5000)).ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   ends.connector.cancel();
   ends.connector.close();
   std::vector<std::byte> buffer(1000);
@@ -203,7 +203,7 @@ TEST_P(PollerTest, AStreamTakenOutGetsItsDescriptorBack) {
   poller_.remove(ends.acceptor);
   poller_.remove(ends.acceptor);
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
-  EXPECT_TRUE(becomes_readable(descriptor, kPatience));
+  EXPECT_TRUE(becomes_readable(descriptor, kTimeout));
   EXPECT_TRUE(wait(1ms).empty());
   expect_bytes(ends.acceptor, pattern_, 10);
   poller_.add(ends.acceptor, 2);
@@ -311,7 +311,7 @@ TEST_P(PollerTest, ItsDescriptorIsReadableWhileSomethingIsReady) {
     ASSERT_TRUE(falls_silent(descriptor, wait_for_nothing)) << round;
     ASSERT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
     for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(becomes_readable(descriptor, kPatience)) << round;
+      ASSERT_TRUE(becomes_readable(descriptor, kTimeout)) << round;
       (void)wait(0ns);
     }
     expect_bytes(ends.acceptor, pattern_, 10);
@@ -323,7 +323,7 @@ TEST_P(PollerTest, ItsDescriptorIsReadableWhileSomethingIsReady) {
   }
   ASSERT_TRUE(falls_silent(descriptor, wait_for_nothing));
   poller_.interrupt();
-  EXPECT_TRUE(becomes_readable(descriptor, kPatience));
+  EXPECT_TRUE(becomes_readable(descriptor, kTimeout));
   EXPECT_TRUE(falls_silent(descriptor, wait_for_nothing));
 }
 

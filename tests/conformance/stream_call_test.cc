@@ -35,7 +35,7 @@ TEST_P(StreamCall, ASendThatMakesProgressEndsAtItsDeadline) {
   Streams ends = connect_pair();
   std::thread drain([&] {
     std::vector<std::byte> buffer(1 << 20);
-    while (ends.acceptor.receive(buffer, kPatience).ok()) continue;
+    while (ends.acceptor.receive(buffer, kTimeout).ok()) continue;
   });
   const Endless endless;
   // Space comes back all the time, so that only the deadline can end it.
@@ -50,7 +50,7 @@ TEST_P(StreamCall, AReceiveThatMakesProgressEndsAtItsDeadline) {
   Streams ends = connect_pair();
   std::thread pour([&] {
     const std::vector<std::byte> buffer(1 << 20);
-    while (ends.connector.send(buffer, kPatience).ok()) continue;
+    while (ends.connector.send(buffer, kTimeout).ok()) continue;
   });
   const Endless endless;
   const Result result = ends.acceptor.receive_all(endless.bytes(), 5ms);
@@ -98,7 +98,7 @@ TEST_P(StreamCall, AGatheredSendLargerThanTheRingArrivesInOrder) {
     pattern_.fill(bytes, 0);
     std::vector<iovec> parts;
     for (std::size_t i = 0; i < kParts; ++i) parts.push_back({bytes.data() + i * kPart, kPart});
-    EXPECT_EQ(ends.connector.send(parts, kPatience).bytes, bytes.size());
+    EXPECT_EQ(ends.connector.send(parts, kTimeout).bytes, bytes.size());
   });
   expect_bytes(ends.acceptor, pattern_, kPart * kParts);
   sender.join();
@@ -111,7 +111,7 @@ TEST_P(StreamCall, WhatWasAllDeliveredWasSentEvenIfTheReaderHasLeft) {
       expect_bytes(ends.connector, pattern_, 4096);
       ends.connector.close();
     });
-    const Result result = ends.acceptor.send(pattern_.bytes(4096), kPatience);
+    const Result result = ends.acceptor.send(pattern_.bytes(4096), kTimeout);
     reader.join();
     ASSERT_TRUE(result.ok()) << "after " << i << ": " << result.error;
   }
@@ -130,8 +130,8 @@ TEST_P(StreamCall, AReserveWithoutSpaceArmsTheSendDescriptor) {
     ASSERT_TRUE(ends.connector.commit(space.size()).ok());
   }
   std::vector<std::byte> buffer(4096);
-  ASSERT_TRUE(ends.acceptor.receive_all(buffer, kPatience).ok());
-  EXPECT_TRUE(becomes_readable(descriptor, kPatience));
+  ASSERT_TRUE(ends.acceptor.receive_all(buffer, kTimeout).ok());
+  EXPECT_TRUE(becomes_readable(descriptor, kTimeout));
 }
 
 TEST_P(StreamCall, WithABadSettingNothingIsConnected) {

@@ -28,7 +28,7 @@ TEST_P(StreamConnect, BothSidesKnowWhoIsThere) {
     EXPECT_EQ(stream.peer().address.port, listener.local().port);
     EXPECT_EQ(stream.local().node, own_node());
   });
-  const Stream stream = listener.accept(kPatience);
+  const Stream stream = listener.accept(kTimeout);
   connector.join();
   EXPECT_EQ(stream.local(), listener.local());
   EXPECT_EQ(stream.peer().pid, ::getpid());
@@ -95,9 +95,9 @@ TEST_P(StreamConnect, NothingIsToBeAcceptedOrFinishedUntilItIs) {
   Connecting connecting = start_connect(listener.local().to_string());
   EXPECT_FALSE(connecting.try_finish().has_value());
   EXPECT_FALSE(becomes_readable(connecting.descriptor(), 0ms));
-  EXPECT_TRUE(becomes_readable(listener.descriptor(), kPatience));
-  Stream accepted = listener.accept(kPatience);
-  EXPECT_TRUE(becomes_readable(connecting.descriptor(), kPatience));
+  EXPECT_TRUE(becomes_readable(listener.descriptor(), kTimeout));
+  Stream accepted = listener.accept(kTimeout);
+  EXPECT_TRUE(becomes_readable(connecting.descriptor(), kTimeout));
   std::optional<Stream> connected;
   while (!(connected = connecting.try_finish())) std::this_thread::yield();
   EXPECT_FALSE(becomes_readable(listener.descriptor(), 0ms));
@@ -109,8 +109,8 @@ TEST_P(StreamConnect, TheAcceptorMaySendBeforeTheConnectorHasFinished) {
   Listener listener = listen_anywhere();
   Connecting connecting = start_connect(listener.local().to_string(), {.ring_bytes = 8192});
   {
-    Stream accepted = listener.accept(kPatience);
-    ASSERT_EQ(accepted.send(pattern_.bytes(8192), kPatience).bytes, 8192U);
+    Stream accepted = listener.accept(kTimeout);
+    ASSERT_EQ(accepted.send(pattern_.bytes(8192), kTimeout).bytes, 8192U);
   }
   std::optional<Stream> connected;
   while (!(connected = connecting.try_finish())) std::this_thread::yield();
@@ -121,7 +121,7 @@ TEST_P(StreamConnect, AClosedListenerRefusesWhoWaits) {
   std::optional<Listener> listener = listen_anywhere();
   Connecting connecting = start_connect(listener->local().to_string());
   listener.reset();
-  EXPECT_TRUE(becomes_readable(connecting.descriptor(), kPatience));
+  EXPECT_TRUE(becomes_readable(connecting.descriptor(), kTimeout));
   EXPECT_EQ(error_of([&] {
               while (!connecting.try_finish()) std::this_thread::yield();
             }),
@@ -131,8 +131,8 @@ TEST_P(StreamConnect, AClosedListenerRefusesWhoWaits) {
 TEST_P(StreamConnect, AThreadThatConnectsHearsOfTheClosedListener) {
   std::optional<Listener> listener = listen_anywhere();
   const std::string where = listener->local().to_string();
-  std::thread connector([&] { EXPECT_EQ(error_of([&] { (void)connect(where, {}, kPatience); }), ECONNREFUSED); });
-  ASSERT_TRUE(becomes_readable(listener->descriptor(), kPatience));
+  std::thread connector([&] { EXPECT_EQ(error_of([&] { (void)connect(where, {}, kTimeout); }), ECONNREFUSED); });
+  ASSERT_TRUE(becomes_readable(listener->descriptor(), kTimeout));
   listener.reset();
   connector.join();
 }
@@ -144,10 +144,10 @@ TEST_P(StreamConnect, WhoGivesUpLeavesNoStreamThatHangs) {
   }
   if (auto accepted = listener.try_accept()) {
     std::array<std::byte, 1> none{};
-    EXPECT_EQ(accepted->receive(none, kPatience).error, ECONNRESET);
+    EXPECT_EQ(accepted->receive(none, kTimeout).error, ECONNRESET);
   }
   Connecting next = start_connect(listener.local().to_string());
-  EXPECT_TRUE(listener.accept(kPatience).is_open());
+  EXPECT_TRUE(listener.accept(kTimeout).is_open());
 }
 
 TEST_P(StreamConnect, ListenersAndAttemptsMayBeMoved) {
@@ -155,7 +155,7 @@ TEST_P(StreamConnect, ListenersAndAttemptsMayBeMoved) {
   Listener listener = std::move(first);
   Connecting started = start_connect(listener.local().to_string());
   Connecting connecting = std::move(started);
-  Stream accepted = listener.accept(kPatience);
+  Stream accepted = listener.accept(kTimeout);
   Listener other = listen_anywhere();
   other = std::move(listener);
   EXPECT_NE(start_connect(other.local().to_string()).descriptor(), -1);
@@ -194,13 +194,13 @@ TEST_P(StreamConnect, ManyConnectorsAtOnce) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {
-        Stream stream = connect(listener.local().to_string(), {.ring_bytes = 4096}, kPatience);
+        Stream stream = connect(listener.local().to_string(), {.ring_bytes = 4096}, kTimeout);
         EXPECT_TRUE(stream.send(pattern_.bytes(100)).ok());
       }
     });
   }
   for (int i = 0; i < kThreads * kEach; ++i) {
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     expect_all_then_end(stream, pattern_, 100);
   }
   for (std::thread& thread : threads) thread.join();

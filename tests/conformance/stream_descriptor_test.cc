@@ -13,11 +13,11 @@
 namespace wherry::conformance {
 namespace {
 
-bool readable_by_select(int descriptor, std::chrono::milliseconds patience) {
+bool readable_by_select(int descriptor, std::chrono::milliseconds timeout) {
   fd_set set;
   FD_ZERO(&set);
   FD_SET(descriptor, &set);
-  timeval time{.tv_sec = patience.count() / 1000, .tv_usec = patience.count() % 1000 * 1000};
+  timeval time{.tv_sec = timeout.count() / 1000, .tv_usec = timeout.count() % 1000 * 1000};
   return ::select(descriptor + 1, &set, nullptr, nullptr, &time) == 1;
 }
 
@@ -28,9 +28,9 @@ class NestedEpoll {
     watch(inner_, descriptor);
     watch(outer_, inner_.get());
   }
-  [[nodiscard]] bool readable(std::chrono::milliseconds patience) const {
+  [[nodiscard]] bool readable(std::chrono::milliseconds timeout) const {
     epoll_event event{};
-    return ::epoll_wait(outer_.get(), &event, 1, static_cast<int>(patience.count())) == 1;
+    return ::epoll_wait(outer_.get(), &event, 1, static_cast<int>(timeout.count())) == 1;
   }
 
  private:
@@ -56,7 +56,7 @@ bool all_fall_silent(int descriptor, const NestedEpoll& epoll, Quieten&& quieten
 
 class StreamDescriptor : public StreamTest {
  protected:
-  static bool readable(int descriptor) { return becomes_readable(descriptor, kPatience); }
+  static bool readable(int descriptor) { return becomes_readable(descriptor, kTimeout); }
   static bool silent(int descriptor) { return !becomes_readable(descriptor, 10ms); }
 
   /// Receives until it would block and expects `count` bytes of the pattern from `position` on.
@@ -103,7 +103,7 @@ TEST_P(StreamDescriptor, BytesMakeItReadableUntilTheyAreReceived) {
 TEST_P(StreamDescriptor, BytesThatWereThereBeforeItWasAskedForCount) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(100)).ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   EXPECT_TRUE(readable(ends.acceptor.receive_descriptor()));
 }
 
@@ -125,14 +125,14 @@ TEST_P(StreamDescriptor, EveryFormOfReceivingKeepsTheRule) {
   const int descriptor = ends.acceptor.receive_descriptor();
   const std::array<std::function<void()>, 4> forms{[&] { expect_bytes(ends.acceptor, pattern_, 10); },
                                                    [&] {
-                                                     ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+                                                     ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
                                                      ASSERT_GE(ends.acceptor.peek(10).size(), 10U);
                                                      ASSERT_TRUE(ends.acceptor.consume(10).ok());
                                                    },
                                                    [&] { drain(ends.acceptor, 10); },
                                                    [&] {
                                                      std::array<std::byte, 10> bytes{};
-                                                     EXPECT_EQ(ends.acceptor.receive(bytes, kPatience).bytes, 10U);
+                                                     EXPECT_EQ(ends.acceptor.receive(bytes, kTimeout).bytes, 10U);
                                                    }};
   for (int round = 0; round < 20; ++round) {
     for (const auto& receive : forms) {
@@ -165,7 +165,7 @@ TEST_P(StreamDescriptor, APeekThatSawNothingLeavesItArmed) {
     EXPECT_TRUE(falls_silent(descriptor, [&] { EXPECT_TRUE(ends.acceptor.peek().empty()); }));
     ASSERT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
     ASSERT_TRUE(readable(descriptor));
-    ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+    ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
     ASSERT_EQ(ends.acceptor.peek().size(), 10U);
     ASSERT_TRUE(ends.acceptor.consume(10).ok());
   }
@@ -223,15 +223,15 @@ TEST_P(StreamDescriptor, PollSelectAndNestedEpollAgree) {
     std::size_t sent = 0;
     const auto fill = [&] { sent += send_until_full(ends.connector, pattern_, sent); };
     ASSERT_TRUE(all_fall_silent(sends, send_epoll, fill));
-    ASSERT_TRUE(receive_epoll.readable(kPatience));
-    ASSERT_TRUE(readable_by_select(receives, kPatience));
+    ASSERT_TRUE(receive_epoll.readable(kTimeout));
+    ASSERT_TRUE(readable_by_select(receives, kTimeout));
     ASSERT_TRUE(readable(receives));
     drain(ends.acceptor, sent);
     receive_nothing(ends.acceptor)();
-    ASSERT_TRUE(send_epoll.readable(kPatience));
-    ASSERT_TRUE(readable_by_select(sends, kPatience));
+    ASSERT_TRUE(send_epoll.readable(kTimeout));
+    ASSERT_TRUE(readable_by_select(sends, kTimeout));
     ASSERT_TRUE(readable(sends));
-    ASSERT_TRUE(ends.connector.wait_writable(2048, kPatience).ok());
+    ASSERT_TRUE(ends.connector.wait_writable(2048, kTimeout).ok());
     ASSERT_TRUE(all_fall_silent(sends, send_epoll, send_nothing(ends.connector)));
   }
 }
@@ -295,7 +295,7 @@ TEST_P(StreamDescriptor, WithoutABlockTheSendDescriptorIsSilent) {
 TEST_P(StreamDescriptor, SendingNothingSilencesTheSendDescriptor) {
   Streams ends = small_pair();
   const int descriptor = ends.connector.send_descriptor();
-  std::thread sender([&] { EXPECT_TRUE(ends.connector.send(pattern_.bytes(5000), kPatience).ok()); });
+  std::thread sender([&] { EXPECT_TRUE(ends.connector.send(pattern_.bytes(5000), kTimeout).ok()); });
   while (ends.connector.counters().send_sleeps == 0) std::this_thread::yield();
   expect_bytes(ends.acceptor, pattern_, 4096);
   sender.join();
@@ -344,7 +344,7 @@ TEST_P(StreamDescriptor, EveryRingIsAnEdge) {
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = descriptor}};
   ASSERT_EQ(::epoll_ctl(edges.get(), EPOLL_CTL_ADD, descriptor, &event), 0);
   const auto await_edge = [&] {
-    return ::epoll_wait(edges.get(), &event, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) == 1;
+    return ::epoll_wait(edges.get(), &event, 1, static_cast<int>(std::chrono::milliseconds(kTimeout).count())) == 1;
   };
   std::uint64_t sent = 0;
   for (int i = 0; i < 3; ++i) {

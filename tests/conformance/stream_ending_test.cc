@@ -17,8 +17,8 @@ class StreamEnding : public StreamTest {
 
   /// What sending comes to once the peer is known to be gone; it may take a few messages to notice.
   int send_error_after_peer_left(Stream& stream) {
-    for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {
-      const Result result = stream.send(pattern_.bytes(100), kPatience);
+    for (const auto end = in(kTimeout); std::chrono::steady_clock::now() < *end;) {
+      const Result result = stream.send(pattern_.bytes(100), kTimeout);
       if (result.failed()) return result.error;
     }
     return 0;
@@ -39,13 +39,13 @@ TEST_P(StreamEnding, AHalfCloseEndsOneDirectionOnly) {
   expect_bytes(ends.connector, pattern_, 2000);
   ends.acceptor.close();
   std::array<std::byte, 1> none{};
-  EXPECT_TRUE(ends.connector.receive(none, kPatience).ended());
+  EXPECT_TRUE(ends.connector.receive(none, kTimeout).ended());
 }
 
 TEST_P(StreamEnding, TheEndIsNoErrorAndNotWouldBlock) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.finish_sending().ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ended());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ended());
   std::vector<std::byte> buffer(10);
   const iovec one = vector_of(buffer);
   EXPECT_TRUE(ends.acceptor.receive(buffer).ended());
@@ -61,7 +61,7 @@ TEST_P(StreamEnding, ReceiveAllTellsHowMuchCameBeforeTheEnd) {
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(70)).ok());
   ends.connector.close();
   std::vector<std::byte> buffer(100);
-  const Result result = ends.acceptor.receive_all(buffer, kPatience);
+  const Result result = ends.acceptor.receive_all(buffer, kTimeout);
   EXPECT_TRUE(result.ended());
   EXPECT_EQ(result.bytes, 70U);
   EXPECT_TRUE(pattern_.matches(part(buffer, 0, 70), 0));
@@ -109,7 +109,7 @@ TEST_P(StreamEnding, SendingToOneWhoClosedFailsWithEpipe) {
   EXPECT_EQ(send_error_after_peer_left(ends.connector), EPIPE);
   EXPECT_EQ(ends.connector.try_send(pattern_.bytes(1)).error, EPIPE);
   EXPECT_EQ(ends.connector.try_send(std::span<const std::byte>{}).error, EPIPE);
-  EXPECT_EQ(ends.connector.wait_writable(1, kPatience).error, EPIPE);
+  EXPECT_EQ(ends.connector.wait_writable(1, kTimeout).error, EPIPE);
   EXPECT_EQ(ends.connector.commit(0).error, EPIPE);
   EXPECT_TRUE(ends.connector.reserve(1).empty());
 }
@@ -117,7 +117,7 @@ TEST_P(StreamEnding, SendingToOneWhoClosedFailsWithEpipe) {
 TEST_P(StreamEnding, ASenderAsleepHearsOfTheClose) {
   Streams ends = small_pair();
   std::thread sender([&] {
-    const Result result = ends.connector.send(pattern_.bytes(5000), kPatience);
+    const Result result = ends.connector.send(pattern_.bytes(5000), kTimeout);
     EXPECT_EQ(result.error, EPIPE);
     EXPECT_EQ(result.bytes, 4096U);
   });
@@ -130,7 +130,7 @@ TEST_P(StreamEnding, AReceiverAsleepHearsOfTheEnd) {
   Streams ends = connect_pair();
   std::thread receiver([&] {
     std::array<std::byte, 1> none{};
-    EXPECT_TRUE(ends.acceptor.receive(none, kPatience).ended());
+    EXPECT_TRUE(ends.acceptor.receive(none, kTimeout).ended());
   });
   while (ends.acceptor.counters().receive_sleeps == 0) std::this_thread::yield();
   EXPECT_TRUE(ends.connector.finish_sending().ok());
@@ -140,14 +140,14 @@ TEST_P(StreamEnding, AReceiverAsleepHearsOfTheEnd) {
 TEST_P(StreamEnding, WhoDiesUnfinishedIsAResetAfterAllThatArrived) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(1000)).ok());
-  ASSERT_EQ(ends.acceptor.wait_readable(kPatience).bytes, 1000U);
+  ASSERT_EQ(ends.acceptor.wait_readable(kTimeout).bytes, 1000U);
   die(ends.connector);
   expect_bytes(ends.acceptor, pattern_, 1000);
   std::vector<std::byte> buffer(10);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(ends.acceptor.receive(buffer, kPatience).error, ECONNRESET);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ends.acceptor.receive(buffer, kTimeout).error, ECONNRESET);
   EXPECT_EQ(ends.acceptor.try_receive(buffer).error, ECONNRESET);
-  EXPECT_EQ(ends.acceptor.wait_readable(kPatience).error, ECONNRESET);
-  EXPECT_EQ(ends.acceptor.receive_all(buffer, kPatience).error, ECONNRESET);
+  EXPECT_EQ(ends.acceptor.wait_readable(kTimeout).error, ECONNRESET);
+  EXPECT_EQ(ends.acceptor.receive_all(buffer, kTimeout).error, ECONNRESET);
   EXPECT_EQ(send_error_after_peer_left(ends.acceptor), EPIPE);
 }
 
@@ -156,7 +156,7 @@ TEST_P(StreamEnding, APollingReceiverNoticesADeathWithoutEverSleeping) {
   die(ends.connector);
   std::array<std::byte, 1> none{};
   Result result = Result::blocked();
-  for (const auto end = in(kPatience); result.would_block() && std::chrono::steady_clock::now() < *end;) {
+  for (const auto end = in(kTimeout); result.would_block() && std::chrono::steady_clock::now() < *end;) {
     result = ends.acceptor.try_receive(none);
   }
   EXPECT_EQ(result.error, ECONNRESET);

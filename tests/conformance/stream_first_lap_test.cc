@@ -45,7 +45,7 @@ class StreamFirstLap : public StreamTest {
 
   void pass_on(const Streams& from, std::size_t bytes, std::uint64_t position) const {
     auto& ends = const_cast<Streams&>(from);
-    ASSERT_TRUE(ends.connector.send(pattern_.bytes(bytes, position), kPatience).ok());
+    ASSERT_TRUE(ends.connector.send(pattern_.bytes(bytes, position), kTimeout).ok());
     expect_bytes(ends.acceptor, pattern_, bytes, position);
   }
 };
@@ -166,10 +166,10 @@ TEST_P(StreamFirstLapOfProcesses, TheReceiverFindsManyPagesWithOneFault) {
   std::array<std::byte, 4096> buffer{};
   long faults = 0;
   for (std::uint64_t position = 0; position < kRing; position += buffer.size()) {
-    ASSERT_TRUE(ends.connector.send(pattern_.bytes(buffer.size(), position), kPatience).ok());
-    ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+    ASSERT_TRUE(ends.connector.send(pattern_.bytes(buffer.size(), position), kTimeout).ok());
+    ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
     const long before = faults_of_this_thread();
-    ASSERT_TRUE(ends.acceptor.receive_all(buffer, kPatience).ok());
+    ASSERT_TRUE(ends.acceptor.receive_all(buffer, kTimeout).ok());
     faults += faults_of_this_thread() - before;
   }
   EXPECT_LT(faults, static_cast<long>(kRing / page_bytes() / 3));

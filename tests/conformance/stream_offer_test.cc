@@ -44,7 +44,7 @@ TEST_P(StreamOffer, WhoHopesInVainSendsAllOverTheRing) {
     with_a_waiting_receiver(ends, buffer, {}, [&] { EXPECT_TRUE(ends.connector.send(bytes).ok()); });
     // Nothing is received until the send has returned: the ring has room for all of it.
     ASSERT_TRUE(ends.connector.send(bytes).ok());
-    ASSERT_TRUE(ends.acceptor.receive_all(buffer, kPatience).ok());
+    ASSERT_TRUE(ends.acceptor.receive_all(buffer, kTimeout).ok());
     EXPECT_TRUE(pattern_.matches(buffer, 0));
   }
 }

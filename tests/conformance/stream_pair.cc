@@ -14,8 +14,8 @@ Streams StreamTest::connect_pair(StreamOptions connector, StreamOptions acceptor
   Listener listener = listen(address(), acceptor);
   Connecting connecting = start_connect(listener.local().to_string(), connector);
   Streams streams;
-  streams.acceptor = listener.accept(kPatience);
-  for (const auto end = in(kPatience); std::chrono::steady_clock::now() < *end;) {
+  streams.acceptor = listener.accept(kTimeout);
+  for (const auto end = in(kTimeout); std::chrono::steady_clock::now() < *end;) {
     if (auto stream = connecting.try_finish()) {
       streams.connector = std::move(*stream);
       return streams;
@@ -37,7 +37,7 @@ std::size_t send_until_full(Stream& stream, const Pattern& pattern, std::uint64_
 
 void expect_bytes(Stream& stream, const Pattern& pattern, std::size_t count, std::uint64_t position) {
   std::vector<std::byte> read(count);
-  const Result result = stream.receive_all(read, kPatience);
+  const Result result = stream.receive_all(read, kTimeout);
   EXPECT_TRUE(result.ok()) << "error " << result.error << " after " << result.bytes << " of " << count;
   EXPECT_TRUE(pattern.matches(read, position));
 }
@@ -45,7 +45,7 @@ void expect_bytes(Stream& stream, const Pattern& pattern, std::size_t count, std
 void expect_all_then_end(Stream& stream, const Pattern& pattern, std::size_t count) {
   expect_bytes(stream, pattern, count);
   std::array<std::byte, 1> more{};
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(stream.receive(more, kPatience).ended()) << "the end stays";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(stream.receive(more, kTimeout).ended()) << "the end stays";
 }
 
 }  // namespace wherry::conformance

@@ -55,8 +55,8 @@ TEST_P(StreamSplit, NeverWithATimeoutOnEitherSide) {
     Streams ends = pair_of(64 * kKiB);
     std::vector<std::byte> buffer(kMiB);
     const auto bytes = pattern_.bytes(buffer.size());
-    with_a_waiting_receiver(ends, buffer, sender ? Timeout{} : Timeout{kPatience}, [&] {
-      EXPECT_EQ(ends.connector.send(bytes, sender ? Timeout{kPatience} : Timeout{}).bytes, bytes.size());
+    with_a_waiting_receiver(ends, buffer, sender ? Timeout{} : Timeout{kTimeout}, [&] {
+      EXPECT_EQ(ends.connector.send(bytes, sender ? Timeout{kTimeout} : Timeout{}).bytes, bytes.size());
     });
     expect_split(ends, 0);
   }
@@ -222,10 +222,10 @@ TEST_P(StreamSplitAsleep, DescriptorsStillTellOfBytesAndSpace) {
     EXPECT_TRUE(falls_silent(data, [&] { EXPECT_TRUE(ends.acceptor.try_receive(small).would_block()); }));
     // On put fabrics space may return late.
     std::size_t filled = send_until_full(ends.connector, pattern_);
-    EXPECT_TRUE(becomes_readable(data, kPatience));
+    EXPECT_TRUE(becomes_readable(data, kTimeout));
     EXPECT_TRUE(falls_silent(space, [&] { filled += send_until_full(ends.connector, pattern_, filled); }));
     expect_bytes(ends.acceptor, pattern_, filled);
-    EXPECT_TRUE(becomes_readable(space, kPatience));
+    EXPECT_TRUE(becomes_readable(space, kTimeout));
     EXPECT_TRUE(ends.connector.try_send(part(none, 0, 0)).ok());
   }
 }
@@ -239,7 +239,7 @@ TEST_P(StreamSplitAsleep, ADescriptorThatWasToTellOfSpaceStillDoesAfterASplitSen
     std::thread receiver([&] { EXPECT_EQ(receive_whole(ends.acceptor, filled + more), filled + more); });
     EXPECT_TRUE(ends.connector.send(pattern_.bytes(more, filled)).ok());
     receiver.join();
-    EXPECT_TRUE(becomes_readable(space, kPatience));
+    EXPECT_TRUE(becomes_readable(space, kTimeout));
   }
 }
 
@@ -256,8 +256,8 @@ TEST_P(StreamSplitAsleep, APollerStillHearsOfTheStream) {
       EXPECT_TRUE(ends.connector.send(pattern_.bytes(10)).ok());
     });
     std::size_t waiting = 0;
-    for (const Deadline end = in(kPatience); waiting == 0 && std::chrono::steady_clock::now() < *end;) {
-      (void)poller.wait(ready, kPatience);
+    for (const Deadline end = in(kTimeout); waiting == 0 && std::chrono::steady_clock::now() < *end;) {
+      (void)poller.wait(ready, kTimeout);
       waiting = ends.acceptor.peek().size();
     }
     EXPECT_EQ(waiting, 10U);

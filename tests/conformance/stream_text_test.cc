@@ -20,10 +20,10 @@ TEST_P(StreamText, TextIsSentAsItStands) {
   const std::string text = "a string";
   EXPECT_EQ(ends.connector.send("a literal, ").bytes, 11U);
   EXPECT_EQ(ends.connector.send(text).bytes, 8U);
-  EXPECT_EQ(ends.connector.send(std::string_view(", a view"), kPatience).bytes, 8U);
+  EXPECT_EQ(ends.connector.send(std::string_view(", a view"), kTimeout).bytes, 8U);
   EXPECT_EQ(ends.connector.try_send("!").bytes, 1U);
   char buffer[64] = {};
-  EXPECT_EQ(ends.acceptor.receive_all(buffer, 28, kPatience).bytes, 28U);
+  EXPECT_EQ(ends.acceptor.receive_all(buffer, 28, kTimeout).bytes, 28U);
   EXPECT_STREQ(buffer, "a literal, a string, a view!");
 }
 
@@ -31,13 +31,13 @@ TEST_P(StreamText, APointerIsFollowedByANumberOfBytes) {
   Streams ends = connect_pair();
   const std::array<int, 2> numbers{1, 2};
   EXPECT_EQ(ends.connector.send(numbers.data(), sizeof numbers).bytes, sizeof numbers);
-  EXPECT_EQ(ends.connector.send(static_cast<const void*>(numbers.data()), 4, kPatience).bytes, 4U);
+  EXPECT_EQ(ends.connector.send(static_cast<const void*>(numbers.data()), 4, kTimeout).bytes, 4U);
   EXPECT_EQ(ends.connector.try_send(&numbers[1], sizeof(int)).bytes, sizeof(int));
   std::array<int, 5> got{};
-  EXPECT_EQ(ends.acceptor.receive_all(got.data(), 8, kPatience).bytes, 8U);
+  EXPECT_EQ(ends.acceptor.receive_all(got.data(), 8, kTimeout).bytes, 8U);
   void* const rest = &got[2];
-  EXPECT_EQ(ends.acceptor.receive_all(rest, 4, kPatience).bytes, 4U);
-  EXPECT_EQ(ends.acceptor.receive(&got[3], sizeof(int), kPatience).bytes, sizeof(int));
+  EXPECT_EQ(ends.acceptor.receive_all(rest, 4, kTimeout).bytes, 4U);
+  EXPECT_EQ(ends.acceptor.receive(&got[3], sizeof(int), kTimeout).bytes, sizeof(int));
   EXPECT_TRUE(ends.acceptor.try_receive(&got[4], sizeof(int)).would_block());
   EXPECT_EQ(got, (std::array<int, 5>{1, 2, 1, 2, 0}));
 }
@@ -53,7 +53,7 @@ TEST_P(StreamText, AResultIsTrueWhileBytesArrive) {
   ends.connector.finish_sending();
   std::string text;
   std::array<char, 2> buffer{};
-  while (const Result got = ends.acceptor.receive(buffer.data(), buffer.size(), kPatience)) {
+  while (const Result got = ends.acceptor.receive(buffer.data(), buffer.size(), kTimeout)) {
     text.append(buffer.data(), got.bytes);
   }
   EXPECT_EQ(text, "abc");
@@ -63,14 +63,14 @@ TEST_P(StreamText, AMessageIsReadAsText) {
   Streams ends = connect_pair();
   FramedStream sender(std::move(ends.connector));
   FramedStream receiver(std::move(ends.acceptor));
-  EXPECT_TRUE(sender.send("a message", kPatience));
+  EXPECT_TRUE(sender.send("a message", kTimeout));
   EXPECT_TRUE(sender.try_send(""));
-  EXPECT_EQ(receiver.receive(kPatience).text(), "a message");
-  const Received empty = receiver.receive(kPatience);
+  EXPECT_EQ(receiver.receive(kTimeout).text(), "a message");
+  const Received empty = receiver.receive(kTimeout);
   EXPECT_TRUE(empty);
   EXPECT_EQ(empty.text(), "");
   sender.close();
-  EXPECT_FALSE(receiver.receive(kPatience));
+  EXPECT_FALSE(receiver.receive(kTimeout));
 }
 
 TEST_P(StreamText, AnAddressIsPrintedAsItIsWritten) {
@@ -91,7 +91,7 @@ TEST_P(StreamText, HandlesMayBeFilledLater) {
   connecting = start_connect(listener.local().to_string());
   EXPECT_TRUE(listener.is_open());
   EXPECT_TRUE(connecting.is_open());
-  accepted = listener.accept(kPatience);
+  accepted = listener.accept(kTimeout);
   EXPECT_TRUE(accepted.is_open());
 }
 

@@ -16,14 +16,14 @@ class StreamThreads : public StreamTest {
   void send_all(Stream& stream, std::size_t total) const {
     for (std::size_t sent = 0; sent < total;) {
       const std::size_t n = std::min<std::size_t>(total - sent, 1 + sent % 2777);
-      ASSERT_TRUE(stream.send(pattern_.bytes(n, sent), kPatience).ok());
+      ASSERT_TRUE(stream.send(pattern_.bytes(n, sent), kTimeout).ok());
       sent += n;
     }
   }
   void receive_all(Stream& stream, std::size_t total) const {
     std::vector<std::byte> buffer(3000);
     for (std::size_t received = 0; received < total;) {
-      const Result result = stream.receive(buffer, kPatience);
+      const Result result = stream.receive(buffer, kTimeout);
       ASSERT_TRUE(result.ok()) << result.error << " after " << received;
       ASSERT_TRUE(pattern_.matches(std::span(buffer).first(result.bytes), received));
       received += result.bytes;
@@ -50,7 +50,7 @@ TEST_P(StreamThreads, AStreamMovesFromThreadToThread) {
   while (position < 100'000) {
     std::thread([&, stream = std::exchange(travelling, Stream())]() mutable {
       const std::size_t n = std::min<std::size_t>(100'000 - position, 2345);
-      EXPECT_TRUE(stream.send(pattern_.bytes(n, position), kPatience).ok());
+      EXPECT_TRUE(stream.send(pattern_.bytes(n, position), kTimeout).ok());
       position += n;
       travelling = std::move(stream);
     }).join();
@@ -106,7 +106,7 @@ TEST_P(StreamThreads, ThePeerOfACancelledStreamReceivesWhatWasSentThenAReset) {
   ends.connector.cancel();
   ends.connector.close();
   std::array<std::byte, 1> none{};
-  EXPECT_EQ(ends.acceptor.receive(none, kPatience).error, ECONNRESET);
+  EXPECT_EQ(ends.acceptor.receive(none, kTimeout).error, ECONNRESET);
 }
 
 /// One side of two that talk at once, on one thread, as an I/O thread of a message library drives it: the send
@@ -119,7 +119,7 @@ class EventLoop {
         total_(total),
         polled_{pollfd{stream.receive_descriptor(), POLLIN, 0}, pollfd{stream.send_descriptor(), POLLIN, 0}} {}
 
-  /// Until everything was sent and received. False: it stood still for longer than patience.
+  /// Until everything was sent and received. False: it stood still for longer than the timeout.
   bool run() {
     while (sent_ < total_ || received_ < total_) {
       if (!blocked_ && sent_ < total_) send_some();
@@ -139,7 +139,7 @@ class EventLoop {
     const bool busy = stopped_ > 0 || (!blocked_ && sent_ < total_);
     polled_[0].revents = polled_[1].revents = 0;
     if (!busy && polled_[0].fd < 0 && polled_[1].fd < 0) return true;
-    const int ready = ::poll(polled_.data(), polled_.size(), busy ? 0 : static_cast<int>(kPatience.count() * 1000));
+    const int ready = ::poll(polled_.data(), polled_.size(), busy ? 0 : static_cast<int>(kTimeout.count() * 1000));
     return ready > 0 || busy;
   }
 
@@ -187,7 +187,7 @@ TEST_P(StreamThreads, AnUnblockedSenderMayGoSilentAndBlockAgain) {
     std::vector<std::byte> buffer(5000);
     std::uint64_t received = 0;
     while (true) {
-      const Result result = ends.acceptor.receive(buffer, kPatience);
+      const Result result = ends.acceptor.receive(buffer, kTimeout);
       if (!result.ok()) break;
       ASSERT_TRUE(pattern_.matches(std::span(buffer).first(result.bytes), received));
       received += result.bytes;
@@ -201,7 +201,7 @@ TEST_P(StreamThreads, AnUnblockedSenderMayGoSilentAndBlockAgain) {
     sent += result.bytes;
     // Speculative attempts before the descriptor was looked at, as a message library makes them.
     if (result.bytes == 0 && turn % 3 != 0) {
-      ASSERT_TRUE(becomes_readable(descriptor, kPatience)) << "stalled in turn " << turn;
+      ASSERT_TRUE(becomes_readable(descriptor, kTimeout)) << "stalled in turn " << turn;
     }
   }
   ends.connector.close();

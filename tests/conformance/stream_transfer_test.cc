@@ -41,7 +41,7 @@ TEST_P(StreamTransfer, EmptyIsWouldBlock) {
 TEST_P(StreamTransfer, AReceiveMovesWhatIsThere) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(100)).ok());
-  ASSERT_EQ(ends.acceptor.wait_readable(kPatience).bytes, 100U);
+  ASSERT_EQ(ends.acceptor.wait_readable(kTimeout).bytes, 100U);
   std::vector<std::byte> buffer(1000);
   EXPECT_EQ(ends.acceptor.receive(part(buffer, 0, 30)).bytes, 30U);
   EXPECT_EQ(ends.acceptor.receive(part(buffer, 30, 900)).bytes, 70U);
@@ -66,14 +66,14 @@ TEST_P(StreamTransfer, SpaceComesBackWithoutHelp) {
     sent += ends.connector.try_send(pattern_.bytes(3000, sent)).bytes;
     while (received < sent) {
       std::vector<std::byte> buffer(700);
-      const Result result = ends.acceptor.receive(buffer, kPatience);
+      const Result result = ends.acceptor.receive(buffer, kTimeout);
       ASSERT_TRUE(result.ok());
       ASSERT_TRUE(pattern_.matches(part(buffer, 0, result.bytes), received));
       received += result.bytes;
     }
     std::array<std::byte, 1> none{};
     ASSERT_TRUE(ends.acceptor.try_receive(none).would_block());
-    ASSERT_TRUE(ends.connector.wait_writable(2048, kPatience).ok());
+    ASSERT_TRUE(ends.connector.wait_writable(2048, kTimeout).ok());
   }
 }
 
@@ -84,13 +84,13 @@ TEST_P(StreamTransfer, ManyBuffersAreOneMessage) {
                                   vector_of(part(bytes, 1, 999)), iovec{nullptr, 0},
                                   vector_of(part(bytes, 1000, 1000))};
   EXPECT_EQ(ends.connector.send(from).bytes, 2000U);
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   std::vector<std::byte> read(2000);
   std::size_t got = 0;
   while (got < 2000) {
     const std::array<iovec, 3> to{vector_of(part(read, got, (2000 - got) / 3)), iovec{nullptr, 0},
                                   vector_of(part(read, got + (2000 - got) / 3, 2000 - got - (2000 - got) / 3))};
-    const Result result = ends.acceptor.receive(to, kPatience);
+    const Result result = ends.acceptor.receive(to, kTimeout);
     ASSERT_TRUE(result.ok());
     got += result.bytes;
   }
@@ -103,7 +103,7 @@ TEST_P(StreamTransfer, ManyBuffersMayBeTakenInPart) {
   const std::array<iovec, 3> from{vector_of(part(bytes, 0, 3000)), vector_of(part(bytes, 3000, 2000)),
                                   vector_of(part(bytes, 5000, 1000))};
   EXPECT_EQ(ends.connector.try_send(from).bytes, 4096U);
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   std::vector<std::byte> read(6000);
   std::size_t got = 0;
   while (got < 4096) {
@@ -113,7 +113,7 @@ TEST_P(StreamTransfer, ManyBuffersMayBeTakenInPart) {
     got += result.bytes;
   }
   EXPECT_TRUE(pattern_.matches(part(read, 0, 4096), 0));
-  ASSERT_TRUE(ends.connector.wait_writable(1000, kPatience).ok());
+  ASSERT_TRUE(ends.connector.wait_writable(1000, kTimeout).ok());
   EXPECT_EQ(ends.connector.try_send(std::span(from).last(1)).bytes, 1000U);
 }
 
@@ -122,9 +122,9 @@ TEST_P(StreamTransfer, MoreThanTheRingHoldsIsSentWhileThePeerReceives) {
     Streams ends = connect_pair({.ring_bytes = ring}, {.ring_bytes = ring});
     const std::size_t total = std::min<std::size_t>(3 * ring + 12'345, (16UL << 20) + 12'345);
     const auto bytes = pattern_.bytes(total);
-    std::thread sender([&] { EXPECT_EQ(ends.connector.send(bytes, kPatience).bytes, total); });
+    std::thread sender([&] { EXPECT_EQ(ends.connector.send(bytes, kTimeout).bytes, total); });
     std::vector<std::byte> read(total);
-    EXPECT_EQ(ends.acceptor.receive_all(read, kPatience).bytes, total);
+    EXPECT_EQ(ends.acceptor.receive_all(read, kTimeout).bytes, total);
     sender.join();
     EXPECT_TRUE(read == bytes) << "ring of " << ring;
   }
@@ -144,7 +144,7 @@ TEST_P(StreamTransfer, OfAPeersRingNoMoreIsTouchedThanTheSenderWants) {
   Listener listener = listen(address(), {.ring_bytes = 1UL << 20});
   const ScopedEnvironment most("WHERRY_PEER_RING", "10000");
   Connecting connecting = start_connect(listener.local().to_string(), {.ring_bytes = 1UL << 20});
-  Stream acceptor = listener.accept(kPatience);
+  Stream acceptor = listener.accept(kTimeout);
   std::optional<Stream> connector;
   while (!(connector = connecting.try_finish())) std::this_thread::yield();
   EXPECT_EQ(connector->send_capacity(), 8192U);
@@ -153,9 +153,9 @@ TEST_P(StreamTransfer, OfAPeersRingNoMoreIsTouchedThanTheSenderWants) {
   const std::byte* first = nullptr;
   const std::byte* last = nullptr;
   for (std::uint64_t sent = 0; sent < 100'000; sent += 3000) {
-    ASSERT_EQ(connector->send(pattern_.bytes(3000, sent), kPatience).bytes, 3000U);
+    ASSERT_EQ(connector->send(pattern_.bytes(3000, sent), kTimeout).bytes, 3000U);
     for (std::size_t left = 3000; left != 0;) {
-      ASSERT_TRUE(acceptor.wait_readable(kPatience).ok());
+      ASSERT_TRUE(acceptor.wait_readable(kTimeout).ok());
       const auto bytes = acceptor.peek(left).first;
       first = first == nullptr ? bytes.data() : std::min(first, bytes.data());
       last = std::max(last, bytes.data() + bytes.size());
@@ -187,7 +187,7 @@ TEST_P(StreamTransfer, AReceiveTimesOut) {
     EXPECT_EQ(ends.acceptor.wait_readable(timeout).error, ETIMEDOUT);
   }
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(5)).ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   const Result part_of_it = ends.acceptor.receive_all(buffer, 200ms);
   EXPECT_EQ(part_of_it.error, ETIMEDOUT);
   EXPECT_EQ(part_of_it.bytes, 5U);
@@ -201,7 +201,7 @@ TEST_P(StreamTransfer, ASendTimesOutAndTellsHowMuchWasTaken) {
   EXPECT_EQ(result.bytes, 4096U);
   EXPECT_EQ(ends.connector.wait_writable(1, 0ms).error, ETIMEDOUT);
   expect_bytes(ends.acceptor, pattern_, 4096);
-  EXPECT_TRUE(ends.connector.send(pattern_.bytes(904, 4096), kPatience).ok()) << "a timeout breaks nothing";
+  EXPECT_TRUE(ends.connector.send(pattern_.bytes(904, 4096), kTimeout).ok()) << "a timeout breaks nothing";
   expect_bytes(ends.acceptor, pattern_, 904, 4096);
 }
 
@@ -219,7 +219,7 @@ TEST_P(StreamTransfer, NoMoreLiesUnreadThanTheSenderAllows) {
       const std::size_t more = send_until_full(ends.connector, pattern_, position + sent);
       sent += more;
       ASSERT_LE(sent, 5000U);
-      ASSERT_TRUE(more != 0 || becomes_readable(space, kPatience)) << "round " << round << ", " << sent;
+      ASSERT_TRUE(more != 0 || becomes_readable(space, kTimeout)) << "round " << round << ", " << sent;
     }
     ASSERT_TRUE(ends.connector.reserve(1).empty());
     expect_bytes(ends.acceptor, pattern_, 5000, position);
@@ -233,7 +233,7 @@ TEST_P(StreamTransfer, ALimitedSenderMovesWhatIsLargerThanTheLimit) {
   ASSERT_TRUE(ends.connector.limit_unread(1).ok());
   EXPECT_EQ(ends.connector.send_capacity(), 4096U) << "the smallest ring";
   std::thread receiver([&] { expect_bytes(ends.acceptor, pattern_, 1'000'000); });
-  EXPECT_EQ(ends.connector.send(pattern_.bytes(1'000'000), kPatience).bytes, 1'000'000U);
+  EXPECT_EQ(ends.connector.send(pattern_.bytes(1'000'000), kTimeout).bytes, 1'000'000U);
   receiver.join();
 }
 
@@ -251,7 +251,7 @@ TEST_P(StreamTransfer, CountersCount) {
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(200)).ok());
   expect_bytes(ends.acceptor, pattern_, 300 - 200);
   std::vector<std::byte> rest(200);
-  ASSERT_EQ(ends.acceptor.receive_all(rest, kPatience).bytes, 200U);
+  ASSERT_EQ(ends.acceptor.receive_all(rest, kTimeout).bytes, 200U);
   EXPECT_EQ(ends.connector.counters().bytes_sent, 300U);
   EXPECT_EQ(ends.connector.counters().sends, 2U);
   EXPECT_EQ(ends.connector.counters().bytes_received, 0U);

@@ -25,7 +25,7 @@ TEST_P(StreamZeroCopy, WhatIsCommittedIsPeeked) {
   fill(space, 0);
   EXPECT_TRUE(ends.acceptor.peek().empty()) << "not committed yet";
   EXPECT_EQ(ends.connector.commit(600).bytes, 600U);
-  ASSERT_EQ(ends.acceptor.wait_readable(kPatience).bytes, 600U);
+  ASSERT_EQ(ends.acceptor.wait_readable(kTimeout).bytes, 600U);
   EXPECT_EQ(ends.acceptor.peek(10).size(), 10U);
   const ConstRegions seen = ends.acceptor.peek();
   EXPECT_EQ(seen.size(), 600U);
@@ -37,7 +37,7 @@ TEST_P(StreamZeroCopy, WhatIsCommittedIsPeeked) {
 TEST_P(StreamZeroCopy, APeekMayBeConsumedInParts) {
   Streams ends = connect_pair();
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(100)).ok());
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   EXPECT_EQ(ends.acceptor.peek().size(), 100U);
   EXPECT_TRUE(ends.acceptor.consume(30).ok());
   EXPECT_TRUE(ends.acceptor.consume(30).ok());
@@ -54,7 +54,7 @@ TEST_P(StreamZeroCopy, MoreThanWasReservedOrShownIsRefused) {
   EXPECT_EQ(ends.connector.commit(11).error, EINVAL);
   EXPECT_EQ(ends.connector.commit(10).bytes, 10U) << "a refusal changes nothing";
   EXPECT_EQ(ends.connector.commit(1).error, EINVAL) << "a reservation is committed once";
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   ASSERT_EQ(ends.acceptor.peek(4).size(), 4U);
   EXPECT_EQ(ends.acceptor.consume(5).error, EINVAL) << "there, but not shown";
   EXPECT_TRUE(ends.acceptor.consume(4).ok());
@@ -65,7 +65,7 @@ TEST_P(StreamZeroCopy, AnotherSendEndsAReservationAndAnotherReceiveAPeek) {
   ASSERT_FALSE(ends.connector.reserve(10).empty());
   ASSERT_TRUE(ends.connector.send(pattern_.bytes(20)).ok());
   EXPECT_EQ(ends.connector.commit(10).error, EINVAL);
-  ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+  ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
   ASSERT_FALSE(ends.acceptor.peek().empty());
   expect_bytes(ends.acceptor, pattern_, 5);
   EXPECT_EQ(ends.acceptor.consume(1).error, EINVAL);
@@ -81,14 +81,14 @@ TEST_P(StreamZeroCopy, AFullRingReservesNothing) {
   expect_bytes(ends.acceptor, pattern_, 4096);
   std::array<std::byte, 1> none{};
   EXPECT_TRUE(ends.acceptor.try_receive(none).would_block());
-  EXPECT_EQ(ends.connector.wait_writable(4096, kPatience).bytes, 4096U);
+  EXPECT_EQ(ends.connector.wait_writable(4096, kTimeout).bytes, 4096U);
 }
 
 TEST_P(StreamZeroCopy, WaitingForMoreThanHalfTheRingWaitsForHalf) {
   Streams ends = small_pair();
   ASSERT_EQ(send_until_full(ends.connector, pattern_), 4096U);
   expect_bytes(ends.acceptor, pattern_, 3072);
-  EXPECT_GE(ends.connector.wait_writable(SIZE_MAX, kPatience).bytes, 2048U);
+  EXPECT_GE(ends.connector.wait_writable(SIZE_MAX, kTimeout).bytes, 2048U);
 }
 
 TEST_P(StreamZeroCopy, BothSidesWrapAtEveryPlace) {
@@ -96,7 +96,7 @@ TEST_P(StreamZeroCopy, BothSidesWrapAtEveryPlace) {
   std::thread sender([&] {
     std::uint64_t position = 0;
     for (std::size_t size = 1; position < 400'000; size = size * 3 % 4093) {
-      const Result writable = ends.connector.wait_writable(size, kPatience);
+      const Result writable = ends.connector.wait_writable(size, kTimeout);
       ASSERT_TRUE(writable.ok()) << writable.error;
       const Regions space = ends.connector.reserve(size);
       ASSERT_FALSE(space.empty());
@@ -108,8 +108,8 @@ TEST_P(StreamZeroCopy, BothSidesWrapAtEveryPlace) {
   });
   std::uint64_t position = 0;
   int wrapped = 0;
-  Result readable = ends.acceptor.wait_readable(kPatience);
-  for (std::size_t want = 1; readable.ok(); readable = ends.acceptor.wait_readable(kPatience)) {
+  Result readable = ends.acceptor.wait_readable(kTimeout);
+  for (std::size_t want = 1; readable.ok(); readable = ends.acceptor.wait_readable(kTimeout)) {
     want = want * 5 % 4079 + 1;
     const ConstRegions bytes = ends.acceptor.peek(want);
     EXPECT_FALSE(bytes.empty());
@@ -128,8 +128,8 @@ TEST_P(StreamZeroCopy, FormsMayBeMixed) {
   Streams ends = small_pair();
   std::uint64_t position = 0;
   for (std::size_t size = 1; size < 1300; size += 17) {
-    ASSERT_TRUE(ends.connector.send(pattern_.bytes(size, position), kPatience).ok());
-    ASSERT_TRUE(ends.connector.wait_writable(size, kPatience).ok());
+    ASSERT_TRUE(ends.connector.send(pattern_.bytes(size, position), kTimeout).ok());
+    ASSERT_TRUE(ends.connector.wait_writable(size, kTimeout).ok());
     const Regions space = ends.connector.reserve(size);
     ASSERT_EQ(space.size(), size);
     fill(space, position + size);
@@ -137,7 +137,7 @@ TEST_P(StreamZeroCopy, FormsMayBeMixed) {
     expect_bytes(ends.acceptor, pattern_, size / 2, position);
     position += size / 2;
     for (std::size_t left = 2 * size - size / 2; left > 0;) {
-      ASSERT_TRUE(ends.acceptor.wait_readable(kPatience).ok());
+      ASSERT_TRUE(ends.acceptor.wait_readable(kTimeout).ok());
       const ConstRegions bytes = ends.acceptor.peek(left);
       ASSERT_TRUE(matches(bytes, position));
       left -= bytes.size();

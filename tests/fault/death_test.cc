@@ -18,7 +18,7 @@ class Death : public FaultTest {
   template <class Act>
   [[nodiscard]] Child connecting_victim(const Listener& listener, StreamOptions options, Act act) {
     return Child([=, this, where = listener.local().to_string()] {
-      Stream stream = connect(where, options, kPatience);
+      Stream stream = connect(where, options, kTimeout);
       act(stream);
       scene_->ready = true;
       while (true) ::pause();
@@ -55,7 +55,7 @@ TEST_F(Death, InTheMiddleOfSendingEverythingAcceptedArrives) {
     reset_scene();
     Listener listener = listen(address(), {.ring_bytes = round % 2 == 0 ? 4096U : 1U << 20});
     const Child victim = connecting_victim(listener, {}, [&](Stream& stream) { send_for_ever(stream, round); });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 3000));
     std::uint64_t received = 0;
     const Result last = receive_to_the_last(stream, pattern_, received);
@@ -71,7 +71,7 @@ TEST_F(Death, OfASleeperWhileTheSurvivorSleepsInReceive) {
     Listener listener = listen(address());
     const Child victim =
         connecting_victim(listener, {}, [&](Stream& stream) { (void)stream.send(pattern_.bytes(1000)); });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, 3ms);
     expect_a_reset_after(stream, 1000);
     EXPECT_EQ(stream.send(pattern_.bytes(1)).error, EPIPE);
@@ -83,19 +83,19 @@ TEST_F(Death, WhileTheSurvivorSleepsInSend) {
     reset_scene();
     Listener listener = listen(address());
     const Child victim = connecting_victim(listener, {.ring_bytes = 4096}, [](Stream&) {});
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     std::thread killer([&] {
       while (stream.counters().send_sleeps == 0) std::this_thread::sleep_for(50us);
       std::this_thread::sleep_for(3ms);
       kill_now(victim);
     });
-    const Result result = stream.send(pattern_.bytes(10'000), kPatience);
+    const Result result = stream.send(pattern_.bytes(10'000), kTimeout);
     noticed();
     killer.join();
     EXPECT_EQ(result.error, EPIPE);
     EXPECT_EQ(result.bytes, 4096U);
     std::vector<std::byte> buffer(1);
-    EXPECT_EQ(stream.receive(buffer, kPatience).error, ECONNRESET);
+    EXPECT_EQ(stream.receive(buffer, kTimeout).error, ECONNRESET);
   }
 }
 
@@ -105,7 +105,7 @@ TEST_F(Death, WhileTheSurvivorPollsEitherDescriptor) {
       reset_scene();
       Listener listener = listen(address());
       const Child victim = connecting_victim(listener, {.ring_bytes = 4096}, [](Stream&) {});
-      Stream stream = listener.accept(kPatience);
+      Stream stream = listener.accept(kTimeout);
       const auto bytes = pattern_.bytes(5000);
       std::vector<std::byte> buffer(10);
       if (sending) {
@@ -116,7 +116,7 @@ TEST_F(Death, WhileTheSurvivorPollsEitherDescriptor) {
       const Child killer = killer_of(victim, 3ms);
       Result result = Result::blocked();
       for (int tries = 0; tries < 3 && result.would_block(); ++tries) {
-        ASSERT_TRUE(becomes_readable(sending ? stream.send_descriptor() : stream.receive_descriptor(), kPatience));
+        ASSERT_TRUE(becomes_readable(sending ? stream.send_descriptor() : stream.receive_descriptor(), kTimeout));
         result = sending ? stream.try_send(bytes) : stream.try_receive(buffer);
       }
       noticed();
@@ -130,11 +130,11 @@ TEST_F(Death, WhileTheSurvivorNeverSleeps) {
     reset_scene();
     Listener listener = listen(address());
     const Child victim = connecting_victim(listener, {.ring_bytes = 1 << 30}, [](Stream&) {});
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, 3ms);
     std::vector<std::byte> buffer(10);
     Result result = Result::blocked();
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTimeout;
     while (!result.failed() && std::chrono::steady_clock::now() < end) {
       result = sending ? stream.try_send(buffer) : stream.try_receive(buffer);
     }
@@ -151,12 +151,12 @@ TEST_F(Death, WithBothDirectionsFull) {
       while (stream.try_send(pattern_.bytes(1)).ok()) continue;
       while (stream.try_send(pattern_.bytes(1)).ok()) continue;
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, 2ms);
-    EXPECT_EQ(stream.send(pattern_.bytes(5000), kPatience).error, EPIPE);
+    EXPECT_EQ(stream.send(pattern_.bytes(5000), kTimeout).error, EPIPE);
     noticed();
     std::vector<std::byte> buffer(5000);
-    const Result rest = stream.receive_all(buffer, kPatience);
+    const Result rest = stream.receive_all(buffer, kTimeout);
     EXPECT_EQ(rest.error, ECONNRESET);
     EXPECT_EQ(rest.bytes, 4096U);
   }
@@ -169,12 +169,12 @@ TEST_F(Death, OfTheOneWhoAccepted) {
     const Child victim([&] {
       Listener listener = listen(address());
       *port = *listener.local().port;
-      Stream stream = listener.accept(kPatience);
+      Stream stream = listener.accept(kTimeout);
       send_for_ever(stream, 5);
       return true;
     });
     while (*port == 0) std::this_thread::yield();
-    Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {.ring_bytes = 8192}, kPatience);
+    Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {.ring_bytes = 8192}, kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(300 * round));
     std::uint64_t received = 0;
     EXPECT_EQ(receive_to_the_last(stream, pattern_, received).error, ECONNRESET);
@@ -189,7 +189,7 @@ TEST_F(Death, AfterFinishingIsTheEnd) {
     (void)stream.send(pattern_.bytes(500));
     (void)stream.finish_sending();
   });
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   while (!scene_->ready) std::this_thread::yield();
   kill_now(victim);
   victim.wait();
@@ -202,7 +202,7 @@ TEST_F(Death, AfterFinishingIsTheEnd) {
 TEST_F(Death, BeforeAnybodyReadOneByte) {
   Listener listener = listen(address());
   Child victim = connecting_victim(listener, {}, [&](Stream& stream) { (void)stream.send(pattern_.bytes(900'000)); });
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   while (!scene_->ready) std::this_thread::yield();
   kill_now(victim);
   victim.wait();

@@ -107,7 +107,7 @@ TEST(ErrorTextOfCalls, MemoryThatIsExposedOrShown) {
 TEST(ErrorTextOfCalls, Streams) {
   Listener listener = listen("wherry+shm://*:*");
   Connecting connecting = start_connect(listener.local().to_string());
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   Stream closed;
   Poller one, other;
   one.add(stream, 1);
@@ -123,7 +123,7 @@ TEST(ErrorTextOfCalls, Windows) {
   const StreamOptions options{.ring_bytes = kPage, .windows = true};
   Listener listener = listen("wherry+shm://*:*", options);
   Connecting connecting = start_connect(listener.local().to_string(), options);
-  Stream accepted = listener.accept(kPatience);
+  Stream accepted = listener.accept(kTimeout);
   Stream connected = std::move(*connecting.try_finish());
   Windows ours = accepted.windows(), theirs = connected.windows();
   void* start = ::mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -166,7 +166,7 @@ std::string met(const fabric::Offer& offer) {
   Joiner joiner;
   joiner.start_connect(listener->local().to_string());
   const auto accepted = listener->try_accept(offer);
-  return text_of([&] { joiner.admit(1, kPatience); });
+  return text_of([&] { joiner.admit(1, kTimeout); });
 }
 
 TEST(ErrorTextOfCalls, PublishersAndSubscribersThatMeetWhatTheyDidNotLookFor) {
@@ -219,7 +219,7 @@ TEST(ErrorTextOfCalls, HandlesThatHoldNothing) {
 TEST(ErrorTextOfCalls, AForkedChildThatRegistersOnItsParentsStream) {
   Listener listener = listen("wherry+shm://*:*", {.windows = true});
   Connecting connecting = start_connect(listener.local().to_string(), {.windows = true});
-  const Stream acceptor = listener.accept(kPatience);
+  const Stream acceptor = listener.accept(kTimeout);
   Stream stream = std::move(connecting.try_finish()).value();
   Windows windows = stream.windows();
   Child child([&] {

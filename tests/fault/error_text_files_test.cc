@@ -31,7 +31,7 @@
 namespace wherry::file {
 namespace {
 
-using fault::kPatience;
+using fault::kTimeout;
 using fault::text_elsewhere;
 using fault::text_of;
 using test::TemporaryDirectory;
@@ -148,17 +148,17 @@ TEST_F(FileErrorText, OfAServerThatIsNoneSaysWhatAnswers) {
   const std::string where = listener.local().to_string();
   const auto answer = [&](std::uint32_t version) {
     return std::thread([&listener, version] {
-      Stream stream = listener.accept(kPatience);
+      Stream stream = listener.accept(kTimeout);
       layout::FileHello hello{};
-      (void)stream.receive_all(std::as_writable_bytes(std::span(&hello, 1)), kPatience);
+      (void)stream.receive_all(std::as_writable_bytes(std::span(&hello, 1)), kTimeout);
       hello.version = version;
-      if (version != 0) (void)stream.send(std::as_bytes(std::span(&hello, 1)), kPatience);
+      if (version != 0) (void)stream.send(std::as_bytes(std::span(&hello, 1)), kTimeout);
       stream.close();
     });
   };
   const auto text_against = [&](std::uint32_t version, const Cache::CardServer* card = nullptr) {
     std::thread server = answer(version);
-    const std::string text = text_of([&] { const HostConnection connection(where, 0, {}, Timeout(kPatience), card); });
+    const std::string text = text_of([&] { const HostConnection connection(where, 0, {}, Timeout(kTimeout), card); });
     server.join();
     return text;
   };
@@ -195,11 +195,11 @@ std::string log_of_a_client(layout::FileHello hello, const layout::FileRequest* 
     Server server(
         {.root = directory.path().string(), .listen = "wherry+shm://*:*", .cache = of_card, .secrets = {.token = 7}});
     std::thread thread([&] { server.run(); });
-    Stream stream = connect(server.address(), {}, kPatience);
-    (void)stream.send(std::as_bytes(std::span(&hello, 1)), kPatience);
-    if (after != nullptr) (void)stream.send(std::as_bytes(std::span(after, 1)), kPatience);
+    Stream stream = connect(server.address(), {}, kTimeout);
+    (void)stream.send(std::as_bytes(std::span(&hello, 1)), kTimeout);
+    if (after != nullptr) (void)stream.send(std::as_bytes(std::span(after, 1)), kTimeout);
     std::byte byte{};
-    while (stream.receive(std::span(&byte, 1), kPatience).ok()) continue;
+    while (stream.receive(std::span(&byte, 1), kTimeout).ok()) continue;
     server.stop();
     thread.join();
   }

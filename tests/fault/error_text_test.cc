@@ -46,7 +46,7 @@ constexpr std::size_t kPage = 4096;
 SocketName name_of(const Address& address) { return fabric::shm::socket_name(*address.node, *address.port); }
 
 std::string connect_text(const Address& address) {
-  return text_of([&] { (void)connect(address.to_string(), {}, kPatience); });
+  return text_of([&] { (void)connect(address.to_string(), {}, kTimeout); });
 }
 
 class ErrorText : public FaultTest {
@@ -234,7 +234,7 @@ TEST_F(ErrorText, OfMemoryThatIsMissingAtAcceptIsNotThatNobodyCame) {
     const rlim_t most = pages * kPage + (1UL << 29);
     const rlimit addresses{.rlim_cur = most, .rlim_max = most};
     ::setrlimit(RLIMIT_AS, &addresses);
-    (void)listener.accept(kPatience);
+    (void)listener.accept(kTimeout);
   };
   EXPECT_THAT(text_elsewhere(accepting),
               HasSubstr(": Cannot allocate memory; raise the address space limit (ulimit -v), or use smaller rings or "

@@ -38,7 +38,7 @@ void FaultTest::TearDown() {
 Result receive_to_the_last(Stream& stream, const Pattern& pattern, std::uint64_t& received) {
   std::vector<std::byte> buffer(10'000);
   while (true) {
-    const Result result = stream.receive(buffer, kPatience);
+    const Result result = stream.receive(buffer, kTimeout);
     if (!result.ok()) return result;
     EXPECT_TRUE(pattern.matches(std::span(buffer).first(result.bytes), received)) << "at " << received;
     received += result.bytes;

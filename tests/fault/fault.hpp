@@ -20,7 +20,7 @@ namespace wherry::fault {
 using namespace std::chrono_literals;
 
 /// Longer than the test's watchdog allows: it never passes.
-inline constexpr std::chrono::seconds kPatience{3600};
+inline constexpr std::chrono::seconds kTimeout{3600};
 
 /// What survivor, victim and killer know of each other.
 struct Scene {

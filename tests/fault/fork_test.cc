@@ -24,15 +24,15 @@ struct StreamPair {
 StreamPair connect_pair() {
   Listener listener = listen("wherry+shm://*:*");
   Connecting connecting = start_connect(listener.local().to_string());
-  Stream acceptor = listener.accept(kPatience);
+  Stream acceptor = listener.accept(kTimeout);
   return {std::move(acceptor), std::move(*connecting.try_finish())};
 }
 
-Result send_byte(Stream& stream, char byte) { return stream.send(std::as_bytes(std::span(&byte, 1)), kPatience); }
+Result send_byte(Stream& stream, char byte) { return stream.send(std::as_bytes(std::span(&byte, 1)), kTimeout); }
 
 char receive_byte(Stream& stream) {
   char byte = 0;
-  return stream.receive(std::as_writable_bytes(std::span(&byte, 1)), kPatience).ok() ? byte : '-';
+  return stream.receive(std::as_writable_bytes(std::span(&byte, 1)), kTimeout).ok() ? byte : '-';
 }
 
 Result publish_byte(Publisher& publisher, char byte) {
@@ -52,12 +52,12 @@ class Possessions {
     poller_.add(polled_.acceptor, 7);
     EXPECT_EQ(poller_.wait(ready_, 0ns), 0U);
     held_back_.hold();
-    EXPECT_TRUE(held_back_.send(std::as_bytes(std::span("held", 4)), kPatience).ok());
+    EXPECT_TRUE(held_back_.send(std::as_bytes(std::span("held", 4)), kTimeout).ok());
     publisher_.listen("wherry+shm://*:*");
     subscriber_.start_connect(publisher_.local().to_string());
     while (publisher_.admit() == 0 || subscriber_.admit() == 0) std::this_thread::yield();
     EXPECT_TRUE(publish_byte(publisher_, 'm').ok());
-    EXPECT_TRUE(subscriber_.take(message_, kPatience).ok());
+    EXPECT_TRUE(subscriber_.take(message_, kTimeout).ok());
     EXPECT_TRUE(publisher_.try_loan(loan_, 1).ok());
   }
 
@@ -80,7 +80,7 @@ class Possessions {
     EXPECT_EQ(byte_in(message_), 'm');
     message_.release();
     EXPECT_TRUE(publish_byte(publisher_, 'n').ok());
-    EXPECT_TRUE(subscriber_.take(message_, kPatience).ok());
+    EXPECT_TRUE(subscriber_.take(message_, kTimeout).ok());
     EXPECT_EQ(byte_in(message_), 'n');
     EXPECT_TRUE(loan_.held());
 
@@ -90,7 +90,7 @@ class Possessions {
     EXPECT_TRUE(framed_.try_receive().result.would_block()) << "it was sent once, and no end has come";
 
     EXPECT_TRUE(send_byte(polled_.connector, 'p').ok());
-    EXPECT_EQ(poller_.wait(ready_, kPatience), 1U);
+    EXPECT_EQ(poller_.wait(ready_, kTimeout), 1U);
     EXPECT_EQ(ready_[0], 7U);
     EXPECT_EQ(receive_byte(polled_.acceptor), 'p');
 
@@ -158,15 +158,15 @@ TEST(Fork, AChildThatTakesInItsParentsPlaceGivesBackWhatItTookItself) {
   Child child([&] {
     for (int i = 0; i < kMessages; ++i) {
       Message message;
-      if (!subscriber.take(message, kPatience).ok() || byte_in(message) != static_cast<char>(i)) return false;
+      if (!subscriber.take(message, kTimeout).ok() || byte_in(message) != static_cast<char>(i)) return false;
     }
     return true;
   });
   for (int i = 0; i < kMessages; ++i) {
     Loan loan;
-    ASSERT_TRUE(publisher.loan(loan, 1, kPatience).ok());
+    ASSERT_TRUE(publisher.loan(loan, 1, kTimeout).ok());
     loan.bytes()[0] = static_cast<std::byte>(i);
-    ASSERT_TRUE(publisher.publish(loan, kPatience).ok());
+    ASSERT_TRUE(publisher.publish(loan, kTimeout).ok());
   }
   EXPECT_EQ(child.wait(), 0);
 }
@@ -180,19 +180,19 @@ TEST(Fork, AChildTakesNothingWhileItsParentHoldsAMessage) {
   while (publisher.admit() == 0 || subscriber.admit() == 0) std::this_thread::yield();
   for (const char byte : {'a', 'b'}) ASSERT_TRUE(publish_byte(publisher, byte).ok());
   Message held;
-  ASSERT_TRUE(subscriber.take(held, kPatience).ok());
+  ASSERT_TRUE(subscriber.take(held, kTimeout).ok());
   for (const bool releases : {false, true}) {
     Child child([&] {
       if (releases) held.release();
       Message message;
-      return subscriber.try_take(message).error == ENOTSUP && subscriber.take(message, kPatience).error == ENOTSUP;
+      return subscriber.try_take(message).error == ENOTSUP && subscriber.take(message, kTimeout).error == ENOTSUP;
     });
     EXPECT_EQ(child.wait(), 0) << releases;
   }
   held.release();
   EXPECT_TRUE(publish_byte(publisher, 'c').ok()) << "what the parent gave back is back";
   for (const char byte : {'b', 'c'}) {
-    ASSERT_TRUE(subscriber.take(held, kPatience).ok());
+    ASSERT_TRUE(subscriber.take(held, kTimeout).ok());
     EXPECT_EQ(byte_in(held), byte);
   }
 }
@@ -207,10 +207,10 @@ TEST(Fork, AChildThatHasDestroyedItsCopyDoesNotHideItsParentsDeath) {
   const UniqueFd end_of_child(pipe[0]);
   Child parent([&] {
     Subscriber subscriber;
-    subscriber.connect(publisher.local().to_string(), kPatience);
+    subscriber.connect(publisher.local().to_string(), kTimeout);
     // It dies only once the publisher has counted it.
     Message welcome;
-    if (!subscriber.take(welcome, kPatience).ok()) return false;
+    if (!subscriber.take(welcome, kTimeout).ok()) return false;
     welcome.release();
     std::array<int, 2> destroyed{};
     if (::pipe2(destroyed.data(), O_CLOEXEC) != 0) return false;
@@ -227,7 +227,7 @@ TEST(Fork, AChildThatHasDestroyedItsCopyDoesNotHideItsParentsDeath) {
     if (::read(destroyed[0], &nothing, 1) != 0) return false;
     ::_exit(0);  // nothing is said: it dies
   });
-  EXPECT_EQ(publisher.admit(1, kPatience), 1U);
+  EXPECT_EQ(publisher.admit(1, kTimeout), 1U);
   EXPECT_TRUE(publish_byte(publisher, 'm').ok());
   EXPECT_EQ(parent.wait(), 0);
   while (publisher.subscribers() != 0) {

@@ -13,14 +13,14 @@ class HandshakeDeath : public FaultTest {
  protected:
   static void expect_service(Listener& listener) {
     const Child good([where = listener.local().to_string()] {
-      Stream stream = connect(where, {}, kPatience);
+      Stream stream = connect(where, {}, kTimeout);
       return stream.send(std::vector<std::byte>(10)).ok();
     });
     // Connectors that died before may still be in the queue in front of it.
     while (true) {
-      Stream stream = listener.accept(kPatience);
+      Stream stream = listener.accept(kTimeout);
       std::vector<std::byte> buffer(10);
-      const Result result = stream.receive_all(buffer, kPatience);
+      const Result result = stream.receive_all(buffer, kTimeout);
       if (result.ok()) return;
       EXPECT_EQ(result.error, ECONNRESET);
     }
@@ -49,7 +49,7 @@ TEST_F(HandshakeDeath, OfAConnectorAtAnyMoment) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 60; ++round) {
     const Child victim([&] {
-      while (true) (void)connect(listener.local().to_string(), {.ring_bytes = 4096}, kPatience);
+      while (true) (void)connect(listener.local().to_string(), {.ring_bytes = 4096}, kTimeout);
       return true;
     });
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 5000);
@@ -77,7 +77,7 @@ TEST_F(HandshakeDeath, OfAListenerWhileConnectorsWait) {
   for (int i = 0; i < 20; ++i) waiting.push_back(start_connect(where));
   kill_now(victim);
   for (Connecting& connecting : waiting) {
-    ASSERT_TRUE(becomes_readable(connecting.descriptor(), kPatience));
+    ASSERT_TRUE(becomes_readable(connecting.descriptor(), kTimeout));
     try {
       while (!connecting.try_finish()) std::this_thread::yield();
       ADD_FAILURE() << "connected to the dead";
@@ -105,7 +105,7 @@ TEST_F(HandshakeDeath, OfAListenerWhileSomebodyIsBlockedInConnect) {
     while (*port == 0) std::this_thread::yield();
     const Child killer = killer_of(victim, 3ms);
     try {
-      (void)connect("wherry+shm://0:" + std::to_string(*port), {}, kPatience);
+      (void)connect("wherry+shm://0:" + std::to_string(*port), {}, kTimeout);
       ADD_FAILURE() << "connected to the dead";
     } catch (const Error& error) {
       EXPECT_EQ(error.code().value(), ECONNREFUSED) << error.what();
@@ -123,18 +123,18 @@ TEST_F(HandshakeDeath, OfAnAcceptorRightAfterItAccepted) {
       Listener listener = listen(address());
       *port = *listener.local().port;
       scene_->ready = true;
-      while (true) (void)listener.accept(kPatience);
+      while (true) (void)listener.accept(kTimeout);
       return true;
     });
     while (*port == 0) std::this_thread::yield();
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 2000));
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTimeout;
     int last = 0;
     while (last == 0 && std::chrono::steady_clock::now() < end) {
       try {
-        Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {.ring_bytes = 4096}, kPatience);
+        Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {.ring_bytes = 4096}, kTimeout);
         std::vector<std::byte> buffer(1);
-        const Result result = stream.receive(buffer, kPatience);
+        const Result result = stream.receive(buffer, kTimeout);
         EXPECT_TRUE(result.ended() || result.error == ECONNRESET) << result.error;
       } catch (const Error& error) {
         last = error.code().value();

@@ -118,7 +118,7 @@ TEST_F(Hostile, APeerThatWritesOverEverythingEndsInAnErrorOrGoesOn) {
     const Target target = round % 2 == 0 ? Target::words : Target::everything;
     Listener listener = listen(address(), {.ring_bytes = kCapacity});
     Child peer = hostile_peer(listener, target, round);
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     if (round % 3 == 0) {
       (void)stream.receive_descriptor();
       (void)stream.send_descriptor();
@@ -128,8 +128,8 @@ TEST_F(Hostile, APeerThatWritesOverEverythingEndsInAnErrorOrGoesOn) {
     peer.wait();
     // Whatever it left in the words, receiving comes to an end.
     std::vector<std::byte> buffer(kCapacity);
-    Result result = stream.receive(buffer, kPatience);
-    for (int calls = 0; result.ok() && calls < 10'000; ++calls) result = stream.receive(buffer, kPatience);
+    Result result = stream.receive(buffer, kTimeout);
+    for (int calls = 0; result.ok() && calls < 10'000; ++calls) result = stream.receive(buffer, kTimeout);
     EXPECT_TRUE(result.ended() || result.error == EPROTO || result.error == ECONNRESET) << result.error;
   }
 }
@@ -137,7 +137,7 @@ TEST_F(Hostile, APeerThatWritesOverEverythingEndsInAnErrorOrGoesOn) {
 TEST_F(Hostile, BellsThatRingWithoutEndDoNotOutlastATimeout) {
   Listener listener = listen(address(), {.ring_bytes = kCapacity});
   const Child peer = hostile_peer(listener, Target::nothing_but_bells, 1);
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   std::vector<std::byte> buffer(2 * kCapacity);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(stream.receive(buffer, 5ms).error, ETIMEDOUT);
@@ -148,12 +148,12 @@ TEST_F(Hostile, BellsThatRingWithoutEndDoNotOutlastATimeout) {
 TEST_F(Hostile, OtherPeersOfTheSameProcessNoticeNothing) {
   Listener listener = listen(address(), {.ring_bytes = kCapacity});
   const Child peer = hostile_peer(listener, Target::everything, 2);
-  Stream attacked = listener.accept(kPatience);
+  Stream attacked = listener.accept(kTimeout);
   const Child honest([&] {
-    Stream stream = connect(listener.local().to_string(), {}, kPatience);
-    return stream.send(pattern_.bytes(200'000), kPatience).ok();
+    Stream stream = connect(listener.local().to_string(), {}, kTimeout);
+    return stream.send(pattern_.bytes(200'000), kTimeout).ok();
   });
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   std::mt19937_64 random(3);
   for (int i = 0; i < 100; ++i) work(attacked, random);
   std::uint64_t received = 0;

@@ -76,14 +76,14 @@ TEST_F(Leftovers, ASurvivorGetsBackDescriptorsAndMappings) {
     reset_scene();
     Listener listener = listen(address());
     const Child victim([&] {
-      Stream stream = connect(listener.local().to_string(), {}, kPatience);
+      Stream stream = connect(listener.local().to_string(), {}, kTimeout);
       (void)stream.send(pattern_.bytes(100));
       const Connecting second = start_connect(listener.local().to_string());
       scene_->ready = true;
       while (true) ::pause();
       return true;
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     (void)stream.receive_descriptor();
     (void)stream.send_descriptor();
     while (!scene_->ready) std::this_thread::yield();
@@ -107,13 +107,13 @@ TEST_F(Leftovers, NothingIsLeftWhenEverybodyIsKilled) {
     Listener listener = listen(address());
     *port = *listener.local().port;
     std::vector<Stream> streams;
-    while (true) streams.push_back(listener.accept(kPatience));
+    while (true) streams.push_back(listener.accept(kTimeout));
     return true;
   });
   while (*port == 0) std::this_thread::yield();
   for (int i = 0; i < 5; ++i) {
     victims.emplace_back([&] {
-      Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {}, kPatience);
+      Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {}, kTimeout);
       const Listener own = listen(address());
       (void)stream.send(pattern_.bytes(100'000));
       ++*connected;

@@ -26,7 +26,7 @@ class MailboxDeath : public FaultTest {
     Mailbox mailbox;
     const Mailbox::Peer peer = mailbox.connect(where);
     for (std::uint64_t i = 0;; ++i) {
-      const Result result = mailbox.send(peer, pattern_.bytes(kMessage, i), kPatience);
+      const Result result = mailbox.send(peer, pattern_.bytes(kMessage, i), kTimeout);
       if (!result.ok()) return result.error;
       scene_->accepted_bytes = i + 1;
       scene_->ready = true;
@@ -37,7 +37,7 @@ class MailboxDeath : public FaultTest {
     std::vector<std::byte> buffer(kMessage);
     Mailbox::Peer from = Mailbox::kNoPeer;
     for (std::uint64_t i = 0;;) {
-      const Result result = mailbox.receive(buffer, from, kPatience);
+      const Result result = mailbox.receive(buffer, from, kTimeout);
       if (result.ok()) {
         EXPECT_EQ(result.bytes, kMessage);
         EXPECT_TRUE(pattern_.matches(buffer, i++));
@@ -94,21 +94,21 @@ TEST_F(MailboxDeath, OfAReceiverEndsASendThatSleeps) {
       Mailbox doomed({.budget = kBudget});
       const Mailbox::Peer peer = doomed.connect(where);
       std::vector<std::byte> buffer(kMessage);
-      for (std::uint64_t i = 0; doomed.send(peer, pattern_.bytes(8), kPatience).ok(); ++i) {
+      for (std::uint64_t i = 0; doomed.send(peer, pattern_.bytes(8), kTimeout).ok(); ++i) {
         scene_->ready = true;
         Mailbox::Peer from = Mailbox::kNoPeer;
-        for (int n = 0; n < 10; ++n) (void)doomed.receive(buffer, from, kPatience);
+        for (int n = 0; n < 10; ++n) (void)doomed.receive(buffer, from, kTimeout);
         // No more is received: the sender sleeps.
-        if (i == round % 4) doomed.wait(kPatience), ::pause();
+        if (i == round % 4) doomed.wait(kTimeout), ::pause();
       }
       return false;
     });
     std::vector<std::byte> hello(8);
     Mailbox::Peer from = Mailbox::kNoPeer;
-    ASSERT_TRUE(mailbox.receive(hello, from, kPatience).ok());
+    ASSERT_TRUE(mailbox.receive(hello, from, kTimeout).ok());
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 3000));
     Result result;
-    while ((result = mailbox.send(from, pattern_.bytes(kMessage), kPatience)).ok()) {
+    while ((result = mailbox.send(from, pattern_.bytes(kMessage), kTimeout)).ok()) {
     }
     noticed();
     EXPECT_EQ(result.error, ECONNRESET);
@@ -134,8 +134,8 @@ TEST_F(MailboxDeath, AForkedChildThatDestroysItsCopyDisturbsNothing) {
       return true;
     });
     EXPECT_EQ(child.wait(), 0);
-    ASSERT_TRUE(sender.send(peer, pattern_.bytes(100), kPatience).ok());
-    const Result result = mailbox.receive(buffer, from, kPatience);
+    ASSERT_TRUE(sender.send(peer, pattern_.bytes(100), kTimeout).ok());
+    const Result result = mailbox.receive(buffer, from, kTimeout);
     ASSERT_TRUE(result.ok()) << result;
     EXPECT_TRUE(pattern_.matches(std::span(buffer).first(100), 0));
   }

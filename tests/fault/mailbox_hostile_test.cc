@@ -85,7 +85,7 @@ TEST_F(MailboxHostile, APeerThatWritesOverEverythingSpoilsOnlyItsOwnPair) {
       Mailbox sender;
       const Mailbox::Peer peer = sender.connect(where);
       for (std::uint64_t i = 0; i < kCount; ++i) {
-        if (!sender.send(peer, pattern_.bytes(i % 500, i), kPatience).ok()) return false;
+        if (!sender.send(peer, pattern_.bytes(i % 500, i), kTimeout).ok()) return false;
       }
       return true;
     });

@@ -25,7 +25,7 @@ class MailboxPrivateMemory : public FaultTest {
   }
   static std::uint64_t told(Mailbox& mailbox, Mailbox::Peer& from) {
     std::uint64_t address = 0;
-    const Result result = mailbox.receive(std::as_writable_bytes(std::span(&address, 1)), from, kPatience);
+    const Result result = mailbox.receive(std::as_writable_bytes(std::span(&address, 1)), from, kTimeout);
     EXPECT_TRUE(result.ok()) << result;
     return address;
   }
@@ -61,7 +61,7 @@ TEST_F(MailboxPrivateMemory, OfAPeerThatDiedIsNotRead) {
   std::vector<std::byte> copy(kBytes);
   EXPECT_EQ(mailbox.read_private(from, copy, address), 0U);
   Mailbox::Loss loss{};
-  while (mailbox.losses(std::span(&loss, 1)) == 0) mailbox.wait(kPatience);
+  while (mailbox.losses(std::span(&loss, 1)) == 0) mailbox.wait(kTimeout);
   EXPECT_FALSE(mailbox.reaches_private_memory(from));
 }
 

@@ -31,17 +31,17 @@ class MessageDeath : public FaultTest {
  protected:
   [[nodiscard]] static Result publish(Publisher& publisher, std::uint64_t number) {
     Loan loan;
-    const Result loaned = publisher.loan(loan, kMessage, kPatience);
+    const Result loaned = publisher.loan(loan, kMessage, kTimeout);
     if (!loaned.ok()) return loaned;
     write_number(loan.bytes(), number);
-    return publisher.publish(loan, kPatience);
+    return publisher.publish(loan, kTimeout);
   }
 
   /// Takes, and keeps some for a while, until it is killed.
   void take_for_ever(const std::string& where, SubscriberOptions options, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     Subscriber subscriber(options);
-    subscriber.connect(where, kPatience);
+    subscriber.connect(where, kTimeout);
     std::vector<Message> kept(options.queue / 2);
     while (true) {
       Message message;
@@ -54,7 +54,7 @@ class MessageDeath : public FaultTest {
 
   static void expect_the_whole_pool_back(Publisher& publisher) {
     Loan all;
-    const Result result = publisher.loan(all, kPool, kPatience);
+    const Result result = publisher.loan(all, kPool, kTimeout);
     EXPECT_TRUE(result.ok()) << result.error;
   }
 };
@@ -70,7 +70,7 @@ TEST_F(MessageDeath, OfASubscriberFreesWhatItHeldAndABlockedPublisher) {
       take_for_ever(where, {.queue = 8, .overflow = overflow}, round);
       return true;
     });
-    publisher.admit(1, kPatience);
+    publisher.admit(1, kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 3000));
     std::uint64_t number = 0;
     while (publisher.subscribers() != 0) ASSERT_TRUE(publish(publisher, number++).ok());
@@ -86,14 +86,14 @@ TEST_F(MessageDeath, OfOneSubscriberLosesNothingOfTheOthers) {
   constexpr std::uint64_t kCount = 20'000;
   Child steady([&] {
     Subscriber subscriber({.queue = 8});
-    subscriber.connect(where, kPatience);
+    subscriber.connect(where, kTimeout);
     Message message;
     for (std::uint64_t i = 0; i < kCount; ++i) {
-      if (!subscriber.take(message, kPatience).ok() || number_in(message.bytes()) != i) return false;
+      if (!subscriber.take(message, kTimeout).ok() || number_in(message.bytes()) != i) return false;
     }
     return !HasFailure();
   });
-  publisher.admit(1, kPatience);
+  publisher.admit(1, kTimeout);
   std::mt19937_64 random(2);
   std::uint64_t number = 0;
   for (std::uint64_t round = 0; round < 20; ++round) {
@@ -101,7 +101,7 @@ TEST_F(MessageDeath, OfOneSubscriberLosesNothingOfTheOthers) {
       take_for_ever(where, {.queue = 8}, round);
       return true;
     });
-    publisher.admit(2, kPatience);
+    publisher.admit(2, kTimeout);
     for (std::uint64_t i = random() % 200; i > 0; --i) ASSERT_TRUE(publish(publisher, number++).ok());
     victim.kill();
     for (std::uint64_t i = random() % 200; i > 0; --i) ASSERT_TRUE(publish(publisher, number++).ok());
@@ -119,20 +119,20 @@ TEST_F(MessageDeath, OfAPublisherLosesNothingThatItPublished) {
     subscriber.listen(address());
     const Child victim([&, where = subscriber.local().to_string()] {
       Publisher publisher({.pool_bytes = kPool});
-      publisher.connect(where, kPatience);
+      publisher.connect(where, kTimeout);
       for (std::uint64_t i = 0; publish(publisher, i).ok(); ++i) {
         scene_->accepted_bytes = i + 1;
         scene_->ready = true;
       }
       return true;
     });
-    subscriber.admit(1, kPatience);
+    subscriber.admit(1, kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 3000));
     std::vector<Message> held(8);
     Message message;
     std::uint64_t taken = 0;
     Result result;
-    while ((result = subscriber.take(message, kPatience)).ok()) {
+    while ((result = subscriber.take(message, kTimeout)).ok()) {
       ASSERT_EQ(number_in(message.bytes()), taken);
       held[taken++ % held.size()] = std::move(message);
     }

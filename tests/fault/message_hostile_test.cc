@@ -58,14 +58,14 @@ TEST_F(MessageHostile, ASubscriberThatWritesOverEverythingSpoilsOnlyItsOwn) {
     publisher.listen(address());
     Child honest([&, where = publisher.local().to_string()] {
       Subscriber subscriber({.queue = 4});
-      subscriber.connect(where, kPatience);
+      subscriber.connect(where, kTimeout);
       Message message;
       for (std::uint64_t i = 0; i < kCount; ++i) {
-        if (!subscriber.take(message, kPatience).ok() || !pattern_.matches(message.bytes(), i)) return false;
+        if (!subscriber.take(message, kTimeout).ok() || !pattern_.matches(message.bytes(), i)) return false;
       }
       return true;
     });
-    publisher.admit(1, kPatience);
+    publisher.admit(1, kTimeout);
     Child hostile([&]() -> bool {
       const auto overflow = round % 4 < 2 ? Overflow::wait : Overflow::drop_oldest;
       const auto connection = shake_hands(publisher.local(), message::subscribers_offer(kPlaces, overflow));
@@ -88,12 +88,12 @@ TEST_F(MessageHostile, ASubscriberThatWritesOverEverythingSpoilsOnlyItsOwn) {
     hostile.kill();
     hostile.wait();
     while (published < kCount) {
-      ASSERT_TRUE(publisher.loan(loan, 4000, kPatience).ok());
+      ASSERT_TRUE(publisher.loan(loan, 4000, kTimeout).ok());
       pattern_.fill(loan.bytes(), published++);
-      ASSERT_TRUE(publisher.publish(loan, kPatience).ok());
+      ASSERT_TRUE(publisher.publish(loan, kTimeout).ok());
     }
     EXPECT_EQ(honest.wait(), 0) << "round " << round << ": what it held was written over, or lost";
-    EXPECT_TRUE(publisher.loan(loan, kPool, kPatience).ok());
+    EXPECT_TRUE(publisher.loan(loan, kPool, kTimeout).ok());
   }
 }
 
@@ -112,12 +112,12 @@ TEST_F(MessageHostile, APublisherThatWritesOverEverythingNeverLeadsOutsideItsPoo
     while (!scene_->ready) subscriber.admit();
     Child honest([&, where = subscriber.local().to_string()] {
       Publisher publisher({.pool_bytes = kPool});
-      publisher.connect(where, kPatience);
+      publisher.connect(where, kTimeout);
       Loan loan;
       for (std::uint64_t i = 0; i < kCount; ++i) {
-        if (!publisher.loan(loan, 4000, kPatience).ok()) return false;
+        if (!publisher.loan(loan, 4000, kTimeout).ok()) return false;
         pattern_.fill(loan.bytes(), i);
-        if (!publisher.publish(loan, kPatience).ok()) return false;
+        if (!publisher.publish(loan, kTimeout).ok()) return false;
         while (round % 4 >= 2 && scene_->accepted_bytes <= i) std::this_thread::yield();
       }
       return true;

@@ -28,7 +28,7 @@ class PollerFault : public FaultTest {
   /// Sends the pattern in pieces of all sizes, with pauses, for ever or until it has sent `total`.
   [[nodiscard]] Child sender(const Listener& listener, std::size_t which, std::uint64_t total) {
     return Child([=, this, where = listener.local().to_string()] {
-      Stream stream = connect(where, {}, kPatience);
+      Stream stream = connect(where, {}, kTimeout);
       std::minstd_rand random(static_cast<std::uint32_t>(which + 1));
       std::uint64_t sent = 0;
       while (total == 0 || sent < total) {
@@ -65,7 +65,7 @@ TEST_F(PollerFault, WhatTheKilledHadPublishedArrivesAndTheOthersAreServed) {
     std::vector<Stream> streams;
     for (std::size_t i = 0; i < kPeers; ++i) {
       children.push_back(sender(listener, i, i % 3 == 0 ? 300'000 : 0));  // The others send until they are killed.
-      streams.push_back(listener.accept(kPatience));
+      streams.push_back(listener.accept(kTimeout));
     }
     Poller poller;
     for (std::size_t i = 0; i < kPeers; ++i) poller.add(streams[i], i);
@@ -78,7 +78,7 @@ TEST_F(PollerFault, WhatTheKilledHadPublishedArrivesAndTheOthersAreServed) {
         if (to_kill % 3 != 0) children[to_kill].kill();
         ++to_kill;
       }
-      const std::size_t count = poller.wait(ready, to_kill < kPeers ? Timeout(1ms) : Timeout(kPatience));
+      const std::size_t count = poller.wait(ready, to_kill < kPeers ? Timeout(1ms) : Timeout(kTimeout));
       ASSERT_TRUE(count != 0 || to_kill < kPeers) << open << " are never told of";
       for (const Poller::Token token : std::span(ready).first(count)) {
         Result last;
@@ -109,18 +109,18 @@ TEST_F(PollerFault, AHostilePeerHoldsUpNobodyElse) {
       connection->announce(fabric::Bell::data);
     }
   });
-  Stream attacked = listener.accept(kPatience);
+  Stream attacked = listener.accept(kTimeout);
   Poller poller;
   poller.add(attacked, 1);
   Child honest = sender(listener, 0, 3'000'000);
-  Stream stream = listener.accept(kPatience);
+  Stream stream = listener.accept(kTimeout);
   poller.add(stream, 0);
   std::array<Poller::Token, 2> ready{};
   std::uint64_t received = 0;
   int attacks = 0;
   Result last;
   for (bool open = true; open;) {
-    const std::size_t count = poller.wait(ready, kPatience);
+    const std::size_t count = poller.wait(ready, kTimeout);
     ASSERT_NE(count, 0U);
     for (const Poller::Token token : std::span(ready).first(count)) {
       std::array<std::byte, 100> some{};

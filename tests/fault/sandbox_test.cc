@@ -54,11 +54,11 @@ class Sandbox : public FaultTest, public ::testing::WithParamInterface<Narrownes
   void expect(const std::function<bool(Stream&)>& play, const std::function<void(Stream&)>& answer) {
     Listener listener = listen(address());
     Child child([&] {
-      Stream stream = connect(listener.local().to_string(), {}, kPatience);
+      Stream stream = connect(listener.local().to_string(), {}, kTimeout);
       (void)stream.receive_descriptor();
       return play(stream);
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     answer(stream);
     EXPECT_EQ(child.wait(), 0);
   }
@@ -73,9 +73,9 @@ void send_after_pauses(Stream& stream, std::chrono::milliseconds pause, int roun
   for (int i = 0; i < rounds; ++i) {
     std::this_thread::sleep_for(pause);
     const std::byte byte{42};
-    EXPECT_TRUE(stream.send(std::span(&byte, 1), kPatience).ok());
+    EXPECT_TRUE(stream.send(std::span(&byte, 1), kTimeout).ok());
     std::byte echo{};
-    EXPECT_TRUE(stream.receive(std::span(&echo, 1), kPatience).ok()) << "round " << i;
+    EXPECT_TRUE(stream.receive(std::span(&echo, 1), kTimeout).ok()) << "round " << i;
   }
 }
 
@@ -108,7 +108,7 @@ TEST_P(Sandbox, APollerSleepsAndWakes) {
         if (!GetParam().begin()) return false;
         std::array<Poller::Token, 4> ready{};
         for (int i = 0; i < kRounds; ++i) {
-          const Timeout timeout = i % 2 == 0 ? Timeout() : Timeout(kPatience);
+          const Timeout timeout = i % 2 == 0 ? Timeout() : Timeout(kTimeout);
           const double work = work_of([&] {
             while (stream.peek().empty()) (void)poller.wait(ready, timeout);
           });
@@ -125,12 +125,12 @@ TEST_P(Sandbox, ATimeoutPassesAndADeathIsNoticed) {
         std::byte byte{};
         if (!GetParam().begin()) return false;
         if (stream.receive(std::span(&byte, 1), 3ms).error != ETIMEDOUT) return false;
-        if (!stream.send(std::span(&kByte, 1), kPatience).ok()) return false;
+        if (!stream.send(std::span(&kByte, 1), kTimeout).ok()) return false;
         return stream.receive(std::span(&byte, 1)).ended();
       },
       [&](Stream& stream) {
         std::byte byte{};
-        EXPECT_TRUE(stream.receive(std::span(&byte, 1), kPatience).ok());
+        EXPECT_TRUE(stream.receive(std::span(&byte, 1), kTimeout).ok());
         std::this_thread::sleep_for(5ms);
         stream.close();
       });
@@ -142,11 +142,11 @@ TEST_P(Sandbox, AListenerAccepts) {
   Child child([&] {
     std::byte byte{};
     if (!GetParam().begin()) return false;
-    Stream stream = listener.accept(kPatience);
-    return stream.receive(std::span(&byte, 1), kPatience).ok() && byte == kByte;
+    Stream stream = listener.accept(kTimeout);
+    return stream.receive(std::span(&byte, 1), kTimeout).ok() && byte == kByte;
   });
-  Stream stream = connect(listener.local().to_string(), {}, kPatience);
-  EXPECT_TRUE(stream.send(std::span(&kByte, 1), kPatience).ok());
+  Stream stream = connect(listener.local().to_string(), {}, kTimeout);
+  EXPECT_TRUE(stream.send(std::span(&kByte, 1), kTimeout).ok());
   EXPECT_EQ(child.wait(), 0);
 }
 
@@ -155,7 +155,7 @@ TEST_P(Sandbox, ASubscriberSleepsAndWakes) {
   publisher.listen(address());
   Child child([&] {
     Subscriber subscriber;
-    subscriber.connect(publisher.local().to_string(), kPatience);
+    subscriber.connect(publisher.local().to_string(), kTimeout);
     (void)subscriber.descriptor();
     if (!GetParam().begin()) return false;
     for (int i = 0; i < kRounds; ++i) {
@@ -166,12 +166,12 @@ TEST_P(Sandbox, ASubscriberSleepsAndWakes) {
     Message none;
     return subscriber.take(none).ended();
   });
-  publisher.admit(1, kPatience);
+  publisher.admit(1, kTimeout);
   for (int i = 0; i < kRounds; ++i) {
     std::this_thread::sleep_for(kPause);
     Loan loan;
-    ASSERT_TRUE(publisher.loan(loan, 1, kPatience).ok());
-    ASSERT_TRUE(publisher.publish(loan, kPatience).ok());
+    ASSERT_TRUE(publisher.loan(loan, 1, kTimeout).ok());
+    ASSERT_TRUE(publisher.publish(loan, kTimeout).ok());
   }
   publisher = Publisher();
   EXPECT_EQ(child.wait(), 0);
@@ -216,7 +216,7 @@ TEST(FileSizeLimit, LeavesRoomForSmallerRings) {
     if (::setrlimit(RLIMIT_FSIZE, &most) != 0) return false;
     Listener listener = listen("wherry+shm://*:*", {.ring_bytes = 16 << 10});
     Connecting connecting = start_connect(listener.local().to_string(), {.ring_bytes = 16 << 10});
-    Stream acceptor = listener.accept(kPatience);
+    Stream acceptor = listener.accept(kTimeout);
     Stream connector = std::move(*connecting.try_finish());
     std::byte byte{1};
     return acceptor.send(std::span(&byte, 1)).ok() && connector.receive(std::span(&byte, 1)).ok();

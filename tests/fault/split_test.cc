@@ -81,10 +81,10 @@ TEST_F(Split, ASenderKilledInMidTransferEndsInAResetAfterAllThatItsSendsAccepted
     reset_scene();
     Listener listener = listen(address(), {.ring_bytes = round % 3 == 0 ? 4096U : 1U << 18});
     const Child victim([&] {
-      Stream stream = connect(listener.local().to_string(), {}, kPatience);
+      Stream stream = connect(listener.local().to_string(), {}, kTimeout);
       return send_for_ever(stream).ok();
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 4000));
     std::uint64_t received = 0;
     const Result last = receive_to_the_last(stream, round % 4 != 1, received, round % 4 >= 2);
@@ -105,11 +105,11 @@ TEST_F(Split, AReceiverKilledInMidTransferIsABrokenPipe) {
     Listener listener = listen(address());
     const Child victim([&] {
       Stream stream =
-          connect(listener.local().to_string(), {.ring_bytes = round % 3 == 0 ? 4096U : 1U << 18}, kPatience);
+          connect(listener.local().to_string(), {.ring_bytes = round % 3 == 0 ? 4096U : 1U << 18}, kTimeout);
       std::uint64_t received = 0;
       return receive_to_the_last(stream, round % 4 != 1, received, round % 4 >= 2).ok();
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     const Child killer = killer_of(victim, std::chrono::microseconds(random() % 4000));
     Result last = Result::moved(0);
     for (std::uint64_t sent = 0; last.ok(); sent += last.bytes) last = stream.send(pattern_.bytes(kMessage, sent));
@@ -130,14 +130,14 @@ TEST_F(Split, WhereTheKernelRefusesAllBytesGoOverTheRing) {
       Listener listener = listen(address(), kSmallRing);
       Child child([&] {
         if (refused_after == 0 && !refuse_private_memory()) return false;
-        Stream stream = connect(listener.local().to_string(), kSmallRing, kPatience);
+        Stream stream = connect(listener.local().to_string(), kSmallRing, kTimeout);
         const auto go_on = [&](int count) {
           return child_sends ? send_messages(stream, count) : receive_messages(stream, count);
         };
         if (refused_after != 0 && (!go_on(refused_after) || !refuse_private_memory())) return false;
         return go_on(kMessages - refused_after);
       });
-      Stream stream = listener.accept(kPatience);
+      Stream stream = listener.accept(kTimeout);
       const auto go_on = [&](int count) {
         return child_sends ? receive_messages(stream, count) : send_messages(stream, count);
       };
@@ -158,7 +158,7 @@ TEST_F(Split, ARefusalInMidTransferCostsNoByte) {
     const bool child_sends = round % 2 == 0;
     Listener listener = listen(address());
     Child child([&] {
-      Stream stream = connect(listener.local().to_string(), {}, kPatience);
+      Stream stream = connect(listener.local().to_string(), {}, kTimeout);
       std::thread refuser([&] {
         std::this_thread::sleep_for(std::chrono::microseconds(800 * round));
         (void)refuse_private_memory();
@@ -167,7 +167,7 @@ TEST_F(Split, ARefusalInMidTransferCostsNoByte) {
       refuser.join();
       return done;
     });
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     EXPECT_TRUE(child_sends ? receive_messages(stream, kMessages) : send_messages(stream, kMessages));
     EXPECT_EQ(child.wait(), 0);
   }
@@ -178,14 +178,14 @@ TEST_F(Split, WhoAcceptsOnAnInheritedListenerIsNotTakenForWhoListens) {
   Listener listener = listen(address());
   {
     const Connecting connecting = start_connect(listener.local().to_string());
-    (void)listener.accept(kPatience);  // The parent has shown itself to a peer, as servers have.
+    (void)listener.accept(kTimeout);  // The parent has shown itself to a peer, as servers have.
   }
   Child acceptor([&] {
-    Stream stream = listener.accept(kPatience);
+    Stream stream = listener.accept(kTimeout);
     return receive_messages(stream, 5);
   });
   Child connector([&] {
-    Stream stream = connect(listener.local().to_string(), {}, kPatience);
+    Stream stream = connect(listener.local().to_string(), {}, kTimeout);
     return send_messages(stream, 5) && stream.counters().bytes_sent_split == 0;
   });
   EXPECT_EQ(connector.wait(), 0);

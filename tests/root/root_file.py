@@ -12,7 +12,7 @@ import uproot
 
 PROGRAM = Path(os.environ["WHERRY_PROGRAM"]).resolve()
 BIN = Path(os.environ["WHERRY_ROOT_BIN"]).resolve()
-PATIENCE = 240
+TIMEOUT = 240
 
 
 class Receiver:
@@ -43,8 +43,8 @@ class Receiver:
     def end(self):
         """Ends it in order and returns its statistics."""
         self.process.stdin.close()
-        assert self.process.wait(PATIENCE) == 0
-        self.reader.join(PATIENCE)
+        assert self.process.wait(TIMEOUT) == 0
+        self.reader.join(TIMEOUT)
         last = self.lines.pop()
         assert last[0] == "statistics"
         words = " ".join(last[1:]).split()
@@ -80,7 +80,7 @@ def start_python(directory, script, *arguments, plain=False, keep=()):
 
 
 def succeed(process):
-    output, errors = process.communicate(timeout=PATIENCE)
+    output, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output + errors
     return output
 

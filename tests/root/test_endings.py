@@ -5,7 +5,7 @@ import re
 
 import pytest
 import uproot
-from root_file import BIN, PATIENCE, start, start_python
+from root_file import BIN, TIMEOUT, start, start_python
 from test_limits import merging
 
 
@@ -33,7 +33,7 @@ def test_a_worker_that_leaves_before_it_has_written_everything_counts_as_lost(tm
     with merging(tmp_path, "--workers", str(len(BAD)), status=3) as (address, output, said):
         workers = {way: leave(address, way) for way in BAD}
         for worker in workers.values():
-            worker.communicate(timeout=PATIENCE)
+            worker.communicate(timeout=TIMEOUT)
     for way, worker in workers.items():
         # One that has ended before it is asked about has no command line any more.
         line = rf"is not whole: process {worker.pid}( \({BIN}/root_leaver \S+ {re.escape(way)}\))? went without finishing"
@@ -53,7 +53,7 @@ def test_a_worker_that_ends_well_with_everything_written_has_finished(tmp_path):
     with merging(tmp_path, "--workers", str(len(GOOD))) as (address, output, _):
         workers = {way: leave(address, way) for way in GOOD}
         for way, worker in workers.items():
-            _, errors = worker.communicate(timeout=PATIENCE)
+            _, errors = worker.communicate(timeout=TIMEOUT)
             assert worker.returncode == 0 and "Error" not in errors, way + errors
     assert entries_of(output) == sorted([*range(150)] * len(GOOD))
 
@@ -79,7 +79,7 @@ def test_a_python_worker_that_fails_counts_as_lost(tmp_path, ends, status):
     with merging(tmp_path, "--workers", str(len(ends)), status=status) as (address, output, said):
         workers = [start_python(tmp_path, IN_PYTHON, address + "//out.root", end) for end in ends]
         for worker in workers:
-            worker.communicate(timeout=PATIENCE)
+            worker.communicate(timeout=TIMEOUT)
     for worker in workers:
         assert (f"is not whole: process {worker.pid} " in said[-1]) == (status != 0), said
     assert entries_of(output) == sorted([*range(100)] * len(ends))
@@ -105,6 +105,6 @@ file.Close()
 def test_a_forked_child_does_not_wait_for_its_parents_files(tmp_path):
     with merging(tmp_path, "--workers", "1") as (address, output, _):
         worker = start_python(tmp_path, FORKED, address + "//out.root")
-        _, errors = worker.communicate(timeout=PATIENCE)
+        _, errors = worker.communicate(timeout=TIMEOUT)
         assert worker.returncode == 0, errors
     assert entries_of(output) == [0]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uproot
-from root_file import BIN, PATIENCE
+from root_file import BIN, TIMEOUT
 
 SOURCE = Path(__file__).resolve().parents[2]
 EXAMPLES = SOURCE / "examples/root"
@@ -64,13 +64,13 @@ def serving(place, command):
     with running(place(command)) as server:
         assert "listening" in server.stderr.readline()
         yield server
-        output, errors = server.communicate(timeout=PATIENCE)
+        output, errors = server.communicate(timeout=TIMEOUT)
         assert server.returncode == 0, output + errors
 
 
 def succeed(*processes):
     for process in processes:
-        output, errors = process.communicate(timeout=PATIENCE)
+        output, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, output + errors
 
 
@@ -147,7 +147,7 @@ def test_the_same_program_writes_an_ordinary_file(place):
 def test_the_url_is_ours_at_every_start(place):
     """ROOT loads our library because a handler says so, which must survive that: what it had become was chance."""
     for _ in range(12):
-        _, errors = place("wherry run -- root_events wherry://0:1095//out.root 1 1").communicate(timeout=PATIENCE)
+        _, errors = place("wherry run -- root_events wherry://0:1095//out.root 1 1").communicate(timeout=TIMEOUT)
         assert "nobody of this user listens on port 1095" in errors
 
 

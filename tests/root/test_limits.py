@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import uproot
-from root_file import BIN, PATIENCE, start_python
+from root_file import BIN, TIMEOUT, start_python
 
 DESCRIPTORS = 100
 
@@ -31,7 +31,7 @@ def merging(tmp_path, *options, descriptors=None, status=0, directory=False):
         address = re.search(r"listening on (\S+)", server.stderr.readline())[1].replace("wherry+shm:", "wherry:")
         said = []
         yield address, output, said
-        _, errors = server.communicate(timeout=PATIENCE)
+        _, errors = server.communicate(timeout=TIMEOUT)
         said.append(errors)
         assert server.returncode == status, errors
     finally:
@@ -62,7 +62,7 @@ print(len(files))
 def test_workers_beyond_the_servers_descriptors_are_refused_and_the_others_go_on(tmp_path):
     with merging(tmp_path, descriptors=DESCRIPTORS) as (address, output, _):
         process = start_python(tmp_path, MANY_AT_ONCE, address + "//out.root")
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
         served = int(text)
         # Four descriptors each, and some for the server itself.
@@ -84,7 +84,7 @@ for bins in (1000, 1000000):
 def test_a_file_that_is_too_large_is_an_error_and_the_one_before_it_is_merged(tmp_path):
     with merging(tmp_path, "--max-file", "4MiB", status=3) as (address, output, _):
         process = start_python(tmp_path, TOO_LARGE, address + "//out.root")
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert text.split() == ["True", "False"]
         assert "the server takes files of at most 4194304 bytes" in errors and "wherry-merge --max-file" in errors
     with uproot.open(output) as file:
@@ -134,7 +134,7 @@ def test_a_file_that_holds_more_than_trees_is_not_divided(tmp_path, at):
     """The histogram would be counted twice: as it was in the part, and as it is in the end."""
     with merging(tmp_path, "--max-file", "4MiB", status=3) as (address, *_):
         process = start_python(tmp_path, WITH_A_HISTOGRAM, address + "//out.root", at)
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert text.split() == ["0", "False"] and "wherry-merge --max-file" in errors
 
 
@@ -143,7 +143,7 @@ def test_a_tree_larger_than_the_largest_file_is_handed_over_in_parts(tmp_path, a
     entries = 1000
     with merging(tmp_path, "--max-file", "4MiB") as (address, output, _):
         process = start_python(tmp_path, IN_PARTS, address + "//out.root", auto_save, entries)
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
         posted, filled, *habits = (float(word) for word in text.split())
         assert posted > 4, "16 MB in parts of less than 4"
@@ -163,7 +163,7 @@ def test_a_tree_larger_than_the_largest_file_is_handed_over_in_parts(tmp_path, a
 )
 def test_numbers_beyond_their_range_are_refused(tmp_path, option):
     command = [BIN / "wherry-merge", "wherry://*:*", "-o", tmp_path / "out.root", option]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert run.returncode == 2 and "not in range" in run.stderr
 
 
@@ -179,17 +179,17 @@ file.Close()
 
 @pytest.mark.parametrize("levels, status", [(60, 0), (70, 3)])
 def test_directories_inside_each_other(tmp_path, levels, status):
-    _, errors = start_python(tmp_path, NESTED, tmp_path / "deep.root", levels, plain=True).communicate(timeout=PATIENCE)
+    _, errors = start_python(tmp_path, NESTED, tmp_path / "deep.root", levels, plain=True).communicate(timeout=TIMEOUT)
     with merging(tmp_path, status=status) as (address, *_):
         poster = [BIN / "root_poster", address, tmp_path / "deep.root"]
-        run = subprocess.run(poster, capture_output=True, text=True, timeout=PATIENCE)
+        run = subprocess.run(poster, capture_output=True, text=True, timeout=TIMEOUT)
     assert run.returncode == (0 if status == 0 else 1), errors + run.stderr
     assert ("directories that are too deep" in run.stderr) == (status != 0)
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_anybody_connects(tmp_path):
     command = [BIN / "wherry-merge", "wherry://*:*", "-o", tmp_path / "no such folder/out.root"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert run.returncode == 2 and "no such folder: No such file or directory" in run.stderr
 
 
@@ -213,7 +213,7 @@ file.Close()
 def test_a_tree_that_is_flushed_by_write_keeps_its_habits(tmp_path):
     with merging(tmp_path, "--workers", "1", "--max-file", "4MiB") as (address, output, _):
         process = start_python(tmp_path, FLUSHED_AT_ONCE, address + "//out.root")
-        _, errors = process.communicate(timeout=PATIENCE)
+        _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
     with uproot.open(output) as file:
         assert (file["t"].member("fAutoSave"), file["t"].num_entries) == (-300000000, 100)

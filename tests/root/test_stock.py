@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import ROOT
 import uproot
-from root_file import PATIENCE, start, start_python
+from root_file import TIMEOUT, start, start_python
 from test_limits import merging
 
 TUTORIALS = Path(ROOT.gROOT.GetTutorialDir().Data())
@@ -25,7 +25,7 @@ for tree in ("folder/one", "two"):
 def test_a_data_frame_that_is_saved_can_be_read_again(tmp_path):
     with merging(tmp_path, "--workers", "2") as (address, output, _):
         process = start_python(tmp_path, SNAPSHOT, address + "//out.root")
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
         assert [float(word) for word in text.split()] == [10000, sum(range(10000))] * 2, errors
         assert "Error" not in errors
@@ -59,7 +59,7 @@ for value in range(2):
 def test_what_a_process_has_written_it_can_read(tmp_path):
     with merging(tmp_path, "--workers", "2", directory=True) as (address, output, _):
         process = start_python(tmp_path, READ_BACK, address + "//elsewhere/name.root")
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert text.splitlines() == ["refused", "TFile 1", "TFile 2"], errors
         assert errors.count("can only be written") == 1
     assert uproot.open(output / "name.root")["t"].num_entries == 2
@@ -68,7 +68,7 @@ def test_what_a_process_has_written_it_can_read(tmp_path):
 def test_what_is_in_several_shards_cannot_be_read_in_part(tmp_path):
     with merging(tmp_path, "--workers", "2", "--shards", "2") as (address, output, _):
         process = start_python(tmp_path, READ_BACK, address + "//out.root")
-        text, errors = process.communicate(timeout=PATIENCE)
+        text, errors = process.communicate(timeout=TIMEOUT)
         assert text.splitlines() == ["refused"] * 3, errors
     assert uproot.open(output)["t"].num_entries == 2
 
@@ -85,7 +85,7 @@ def test_the_client_of_roots_tutorial_works_unchanged(tmp_path):
         # One has the number 0 and makes hpx, the other 1 and hpxpy.
         clients = [start_python(tmp_path, script, address + "//mergedClient.root") for _ in range(2)]
         for client in clients:
-            _, errors = client.communicate(timeout=PATIENCE)
+            _, errors = client.communicate(timeout=TIMEOUT)
             assert client.returncode == 0, errors
             assert "Error" not in errors and "*** Break ***" not in errors, errors
     with uproot.open(output) as file:
@@ -121,7 +121,7 @@ ROOT.fill(sys.argv[1])
 def test_a_cast_to_the_stock_class_may_upload(tmp_path):
     with merging(tmp_path) as (address, output, _):
         process = start_python(tmp_path, CAST, address + "//out.root")
-        _, errors = process.communicate(timeout=PATIENCE)
+        _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
     assert np.array_equal(uproot.open(output)["t"]["x"].array(library="np"), np.arange(300))
 
@@ -130,6 +130,6 @@ def test_a_cast_to_the_stock_class_may_upload(tmp_path):
                                  "x.root?pmerge=wherry://0:7"])
 def test_a_url_for_both_servers_is_refused(tmp_path, url):
     process = start("touch", tmp_path / "started", url)
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 125 and f"{url}: pmerge is for ROOT's own server" in errors
     assert not (tmp_path / "started").exists()

@@ -44,7 +44,7 @@ class MessageStress : public ::testing::TestWithParam<Case> {
   static bool publish_all(const std::string& where, std::uint64_t publisher) {
     std::mt19937_64 random(options().seed + publisher);
     Publisher out({.pool_bytes = 4096});
-    out.connect(where, kConnectPatience);
+    out.connect(where, kConnectTimeout);
     Loan loan;
     for (std::uint64_t i = 0; i < each(); ++i) {
       if (!out.loan(loan, GetParam().bytes).ok()) return false;
@@ -66,7 +66,7 @@ TEST_P(MessageStress, NothingIsLostAndNobodySleepsForEver) {
   for (std::uint64_t i = 0; i < GetParam().publishers; ++i) {
     children.emplace_back([&, i] { return publish_all(where, i); });
   }
-  subscriber.admit(GetParam().publishers, kConnectPatience);
+  subscriber.admit(GetParam().publishers, kConnectTimeout);
   std::mt19937_64 random(options().seed);
   std::vector<std::uint64_t> next(GetParam().publishers);
   std::deque<Message> held(GetParam().held);

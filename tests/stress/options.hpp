@@ -8,7 +8,7 @@
 namespace wherry::stress {
 
 /// Longer than the test's watchdog allows: it never passes.
-inline constexpr std::chrono::seconds kConnectPatience{3600};
+inline constexpr std::chrono::seconds kConnectTimeout{3600};
 
 struct Options {
   std::uint64_t operations;  ///< sends on each fabric, of which each test takes its share; receives come on top

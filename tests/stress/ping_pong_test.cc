@@ -95,7 +95,7 @@ using PingPongProcesses = PingPong;
 TEST_P(PingPongThreads, NoWakeUpIsLost) {
   Listener listener = listen(std::string("wherry+").append(GetParam()).append("://*:*"));
   Connecting connecting = start_connect(listener.local().to_string());
-  Stream acceptor = listener.accept(kConnectPatience);
+  Stream acceptor = listener.accept(kConnectTimeout);
   Stream connector = std::move(connecting.try_finish().value());
   const Watchdog watchdog({{"server", &(*progress_)[0]}, {"client", &(*progress_)[1]}}, [] {});
   std::thread client([&] { EXPECT_TRUE(Player(connector, options().seed, (*progress_)[1]).play(false, rounds())); });
@@ -106,10 +106,10 @@ TEST_P(PingPongThreads, NoWakeUpIsLost) {
 TEST_P(PingPongProcesses, NoWakeUpIsLost) {
   Listener listener = listen(std::string("wherry+").append(GetParam()).append("://*:*"));
   Child client([&] {
-    Stream stream = connect(listener.local().to_string(), {}, kConnectPatience);
+    Stream stream = connect(listener.local().to_string(), {}, kConnectTimeout);
     return Player(stream, options().seed, (*progress_)[1]).play(false, rounds());
   });
-  Stream stream = listener.accept(kConnectPatience);
+  Stream stream = listener.accept(kConnectTimeout);
   const Watchdog watchdog({{"server", &(*progress_)[0]}, {"client", &(*progress_)[1]}}, [&] { client.kill(); });
   EXPECT_TRUE(Player(stream, options().seed + 1, (*progress_)[0]).play(true, rounds()));
   EXPECT_EQ(client.wait(), 0);

@@ -148,13 +148,13 @@ class PollerStress : public ::testing::TestWithParam<Case> {
     const std::string where = listener.local().to_string();
     if (in_processes()) {
       children_.emplace_back([this, which, where] {
-        Stream stream = connect(where, {}, kConnectPatience);
+        Stream stream = connect(where, {}, kConnectTimeout);
         return send(stream, which);
       });
-      return listener.accept(kConnectPatience);
+      return listener.accept(kConnectTimeout);
     }
     Connecting connecting = start_connect(where);
-    Stream stream = listener.accept(kConnectPatience);
+    Stream stream = listener.accept(kConnectTimeout);
     connectors_.push_back(std::move(connecting.try_finish().value()));
     return stream;
   }

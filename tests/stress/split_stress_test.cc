@@ -85,7 +85,7 @@ TEST_F(SplitStress, OffersAndInvitationsRaceForEveryMessage) {
   Poller poller;
   for (std::size_t i = 0; i < kStreams; ++i) {
     Connecting connecting = start_connect(listener.local().to_string(), ring);
-    receivers[i].stream = listener.accept(kConnectPatience);
+    receivers[i].stream = listener.accept(kConnectTimeout);
     senders[i].stream = std::move(connecting.try_finish().value());
     poller.add(receivers[i].stream, i);
     watched.push_back({"sender", &senders[i].progress});
@@ -129,7 +129,7 @@ TEST(SplitChoiceStress, MessagesArriveWholeWhicheverWayEachGoes) {
   const auto size_of = [](std::uint64_t sent) { return 256'000 + (sent / 7) % 900'000; };
   Listener listener = listen("wherry+shm://*:*", ring);
   Connecting connecting = start_connect(listener.local().to_string(), ring);
-  Stream receiver = listener.accept(kConnectPatience);
+  Stream receiver = listener.accept(kConnectTimeout);
   Stream sender = std::move(connecting.try_finish().value());
   std::thread sending([&] {
     std::vector<std::byte> message(2'000'000);

@@ -83,7 +83,7 @@ class StreamStress : public ::testing::TestWithParam<Case> {
 TEST_P(StreamStress, OneWay) {
   Listener listener = listen(address(), ring());
   Connecting connecting = start_connect(listener.local().to_string(), ring());
-  Stream acceptor = listener.accept(kConnectPatience);
+  Stream acceptor = listener.accept(kConnectTimeout);
   Stream connector = std::move(connecting.try_finish().value());
   const auto start = std::chrono::steady_clock::now();
   const Watchdog watchdog({{"sender", &connector_->sending}, {"receiver", &acceptor_->receiving}}, [] {});
@@ -97,7 +97,7 @@ TEST_P(StreamStress, OneWay) {
 TEST_P(StreamStress, BothWays) {
   Listener listener = listen(address(), ring());
   Connecting connecting = start_connect(listener.local().to_string(), ring());
-  Stream acceptor = listener.accept(kConnectPatience);
+  Stream acceptor = listener.accept(kConnectTimeout);
   Stream connector = std::move(connecting.try_finish().value());
   const auto start = std::chrono::steady_clock::now();
   const Watchdog watchdog({{"connector's sender", &connector_->sending},
@@ -132,7 +132,7 @@ class ProcessStress : public StreamStress {
   /// The peer in a process of its own: receives, and sends too if `both_ways`.
   [[nodiscard]] Child peer(const std::string& where, bool both_ways) {
     return Child([=, this] {
-      Stream stream = connect(where, ring(), kConnectPatience);
+      Stream stream = connect(where, ring(), kConnectTimeout);
       std::thread sender([&] {
         if (both_ways) send(stream, connector_->sending, 3 * options().seed, operations() / 2);
       });
@@ -146,7 +146,7 @@ class ProcessStress : public StreamStress {
 TEST_P(ProcessStress, OneWay) {
   Listener listener = listen(address(), ring());
   Child child = peer(listener.local().to_string(), false);
-  Stream stream = listener.accept(kConnectPatience);
+  Stream stream = listener.accept(kConnectTimeout);
   const auto start = std::chrono::steady_clock::now();
   const Watchdog watchdog({{"sender", &acceptor_->sending}, {"receiver", &connector_->receiving}},
                           [&] { child.kill(); });
@@ -159,7 +159,7 @@ TEST_P(ProcessStress, OneWay) {
 TEST_P(ProcessStress, BothWays) {
   Listener listener = listen(address(), ring());
   Child child = peer(listener.local().to_string(), true);
-  Stream stream = listener.accept(kConnectPatience);
+  Stream stream = listener.accept(kConnectTimeout);
   const auto start = std::chrono::steady_clock::now();
   const Watchdog watchdog({{"acceptor's sender", &acceptor_->sending},
                            {"connector's receiver", &connector_->receiving},

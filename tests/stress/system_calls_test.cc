@@ -29,14 +29,14 @@ std::uint64_t sleeps_and_wakes() {
   SharedValue<StreamCounters> receiver;
   Listener listener = listen("wherry+shm://*:*");
   Child child([&] {
-    Stream stream = connect(listener.local().to_string(), {}, kConnectPatience);
+    Stream stream = connect(listener.local().to_string(), {}, kConnectTimeout);
     std::array<std::byte, kMessage> message{};
     Result result;
     while ((result = stream.receive_all(message)).ok()) continue;
     *receiver = stream.counters();
     return result.ended();
   });
-  Stream stream = listener.accept(kConnectPatience);
+  Stream stream = listener.accept(kConnectTimeout);
   std::array<std::byte, kMessage> message{};
   for (std::uint64_t i = 0; i < messages() && stream.send(message).ok(); ++i) continue;
   const StreamCounters sender = stream.counters();

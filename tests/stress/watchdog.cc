@@ -8,7 +8,7 @@
 namespace wherry::stress {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 const char* name_of(Doing doing) {
   constexpr std::array kNames{
@@ -40,7 +40,7 @@ std::uint64_t Watchdog::total() const {
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   for (std::uint64_t before = ~std::uint64_t{0};;) {
-    if (stop_.wait_for(lock, kPatience, [this] { return stopped_; })) return;
+    if (stop_.wait_for(lock, kTimeout, [this] { return stopped_; })) return;
     const std::uint64_t now = total();
     if (now == before) {
       dump();
@@ -52,7 +52,7 @@ void Watchdog::watch() {
 }
 
 void Watchdog::dump() const {
-  std::fprintf(stderr, "nothing has moved for %lld s:\n", static_cast<long long>(kPatience.count()));
+  std::fprintf(stderr, "nothing has moved for %lld s:\n", static_cast<long long>(kTimeout.count()));
   for (const Watched& side : sides_) {
     const Progress& at = *side.progress;
     std::fprintf(stderr, "  %s: in %s after %llu operations, %llu bytes, %llu sleeps\n", side.name.c_str(),

@@ -110,7 +110,7 @@ TEST(WorkerDeath, AtAnyMomentAltersNobodysFiles) {
   std::deque<const Child*> joined;
   bool finished = false;
   for (std::size_t gone = 0; gone < kVictims || !finished;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     ASSERT_TRUE(event);
     if (event->kind == Event::Kind::joined) {
       for (const Child& victim : victims) {
@@ -174,7 +174,7 @@ bool serve(Output& output, const std::string& address, std::uint64_t until) {
   };
   WindowServer server(address, options);
   for (std::uint64_t files = 0;;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     if (!event) return false;
     if (event->kind == Event::Kind::finished) return true;
     if (event->kind != Event::Kind::posted) continue;
@@ -201,7 +201,7 @@ void outlive_servers(const std::function<void(WindowClient&)>& work) {
       if (status != 9) return status == 0;
     }
   });
-  WindowClient client(address, {.reconnect = kPatience, .swift = std::chrono::hours(1)});
+  WindowClient client(address, {.reconnect = kTimeout, .swift = std::chrono::hours(1)});
   work(client);
   client.finish();
   EXPECT_EQ(servers.wait(), 0);
@@ -217,7 +217,7 @@ TEST(ServerDeath, BeforeAWorkerFinishesIsNoticedAndTheNextServerIsTold) {
     return true;
   });
   // Which may begin before it.
-  WindowClient client(address, {.reconnect = kPatience});
+  WindowClient client(address, {.reconnect = kTimeout});
   post_file(client, 1, 100);
   client.wait();
   client.discard();

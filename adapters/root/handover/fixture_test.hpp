@@ -19,7 +19,7 @@ namespace wherry::root {
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 /// Longer than the test's watchdog allows: it never passes.
-inline constexpr std::chrono::seconds kPatience{3600};
+inline constexpr std::chrono::seconds kTimeout{3600};
 
 /// The bytes of a file: no accident makes them.
 inline std::byte byte_of(std::uint64_t file, std::size_t at) {
@@ -48,7 +48,7 @@ inline bool is_whole(const PostedFile& posted) { return is_file(posted.bytes(), 
 /// The next event of that kind; the others on the way are passed over.
 inline Event next_of(WindowServer& server, Event::Kind kind) {
   for (;;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     if (!event) throw std::runtime_error("nothing happened");
     if (event->kind == kind) return std::move(*event);
   }

@@ -82,8 +82,9 @@ TEST(Grants, StayWithinTheBudget) {
   constexpr std::uint64_t kFiles = 150;
   constexpr std::size_t kBudget = 2 * kMiB;
   constexpr std::size_t kLargest = 256 * kKiB;
-  WindowServer server("wherry://*:*",
-                      {.budget = kBudget, .unit = kLargest, .least = 16 * kKiB, .patience = std::chrono::hours(1)});
+  WindowServer server(
+      "wherry://*:*",
+      {.budget = kBudget, .unit = kLargest, .least = 16 * kKiB, .longest_stall = std::chrono::hours(1)});
   std::vector<std::thread> workers;
   for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&, worker] {
@@ -98,7 +99,7 @@ TEST(Grants, StayWithinTheBudget) {
     });
   }
   for (std::size_t finished = 0; finished < kWorkers;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     ASSERT_TRUE(event);
     const ServerStatistics now = server.statistics();
     EXPECT_LE(now.held + now.warm, kBudget);
@@ -116,7 +117,7 @@ TEST(Grants, StayWithinTheBudget) {
 /// Of a worker without a WindowClient.
 void tell_and_hear(FramedStream& server, const RootRecord& record) {
   ASSERT_TRUE(send(server, record).ok());
-  ASSERT_TRUE(server.receive(kPatience).result.ok());
+  ASSERT_TRUE(server.receive(kTimeout).result.ok());
 }
 
 FramedStream holder_of_a_lease(const std::string& address) {
@@ -131,7 +132,7 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   std::atomic<bool> go_on{false};
   ServerOptions options;
   options.budget = 2 * kUnit;
-  options.patience = std::chrono::hours(1);
+  options.longest_stall = std::chrono::hours(1);
   options.already = [&](const WorkerId&, std::uint64_t) {
     busy = true;
     go_on.wait(false);
@@ -169,7 +170,7 @@ TEST(Grants, RecalledFromAWorkerThatHasJustFinishedLeaveItFinished) {
   go_on.notify_one();
   holder.close();
   for (int over = 0; over < 3;) {
-    event = *server.next(kPatience);
+    event = *server.next(kTimeout);
     if (event.kind != Event::Kind::finished && event.kind != Event::Kind::gone) continue;
     ++over;
     if (event.worker->number == idles) {
@@ -221,11 +222,11 @@ TEST(Grants, ThatAreTooSmallAreLeftWithWhatTheFileHas) {
 
 TEST(Grants, ThatAreNotThereYetWhenTheServerDiesComeFromTheNext) {
   auto server = std::make_unique<WindowServer>(
-      "wherry://*:*", ServerOptions{.budget = kUnit + 128 * kKiB, .patience = std::chrono::hours(1)});
+      "wherry://*:*", ServerOptions{.budget = kUnit + 128 * kKiB, .longest_stall = std::chrono::hours(1)});
   const std::string address = server->local().to_string();
   WindowClient other(address);
   other.grow(kUnit);
-  WindowClient client(address, {.reconnect = kPatience});
+  WindowClient client(address, {.reconnect = kTimeout});
   write_file(client.grow(10 * kKiB).first(10 * kKiB), 7);
   std::thread worker([&] {
     const auto memory = client.grow(kUnit).first(kUnit);  // between two leases

@@ -19,7 +19,7 @@ constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
 RootRecord hello() { return record_of(RootKind::hello, layout::kRootVersion); }
 
 std::optional<ControlMessage> answer(FramedStream& frames) {
-  const Received received = frames.receive(kPatience);
+  const Received received = frames.receive(kTimeout);
   return received.result.ok() ? parse(received.message) : std::nullopt;
 }
 
@@ -216,7 +216,7 @@ TEST(HostileWorker, ThatLeavesWithoutAGreetingIsNotWorthAnEvent) {
     const Stream stranger = connect(server.local().to_string(), kStreamOptions);
   }
   WindowClient client(server.local().to_string());
-  EXPECT_EQ(server.next(kPatience)->kind, Event::Kind::joined);
+  EXPECT_EQ(server.next(kTimeout)->kind, Event::Kind::joined);
 }
 
 RootRecord honest_welcome() {

@@ -83,7 +83,7 @@ TEST(WindowServer, TakesFilesOfManyThreadsAtOnce) {
   }
   std::set<std::string> names;
   for (std::uint64_t finished = 0; finished < kWorkers;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     ASSERT_TRUE(event);
     EXPECT_NE(event->kind, Event::Kind::gone) << event->reason;
     if (event->kind == Event::Kind::finished) ++finished;
@@ -227,7 +227,8 @@ TEST(WindowServer, PutsNobodyOffForLong) {
 
 TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
   constexpr std::size_t kWorkers = 4;
-  WindowServer server("wherry://*:*", {.budget = kWorkers * kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*",
+                      {.budget = kWorkers * kUnit, .unit = kUnit, .longest_stall = std::chrono::hours(1)});
   std::atomic<std::size_t> begun{0};
   std::vector<std::thread> workers;
   for (std::size_t worker = 0; worker < kWorkers; ++worker) {
@@ -251,7 +252,7 @@ TEST(WindowServer, LetsOneGoOnWhereAllWaitForEachOther) {
 }
 
 TEST(WindowServer, LetsOneGoOnWhereWhoHoldsTheMemoryIdles) {
-  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = milliseconds(10)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .longest_stall = milliseconds(10)});
   WindowClient idle(server.local().to_string());
   idle.grow(kUnit);
   WindowClient busy(server.local().to_string());
@@ -261,7 +262,7 @@ TEST(WindowServer, LetsOneGoOnWhereWhoHoldsTheMemoryIdles) {
 }
 
 TEST(WindowServer, GivesTheMemoryOfADiscardedFileToOthers) {
-  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .longest_stall = std::chrono::hours(1)});
   WindowClient first(server.local().to_string());
   first.grow(kUnit);
   EXPECT_EQ(server.statistics().held, kUnit);
@@ -273,7 +274,7 @@ TEST(WindowServer, GivesTheMemoryOfADiscardedFileToOthers) {
 }
 
 TEST(WindowServer, TakesWarmMemoryBackWhereItIsNeeded) {
-  WindowServer server("wherry://*:*", {.budget = 8 * kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = 8 * kUnit, .unit = kUnit, .longest_stall = std::chrono::hours(1)});
   std::vector<WindowClient> clients;
   for (std::uint64_t i = 0; i < 8; ++i) {
     clients.emplace_back(server.local().to_string());

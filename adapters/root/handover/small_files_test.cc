@@ -135,7 +135,7 @@ TEST(SmallFiles, WaitForTheOneTheyWouldGrowInto) {
 }
 
 TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
-  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .patience = std::chrono::hours(1)});
+  WindowServer server("wherry://*:*", {.budget = kUnit, .unit = kUnit, .longest_stall = std::chrono::hours(1)});
   std::atomic<bool> served{false};
   std::thread keeper([&] {
     WindowClient client(server.local().to_string(), kSwift);
@@ -149,7 +149,7 @@ TEST(SmallFiles, LeaveTheirLeaseToWhoWaitsForMemory) {
     client.finish();
   });
   for (std::size_t finished = 0; finished < 2;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     ASSERT_TRUE(event);
     if (event->kind == Event::Kind::finished) ++finished;
     if (event->kind != Event::Kind::posted) continue;
@@ -178,7 +178,7 @@ TEST(SmallFiles, OfManyWorkersShareFewLeases) {
   }
   std::map<std::uint64_t, std::uint64_t> last;
   for (std::size_t finished = 0; finished < kWorkers;) {
-    auto event = server.next(kPatience);
+    auto event = server.next(kTimeout);
     ASSERT_TRUE(event);
     if (event->kind == Event::Kind::finished) ++finished;
     if (event->kind != Event::Kind::posted) continue;
@@ -225,7 +225,7 @@ TEST(SmallFiles, AreToldOfWhenHalfAreDoneOrWhoAsksIsTold) {
   files[1].done();
   EXPECT_EQ(told(), std::vector<std::uint64_t>{});
   ASSERT_TRUE(send(frames, record_of(RootKind::listen)).ok());
-  const auto answered = parse(frames.receive(kPatience).message);
+  const auto answered = parse(frames.receive(kTimeout).message);
   ASSERT_TRUE(answered);
   EXPECT_EQ(answered->record.value, 2U);
   more[0].done();

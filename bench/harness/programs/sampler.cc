@@ -3,8 +3,8 @@
 
 namespace wherry::bench {
 
-std::string Sampler::take(const std::string& job, std::chrono::seconds patience) {
-  const auto deadline = Program::Clock::now() + patience;
+std::string Sampler::take(const std::string& job, std::chrono::seconds timeout) {
+  const auto deadline = Program::Clock::now() + timeout;
   try {
     if (!program_) program_ = std::make_unique<Program>(command_, deadline);
     version_ = program_->version();

@@ -17,8 +17,8 @@ class Sampler {
   explicit Sampler(std::vector<std::string> command) : command_(std::move(command)) {}
 
   /// What the program says of the job, each a line. Throws std::runtime_error with the reason when there is no answer
-  /// within `patience`; nothing of the sample is left over then.
-  std::string take(const std::string& job, std::chrono::seconds patience);
+  /// within `timeout`; nothing of the sample is left over then.
+  std::string take(const std::string& job, std::chrono::seconds timeout);
   /// What the program says of itself, once it has run.
   [[nodiscard]] const std::string& version() const { return version_; }
 

@@ -96,7 +96,7 @@ std::vector<Point> points(const Options& options) {
                           .size = size,
                           .touched = mode == "touched",
                           .cores = options.cores,
-                          .patience_seconds = options.smoke ? 100.0 : 60.0}});
+                          .timeout_seconds = options.smoke ? 100.0 : 60.0}});
       }
     }
   }
@@ -114,7 +114,7 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   std::vector<std::uint32_t> started = receivers_of(options);
   for (std::uint32_t& one : started) ++one;  // The receiver.
   const Contest many(mailboxes, started, [](std::uint32_t) { return kBudgetOfMany; });
-  const Point small{"mailbox", {.size = kSmall, .cores = options.cores, .patience_seconds = 100}};
+  const Point small{"mailbox", {.size = kSmall, .cores = options.cores, .timeout_seconds = 100}};
   std::vector<Row> receptions = run(options, many.systems(), {small}, circumstances);
   complete(receptions);
   std::vector<Row> costs = receive_costs(receptions);

@@ -114,9 +114,9 @@ Job FileSystem::part_of(Job job) const {
   return job;
 }
 
-Finding FileSystem::take(const Job& job, std::chrono::seconds patience) {
+Finding FileSystem::take(const Job& job, std::chrono::seconds timeout) {
   if (!sampler_) start_program(fs::path(job.files).parent_path());
-  return finding_in(sampler_->take(to_line(job), patience));
+  return finding_in(sampler_->take(to_line(job), timeout));
 }
 
 void add_systems(Registry& registry) {

@@ -52,9 +52,9 @@ class FileSystem final : public System {
   /// begin must do for the whole.
   [[nodiscard]] Job part_of(Job job) const;
 
-  /// The files of all jobs lie in one folder. Throws std::runtime_error when there is no answer within `patience`;
+  /// The files of all jobs lie in one folder. Throws std::runtime_error when there is no answer within `timeout`;
   /// nothing of the sample is left over then.
-  Finding take(const Job& job, std::chrono::seconds patience);
+  Finding take(const Job& job, std::chrono::seconds timeout);
 
  private:
   void start_program(const std::filesystem::path& folder);

@@ -113,8 +113,8 @@ std::vector<std::string> MpiSystem::command(std::uint32_t ranks) const {
   return words;
 }
 
-Finding MpiSystem::take(std::uint32_t ranks, std::span<const Job> jobs, std::chrono::seconds patience) {
-  const auto deadline = Program::Clock::now() + patience;
+Finding MpiSystem::take(std::uint32_t ranks, std::span<const Job> jobs, std::chrono::seconds timeout) {
+  const auto deadline = Program::Clock::now() + timeout;
   Program program(command(ranks), deadline);
   version_ = program.version();
   Finding finding;

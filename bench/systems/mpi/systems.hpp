@@ -41,9 +41,9 @@ class MpiSystem final : public System {
   /// For `wherry mpirun`; empty: as that has it.
   void set_budget(const std::string& budget) { budget_ = budget; }
   [[nodiscard]] bool can(std::uint32_t ranks) const;
-  /// One launch, which does all jobs. Throws std::runtime_error when there is no answer within `patience`; nothing of
+  /// One launch, which does all jobs. Throws std::runtime_error when there is no answer within `timeout`; nothing of
   /// the sample is left over then.
-  Finding take(std::uint32_t ranks, std::span<const Job> jobs, std::chrono::seconds patience);
+  Finding take(std::uint32_t ranks, std::span<const Job> jobs, std::chrono::seconds timeout);
   /// What is started.
   [[nodiscard]] std::vector<std::string> command(std::uint32_t ranks) const;
 

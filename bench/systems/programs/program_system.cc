@@ -86,9 +86,9 @@ Program& ForeignSystem::program_for(const Sample& sample, Program::Clock::time_p
 }
 
 Outcome ForeignSystem::run(const Sample& sample) {
-  const auto patience =
-      std::chrono::duration_cast<Program::Clock::duration>(std::chrono::duration<double>(sample.patience_seconds));
-  const auto deadline = Program::Clock::now() + patience;
+  const auto timeout =
+      std::chrono::duration_cast<Program::Clock::duration>(std::chrono::duration<double>(sample.timeout_seconds));
+  const auto deadline = Program::Clock::now() + timeout;
   try {
     Program& program = program_for(sample, deadline);
     program.resume();

@@ -69,7 +69,7 @@ class Foreign : public ::testing::Test {
     return description;
   }
 
-  static Sample sample() { return {.size = 64, .messages = 10, .cores = {}, .patience_seconds = 1000}; }
+  static Sample sample() { return {.size = 64, .messages = 10, .cores = {}, .timeout_seconds = 1000}; }
 
   pid_t pid_in(const std::string& file) {
     while (read_file(folder_.path() / file).find('\n') == std::string::npos) {
@@ -141,7 +141,7 @@ TEST_F(Foreign, AfterAFailureTheProgramStartsAnew) {
 TEST_F(Foreign, AProgramThatHangsIsEndedWithAllItStarted) {
   ForeignSystem system(program("setsid sleep 1000 & echo $! >sleeper\n" + answering("sleep 1000")));
   Sample hurried = sample();
-  hurried.patience_seconds = 0.5;
+  hurried.timeout_seconds = 0.5;
   do {  // Beside load it may be ended before it has started the sleeper.
     EXPECT_THAT([&] { system.run(hurried); }, ThrowsMessage<std::runtime_error>(HasSubstr("does not answer in time")));
   } while (read_file(folder_.path() / "sleeper").find('\n') == std::string::npos);

@@ -176,7 +176,7 @@ class ZmqPrograms final : public System {
       return become("remote_" + kind, sample, 1, {address.connect, numbers[0], numbers[1]});
     });
     const std::string failure =
-        group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.patience_seconds * 1e3)));
+        group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.timeout_seconds * 1e3)));
     if (!failure.empty()) throw std::runtime_error(fmt::format("{}: {:.300}", failure, output.text()));
     const Usage used = usage_now(RUSAGE_CHILDREN) - before;
     return {.cpu_seconds = used.cpu, .context_switches = used.switches};

@@ -64,9 +64,9 @@ bool RootSystem::can(const Job& job) const {
   return figure && tree && (job.threads || description_.processes) && job.workers <= description_.most_workers;
 }
 
-Finding RootSystem::take(Job job, std::chrono::seconds patience) {
+Finding RootSystem::take(Job job, std::chrono::seconds timeout) {
   job.system = name();
-  return finding_in(sampler_->take(to_line(job), patience));
+  return finding_in(sampler_->take(to_line(job), timeout));
 }
 
 void add_systems(Registry& registry) {

@@ -41,8 +41,8 @@ class RootSystem final : public System {
 
   [[nodiscard]] bool can(const Job& job) const;
   [[nodiscard]] bool merges_slowly() const { return description_.merges_slowly; }
-  /// Throws std::runtime_error when there is no answer within `patience`; nothing of the sample is left over then.
-  Finding take(Job job, std::chrono::seconds patience);
+  /// Throws std::runtime_error when there is no answer within `timeout`; nothing of the sample is left over then.
+  Finding take(Job job, std::chrono::seconds timeout);
 
  private:
   const Description& description_;

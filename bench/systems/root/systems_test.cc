@@ -30,7 +30,7 @@ using ::testing::Pair;
 using ::testing::ThrowsMessage;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::chrono::seconds kPatience{1000};
+constexpr std::chrono::seconds kTimeout{1000};
 
 class RootSystems : public ::testing::Test {
  protected:
@@ -70,15 +70,15 @@ class RootSystems : public ::testing::Test {
 
 TEST_F(RootSystems, ASampleIsWhatTheProgramSaysAndAllShareOne) {
   write(done(0.5));
-  EXPECT_EQ(system("hadd").take(job(), kPatience).seconds, 0.5);
-  EXPECT_EQ(system("tsocket-tcp").take(job(), kPatience).seconds, 0.5);
+  EXPECT_EQ(system("hadd").take(job(), kTimeout).seconds, 0.5);
+  EXPECT_EQ(system("tsocket-tcp").take(job(), kTimeout).seconds, 0.5);
   EXPECT_EQ(system("hadd").version(), "6.40");
   EXPECT_EQ(lives().size(), 1U);
 }
 
 TEST_F(RootSystems, TheProgramIsToldTheJobAndWhoseItIs) {
   write("echo \"$job\" >job\n" + done(1));
-  system("tsocket-unix-corrected").take(job(), kPatience);
+  system("tsocket-unix-corrected").take(job(), kTimeout);
   std::ifstream file(folder_.path() / "job");
   std::string line;
   std::getline(file, line);
@@ -89,15 +89,15 @@ TEST_F(RootSystems, TheProgramIsToldTheJobAndWhoseItIs) {
 
 TEST_F(RootSystems, AFailureIsToldAndTheNextSampleHasAProgramAgain) {
   write("if [[ -f once ]]; then " + done(1) + "; else touch once; echo 'worker 3 fell' >&2; echo failed worker 3; fi");
-  EXPECT_THAT([this] { system().take(job(), kPatience); },
+  EXPECT_THAT([this] { system().take(job(), kTimeout); },
               ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("failed worker 3"), HasSubstr("worker 3 fell"))));
-  EXPECT_EQ(system().take(job(), kPatience).seconds, 1);
+  EXPECT_EQ(system().take(job(), kTimeout).seconds, 1);
   EXPECT_EQ(lives().size(), 2U);
 }
 
 TEST_F(RootSystems, AProgramThatDiesFailsTheSample) {
   write("kill -9 $$");
-  EXPECT_THAT([this] { system().take(job(), kPatience); }, ThrowsMessage<std::runtime_error>(HasSubstr("has ended")));
+  EXPECT_THAT([this] { system().take(job(), kTimeout); }, ThrowsMessage<std::runtime_error>(HasSubstr("has ended")));
 }
 
 TEST_F(RootSystems, AProgramThatHangsIsEndedWithAllThatItStarted) {

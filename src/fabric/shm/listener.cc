@@ -99,7 +99,7 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
 /// Takes some from the kernel's queue, and drops strangers. Returns 0, or why it could take no more: an errno value.
 int ShmListener::take_connectors() {
   const std::size_t most = most_pending();
-  const auto patience = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
+  const auto timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
   for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
@@ -114,7 +114,7 @@ int ShmListener::take_connectors() {
       continue;
     }
     while (pending_.size() >= most) drop(pending_.take_least_promising().peer, ETIMEDOUT);
-    pending_.add(std::move(socket), std::move(peer), patience);
+    pending_.add(std::move(socket), std::move(peer), timeout);
   }
   return 0;
 }

@@ -32,12 +32,12 @@ void PendingConnectors::watch(int socket) {
   throw Error(errno, "listen", listener_, advice_on(errno, "epoll_ctl"));
 }
 
-void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::milliseconds patience) {
+void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::milliseconds timeout) {
   socket = beyond_select(std::move(socket));
   const int number = socket.get();
   watch(number);
   waiting_.push_back(
-      {.socket = std::move(socket), .peer = std::move(peer), .give_up = Pending::Clock::now() + patience});
+      {.socket = std::move(socket), .peer = std::move(peer), .give_up = Pending::Clock::now() + timeout});
   by_socket_[number] = std::prev(waiting_.end());
 }
 

@@ -37,8 +37,8 @@ class PendingConnectors {
   /// Throws Error(ENOSPC, ENOMEM).
   void watch(int socket);
 
-  /// Gives up after `patience`. Throws as watch does.
-  void add(UniqueFd socket, Peer peer, std::chrono::milliseconds patience);
+  /// Gives up after `timeout`. Throws as watch does.
+  void add(UniqueFd socket, Peer peer, std::chrono::milliseconds timeout);
   [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
   /// Asks the kernel which have something to say, unless some that had are still to be looked at.

@@ -183,7 +183,7 @@ TEST(TooFewDescriptors, LetInWhomTheyAreEnoughForAndRefuseTheOthersAtOnce) {
 }
 
 TEST(SilentConnectors, AreDroppedWhenTheirTimeIsOver) {
-  const ScopedEnvironment patience("WHERRY_CONNECT_TIMEOUT", "0");
+  const ScopedEnvironment timeout("WHERRY_CONNECT_TIMEOUT", "0");
   const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
   const UniqueFd silent = knock(socket_name(*listener->local().node, *listener->local().port));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(listener->try_accept(kOffer), nullptr);

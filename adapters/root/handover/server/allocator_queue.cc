@@ -97,7 +97,7 @@ Timeout BufferAllocator::grant_over_budget() {
   }
   while (!queue_.empty() && leaving_ == 0) {
     const auto waited = Clock::now() - moved_;
-    if (may_free_something() && waited < options_.patience) return options_.patience - waited;
+    if (may_free_something() && waited < options_.longest_stall) return options_.longest_stall - waited;
     Session* const session = first_for_over_budget();
     if (session == nullptr) break;
     ++over_budget_grants_;

@@ -34,7 +34,8 @@ ServerOptions checked(ServerOptions options) {
   const bool good = options.unit != 0 && options.unit % page == 0 && options.least != 0 && options.least % page == 0 &&
                     options.max_file >= options.unit && options.max_file <= std::size_t{1} << 40 &&
                     options.leases_per_worker >= 1 && options.leases_per_worker <= 64 &&
-                    options.files_per_worker >= 1 && options.files_per_worker <= 64 && options.patience.count() >= 0;
+                    options.files_per_worker >= 1 && options.files_per_worker <= 64 &&
+                    options.longest_stall.count() >= 0;
   if (!good) {
     throw Error(EINVAL, "serve files", "",
                 "units and leases are whole pages, a file is at least a unit and at most 1 TiB, a worker has 1 to 64 "

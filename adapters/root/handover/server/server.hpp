@@ -42,15 +42,15 @@ namespace wherry::root {
 using WorkerId = std::array<std::uint8_t, 16>;
 
 struct ServerOptions {
-  std::size_t budget = std::size_t{512} << 20;  ///< bytes of all that has pages
-  std::size_t unit = std::size_t{2} << 20;      ///< by what a lease grows; whole pages
-  std::size_t least = std::size_t{128} << 10;   ///< of a worker of small files, at first; whole pages
-  std::size_t max_file = std::size_t{1} << 30;  ///< the largest file; whole units
-  std::size_t leases_per_worker = 2;            ///< one fills while the other is read
-  std::size_t files_per_worker = 64;            ///< that are not done
-  std::size_t leases_at_once = 0;               ///< of a unit; more if none comes free soon; 0: by the processors
-  std::chrono::milliseconds soon{1};            ///< what a lease of new pages costs
-  std::chrono::milliseconds patience{200};      ///< nothing moves for so long before a grant over the budget
+  std::size_t budget = std::size_t{512} << 20;   ///< bytes of all that has pages
+  std::size_t unit = std::size_t{2} << 20;       ///< by what a lease grows; whole pages
+  std::size_t least = std::size_t{128} << 10;    ///< of a worker of small files, at first; whole pages
+  std::size_t max_file = std::size_t{1} << 30;   ///< the largest file; whole units
+  std::size_t leases_per_worker = 2;             ///< one fills while the other is read
+  std::size_t files_per_worker = 64;             ///< that are not done
+  std::size_t leases_at_once = 0;                ///< of a unit; more if none comes free soon; 0: by the processors
+  std::chrono::milliseconds soon{1};             ///< what a lease of new pages costs
+  std::chrono::milliseconds longest_stall{200};  ///< nothing moves for so long before a grant over the budget
   /// Where a worker that has finished may read what became of its files: a path, or a folder of the files' names, which
   /// ends with a slash. Workers are told as they come; at most 4095 bytes, else they are not.
   std::string output = {};

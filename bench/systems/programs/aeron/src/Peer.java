@@ -23,7 +23,7 @@ import java.util.stream.Collectors;
 public final class Peer {
     private static final BufferedReader INPUT = new BufferedReader(new InputStreamReader(System.in));
     /** The processes stand still between samples, and must not be taken for dead then. */
-    private static final long PATIENCE_HOURS = 24;
+    private static final long TIMEOUT_HOURS = 24;
 
     private Peer() {
     }
@@ -45,16 +45,16 @@ public final class Peer {
     }
 
     private static MediaDriver.Context driverContext() {
-        final long patience = TimeUnit.HOURS.toNanos(PATIENCE_HOURS);
+        final long timeout = TimeUnit.HOURS.toNanos(TIMEOUT_HOURS);
         return new MediaDriver.Context()
             .aeronDirectoryName(directory())
             .threadingMode(ThreadingMode.SHARED)
             .sharedIdleStrategy(new BackoffIdleStrategy(100, 10, 1000, 1_000_000))
             .ipcMtuLength(65504)
             .termBufferSparseFile(true)
-            .clientLivenessTimeoutNs(patience)
-            .publicationUnblockTimeoutNs(2 * patience)
-            .driverTimeoutMs(TimeUnit.HOURS.toMillis(PATIENCE_HOURS))
+            .clientLivenessTimeoutNs(timeout)
+            .publicationUnblockTimeoutNs(2 * timeout)
+            .driverTimeoutMs(TimeUnit.HOURS.toMillis(TIMEOUT_HOURS))
             .warnIfDirectoryExists(false);
     }
 
@@ -62,7 +62,7 @@ public final class Peer {
         return Aeron.connect(new Aeron.Context()
             .aeronDirectoryName(directory())
             .preTouchMappedMemory(true)
-            .driverTimeoutMs(TimeUnit.HOURS.toMillis(PATIENCE_HOURS)));
+            .driverTimeoutMs(TimeUnit.HOURS.toMillis(TIMEOUT_HOURS)));
     }
 
     /** A sender's life: an order, its sum as the answer, then the next. */

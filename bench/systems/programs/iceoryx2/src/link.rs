@@ -110,9 +110,9 @@ impl<'a> Sending<'a> {
 
     /// Until no more than so many messages are on their way.
     pub fn wait_for(&self, on_their_way: u64) {
-        let mut patience = self.shared.patience();
+        let mut backoff = self.shared.backoff();
         while self.sent - self.shared.released(self.rank) > on_their_way {
-            patience.wait();
+            backoff.wait();
         }
     }
 }
@@ -148,10 +148,10 @@ impl<'a> Receiving<'a> {
 
     /// The next message's sum, if it is to be read.
     pub fn receive(&mut self, touched: bool) -> Result<u64, Failure> {
-        let mut patience = self.shared.patience();
+        let mut backoff = self.shared.backoff();
         loop {
             let Some(message) = self.subscriber.receive()? else {
-                patience.wait();
+                backoff.wait();
                 continue;
             };
             let sum = if touched {

@@ -187,9 +187,9 @@ fn send_samples(place: &Place) -> Result<(), Failure> {
             let mut stream = Kept::for_sample(kept.take(), &sample, open)?;
             say("open")?;
             sample::send_all(&sample, stream.warm_up, place.rank, &mut stream.end)?;
-            let mut patience = place.shared.patience();
+            let mut backoff = place.shared.backoff();
             while place.shared.begun() <= number {
-                patience.wait();
+                backoff.wait();
             }
             let sum = sample::send_all(&sample, sample.messages, place.rank, &mut stream.end)?;
             say(&sum.to_string())?;

@@ -52,8 +52,8 @@ impl Shared {
     }
 
     /// How to wait for what another process does.
-    pub fn patience(&self) -> Patience {
-        Patience::new(self.crowded)
+    pub fn backoff(&self) -> Backoff {
+        Backoff::new(self.crowded)
     }
 
     /// How many messages of this sample have come back. W: the receiver.
@@ -83,12 +83,12 @@ impl Shared {
 }
 
 /// Looks, and yields the core now and then: another process may need it to go on, and with many senders surely does.
-pub struct Patience {
+pub struct Backoff {
     looks: u32,
     looks_each_turn: u32,
 }
 
-impl Patience {
+impl Backoff {
     fn new(crowded: bool) -> Self {
         let looks_each_turn = if crowded { 1 } else { 200 };
         Self {

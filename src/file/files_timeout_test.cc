@@ -51,14 +51,14 @@ class Mortal {
   Child server_;
 };
 
-TEST(FilesPatience, IsThatOfACallAndNotOfEachOfItsParts) {
+TEST(FilesTimeout, IsThatOfACallAndNotOfEachOfItsParts) {
   const TestCard card;
   const test::TemporaryDirectory directory;
   write_file(directory.path() / "file", Pattern(1).bytes(100'000));
   settle(directory.path() / "file");
   Mortal server(directory.path());
   in_client([&] {
-    const files::Options options{.path = Path::comp, .patience = 50ms};
+    const files::Options options{.path = Path::comp, .timeout = 50ms};
     files::File file = files::open(server.address() + "/file", O_RDONLY, 0, options);
     std::vector<std::byte> got(50'000);
     EXPECT_EQ(file.pread(got, 0).bytes, got.size());
