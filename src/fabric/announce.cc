@@ -20,45 +20,45 @@ namespace {
 
 /// Announcements to an awake peer after which the fence is dropped, per CPU. An interrupt costs every CPU about as much
 /// as this many fences cost one, so interrupts cost at most as much as the fences did, whatever the peer does.
-constexpr std::uint64_t kQuietPerCpu = 128;
+constexpr std::uint64_t kAnnouncementsPerCpu = 128;
 
-std::uint64_t patience() {
+std::uint64_t fence_threshold() {
   static const auto cpus = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  return kQuietPerCpu * cpus;
+  return kAnnouncementsPerCpu * cpus;
 }
 
 }  // namespace
 
-void Bells::open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced) {
+void Bells::start_notifications(const layout::BellPage& own, layout::BellPage& peers, bool unfenced) {
   for (const Bell bell : kBells) {
-    Door& door = doors_[index(bell)];
-    door.sleeper = &own.sleepers[index(bell)].epoch;
-    door.heard = &own.publishers[index(bell)];
-    door.told = &peers.publishers[index(bell)];
-    if (unfenced) door.patience = patience();
+    NotificationState& state = notification_states_[index(bell)];
+    state.waiter = &own.waiters[index(bell)].epoch;
+    state.peers_publishing = &own.publishers[index(bell)];
+    state.own_publishing = &peers.publishers[index(bell)];
+    if (unfenced) state.fence_threshold = fence_threshold();
   }
 }
 
-void Bells::drop_fence(Door& door) {
+void Bells::drop_fence(NotificationState& state) {
   // UNFENCED release: before the first announcement without a fence; pairs with the look in fence_of_arm.
-  door.told->unfenced.store(1, std::memory_order_release);
+  state.own_publishing->unfenced.store(1, std::memory_order_release);
   arch::publish_then_look();  // UNFENCED: pairs with the fence in fence_of_arm
-  door.fenced = false;
+  state.fenced = false;
 }
 
 bool Bells::answer(Bell bell, std::uint64_t epoch) {
-  Door& door = doors_[index(bell)];
-  door.seen = epoch;
-  door.quiet = 0;
-  if (!door.fenced) {
-    door.told->unfenced.store(0, std::memory_order_release);  // UNFENCED
-    door.fenced = true;
+  NotificationState& state = notification_states_[index(bell)];
+  state.seen_epoch = epoch;
+  state.announcements_since = 0;
+  if (!state.fenced) {
+    state.own_publishing->unfenced.store(0, std::memory_order_release);  // UNFENCED
+    state.fenced = true;
   }
   if ((epoch & 1) == 0) return false;
-  door.told->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
-  door.told->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  state.own_publishing->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
+  state.own_publishing->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
   // The next announcement finds the sleeper unseen, and rings.
-  if (!notify(bell)) door.seen = epoch - 1;
+  if (!notify(bell)) state.seen_epoch = epoch - 1;
   return true;
 }
 

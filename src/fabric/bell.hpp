@@ -49,15 +49,15 @@ class Bells {
   /// sleep. An answer of false obliges this side to announce again.
   template <class Worth>
   bool announce(Bell bell, Worth&& worth_waking) {
-    auto& door = doors_[index(bell)];
-    if (door.fenced) {
+    auto& state = notification_states_[index(bell)];
+    if (state.fenced) {
       arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
     } else {
       arch::publish_then_look_unfenced();  // SLEEP: pairs with the interrupt in arm()
     }
-    const std::uint64_t epoch = door.sleeper->load(std::memory_order_acquire);  // SLEEP
-    if (epoch != door.seen) return ((epoch & 1) == 0 || worth_waking()) && answer(bell, epoch);
-    if (++door.quiet == door.patience) drop_fence(door);
+    const std::uint64_t epoch = state.waiter->load(std::memory_order_acquire);  // SLEEP
+    if (epoch != state.seen_epoch) return ((epoch & 1) == 0 || worth_waking()) && answer(bell, epoch);
+    if (++state.announcements_since == state.fence_threshold) drop_fence(state);
     return false;
   }
 
@@ -83,10 +83,10 @@ class Bells {
     std::uint64_t cpu;
   };
   [[nodiscard]] std::optional<Notification> last_notification(Bell bell) const {
-    const layout::Publisher* heard = doors_[index(bell)].heard;
-    const std::uint64_t ns = heard == nullptr ? 0 : heard->rung_ns.load(std::memory_order_relaxed);
+    const layout::Publisher* peers = notification_states_[index(bell)].peers_publishing;
+    const std::uint64_t ns = peers == nullptr ? 0 : peers->rung_ns.load(std::memory_order_relaxed);
     if (ns == 0) return std::nullopt;
-    return Notification{ns, heard->rung_on.load(std::memory_order_relaxed)};
+    return Notification{ns, peers->rung_on.load(std::memory_order_relaxed)};
   }
 
  protected:
@@ -94,31 +94,33 @@ class Bells {
   virtual bool notify(Bell bell) = 0;
 
   /// What is behind a bell on a load/store fabric. All but the pointers belongs to the announcing thread.
-  struct alignas(64) Door {
-    const layout::Word* sleeper = nullptr;     ///< whether the peer sleeps: in this side's own bell page
-    const layout::Publisher* heard = nullptr;  ///< what the peer tells of its publishing: there too
-    layout::Publisher* told = nullptr;         ///< what this side tells of its own: in the peer's
-    std::uint64_t seen = 0;                    ///< the sleeper's word when it last changed: a sleep is rung once
-    std::uint64_t quiet = 0;                   ///< announcements since then
-    std::uint64_t patience = UINT64_MAX;       ///< after so many the fence is dropped
+  struct alignas(64) NotificationState {
+    const layout::Word* waiter = nullptr;                 ///< whether the peer sleeps: in this side's own bell page
+    const layout::Publisher* peers_publishing = nullptr;  ///< how the peer publishes, by its own account: there too
+    layout::Publisher* own_publishing = nullptr;          ///< how this side does: in the peer's
+    std::uint64_t seen_epoch = 0;                         ///< the waiter's when it last changed: a sleep is rung once
+    std::uint64_t announcements_since = 0;
+    std::uint64_t fence_threshold = UINT64_MAX;  ///< after so many announcements the fence is dropped
     bool fenced = true;
   };
-  std::array<Door, 2> doors_;
+  std::array<NotificationState, 2> notification_states_;
 
   /// For a load/store fabric, before anything is announced.
   /// @param unfenced  both sides take part in interrupts, and arm() ends with fence_of_arm()
-  void open_doors(const layout::BellPage& own, layout::BellPage& peers, bool unfenced);
+  void start_notifications(const layout::BellPage& own, layout::BellPage& peers, bool unfenced);
   /// What arm() does after the announcement, given the peer's word about how it publishes for this bell.
   static void fence_of_arm(const layout::Word& publisher);
 
-  /// For a decorator: a door through which it announces in place of the connection it wraps, and a ring through that
-  /// connection.
-  static Door door_of(const Bells& wrapped, Bell bell) { return wrapped.doors_[index(bell)]; }
+  /// For a decorator: the state by which it announces in place of the connection it wraps, and a notification through
+  /// that connection.
+  static NotificationState notification_state_of(const Bells& wrapped, Bell bell) {
+    return wrapped.notification_states_[index(bell)];
+  }
   static bool notify_through(Bells& wrapped, Bell bell) { return wrapped.notify(bell); }
 
  private:
   bool answer(Bell bell, std::uint64_t epoch);
-  static void drop_fence(Door& door);
+  static void drop_fence(NotificationState& state);
 };
 
 }  // namespace wherry::fabric

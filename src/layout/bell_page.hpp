@@ -26,7 +26,7 @@ using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "words are shared between processes");
 
 /// Odd while the writer sleeps, or is about to; it grows with each change, so that one sleep is rung once.
-struct alignas(64) Sleeper {
+struct alignas(64) Waiter {
   Word epoch;  // W: the sleeper (the peer of the page's owner), release; R: the owner, after publishing
   std::uint64_t reserved[7];
 };
@@ -53,14 +53,14 @@ struct BellPage {
   std::uint64_t segment_bytes;  // W: owner, once; for tools only: peers are told in the handshake, where it begins, too
   Recognition recognition;      // W: owner, once, before the peer maps it
   std::uint64_t reserved1[4];
-  Sleeper sleepers[2];      // W: peer; [0] its receiver waits for data, [1] its sender waits for space
+  Waiter waiters[2];        // W: peer; [0] its receiver waits for data, [1] its sender waits for space
   Publisher publishers[2];  // W: peer; [0] its sender brings data, [1] its receiver gives space back
 };
 static_assert(std::is_standard_layout_v<BellPage>);
-static_assert(sizeof(Sleeper) == 64 && alignof(Sleeper) == 64 && offsetof(Sleeper, epoch) == 0);
+static_assert(sizeof(Waiter) == 64 && alignof(Waiter) == 64 && offsetof(Waiter, epoch) == 0);
 static_assert(offsetof(BellPage, version) == 0 && offsetof(BellPage, segment_bytes) == 8);
 static_assert(offsetof(BellPage, recognition) == 16);
-static_assert(offsetof(BellPage, sleepers) == 64, "the owner's line, then one line for each of the peer's two writers");
+static_assert(offsetof(BellPage, waiters) == 64, "the owner's line, then one line for each of the peer's two writers");
 static_assert(sizeof(Publisher) == 64 && alignof(Publisher) == 64 && offsetof(Publisher, unfenced) == 0);
 static_assert(offsetof(Publisher, rung_ns) == 8 && offsetof(Publisher, rung_on) == 16);
 static_assert(offsetof(BellPage, publishers) == 192, "as many lines again for the other two threads of the peer");

@@ -23,7 +23,7 @@ using layout::SplitEnding;
 /// process's. A call that would sleep finds its peer gone.
 class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
  public:
-  OnePage() { open_doors(bells, bells, /*unfenced=*/false); }
+  OnePage() { start_notifications(bells, bells, /*unfenced=*/false); }
   std::span<std::byte> segment() const override { return memory; }
   std::byte* map() const override { return segment().data(); }
   std::size_t remote_bytes() const override { return memory.size(); }
@@ -65,7 +65,7 @@ class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
   alignas(64) mutable std::array<std::byte, 2 * layout::kStreamPageBytes> memory{};  // the page, and a ring
   layout::StreamPage& page = *new (memory.data()) layout::StreamPage{};
   layout::BellPage bells{};
-  layout::Word& sleeper = bells.sleepers[1].epoch;  // of the sender, which waits for space
+  layout::Word& waiter = bells.waiters[1].epoch;  // of the sender, which waits for space
   std::function<void()> when_rung;
   std::function<void()> before_accepting;
   std::function<void()> instead_of_sleeping;

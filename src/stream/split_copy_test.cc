@@ -114,7 +114,7 @@ TEST_F(SplitCopy, AReceiverWhoseSenderIsGoneReceivedNothing) {
 TEST_F(SplitCopy, AReceiveThatHasBytesReturnsThemThoughTheSenderDiesInMidTransfer) {
   constexpr std::size_t kInRing = 3000;  // Enough that credit is returned, and rings.
   connection_.page.tail = kInRing;
-  connection_.sleeper = 1;
+  connection_.waiter = 1;
   connection_.when_rung = [&] {
     words().offered_position = kInRing;
     accept(kBytes / 2);

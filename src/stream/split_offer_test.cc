@@ -30,7 +30,7 @@ TEST_F(SplitOffer, ASenderThatWakesUpInTimeHelpsWithItsOffer) {
   sender_.offer(0, from_);
   receiver_.invite(0, to_);
   bool woken = false;
-  connection_.sleeper = 1;
+  connection_.waiter = 1;
   connection_.when_rung = [&] {
     if (std::exchange(woken, true)) return;
     connection_.instead_of_sleeping = [&] { EXPECT_EQ(words().receiver_finished, 0U); };

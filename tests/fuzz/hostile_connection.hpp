@@ -32,7 +32,7 @@ class HostileConnection final : public fabric::Connection, private fabric::Priva
   HostileConnection(Input& input, bool maps) : input_(input), maps_(maps) {
     const fabric::Offer offer = stream::offer_of({.own = kCapacity});
     greeting_ = offer.greeting;
-    open_doors(page_, peers_page_, /*unfenced=*/false);
+    start_notifications(page_, peers_page_, /*unfenced=*/false);
   }
 
   std::span<std::byte> segment() const override { return {own_.bytes, kSegment}; }
@@ -93,8 +93,8 @@ class HostileConnection final : public fabric::Connection, private fabric::Priva
                                      &page.finished,
                                      &page.head,
                                      &page.closed,
-                                     &page_.sleepers[0].epoch,
-                                     &page_.sleepers[1].epoch,
+                                     &page_.waiters[0].epoch,
+                                     &page_.waiters[1].epoch,
                                      &page_.publishers[0].rung_ns,
                                      &page_.publishers[1].rung_on,
                                      &page.split.deal,

@@ -87,7 +87,7 @@ FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const Faul
       arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)},
       reads_(plan.seed + 5),
       writes_(plan.seed + 6) {
-  for (const Bell bell : kBells) doors_[index(bell)] = door_of(*inner_, bell);
+  for (const Bell bell : kBells) notification_states_[index(bell)] = notification_state_of(*inner_, bell);
   if (Exposure* const exposed = inner_->exposure(); exposed != nullptr) {
     exposure_ = std::make_unique<FaultyExposure>(*this, *exposed);
   }
@@ -172,7 +172,7 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
   return inner_->signal(offset, value, bell);
 }
 
-// The wrapped connection has doors of its own: were signals to go through those and announcements through these, one
+// The wrapped connection has states of its own: were signals to go by those and announcements by these, one
 // sleep would be rung twice.
 bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (inner_->peer_gone()) return false;

@@ -132,7 +132,7 @@ void Lane::deliver(const Step& signal) {
   if (!signal.bell) return;
   arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
   const auto bell = index(*signal.bell);
-  const std::uint64_t epoch = page_.sleepers[bell].epoch.load(std::memory_order_acquire);  // SLEEP
+  const std::uint64_t epoch = page_.waiters[bell].epoch.load(std::memory_order_acquire);  // SLEEP
   if ((epoch & 1) == 0 || epoch == rung_[bell]) return;
   rung_[bell] = epoch;
   target_.bells[bell].notify();

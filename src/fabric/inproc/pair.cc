@@ -14,7 +14,7 @@ namespace wherry::fabric::inproc {
 End::End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address)
     : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]) {
   peer_ = {.address = std::move(peer_address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
-  open_doors(own_.page, far_.page, arch::takes_part_in_interrupts());
+  start_notifications(own_.page, far_.page, arch::takes_part_in_interrupts());
 }
 
 End::~End() = default;
@@ -42,14 +42,14 @@ void End::arm(Bell bell) {
   silence(bell);
   auto& epoch = sleeps_[index(bell)].epoch;
   epoch += 1 + (epoch & 1);  // the next odd number: each sleep is a new one
-  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
-  fence_of_arm(own_.page.publishers[index(bell)].unfenced);                       // SLEEP: pairs with announce()
+  far_.page.waiters[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
+  fence_of_arm(own_.page.publishers[index(bell)].unfenced);                      // SLEEP: pairs with announce()
 }
 
 void End::disarm(Bell bell) {
   auto& epoch = sleeps_[index(bell)].epoch;
   epoch += epoch & 1;
-  far_.page.sleepers[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
+  far_.page.waiters[index(bell)].epoch.store(epoch, std::memory_order_release);  // SLEEP
 }
 
 bool End::silence(Bell bell) {

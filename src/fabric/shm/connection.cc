@@ -81,7 +81,7 @@ ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer p
   remote_ = peer_mapping_.start() + layout::segment_place(compact);
   std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
   const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
-  open_doors(memory_.page(), peers_page(), interrupts);
+  start_notifications(memory_.page(), peers_page(), interrupts);
   take_bells(std::move(own.bells));
 }
 
@@ -153,14 +153,14 @@ void ShmConnection::arm(Bell which) {
   sleep.may_ring.store(true, std::memory_order_relaxed);
   sleep.epoch = (sleep.epoch + 1) | 1;
   // SLEEP release; pairs with the acquire in announce().
-  peers_page().sleepers[index(which)].epoch.store(sleep.epoch, std::memory_order_release);
+  peers_page().waiters[index(which)].epoch.store(sleep.epoch, std::memory_order_release);
   fence_of_arm(memory_.page().publishers[index(which)].unfenced);  // SLEEP: pairs with announce()
 }
 
 void ShmConnection::disarm(Bell which) {
   Sleep& sleep = sleeps_[index(which)];
   sleep.epoch = (sleep.epoch + 1) & ~std::uint64_t{1};
-  peers_page().sleepers[index(which)].epoch.store(sleep.epoch, std::memory_order_release);  // SLEEP
+  peers_page().waiters[index(which)].epoch.store(sleep.epoch, std::memory_order_release);  // SLEEP
 }
 
 Wake ShmConnection::wait(Bell which, Deadline deadline) {

@@ -81,7 +81,7 @@ class HostilePeer : public ::testing::Test {
     int error = 0;
     page_ = map_peers_memory(ours.descriptors[0].get(), kBytes, error);
     EXPECT_EQ(error, 0);
-    return reinterpret_cast<layout::BellPage*>(page_.start())->sleepers[index(bell)].epoch;
+    return reinterpret_cast<layout::BellPage*>(page_.start())->waiters[index(bell)].epoch;
   }
 
   std::unique_ptr<Listener> listener_;

@@ -74,7 +74,7 @@ TEST_F(NoBells, OfOneSideLeaveTheOthersAtWork) {
 TEST_F(NoBells, APeerThatSaysThatItSleepsIsNotRung) {
   meet(false, true);
   auto* page = reinterpret_cast<layout::BellPage*>(connector_->map() - layout::kBellPageBytes);
-  page->sleepers[index(Bell::data)].epoch.store(1);
+  page->waiters[index(Bell::data)].epoch.store(1);
   acceptor_->announce(Bell::data);
   EXPECT_EQ(acceptor_->wait(Bell::data, std::chrono::steady_clock::now()), Wake::timeout);
 }
