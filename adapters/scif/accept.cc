@@ -94,7 +94,7 @@ int Endpoint::answer(Opened& made, scif_portID& peer, std::chrono::steady_clock:
   try {
     auto connection = OwnHalf(offer()).answer(std::move(hello), peer_behind(socket, peer), socket, port_);
     if (connection == nullptr) return ECONNRESET;
-    endpoint.link_ = std::make_unique<Link>(endpoint.slot_, endpoint.waiter_, socket, std::move(connection));
+    endpoint.link_ = std::make_unique<Link>(endpoint.entry_, endpoint.waiter_, socket, std::move(connection));
   } catch (const Error& failure) {
     return failure.code().value();
   }

@@ -56,7 +56,7 @@ int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
   return guarded([&] {
     {
       const Use endpoint = find(epd);
-      if (endpoint && endpoint->line().is(epd)) return body(*endpoint);
+      if (endpoint && endpoint->waiter().is(epd)) return body(*endpoint);
     }
     return with_endpoint_by_socket(epd, body);
   });
@@ -71,7 +71,7 @@ int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
     {
       const Use endpoint = find(epd);
       const int result = endpoint ? body(*endpoint) : -1;
-      if (endpoint && (result >= 0 || endpoint->line().is(epd))) return result;
+      if (endpoint && (result >= 0 || endpoint->waiter().is(epd))) return result;
     }
     return with_endpoint_by_socket(epd, body);
   });
@@ -91,19 +91,19 @@ bool is_writable(T* start, std::size_t count) {
 inline int reachable(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
   link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
-  return endpoint.line().ask_for_end(epd) ? -ECONNRESET : 0;
+  return endpoint.waiter().ask_for_end(epd) ? -ECONNRESET : 0;
 }
 
 /// The same for with_endpoint_unasked: as it was a moment ago.
 inline int reachable_lately(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
   link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
-  return endpoint.line().look_for_end(epd) ? -ECONNRESET : 0;
+  return endpoint.waiter().look_for_end(epd) ? -ECONNRESET : 0;
 }
 
 /// Ends a wait for the peer in window::Space: it is gone, or another thread closes this endpoint.
 inline window::Space::GiveUp ended(Endpoint& endpoint, scif_epd_t epd) {
-  return [&line = endpoint.line(), epd] { return line.sleepers().woken() || line.look_for_end(epd); };
+  return [&waiter = endpoint.waiter(), epd] { return waiter.sleepers().woken() || waiter.look_for_end(epd); };
 }
 inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 
@@ -113,7 +113,7 @@ inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 inline int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
   constexpr int kDying = 100;  // ms
   const bool may_be_the_end = error == ENXIO || error == EFAULT;
-  const bool ended = may_be_the_end && endpoint.line().ends_within(epd, error == EFAULT ? kDying : 0);
+  const bool ended = may_be_the_end && endpoint.waiter().ends_within(epd, error == EFAULT ? kDying : 0);
   return ended ? -ECONNRESET : -waited(error);
 }
 

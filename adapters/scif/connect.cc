@@ -98,7 +98,8 @@ int Endpoint::try_finish(int fd) {
   if (error == EAGAIN && std::chrono::steady_clock::now() < *attempt_->give_up) return EAGAIN;
   if (error != 0) return fail_attempt(fd, error == EMFILE ? EMFILE : ECONNREFUSED);
   try {
-    link_ = std::make_unique<Link>(slot_, waiter_, fd, std::move(attempt_->own).join(std::move(hello), attempt_->peer));
+    link_ =
+        std::make_unique<Link>(entry_, waiter_, fd, std::move(attempt_->own).join(std::move(hello), attempt_->peer));
   } catch (const Error& failure) {
     return fail_attempt(fd, failure.code().value() == EPROTO ? ECONNREFUSED : failure.code().value());
   }
@@ -141,7 +142,7 @@ void Endpoint::renew_socket(int fd) {
   }
   if (port_ != 0) bind_to(fresh.get(), own_node(), port_);
   const std::uint64_t socket = inode_of(fresh.get());
-  socket_changed(slot_, waiter_.socket(), socket);
+  socket_changed(entry_, waiter_.socket(), socket);
   waiter_.become(socket);
   generation_ = fork_generation();
 }

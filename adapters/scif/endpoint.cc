@@ -23,8 +23,8 @@ Opened Endpoint::open() {
   return {.endpoint = std::move(endpoint), .socket = std::move(socket)};
 }
 
-Endpoint::Endpoint(int fd) : slot_(take_slot()), waiter_(inode_of(fd)), generation_(fork_generation()) {}
-Endpoint::~Endpoint() { give_back(slot_); }
+Endpoint::Endpoint(int fd) : entry_(take_entry()), waiter_(inode_of(fd)), generation_(fork_generation()) {}
+Endpoint::~Endpoint() { give_back(entry_); }
 
 int Endpoint::bind(int fd, std::uint16_t port) {
   if (port != 0 && port < kFirstOpenPort && !is_privileged()) return -EACCES;

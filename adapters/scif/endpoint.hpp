@@ -16,7 +16,7 @@
 
 #include <scif.h>
 
-#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_entry.hpp"
 #include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/link.hpp"
 #include "base/unique_fd.hpp"
@@ -56,11 +56,11 @@ class Endpoint {
     if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();  // SCIF-STATE
     return link_if_answered(fd);
   }
-  /// The same for callers that hold a lock of the slot: only if it is known already.
+  /// The same for callers that hold a lock of the entry: only if it is known already.
   // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
-  [[nodiscard]] EndpointWaiter& line() { return waiter_; }
-  [[nodiscard]] DescriptorEntry& slot() { return slot_; }
+  [[nodiscard]] EndpointWaiter& waiter() { return waiter_; }
+  [[nodiscard]] EndpointEntry& entry() { return entry_; }
   /// The descriptor that the peer is told of is no longer there, but this one is.
   void go_by(int fd) {
     if (Link* link = known_link(); link != nullptr) link->show(fd, waiter_.socket());
@@ -77,7 +77,7 @@ class Endpoint {
   /// In a forked child: the calls that its parent's other threads were in do not go on here.
   void forget_parents();
 
-  // The table's (table.hpp): written under DescriptorEntry::table.
+  // The table's (table.hpp): written under EndpointEntry::table.
   std::atomic<std::uint32_t> users{0};
 
  private:
@@ -96,7 +96,7 @@ class Endpoint {
   int take_request(int fd, scif_portID& peer, Opened& accepted);
   int answer(Opened& made, scif_portID& peer, std::chrono::steady_clock::time_point deadline);
 
-  DescriptorEntry& slot_;
+  EndpointEntry& entry_;
   EndpointWaiter waiter_;
   std::atomic<State> state_{State::unbound};
   std::mutex mutex_;          ///< guards what follows; no call waits with it

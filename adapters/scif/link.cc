@@ -24,14 +24,14 @@ bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes) {
          segment_bytes == kSegmentBytes;
 }
 
-Link::Link(DescriptorEntry& slot, EndpointWaiter& line, int fd, std::unique_ptr<fabric::Connection> joined)
+Link::Link(EndpointEntry& entry, EndpointWaiter& waiter, int fd, std::unique_ptr<fabric::Connection> joined)
     : connection(std::move(joined)),
-      receive_queue(line, slot.receiving, *connection, page(connection->segment().data()), page(connection->map()),
+      receive_queue(waiter, entry.receiving, *connection, page(connection->segment().data()), page(connection->map()),
                     connection->segment().data() + layout::kScifPageBytes),
-      send_queue(line, slot.sending, page(connection->segment().data()), page(connection->map()),
+      send_queue(waiter, entry.sending, page(connection->segment().data()), page(connection->map()),
                  connection->map() + layout::kScifPageBytes),
       space(*connection, kSpacePlace, kSpacePlace, window::Space::EndIsTold::by_others) {
-  show(fd, line.socket());
+  show(fd, waiter.socket());
 }
 
 void Link::show(int fd, std::uint64_t inode) {

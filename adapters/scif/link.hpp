@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_entry.hpp"
 #include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/receive_queue.hpp"
 #include "adapters/scif/send_queue.hpp"
@@ -20,7 +20,7 @@ fabric::Offer offer();
 bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 
 struct Link {
-  Link(DescriptorEntry& slot, EndpointWaiter& line, int fd, std::unique_ptr<fabric::Connection> joined);
+  Link(EndpointEntry& entry, EndpointWaiter& waiter, int fd, std::unique_ptr<fabric::Connection> joined);
 
   /// Tells the peer where this side's socket is to be found: see own_packet.hpp. It looks for it in the process that
   /// made the connection: what a forked child's numbers are is nothing to it.

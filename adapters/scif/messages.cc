@@ -26,15 +26,15 @@ int check(const void* message, int bytes, int flags) {
 /// A short count is a result, not an error.
 int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(moved.bytes) : -moved.error; }
 
-/// Most messages need no waiting: a lock of the slot is all that they take. `move` returns whether that did it. Leaves
+/// Most messages need no waiting: a lock of the entry is all that they take. `move` returns whether that did it. Leaves
 /// errno alone.
 template <class Move>
-bool at_once(scif_epd_t epd, BriefLock DescriptorEntry::* direction, Move&& move) {
-  DescriptorEntry* slot = slot_of(epd);
-  if (slot == nullptr || has_duplicates()) return false;
+bool at_once(scif_epd_t epd, BriefLock EndpointEntry::* direction, Move&& move) {
+  EndpointEntry* entry = entry_of(epd);
+  if (entry == nullptr || has_duplicates()) return false;
   const int before = errno;
-  const std::lock_guard lock(slot->*direction);
-  Link* link = slot->endpoint == nullptr || slot_of(epd) != slot ? nullptr : slot->endpoint->known_link();
+  const std::lock_guard lock(entry->*direction);
+  Link* link = entry->endpoint == nullptr || entry_of(epd) != entry ? nullptr : entry->endpoint->known_link();
   const bool done = link != nullptr && move(*link);
   errno = before;
   return done;
@@ -57,7 +57,7 @@ int scif_send(scif_epd_t epd, void* msg, int len, int flags) {
   const std::span bytes(static_cast<const std::byte*>(msg), static_cast<std::size_t>(len));
   Moved moved;
   if (check(msg, len, flags) == 1 &&
-      at_once(epd, &DescriptorEntry::sending,
+      at_once(epd, &EndpointEntry::sending,
               [&](Link& link) { return link.send_queue.send_at_once(epd, bytes, block, moved); }) &&
       moved.error == 0) {
     return static_cast<int>(moved.bytes);
@@ -70,7 +70,7 @@ int scif_recv(scif_epd_t epd, void* msg, int len, int flags) {
   const int most = block ? len : std::min(len, static_cast<int>(layout::kScifQueueMost));
   const std::span buffer(static_cast<std::byte*>(msg), static_cast<std::size_t>(most));
   Moved moved;
-  if (check(msg, len, flags) == 1 && at_once(epd, &DescriptorEntry::receiving, [&](Link& link) {
+  if (check(msg, len, flags) == 1 && at_once(epd, &EndpointEntry::receiving, [&](Link& link) {
         return link.receive_queue.receive_at_once(epd, buffer, block, moved);
       })) {
     return static_cast<int>(moved.bytes);

@@ -61,7 +61,7 @@ Polling::Polling(std::span<scif_pollepd> asked) {
   if (asked.size() > kFew) many_.resize(asked.size());
   entries_ = asked.size() > kFew ? std::span(many_) : std::span(few_).first(asked.size());
   for (const scif_pollepd& each : asked) {
-    if (has_duplicates() || slot_of(each.epd) == nullptr) static_cast<void>(find_by_socket(each.epd));
+    if (has_duplicates() || entry_of(each.epd) == nullptr) static_cast<void>(find_by_socket(each.epd));
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Entry& entry = entries_[i];
@@ -86,16 +86,16 @@ int Polling::look(bool kernel_asked) {
 /// Whether all are connected and their peers there. One system call for all of them, at most every so often, the longer
 /// the more there are.
 bool Polling::all_alive() {
-  const auto is_alive = [](const Entry& entry) { return entry.link != nullptr && !entry.endpoint->line().gone(); };
+  const auto is_alive = [](const Entry& entry) { return entry.link != nullptr && !entry.endpoint->waiter().gone(); };
   if (!std::all_of(entries_.begin(), entries_.end(), is_alive)) return false;
   const std::size_t moments = 1 + entries_.size() / kEntriesPerMoment;
-  const auto is_due = [&](const Entry& entry) { return entry.endpoint->line().is_due(moments); };
+  const auto is_due = [&](const Entry& entry) { return entry.endpoint->waiter().is_due(moments); };
   if (std::none_of(entries_.begin(), entries_.end(), is_due)) return true;
   polled_.assign(entries_.size(), {});
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
   if (::poll(polled_.data(), polled_.size(), 0) < 0) return false;  // sleep() says why
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
+    entries_[i].endpoint->waiter().told(entries_[i].asked->epd, polled_[i].revents);
   }
   const auto has_not_ended = [](const pollfd& entry) { return (entry.revents & (POLLNVAL | POLLHUP | POLLERR)) == 0; };
   return std::all_of(polled_.begin(), polled_.end(), has_not_ended) &&
@@ -114,7 +114,7 @@ bool Polling::spin(fabric::Deadline deadline) {
   for (Entry& entry : entries_) entry.quiet = entry.link->receive_queue.quieten();
   const auto something_came = [this] {
     return std::any_of(entries_.begin(), entries_.end(), [](Entry& entry) {
-      return entry.link->receive_queue.stirs() || entry.endpoint->line().sleepers().woken();
+      return entry.link->receive_queue.stirs() || entry.endpoint->waiter().sleepers().woken();
     });
   };
   const bool came = scif::look(budget, something_came, deadline);
@@ -127,7 +127,7 @@ bool Polling::spin(fabric::Deadline deadline) {
 /// Another thread closes them and waits until they are not used: the kernel is asked what their numbers are.
 void Polling::forget_closing() {
   for (Entry& entry : entries_) {
-    if (!entry.endpoint || !entry.endpoint->line().sleepers().woken()) continue;
+    if (!entry.endpoint || !entry.endpoint->waiter().sleepers().woken()) continue;
     entry.endpoint = Use();
     entry.link = nullptr;
     entry.closed = true;
@@ -153,14 +153,14 @@ int Polling::sleep(fabric::Deadline deadline) {
   here.reserve(entries_.size());
   for (Entry& entry : entries_) {
     // The program may have closed it behind the library's back.
-    if (entry.endpoint && !entry.endpoint->line().is(entry.asked->epd)) entry.endpoint = Use();
-    if (entry.endpoint) here.emplace_back(entry.endpoint->line().sleepers());
+    if (entry.endpoint && !entry.endpoint->waiter().is(entry.asked->epd)) entry.endpoint = Use();
+    if (entry.endpoint) here.emplace_back(entry.endpoint->waiter().sleepers());
   }
   prepare_sleep();
   bool sleeps = true;
   for (const Entry& entry : entries_) {
     if (!entry.endpoint) continue;
-    if (entry.endpoint->line().sleepers().woken()) sleeps = false;
+    if (entry.endpoint->waiter().sleepers().woken()) sleeps = false;
     // Bytes of which the socket may say nothing.
     if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->receive_queue.stirs()) sleeps = false;
   }
@@ -172,7 +172,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].link == nullptr) continue;
     entries_[i].link->receive_queue.wake_up();
-    if (error == 0) entries_[i].endpoint->line().told(entries_[i].asked->epd, polled_[i].revents);
+    if (error == 0) entries_[i].endpoint->waiter().told(entries_[i].asked->epd, polled_[i].revents);
   }
   return error;
 }

@@ -25,9 +25,9 @@ constexpr int kMostInVain = 8;
 
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(EndpointWaiter& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
-                           layout::ScifPage& peer, std::byte* queue)
-    : waiter_(line),
+ReceiveQueue::ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Connection& connection,
+                           layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
+    : waiter_(waiter),
       queue_(queue),
       heard_(own.arriving),
       told_(peer.leaving),

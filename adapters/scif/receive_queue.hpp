@@ -17,7 +17,7 @@
 #include <mutex>
 #include <span>
 
-#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_entry.hpp"
 #include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/own_packet.hpp"
@@ -33,10 +33,10 @@ class ReceiveQueue {
  public:
   static constexpr int kHabit = 16;
 
-  /// @param lock   the slot's for receiving
+  /// @param lock   the entry's for receiving
   /// @param own    this side's page, and the queue behind it
   /// @param peer   the peer's
-  ReceiveQueue(EndpointWaiter& line, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+  ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
                layout::ScifPage& peer, std::byte* queue);
 
   /// @param fd  here and below: a descriptor of the socket

@@ -17,9 +17,9 @@ constexpr int kSpinLooks = 48;  ///< looks: a microsecond
 
 }  // namespace
 
-SendQueue::SendQueue(EndpointWaiter& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer,
+SendQueue::SendQueue(EndpointWaiter& waiter, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer,
                      std::byte* queue)
-    : waiter_(line),
+    : waiter_(waiter),
       heard_(own.leaving),
       wanted_(own.wanting),
       told_(peer.arriving),

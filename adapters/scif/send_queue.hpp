@@ -15,7 +15,7 @@
 #include <mutex>
 #include <span>
 
-#include "adapters/scif/descriptor_entry.hpp"
+#include "adapters/scif/endpoint_entry.hpp"
 #include "adapters/scif/endpoint_waiter.hpp"
 #include "adapters/scif/layout/page.hpp"
 #include "adapters/scif/seen_pages.hpp"
@@ -35,10 +35,10 @@ inline constexpr std::size_t kFatPacket = 4352;
 
 class SendQueue {
  public:
-  /// @param lock  the slot's for sending
+  /// @param lock  the entry's for sending
   /// @param own   this side's page
   /// @param peer  the peer's, and the queue behind it
-  SendQueue(EndpointWaiter& line, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  SendQueue(EndpointWaiter& waiter, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that what one sends stays together.
   /// @param fd  here and below: a descriptor of the socket

@@ -20,21 +20,21 @@
 namespace wherry::scif {
 namespace {
 
-constexpr std::size_t kEntriesPerBlock = 128;
+constexpr std::size_t kDescriptorsPerBlock = 128;
 constexpr std::size_t kBlocks = 8192;  ///< a million descriptors: more than the kernel lets a process have by default
-using Entry = std::atomic<DescriptorEntry*>;
-using Block = std::array<Entry, kEntriesPerBlock>;
+using Reference = std::atomic<EndpointEntry*>;
+using Block = std::array<Reference, kDescriptorsPerBlock>;
 std::array<std::atomic<Block*>, kBlocks> blocks;
 
 std::atomic<bool> duplicates{false};
 
-/// Guarded by its mutex, as are the writes of entries, DescriptorEntry::descriptors, and which endpoint is in which
-/// slot.
+/// Guarded by its mutex, as are the writes of references, EndpointEntry::descriptors, and which endpoint is in which
+/// entry.
 struct Registry {
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, DescriptorEntry*> by_socket;
-  std::vector<DescriptorEntry*> spare;
-  std::size_t slots = 0;
+  std::unordered_map<std::uint64_t, EndpointEntry*> by_socket;
+  std::vector<EndpointEntry*> spare;
+  std::size_t entries = 0;
 };
 void before_fork();
 void after_fork_in_parent();
@@ -53,86 +53,86 @@ Registry& registry() {
 void before_fork() { registry().mutex.lock(); }
 void after_fork_in_parent() { registry().mutex.unlock(); }
 
-/// The child has no other thread: no lock of a slot is held, and no endpoint in use.
+/// The child has no other thread: no lock of a entry is held, and no endpoint in use.
 void after_fork_in_child() {
-  for (const auto& [socket, slot] : registry().by_socket) {
-    for (BriefLock* lock : {&slot->table, &slot->sending, &slot->receiving}) lock->unlock();
-    slot->endpoint->forget_parents();
+  for (const auto& [socket, entry] : registry().by_socket) {
+    for (BriefLock* lock : {&entry->table, &entry->sending, &entry->receiving}) lock->unlock();
+    entry->endpoint->forget_parents();
   }
   registry().mutex.unlock();
 }
 
 std::atomic<Block*>* block_of(int fd) {
   const auto number = static_cast<std::size_t>(fd);
-  return fd < 0 || number >= kBlocks * kEntriesPerBlock ? nullptr : &blocks[number / kEntriesPerBlock];
+  return fd < 0 || number >= kBlocks * kDescriptorsPerBlock ? nullptr : &blocks[number / kDescriptorsPerBlock];
 }
 
-Entry& entry_in(Block& block, int fd) { return block[static_cast<std::size_t>(fd) % kEntriesPerBlock]; }
+Reference& reference_in(Block& block, int fd) { return block[static_cast<std::size_t>(fd) % kDescriptorsPerBlock]; }
 
-Entry* entry_of(int fd) {
+Reference* reference_of(int fd) {
   const std::atomic<Block*>* place = block_of(fd);
   Block* block = place == nullptr ? nullptr : place->load(std::memory_order_acquire);  // TABLE-BLOCK
-  return block == nullptr ? nullptr : &entry_in(*block, fd);
+  return block == nullptr ? nullptr : &reference_in(*block, fd);
 }
 
 /// To be called with the registry's lock, as are those that follow.
-Entry& make_entry(int fd) {
+Reference& make_reference(int fd) {
   std::atomic<Block*>* place = block_of(fd);
   if (place == nullptr) throw Error(EMFILE, "open", "an endpoint", "");
   Block* block = place->load(std::memory_order_relaxed);
   if (block == nullptr) {
     block = new Block{};
-    place->store(block, std::memory_order_release);  // TABLE-BLOCK release: the empty entries
+    place->store(block, std::memory_order_release);  // TABLE-BLOCK release: the empty references
   }
-  return entry_in(*block, fd);
+  return reference_in(*block, fd);
 }
 
-void enter(int fd, DescriptorEntry& slot) {
-  Entry& entry = make_entry(fd);
-  slot.descriptors.push_back(fd);
-  entry.store(&slot, std::memory_order_release);  // TABLE-SLOT release: the slot
+void enter(int fd, EndpointEntry& entry) {
+  Reference& reference = make_reference(fd);
+  entry.descriptors.push_back(fd);
+  reference.store(&entry, std::memory_order_release);  // TABLE-ENTRY release: the entry
 }
 
-/// Puts another endpoint, or none, into the slot. Returns what was there.
-Endpoint* replace(DescriptorEntry& slot, Endpoint* endpoint) {
-  const std::lock_guard table(slot.table);
-  const std::lock_guard sending(slot.sending);
-  const std::lock_guard receiving(slot.receiving);
-  return std::exchange(slot.endpoint, endpoint);
+/// Puts another endpoint, or none, into the entry. Returns what was there.
+Endpoint* replace(EndpointEntry& entry, Endpoint* endpoint) {
+  const std::lock_guard table(entry.table);
+  const std::lock_guard sending(entry.sending);
+  const std::lock_guard receiving(entry.receiving);
+  return std::exchange(entry.endpoint, endpoint);
 }
 
 /// A descriptor that the endpoint has besides `released`; looks for those that the program made. -1: it has none.
-int another(const DescriptorEntry& slot, int released) {
-  const EndpointWaiter& line = slot.endpoint->line();
-  for (const int fd : slot.descriptors) {
-    if (fd != released && line.is(fd)) return fd;
+int another(const EndpointEntry& entry, int released) {
+  const EndpointWaiter& waiter = entry.endpoint->waiter();
+  for (const int fd : entry.descriptors) {
+    if (fd != released && waiter.is(fd)) return fd;
   }
-  const int unknown = descriptor_of(line.socket(), released);
+  const int unknown = descriptor_of(waiter.socket(), released);
   if (unknown >= 0) duplicates.store(true, std::memory_order_relaxed);
   return unknown;
 }
 
 /// Takes a descriptor from its endpoint. Returns that if it was the last: it can no longer be found.
-std::unique_ptr<Endpoint> release(int fd, DescriptorEntry& slot) {
-  if (slot_of(fd) == &slot) entry_of(fd)->store(nullptr, std::memory_order_relaxed);
-  std::erase(slot.descriptors, fd);
-  if (const int other = another(slot, fd); other >= 0) {
-    slot.endpoint->go_by(other);
+std::unique_ptr<Endpoint> release(int fd, EndpointEntry& entry) {
+  if (entry_of(fd) == &entry) reference_of(fd)->store(nullptr, std::memory_order_relaxed);
+  std::erase(entry.descriptors, fd);
+  if (const int other = another(entry, fd); other >= 0) {
+    entry.endpoint->go_by(other);
     return nullptr;
   }
-  for (const int stale : slot.descriptors) entry_of(stale)->store(nullptr, std::memory_order_relaxed);
-  slot.descriptors.clear();
-  registry().by_socket.erase(slot.endpoint->line().socket());
-  return std::unique_ptr<Endpoint>(replace(slot, nullptr));
+  for (const int stale : entry.descriptors) reference_of(stale)->store(nullptr, std::memory_order_relaxed);
+  entry.descriptors.clear();
+  registry().by_socket.erase(entry.endpoint->waiter().socket());
+  return std::unique_ptr<Endpoint>(replace(entry, nullptr));
 }
 
 /// Forgets that a descriptor was an endpoint's if it is no longer. Returns the endpoint if that was its last.
 std::unique_ptr<Endpoint> forget(int fd) {
-  DescriptorEntry* slot = slot_of(fd);
-  return slot == nullptr || slot->endpoint->line().is(fd) ? nullptr : release(fd, *slot);
+  EndpointEntry* entry = entry_of(fd);
+  return entry == nullptr || entry->endpoint->waiter().is(fd) ? nullptr : release(fd, *entry);
 }
 
-DescriptorEntry* slot_by_socket(int fd) {
+EndpointEntry* entry_by_socket(int fd) {
   const auto found = registry().by_socket.find(inode_of(fd));
   return found == registry().by_socket.end() ? nullptr : found->second;
 }
@@ -148,63 +148,63 @@ void await_users(const std::unique_ptr<Endpoint>& endpoint) {
   }
 }
 
-Use use(DescriptorEntry& slot) {
-  const std::lock_guard lock(slot.table);
-  Endpoint* endpoint = slot.endpoint;
+Use use(EndpointEntry& entry) {
+  const std::lock_guard lock(entry.table);
+  Endpoint* endpoint = entry.endpoint;
   endpoint->users.store(endpoint->users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return Use(slot, endpoint);
+  return Use(entry, endpoint);
 }
 
 }  // namespace
 
-DescriptorEntry* slot_of(int fd) {
-  const Entry* entry = entry_of(fd);
-  return entry == nullptr ? nullptr : entry->load(std::memory_order_acquire);  // TABLE-SLOT
+EndpointEntry* entry_of(int fd) {
+  const Reference* entry = reference_of(fd);
+  return entry == nullptr ? nullptr : entry->load(std::memory_order_acquire);  // TABLE-ENTRY
 }
 
-DescriptorEntry& take_slot() {
+EndpointEntry& take_entry() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   if (all.spare.empty()) {
-    all.spare.reserve(++all.slots);
-    return *new DescriptorEntry;
+    all.spare.reserve(++all.entries);
+    return *new EndpointEntry;
   }
-  DescriptorEntry* slot = all.spare.back();
+  EndpointEntry* entry = all.spare.back();
   all.spare.pop_back();
-  return *slot;
+  return *entry;
 }
 
-void give_back(DescriptorEntry& slot) noexcept {
+void give_back(EndpointEntry& entry) noexcept {
   const std::lock_guard lock(registry().mutex);
-  registry().spare.push_back(&slot);
+  registry().spare.push_back(&entry);
 }
 
-void socket_changed(DescriptorEntry& slot, std::uint64_t before, std::uint64_t now) {
+void socket_changed(EndpointEntry& entry, std::uint64_t before, std::uint64_t now) {
   const std::lock_guard lock(registry().mutex);
   registry().by_socket.erase(before);
-  if (slot.endpoint != nullptr) registry().by_socket[now] = &slot;  // else another thread is closing it
+  if (entry.endpoint != nullptr) registry().by_socket[now] = &entry;  // else another thread is closing it
 }
 
 Use::~Use() {
   if (endpoint_ == nullptr) return;
   // A closing thread may destroy it at once; to notify touches only the address.
   std::atomic<std::uint32_t>& users = endpoint_->users;
-  slot_->table.lock();
+  entry_->table.lock();
   const std::uint32_t left = users.load(std::memory_order_relaxed) - 1;
-  const bool awaited = left == 0 && slot_->endpoint != endpoint_;
+  const bool awaited = left == 0 && entry_->endpoint != endpoint_;
   users.store(left, std::memory_order_release);  // USERS release: the uses of it; pairs with await_users()
-  slot_->table.unlock();
+  entry_->table.unlock();
   if (awaited) users.notify_all();
 }
 
 Use find(int fd) {
-  DescriptorEntry* slot = slot_of(fd);
-  if (slot == nullptr) return {};
-  const std::lock_guard lock(slot->table);
-  Endpoint* endpoint = slot->endpoint;
-  if (endpoint == nullptr || slot_of(fd) != slot) return {};
+  EndpointEntry* entry = entry_of(fd);
+  if (entry == nullptr) return {};
+  const std::lock_guard lock(entry->table);
+  Endpoint* endpoint = entry->endpoint;
+  if (endpoint == nullptr || entry_of(fd) != entry) return {};
   endpoint->users.store(endpoint->users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return {*slot, endpoint};
+  return {*entry, endpoint};
 }
 
 bool has_duplicates() { return duplicates.load(std::memory_order_relaxed); }
@@ -215,13 +215,13 @@ Use find_by_socket(int fd) {
   {
     const std::lock_guard lock(registry().mutex);
     ended = forget(fd);
-    if (DescriptorEntry* slot = slot_by_socket(fd); slot != nullptr) {
-      if (slot_of(fd) != slot) {
-        enter(fd, *slot);
-        slot->endpoint->go_by(fd);
+    if (EndpointEntry* entry = entry_by_socket(fd); entry != nullptr) {
+      if (entry_of(fd) != entry) {
+        enter(fd, *entry);
+        entry->endpoint->go_by(fd);
         duplicates.store(true, std::memory_order_relaxed);
       }
-      found = use(*slot);
+      found = use(*entry);
     }
   }
   await_users(ended);
@@ -233,13 +233,13 @@ int add(Opened opened) {
   const int fd = opened.socket.get();
   {
     const std::lock_guard lock(registry().mutex);
-    DescriptorEntry& slot = opened.endpoint->slot();
-    make_entry(fd);
-    slot.descriptors.reserve(1);
-    registry().by_socket[opened.endpoint->line().socket()] = &slot;
+    EndpointEntry& entry = opened.endpoint->entry();
+    make_reference(fd);
+    entry.descriptors.reserve(1);
+    registry().by_socket[opened.endpoint->waiter().socket()] = &entry;
     ended = forget(fd);
-    enter(fd, slot);
-    replace(slot, opened.endpoint.release());
+    enter(fd, entry);
+    replace(entry, opened.endpoint.release());
     static_cast<void>(opened.socket.release());
   }
   await_users(ended);
@@ -253,10 +253,10 @@ int close_descriptor(int fd) {
   {
     const std::lock_guard lock(registry().mutex);
     forgotten = forget(fd);
-    DescriptorEntry* slot = slot_by_socket(fd);
-    if (slot == nullptr) {
+    EndpointEntry* entry = entry_by_socket(fd);
+    if (entry == nullptr) {
       error = what_is(fd);
-    } else if (last = release(fd, *slot); last == nullptr) {
+    } else if (last = release(fd, *entry); last == nullptr) {
       ::close(fd);  // with the lock held: another thread may be about to ask whether its descriptor is the last
     }
   }

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "adapters/scif/descriptor_entry.hpp"
 #include "adapters/scif/endpoint.hpp"
+#include "adapters/scif/endpoint_entry.hpp"
 
 namespace wherry::scif {
 
@@ -15,10 +15,10 @@ namespace wherry::scif {
 class Use {
  public:
   Use() = default;
-  Use(DescriptorEntry& slot, Endpoint* endpoint) : slot_(&slot), endpoint_(endpoint) {}
-  Use(Use&& other) noexcept : slot_(other.slot_), endpoint_(std::exchange(other.endpoint_, nullptr)) {}
+  Use(EndpointEntry& entry, Endpoint* endpoint) : entry_(&entry), endpoint_(endpoint) {}
+  Use(Use&& other) noexcept : entry_(other.entry_), endpoint_(std::exchange(other.endpoint_, nullptr)) {}
   Use& operator=(Use&& other) noexcept {
-    std::swap(slot_, other.slot_);
+    std::swap(entry_, other.entry_);
     std::swap(endpoint_, other.endpoint_);
     return *this;
   }
@@ -28,7 +28,7 @@ class Use {
   Endpoint& operator*() const { return *endpoint_; }
 
  private:
-  DescriptorEntry* slot_ = nullptr;
+  EndpointEntry* entry_ = nullptr;
   Endpoint* endpoint_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guards an endpoint. The locks outlive it, as slots are used again and never destroyed. Holding one of them
+// What guards an endpoint. The locks outlive it, as entries are used again and never destroyed. Holding one of them
 // keeps the endpoint from being taken out of the table, so a message that need not wait costs one locked instruction
 // (17 ns here, where a cache line from the other core takes 130) and not the six of a lookup, a use count and a mutex.
 #pragma once
@@ -39,7 +39,7 @@ class BriefLock {
 class Endpoint;
 
 /// An endpoint's place in the table, under all of its descriptors. A line for each rate of use.
-struct DescriptorEntry {
+struct EndpointEntry {
   alignas(64) BriefLock table;   ///< guards how many use the endpoint
   Endpoint* endpoint = nullptr;  ///< written under all three locks, so read under any of them
   alignas(64) BriefLock sending;
@@ -47,14 +47,14 @@ struct DescriptorEntry {
   std::vector<int> descriptors;  ///< that are known to be the endpoint's; the table's
 };
 
-/// The slot of the endpoint that a descriptor is known to be of. Null: none. Programs close descriptors
-/// behind the library's back, and numbers are used again: ask once more after locking something of the slot.
-DescriptorEntry* slot_of(int fd);
+/// The entry of the endpoint that a descriptor is known to be of. Null: none. Programs close descriptors
+/// behind the library's back, and numbers are used again: ask once more after locking something of the entry.
+EndpointEntry* entry_of(int fd);
 /// For a new endpoint.
-DescriptorEntry& take_slot();
-void give_back(DescriptorEntry& slot) noexcept;
+EndpointEntry& take_entry();
+void give_back(EndpointEntry& entry) noexcept;
 /// The endpoint's socket is another one now. See EndpointWaiter::become.
-void socket_changed(DescriptorEntry& slot, std::uint64_t before, std::uint64_t now);
+void socket_changed(EndpointEntry& entry, std::uint64_t before, std::uint64_t now);
 
 /// A blocking caller has the turn from its first byte to its last, also while it waits and holds no lock. All of it is
 /// guarded by one BriefLock, and costs nothing more than that lock while the turn is free.
