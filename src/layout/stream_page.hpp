@@ -37,7 +37,7 @@ struct SplitWords {
   std::uint64_t reserved0[4];
 
   alignas(64) Word deal;  // W: both, compare-exchange (SPLIT-DEAL): 4 * number + SplitDeal
-  Word claimed;           // W: both, fetch-add, while accepted: pieces taken on so far, of all deals
+  Word pieces_taken;      // W: both, fetch-add, while accepted: pieces taken on so far, of all deals
   std::uint64_t reserved1[6];
 
   // The offer. W: peer's sender, before it offers, or accepts an invitation: "at `position`, when the ring before it is
@@ -51,7 +51,7 @@ struct SplitWords {
 static_assert(sizeof(SplitWords) == 192 && alignof(SplitWords) == 64);
 static_assert(offsetof(SplitWords, invited_position) == 0 && offsetof(SplitWords, invited_address) == 8);
 static_assert(offsetof(SplitWords, invited_bytes) == 16 && offsetof(SplitWords, receiver_finished) == 24);
-static_assert(offsetof(SplitWords, deal) == 64 && offsetof(SplitWords, claimed) == 72, "a line that both write");
+static_assert(offsetof(SplitWords, deal) == 64 && offsetof(SplitWords, pieces_taken) == 72, "a line that both write");
 static_assert(offsetof(SplitWords, offered_position) == 128 && offsetof(SplitWords, offered_address) == 136);
 static_assert(offsetof(SplitWords, offered_bytes) == 144 && offsetof(SplitWords, sender_finished) == 152);
 

@@ -16,8 +16,8 @@ constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
 
 /// Offer timeouts. 100 ms for a receiver that serves other streams first: 60 of them, 2 MiB each, take 25 ms. 20 ms
 /// once the ring is drained, which proves that the receiver was running.
-constexpr std::chrono::milliseconds kLongestHope{100};
-constexpr std::chrono::milliseconds kHope{20};
+constexpr std::chrono::milliseconds kOfferTimeout{100};
+constexpr std::chrono::milliseconds kOfferTimeoutOnceDrained{20};
 
 }  // namespace
 
@@ -60,20 +60,20 @@ Result Sender::send_run(std::span<const iovec> run, bool split) {
 /// accepts an offer.
 Result Sender::send_split(std::span<const std::byte> bytes) {
   reserved_ = 0;
-  bool patient = split_.patient();
-  split_.hope(producer_.tail());
+  bool may_offer = split_.may_offer();
+  split_.wait_for_invitation(producer_.tail());
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     const auto rest = bytes.subspan(sent);
     if (const int error = obstacle(); error != 0) return Result::failure(error, sent);
     auto result = over_invitation(rest);
-    if (!result && patient && sent != 0) {
-      patient = false;
+    if (!result && may_offer && sent != 0) {
+      may_offer = false;
       result = over_offer(rest);
       if (!result) continue;
     }
     if (!result) {
-      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), patient ? kFirstPiece : piece_)};
+      const iovec piece{const_cast<std::byte*>(rest.data()), std::min(rest.size(), may_offer ? kFirstPiece : piece_)};
       std::size_t copied = 0;
       result = copy_and_publish(std::span(&piece, 1), copied);
       if (result->ok() && copied == 0) {
@@ -93,7 +93,7 @@ std::optional<Result> Sender::over_invitation(std::span<const std::byte> bytes) 
 
 /// Offers the rest and sleeps until it is accepted or the timeout ends. A receiver that split the last large message
 /// will probably split this one, and the first piece has woken it; filling the ring meanwhile would cost a second copy.
-/// If offers to this receiver expire, they are tried exponentially less often (SplitSender::patient).
+/// If offers to this receiver expire, they are tried exponentially less often (SplitSender::may_offer).
 std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
   if (!split_.wants_rest(bytes.size())) return {};
   const std::uint64_t tail = producer_.tail();
@@ -102,7 +102,7 @@ std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
   const auto empty = [&] { return producer_.space() == producer_.capacity(); };
   const auto ready = [&] { return split_.answered(tail) || obstacle() != 0; };
   for (bool read = empty(); !ready(); read = empty()) {
-    const fabric::Deadline deadline = start + (read ? kHope : kLongestHope);
+    const fabric::Deadline deadline = start + (read ? kOfferTimeoutOnceDrained : kOfferTimeout);
     if (has_passed(deadline)) break;
     const auto changed = [&] { return ready() || (!read && empty()); };
     if (!spin_.look(changed, deadline)) sleep_for_space(changed, deadline);

@@ -26,10 +26,10 @@ constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
 constexpr std::chrono::seconds kSplitPeerTimeout{1};
 
 /// Looks for an invitation before a large send: about 4 us, as long as a piece of the ring takes to copy.
-constexpr int kHopefulLooks = 300;
+constexpr int kInvitationLooks = 300;
 
 /// More pieces than any transfer has.
-constexpr std::uint64_t kAllClaimed = UINT64_MAX / 2;
+constexpr std::uint64_t kAllTaken = UINT64_MAX / 2;
 
 /// A quarter of the message: two pieces for each side, or more for the side that is early. Of more than a megabyte an
 /// eighth, since the last piece keeps the other side waiting. Each piece costs about a microsecond of system call
@@ -56,21 +56,21 @@ SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, Connection
 
 bool SplitEnd::begin(std::uint64_t seen, SplitDeal state) {
   const std::uint64_t next = seen - seen % 4 + 4 + static_cast<std::uint64_t>(state);
-  const std::uint64_t claimed = words_->claimed.load(std::memory_order_relaxed);
+  const std::uint64_t taken = words_->pieces_taken.load(std::memory_order_relaxed);
   // SPLIT-DEAL: the invitation or the offer, unless the peer's was first; pairs with the acquire loads of the word.
   if (!words_->deal.compare_exchange_strong(seen, next, std::memory_order_acq_rel)) return false;
   number_ = next / 4;
-  base_ = claimed;
+  base_ = taken;
   return true;
 }
 
 bool SplitEnd::accept(std::uint64_t seen) {
   const std::uint64_t accepted = seen - seen % 4 + static_cast<std::uint64_t>(SplitDeal::accepted);
-  const std::uint64_t claimed = words_->claimed.load(std::memory_order_relaxed);
+  const std::uint64_t taken = words_->pieces_taken.load(std::memory_order_relaxed);
   // SPLIT-DEAL: unless the peer has withdrawn; pairs with the acquire loads of the word.
   if (!words_->deal.compare_exchange_strong(seen, accepted, std::memory_order_acq_rel)) return false;
   number_ = accepted / 4;
-  base_ = claimed;
+  base_ = taken;
   return true;
 }
 
@@ -85,15 +85,15 @@ bool SplitEnd::close(SplitDeal state) {
 }
 
 /// The sender works from the front and the receiver from the back, so that each side's cache holds the lines that it
-/// copied of the message before, in the same buffers. `claimed` counts the pieces of both: the two have met once it has
-/// grown by the number of pieces.
+/// copied of the message before, in the same buffers. `pieces_taken` counts the pieces of both: the two have met once
+/// it has grown by the number of pieces.
 template <class CopyPiece>
 SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
   const std::size_t piece = piece_of(bytes);
   const std::size_t pieces = (bytes + piece - 1) / piece;
   for (std::size_t mine = 0; mine < pieces; ++mine) {
     if (connection_state_.cancelled.load(std::memory_order_relaxed)) return stop();
-    if (words_->claimed.fetch_add(1, std::memory_order_relaxed) - base_ >= pieces) return Share::part;
+    if (words_->pieces_taken.fetch_add(1, std::memory_order_relaxed) - base_ >= pieces) return Share::part;
     const std::size_t start = (from == From::front ? mine : pieces - 1 - mine) * piece;
     const std::size_t count = std::min(piece, bytes - start);
     if (copy(start, count) != count) return stop();
@@ -103,7 +103,7 @@ SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& 
 
 /// Claims all pieces, so that neither side takes another.
 SplitEnd::Share SplitEnd::stop() {
-  words_->claimed.store(kAllClaimed, std::memory_order_relaxed);
+  words_->pieces_taken.store(kAllTaken, std::memory_order_relaxed);
   return Share::refused;
 }
 
@@ -173,7 +173,7 @@ bool SplitReceiver::withdraw() {
 }
 
 /// Accepts the offer for as many bytes as fit into `buffer`.
-bool SplitReceiver::take_up(std::span<std::byte> buffer) {
+bool SplitReceiver::accept_offer(std::span<std::byte> buffer) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   if (state_of(seen) != SplitDeal::offered) return false;
   words_->invited_address.store(reinterpret_cast<std::uint64_t>(buffer.data()), std::memory_order_relaxed);
@@ -186,7 +186,7 @@ bool SplitReceiver::take_up(std::span<std::byte> buffer) {
 }
 
 Result SplitReceiver::take(std::uint64_t head, std::span<std::byte> buffer) {
-  if (!open_ && !take_up(buffer)) return Result::moved(0);
+  if (!open_ && !accept_offer(buffer)) return Result::moved(0);
   const std::uint64_t position = words_->offered_position.load(std::memory_order_relaxed);
   const std::uint64_t offered = words_->offered_bytes.load(std::memory_order_relaxed);
   const std::uint64_t address = words_->offered_address.load(std::memory_order_relaxed);
@@ -246,9 +246,9 @@ SplitSender::Invitation SplitSender::invitation(std::uint64_t tail) const {
   return {deal, words_->invited_address.load(std::memory_order_relaxed) + ahead, bytes - ahead};
 }
 
-void SplitSender::hope(std::uint64_t tail) {
-  if (!hopeful_) return;
-  for (int i = 0; i < kHopefulLooks; ++i) {
+void SplitSender::wait_for_invitation(std::uint64_t tail) {
+  if (!expects_invitation_) return;
+  for (int i = 0; i < kInvitationLooks; ++i) {
     if (invited(tail)) return;
     arch::pause();
   }
@@ -274,7 +274,7 @@ void SplitSender::show(std::uint64_t tail, std::span<const std::byte> bytes) {
 
 /// Copies its part of an accepted deal.
 Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes) {
-  hopeful_ = true;
+  expects_invitation_ = true;
   if (splits_to_go_ > 0) --splits_to_go_;
   Outcome outcome = Outcome::copied;
   if (all_taken()) {
@@ -325,7 +325,7 @@ std::optional<Result> SplitSender::conclude(std::uint64_t tail, std::span<const 
 }
 
 void SplitSender::waited(bool found) {
-  if (!found) hopeful_ = false;
+  if (!found) expects_invitation_ = false;
   penalty_ = found ? 0 : std::min(penalty_ * 2 + 1, kMaxPenalty);
   splits_to_go_ = penalty_;
 }

@@ -23,13 +23,13 @@
 // and from there on
 //
 //   empties the ring up to the offer's position          |
-//   both: take the next piece (`claimed`), copy it, until none is left; then say finished, and wait for the other
+//   both: take the next piece (`pieces_taken`), copy it, until none is left; then say finished, and wait for the other
 //
 // The positions of the ring do not count these bytes. A receiver that has taken every piece of an offer does not wait
 // for the sender, which may not even have woken up; but the next deal waits until the sender has said finished. If the
 // kernel refuses one side a piece, it says so with its finished word, and the whole transfer is void for both: it goes
 // over the ring instead, and so does all that follows. An invitation or an offer that has waited too long is withdrawn
-// (compare-exchange); once accepted it is kept. `claimed` is never reset: each side reads it before the deal is
+// (compare-exchange); once accepted it is kept. `pieces_taken` is never reset: each side reads it before the deal is
 // accepted, when no piece can be taken, and counts from there.
 // Only calls without a timeout take part: a call could not return in time while its peer stands still in mid-copy.
 #pragma once
@@ -100,7 +100,7 @@ class SplitEnd {
   layout::SplitWords* words_;
   ConnectionState& connection_state_;
   std::uint64_t number_ = 0;  ///< of the deal
-  std::uint64_t base_ = 0;    ///< what had been claimed before it
+  std::uint64_t base_ = 0;    ///< what had been taken before it
 
  private:
   bool await(const layout::Word& peers, fabric::Bell bell);
@@ -128,7 +128,7 @@ class SplitReceiver : public SplitEnd {
   void abandon();
 
  private:
-  bool take_up(std::span<std::byte> buffer);
+  bool accept_offer(std::span<std::byte> buffer);
   [[nodiscard]] Result take(std::span<std::byte> buffer, std::uint64_t address);
   [[nodiscard]] bool undisturbed();
 
@@ -144,10 +144,10 @@ class SplitSender : public SplitEnd {
   /// Called when a large send begins: if the last one was split, waits for the invitation as long as copying a piece
   /// into the ring would take. A first piece sent half a microsecond too early makes the whole message go over the
   /// ring: the receiver then empties it while the sender fills it.
-  void hope(std::uint64_t tail);
+  void wait_for_invitation(std::uint64_t tail);
   /// Whether a large send may offer and sleep: the last large message was split, and recent offers were accepted. After
   /// an offer that expired 1, 3, 7 ... 63 messages must be split without one.
-  [[nodiscard]] bool patient() const { return hopeful_ && splits_to_go_ == 0; }
+  [[nodiscard]] bool may_offer() const { return expects_invitation_ && splits_to_go_ == 0; }
   /// True if there is an invitation that the byte `tail` falls into.
   [[nodiscard]] bool invited(std::uint64_t tail) const { return invitation(tail).bytes != 0; }
   /// If the receiver has invited the ring's byte `tail`, hands it as much of `bytes` as it invited and returns when
@@ -178,7 +178,7 @@ class SplitSender : public SplitEnd {
   static constexpr std::uint32_t kMaxPenalty = 63;
 
   bool offering_ = false;
-  bool hopeful_ = false;
+  bool expects_invitation_ = false;
   std::uint32_t penalty_ = 0;
   std::uint32_t splits_to_go_ = 0;
 };

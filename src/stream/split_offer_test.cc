@@ -37,7 +37,7 @@ TEST_F(SplitOffer, ASenderThatWakesUpInTimeHelpsWithItsOffer) {
     connection_.before_read = [&] {
       connection_.before_read = nullptr;
       // The sender takes pieces from the front while the receiver copies its first, from the back.
-      words().claimed += 1;
+      words().pieces_taken += 1;
       std::copy_n(from_.begin(), kBytes / 2, to_.begin());
       words().sender_finished = words().deal / 4 * 4;
     };
@@ -52,7 +52,7 @@ TEST_F(SplitOffer, AReceiverThatTookNotAllOfAnOfferWaitsForTheSender) {
   receiver_.invite(0, to_);
   connection_.before_read = [&] {
     connection_.before_read = nullptr;
-    words().claimed += 1;
+    words().pieces_taken += 1;
   };
   EXPECT_EQ(receiver_.take(0, to_).error, ECONNRESET) << "whoever would sleep finds its peer gone";
 }

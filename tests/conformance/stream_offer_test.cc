@@ -36,7 +36,7 @@ TEST_P(StreamOffer, WhoComesLateFindsOnePieceInTheRingAndSplitsTheRest) {
   }
 }
 
-TEST_P(StreamOffer, WhoHopesInVainSendsAllOverTheRing) {
+TEST_P(StreamOffer, ASenderThatWaitsForAnInvitationInVainSendsAllOverTheRing) {
   Streams ends = pair_of(kMiB);
   std::vector<std::byte> buffer(kMiB);
   const auto bytes = pattern_.bytes(buffer.size());
