@@ -15,7 +15,7 @@ namespace wherry::arch {
 namespace {
 
 /// Two threads that each store a word and look at the other's, round after round, as close together as they can.
-class Meeting {
+class StoreThenLook {
  public:
   static constexpr int kRounds = 10'000;
 
@@ -32,7 +32,7 @@ class Meeting {
     std::atomic<int> value{0};
   };
 
-  void meet(int round) {
+  void arrive(int round) {
     arrived_.value.fetch_add(1);
     while (arrived_.value.load() < 2 * round) {
       pause();
@@ -44,11 +44,11 @@ class Meeting {
   int take_part(int side, Between between) {
     int missed = 0;
     for (int round = 1; round <= kRounds; ++round) {
-      meet(2 * round - 1);
+      arrive(2 * round - 1);
       stored_[side].value.store(round, std::memory_order_release);
       between();
       saw_[side].value.store(stored_[1 - side].value.load(std::memory_order_acquire), std::memory_order_relaxed);
-      meet(2 * round);
+      arrive(2 * round);
       if (saw_[0].value.load() < round && saw_[1].value.load() < round) ++missed;
     }
     return missed;
@@ -59,15 +59,15 @@ class Meeting {
   Line saw_[2];
   static thread_local unsigned waited;
 };
-thread_local unsigned Meeting::waited = 0;
+thread_local unsigned StoreThenLook::waited = 0;
 
 TEST(Barrier, OfTwoFencedSidesAtLeastOneSeesTheOther) {
-  EXPECT_EQ(Meeting().rounds_in_which_neither_saw_the_other(publish_then_look, publish_then_look), 0);
+  EXPECT_EQ(StoreThenLook().rounds_in_which_neither_saw_the_other(publish_then_look, publish_then_look), 0);
 }
 
 TEST(Barrier, AnInterruptStandsInForThePublishersFence) {
   if (!takes_part_in_interrupts()) GTEST_SKIP() << "this kernel does not interrupt";
-  EXPECT_EQ(Meeting().rounds_in_which_neither_saw_the_other(publish_then_look_unfenced, interrupt_publishers), 0);
+  EXPECT_EQ(StoreThenLook().rounds_in_which_neither_saw_the_other(publish_then_look_unfenced, interrupt_publishers), 0);
 }
 
 TEST(Barrier, AForkedChildTakesPartToo) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Mailbox does. Its parts: mailbox.cc (making and ending it), meeting.cc (how pairs come about),
+// What a wherry::Mailbox does. Its parts: mailbox.cc (making and ending it), connecting.cc (how pairs come about),
 // moving.cc (messages), waiting.cc (looking, asking, sleeping), dividing.cc (layouts). May include: base, arch, layout,
 // fabric, stream.
 #pragma once
@@ -71,7 +71,7 @@ class Mailbox::Impl {
     return pair != nullptr && pair->is_open() ? pair : nullptr;
   }
 
-  // meeting.cc
+  // connecting.cc
   fabric::Fabric& fabric_of(const Address& address);
   [[nodiscard]] fabric::Offer offer() const;
   Pair& make_pair();

@@ -17,7 +17,7 @@
 #include "base/config.hpp"
 #include "base/fork_generation.hpp"
 #include "base/log.hpp"
-#include "message/meeting.hpp"
+#include "message/connection_setup.hpp"
 #include "message/wait_set.hpp"
 #include "stream/waiter.hpp"
 
@@ -25,14 +25,14 @@ namespace wherry::message {
 
 class EndpointBase {
  public:
-  explicit EndpointBase(fabric::Bell bell) : wait_set_(bell), meeting_(wait_set_) {}
+  explicit EndpointBase(fabric::Bell bell) : wait_set_(bell), setup_(wait_set_) {}
 
   void cancel() noexcept {
     // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
     cancelled_.store(true, std::memory_order_release);
     wait_set_.notify();
   }
-  [[nodiscard]] const Address& local() const noexcept { return meeting_.local(); }
+  [[nodiscard]] const Address& local() const noexcept { return setup_.local(); }
 
  protected:
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
@@ -57,7 +57,7 @@ class EndpointBase {
     while (true) {
       meet();
       if (count() >= wanted) return count();
-      if (!meeting_.open()) {
+      if (!setup_.open()) {
         throw Error(ENOTCONN, "wait for peers", "", "nobody can come: listen on an address, or connect to one, first");
       }
       if (stream::has_passed(deadline)) {
@@ -70,13 +70,13 @@ class EndpointBase {
   /// For a call that moves data while it waits: a newcomer's failure is logged, not thrown at the call's caller.
   template <class Meet>
   void meet_quietly(Meet&& meet) noexcept {
-    if (!meeting_.open()) return;
+    if (!setup_.open()) return;
     try {
       meet();
     } catch (const std::exception& error) {
       log::write(log::Level::warning, error.what());
       try {
-        meeting_.rest(true);
+        setup_.rest(true);
       } catch (...) {
       }
     }
@@ -84,7 +84,7 @@ class EndpointBase {
 
   const Origin origin_;  ///< in a forked child's copy everything shared is its parent's
   WaitSet wait_set_;
-  Meeting meeting_;
+  ConnectionSetup setup_;
   stream::SpinBudget spin_;
   std::atomic<bool> cancelled_{false};
 };

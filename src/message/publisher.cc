@@ -53,7 +53,7 @@ Publisher::Impl::~Impl() {
 
 /// The pool is the fabric's that the first address names.
 const fabric::Offer& Publisher::Impl::offer_on(const Address& address) {
-  fabric::Fabric& fabric = meeting_.fabric_of(address);
+  fabric::Fabric& fabric = setup_.fabric_of(address);
   if (slabs_ != nullptr) return offer_;
   const auto memory = fabric.share(pool_bytes_);
   if (prefault_) {
@@ -73,20 +73,20 @@ void Publisher::Impl::join(std::unique_ptr<fabric::Connection> connection) {
 }
 
 void Publisher::Impl::meet() {
-  meeting_.meet(offer_, [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+  setup_.join_new(offer_, [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
   look_for_deaths();
 }
 
 void Publisher::Impl::listen(const Address& address) {
   offer_on(address);
-  meeting_.listen(address);
+  setup_.listen(address);
 }
 
 void Publisher::Impl::connect(const Address& address, Timeout timeout) {
-  join(meeting_.connect(address, offer_on(address), connect_deadline(timeout)));
+  join(setup_.connect(address, offer_on(address), connect_deadline(timeout)));
 }
 
-void Publisher::Impl::start_connect(const Address& address) { meeting_.start_connect(address, offer_on(address)); }
+void Publisher::Impl::start_connect(const Address& address) { setup_.start_connect(address, offer_on(address)); }
 
 std::size_t Publisher::Impl::admit(std::size_t wanted, Timeout timeout) {
   return wait_for_peers(wanted, timeout, [this] { return subscribers(); }, [this] { meet(); });
@@ -157,7 +157,7 @@ bool Publisher::Impl::everybody_ready() noexcept {
 Result Publisher::Impl::hand_out(Block block, std::size_t bytes) {
   if (cancelled()) return Result::failure(ECANCELED);
   if (!everybody_ready()) return Result::blocked();
-  bool anybody = meeting_.open();
+  bool anybody = setup_.open();
   for (const auto& subscriber : subscribers_) {
     subscriber->push(*slabs_, block, bytes);
     anybody = anybody || subscriber->serves();

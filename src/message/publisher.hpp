@@ -42,7 +42,7 @@ class Publisher::Impl : public message::EndpointBase {
 
   const fabric::Offer& offer_on(const Address& address);
   void join(std::unique_ptr<fabric::Connection> connection);
-  void meet();
+  void join_new();
   [[nodiscard]] Result find(Block& block, std::size_t bytes);
   [[nodiscard]] Result hand_out(Block block, std::size_t bytes);
   [[nodiscard]] bool everybody_ready() noexcept;

@@ -55,23 +55,23 @@ void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
 }
 
 void Subscriber::Impl::meet() {
-  meeting_.meet(message::subscribers_offer(places_, overflow_),
-                [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+  setup_.join_new(message::subscribers_offer(places_, overflow_),
+                  [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
 }
 
 void Subscriber::Impl::listen(const Address& address) {
-  (void)meeting_.fabric_of(address).share(4096);  // A fabric that cannot show memory says so.
-  meeting_.listen(address);
+  (void)setup_.fabric_of(address).share(4096);  // A fabric that cannot show memory says so.
+  setup_.listen(address);
 }
 
 void Subscriber::Impl::connect(const Address& address, Timeout timeout) {
-  (void)meeting_.fabric_of(address).share(4096);
-  join(meeting_.connect(address, message::subscribers_offer(places_, overflow_), connect_deadline(timeout)));
+  (void)setup_.fabric_of(address).share(4096);
+  join(setup_.connect(address, message::subscribers_offer(places_, overflow_), connect_deadline(timeout)));
 }
 
 void Subscriber::Impl::start_connect(const Address& address) {
-  (void)meeting_.fabric_of(address).share(4096);
-  meeting_.start_connect(address, message::subscribers_offer(places_, overflow_));
+  (void)setup_.fabric_of(address).share(4096);
+  setup_.start_connect(address, message::subscribers_offer(places_, overflow_));
 }
 
 std::size_t Subscriber::Impl::admit(std::size_t wanted, Timeout timeout) {
@@ -134,8 +134,8 @@ Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look wh
 }
 
 Result Subscriber::Impl::without_anybody() const noexcept {
-  if (!meeting_.set_up()) return Result::failure(ENOTCONN);
-  if (meeting_.open()) return Result::blocked();
+  if (!setup_.set_up()) return Result::failure(ENOTCONN);
+  if (setup_.open()) return Result::blocked();
   return lost_ ? Result::failure(ECONNRESET) : Result::at_end();
 }
 
@@ -153,7 +153,7 @@ Result Subscriber::Impl::try_take(SubscriberConnection*& from, SubscriberConnect
       result = next(from, taken);
     }
     // One of several has ended: that is no end yet.
-    if (!result.ended() || (publishers_.empty() && !meeting_.open())) return result;
+    if (!result.ended() || (publishers_.empty() && !setup_.open())) return result;
   }
 }
 
@@ -162,7 +162,7 @@ Result Subscriber::Impl::take(SubscriberConnection*& from, SubscriberConnection:
   const auto ready = [this] { return waiting(); };
   while (true) {
     const Result result = next(from, taken);
-    if (result.ended() && (!publishers_.empty() || meeting_.open())) continue;
+    if (result.ended() && (!publishers_.empty() || setup_.open())) continue;
     if (!result.would_block()) return result;
     if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
     if (spin_.look(ready, deadline)) continue;
@@ -176,7 +176,7 @@ Result Subscriber::Impl::take(SubscriberConnection*& from, SubscriberConnection:
 }
 
 void Subscriber::Impl::rearm_descriptor() {
-  wait_set_.rearm([this] { return waiting() || (publishers_.empty() && !meeting_.open()); });
+  wait_set_.rearm([this] { return waiting() || (publishers_.empty() && !setup_.open()); });
 }
 
 void Subscriber::Impl::look_for_deaths(bool always) noexcept {

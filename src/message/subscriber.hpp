@@ -34,7 +34,7 @@ class Subscriber::Impl : public message::EndpointBase {
 
  private:
   void join(std::unique_ptr<fabric::Connection> connection);
-  void meet();
+  void join_new();
   [[nodiscard]] Result next(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken);
   void begin_turn(message::SubscriberConnection& publisher) noexcept;
   [[nodiscard]] Result let_go(std::size_t which, message::SubscriberConnection::Look why) noexcept;

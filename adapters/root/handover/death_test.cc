@@ -15,10 +15,10 @@ namespace {
 constexpr std::size_t kUnit = std::size_t{64} << 10;
 
 TEST(WorkerDeath, LosesTheUnfinishedFileAndNothingElse) {
-  Meeting meeting;
+  AddressExchange exchange;
   SharedValue<std::atomic<bool>> writing;
   Child worker([&] {
-    WindowClient client(meeting.address());
+    WindowClient client(exchange.address());
     post_file(client, 1, 5 * kUnit);
     post_file(client, 2, 5 * kUnit);
     client.wait();
@@ -28,7 +28,7 @@ TEST(WorkerDeath, LosesTheUnfinishedFileAndNothingElse) {
     return true;
   });
   WindowServer server("wherry://*:*", {.unit = kUnit});
-  meeting.announce(server);
+  exchange.announce(server);
   for (int file = 0; file < 2; ++file) {
     Event event = next_of(server, Event::Kind::posted);
     EXPECT_TRUE(is_whole(event.file));
@@ -44,15 +44,15 @@ TEST(WorkerDeath, LosesTheUnfinishedFileAndNothingElse) {
 }
 
 TEST(WorkerDeath, LeavesWhatItPostedToTheServer) {
-  Meeting meeting;
+  AddressExchange exchange;
   Child worker([&] {
-    WindowClient client(meeting.address());
+    WindowClient client(exchange.address());
     post_file(client, 1, 5 * kUnit);
     for (;;) ::pause();
     return true;
   });
   WindowServer server("wherry://*:*", {.unit = kUnit});
-  meeting.announce(server);
+  exchange.announce(server);
   Event posted = next_of(server, Event::Kind::posted);
   worker.kill();
   next_of(server, Event::Kind::gone);
@@ -62,15 +62,15 @@ TEST(WorkerDeath, LeavesWhatItPostedToTheServer) {
 }
 
 TEST(WorkerDeath, TakesTheLeaseWithItThatItMayStillHaveWrittenInto) {
-  Meeting meeting;
+  AddressExchange exchange;
   Child worker([&] {
-    WindowClient client(meeting.address(), {.swift = std::chrono::hours(1)});
+    WindowClient client(exchange.address(), {.swift = std::chrono::hours(1)});
     for (std::uint64_t file = 0; file < 5; ++file) post_file(client, file, 1000);
     for (;;) ::pause();
     return true;
   });
   WindowServer server("wherry://*:*", {.unit = kUnit});
-  meeting.announce(server);
+  exchange.announce(server);
   std::vector<PostedFile> files;
   while (files.size() < 5) files.push_back(next_of(server, Event::Kind::posted).file);
   EXPECT_EQ(server.statistics().leases, 2U);
@@ -87,23 +87,23 @@ TEST(WorkerDeath, TakesTheLeaseWithItThatItMayStillHaveWrittenInto) {
 TEST(WorkerDeath, AtAnyMomentAltersNobodysFiles) {
   constexpr std::size_t kVictims = 6;
   constexpr std::uint64_t kFiles = 60;
-  Meeting meeting;
+  AddressExchange exchange;
   std::vector<Child> victims;
   for (std::uint64_t victim = 0; victim < kVictims; ++victim) {
     victims.emplace_back([&, victim] {
-      WindowClient client(meeting.address());
+      WindowClient client(exchange.address());
       for (std::uint64_t file = 0;; ++file) post_file(client, file, 1 + (file * 7919 + 31 * victim) % (4 * kUnit));
       return true;
     });
   }
   Child honest([&] {
-    WindowClient client(meeting.address());
+    WindowClient client(exchange.address());
     for (std::uint64_t file = 0; file < kFiles; ++file) post_file(client, file, 3 * kUnit);
     client.finish();
     return true;
   });
   WindowServer server("wherry://*:*", {.budget = 16 * kUnit, .unit = kUnit});
-  meeting.announce(server);
+  exchange.announce(server);
   std::map<std::uint64_t, std::uint64_t> last;
   std::size_t posted = 0;
   // The victims that joined and live. The death of a process that has not joined is no event.
@@ -133,18 +133,18 @@ TEST(WorkerDeath, AtAnyMomentAltersNobodysFiles) {
 }
 
 TEST(ServerDeath, IsAnErrorThatCountsWhatWasNotDone) {
-  Meeting meeting;
+  AddressExchange exchange;
   SharedValue<std::atomic<bool>> taken;
   Child server_process([&] {
     WindowServer server("wherry://*:*");
-    meeting.announce(server);
+    exchange.announce(server);
     next_of(server, Event::Kind::posted).file.done();
     Event held = next_of(server, Event::Kind::posted);
     *taken = true;
     for (;;) ::pause();
     return true;
   });
-  WindowClient client(meeting.address());
+  WindowClient client(exchange.address());
   post_file(client, 1, 100);
   client.wait();
   post_file(client, 2, 100);

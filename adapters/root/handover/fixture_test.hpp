@@ -61,23 +61,23 @@ void await(Condition&& condition) {
 }
 
 /// Carries the address of a server to children that were forked before it was there.
-class Meeting {
+class AddressExchange {
  public:
   void announce(const WindowServer& server) {
-    std::strncpy(told_->address.data(), server.local().to_string().c_str(), told_->address.size() - 1);
-    told_->known = true;
+    std::strncpy(shared_->address.data(), server.local().to_string().c_str(), shared_->address.size() - 1);
+    shared_->known = true;
   }
   std::string address() const {
-    await([this] { return told_->known.load(); });
-    return told_->address.data();
+    await([this] { return shared_->known.load(); });
+    return shared_->address.data();
   }
 
  private:
-  struct Told {
+  struct Shared {
     std::array<char, 64> address{};
     std::atomic<bool> known{false};
   };
-  SharedValue<Told> told_;
+  SharedValue<Shared> shared_;
 };
 
 }  // namespace wherry::root

@@ -27,15 +27,15 @@ bool is_readable(const WindowServer& server) {
 
 TEST(WindowServer, ReadsInPlaceWhatAnotherProcessWrote) {
   constexpr std::uint64_t kFiles = 20;
-  Meeting meeting;
+  AddressExchange exchange;
   Child worker([&] {
-    WindowClient client(meeting.address());
+    WindowClient client(exchange.address());
     for (std::uint64_t file = 1; file <= kFiles; ++file) post_file(client, file, 3 * kMiB + 5);
     client.finish();
     return true;
   });
   WindowServer server("wherry://*:*");
-  meeting.announce(server);
+  exchange.announce(server);
   for (std::uint64_t file = 1; file <= kFiles; ++file) {
     Event event = next_of(server, Event::Kind::posted);
     EXPECT_EQ(event.file.name(), std::to_string(file));

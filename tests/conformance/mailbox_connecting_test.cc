@@ -8,7 +8,7 @@
 namespace wherry::conformance {
 namespace {
 
-class MailboxMeeting : public MailboxTest {
+class MailboxConnecting : public MailboxTest {
  protected:
   static Mailbox::Loss loss_of(Mailbox& mailbox, std::initializer_list<Mailbox*> others = {}) {
     Mailbox::Loss loss{.peer = Mailbox::kNoPeer, .error = -1};
@@ -22,7 +22,7 @@ class MailboxMeeting : public MailboxTest {
   }
 };
 
-TEST_P(MailboxMeeting, TwoThatConnectToEachOtherAtTheSameMomentAreOnePair) {
+TEST_P(MailboxConnecting, TwoThatConnectToEachOtherAtTheSameMomentAreOnePair) {
   for (int round = 0; round < 20; ++round) {
     Mailbox one = listening();
     Mailbox other = listening();
@@ -40,14 +40,14 @@ TEST_P(MailboxMeeting, TwoThatConnectToEachOtherAtTheSameMomentAreOnePair) {
   }
 }
 
-TEST_P(MailboxMeeting, AMessageToItselfArrives) {
+TEST_P(MailboxConnecting, AMessageToItselfArrives) {
   Mailbox self = listening();
   const Mailbox::Peer to = self.connect(where(self));
   drive({&self}, [&] { return self.section(to).outgoing != 0; });
   pass(self, to, self, pattern_, 1000);
 }
 
-TEST_P(MailboxMeeting, APeerThatLeavesIsALossInOrderAfterAllItSent) {
+TEST_P(MailboxConnecting, APeerThatLeavesIsALossInOrderAfterAllItSent) {
   Mailbox to = listening({.budget = 4096, .layout = Layout::equal});
   {
     Mailbox from;
@@ -65,7 +65,7 @@ TEST_P(MailboxMeeting, APeerThatLeavesIsALossInOrderAfterAllItSent) {
   EXPECT_EQ(to.try_send(from, pattern_.bytes(1)).error, EINVAL);
 }
 
-TEST_P(MailboxMeeting, APeerThatIsForgottenLosesThisSideAndMayComeAgain) {
+TEST_P(MailboxConnecting, APeerThatIsForgottenLosesThisSideAndMayComeAgain) {
   Mailbox to = listening();
   Mailbox from;
   for (int round = 0; round < 5; ++round) {
@@ -79,7 +79,7 @@ TEST_P(MailboxMeeting, APeerThatIsForgottenLosesThisSideAndMayComeAgain) {
   }
 }
 
-TEST_P(MailboxMeeting, ConnectingWhereNothingListensIsRefused) {
+TEST_P(MailboxConnecting, ConnectingWhereNothingListensIsRefused) {
   Mailbox from;
   Address nowhere;
   {
@@ -90,7 +90,7 @@ TEST_P(MailboxMeeting, ConnectingWhereNothingListensIsRefused) {
   EXPECT_EQ(from.peers(), 0U);
 }
 
-TEST_P(MailboxMeeting, AListenerThatEndsBeforeItLetsInIsALoss) {
+TEST_P(MailboxConnecting, AListenerThatEndsBeforeItLetsInIsALoss) {
   Mailbox from;
   Mailbox::Peer peer = Mailbox::kNoPeer;
   {
@@ -102,7 +102,7 @@ TEST_P(MailboxMeeting, AListenerThatEndsBeforeItLetsInIsALoss) {
   EXPECT_EQ(loss.error, ECONNREFUSED);
 }
 
-TEST_P(MailboxMeeting, AMessageMayBeTriedBeforeThePeerLetsIn) {
+TEST_P(MailboxConnecting, AMessageMayBeTriedBeforeThePeerLetsIn) {
   Mailbox to = listening();
   Mailbox from;
   const Mailbox::Peer peer = from.connect(where(to));
@@ -113,7 +113,7 @@ TEST_P(MailboxMeeting, AMessageMayBeTriedBeforeThePeerLetsIn) {
   EXPECT_TRUE(from.try_send(peer, pattern_.bytes(10)).ok());
 }
 
-TEST_P(MailboxMeeting, NoMoreThanMostPeersAreLetIn) {
+TEST_P(MailboxConnecting, NoMoreThanMostPeersAreLetIn) {
   Mailbox to = listening({.most_peers = 1});
   Mailbox first, second;
   (void)join(first, to);
@@ -129,7 +129,7 @@ TEST_P(MailboxMeeting, NoMoreThanMostPeersAreLetIn) {
   EXPECT_EQ(error_of([&] { small.connect(where(other)); }), ENOSPC);
 }
 
-TEST_P(MailboxMeeting, AMessageTooLongToGoWholeIsRefused) {
+TEST_P(MailboxConnecting, AMessageTooLongToGoWholeIsRefused) {
   Mailbox to = listening({.header = 128});
   Mailbox from;
   const Mailbox::Peer peer = join(from, to);
@@ -137,7 +137,7 @@ TEST_P(MailboxMeeting, AMessageTooLongToGoWholeIsRefused) {
   EXPECT_TRUE(from.try_send(peer, pattern_.bytes(112)).ok());
 }
 
-TEST_P(MailboxMeeting, AMessageCannotBeginBeforeTheLastIsWhole) {
+TEST_P(MailboxConnecting, AMessageCannotBeginBeforeTheLastIsWhole) {
   Mailbox to = listening({.budget = 128});
   Mailbox from;
   const Mailbox::Peer peer = join(from, to);
@@ -149,7 +149,7 @@ TEST_P(MailboxMeeting, AMessageCannotBeginBeforeTheLastIsWhole) {
   EXPECT_EQ(from.try_send(peer, second).error, EINVAL);
 }
 
-TEST_P(MailboxMeeting, AShortBufferTellsHowLongTheMessageIs) {
+TEST_P(MailboxConnecting, AShortBufferTellsHowLongTheMessageIs) {
   Mailbox to = listening();
   Mailbox from;
   const Mailbox::Peer peer = join(from, to);
@@ -164,7 +164,7 @@ TEST_P(MailboxMeeting, AShortBufferTellsHowLongTheMessageIs) {
   EXPECT_TRUE(pattern_.matches(buffer, 0));
 }
 
-TEST_P(MailboxMeeting, WaitEndsWithTheTimeoutOrAnInterruption) {
+TEST_P(MailboxConnecting, WaitEndsWithTheTimeoutOrAnInterruption) {
   Mailbox to = listening();
   EXPECT_FALSE(to.wait(1ms));
   to.interrupt();
@@ -175,7 +175,7 @@ TEST_P(MailboxMeeting, WaitEndsWithTheTimeoutOrAnInterruption) {
   other.join();
 }
 
-TEST_P(MailboxMeeting, TheDescriptorIsReadableWhileThereIsSomethingAndSilentAfterProgressFoundNothing) {
+TEST_P(MailboxConnecting, TheDescriptorIsReadableWhileThereIsSomethingAndSilentAfterProgressFoundNothing) {
   Mailbox to = listening();
   Mailbox from;
   const int descriptor = to.descriptor();
@@ -193,7 +193,7 @@ TEST_P(MailboxMeeting, TheDescriptorIsReadableWhileThereIsSomethingAndSilentAfte
   }
 }
 
-WHERRY_ON_EVERY_FABRIC(MailboxMeeting);
+WHERRY_ON_EVERY_FABRIC(MailboxConnecting);
 
 }  // namespace
 }  // namespace wherry::conformance

@@ -16,10 +16,10 @@
 namespace wherry::message {
 
 /// All calls throw Error.
-class Meeting {
+class ConnectionSetup {
  public:
-  /// `wait_set` is told of every descriptor that may have news for `meet`.
-  explicit Meeting(WaitSet& wait_set) : wait_set_(wait_set) {}
+  /// `wait_set` is told of every descriptor that may have news for `join_new`.
+  explicit ConnectionSetup(WaitSet& wait_set) : wait_set_(wait_set) {}
 
   /// The fabric of an address: the same for all of one publisher's or subscriber's.
   fabric::Fabric& fabric_of(const Address& address);
@@ -31,7 +31,7 @@ class Meeting {
   /// Calls `join(connection)` for each new connection. A connector that `join` finds to be no peer (EPROTO) is
   /// dropped; any other failure is thrown, and the rest is left for the next call.
   template <class Join>
-  void meet(const fabric::Offer& offer, Join&& join) {
+  void join_new(const fabric::Offer& offer, Join&& join) {
     rest(false);
     for (std::unique_ptr<fabric::Connection> connection; (connection = accepted(offer)) != nullptr;) {
       try {
@@ -44,7 +44,7 @@ class Meeting {
     }
     while (auto connection = finished()) join(std::move(connection));
   }
-  /// Until the next call of `meet`, the port is not watched: it cannot be served now.
+  /// Until the next call of `join_new`, the port is not watched: it cannot be served now.
   void rest(bool yes);
 
   [[nodiscard]] bool set_up() const noexcept { return fabric_ != nullptr; }

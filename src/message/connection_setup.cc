@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "message/meeting.hpp"
+#include "message/connection_setup.hpp"
 
 #include <cerrno>
 #include <string>
@@ -15,7 +15,7 @@ const Address kNoAddress{};
 
 }  // namespace
 
-fabric::Fabric& Meeting::fabric_of(const Address& address) {
+fabric::Fabric& ConnectionSetup::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
   if (fabric_ != nullptr && fabric_ != &fabric) {
     throw Error(EINVAL, "meet peers at", address.to_string(),
@@ -25,7 +25,7 @@ fabric::Fabric& Meeting::fabric_of(const Address& address) {
   return fabric;
 }
 
-void Meeting::listen(const Address& address) {
+void ConnectionSetup::listen(const Address& address) {
   if (listener_ != nullptr) {
     throw Error(EINVAL, "listen", address.to_string(),
                 "already listening on " + listener_->local().to_string() + "; use another publisher or subscriber");
@@ -37,7 +37,7 @@ void Meeting::listen(const Address& address) {
   fabric_ = &fabric;
 }
 
-void Meeting::start_connect(const Address& address, const fabric::Offer& offer) {
+void ConnectionSetup::start_connect(const Address& address, const fabric::Offer& offer) {
   fabric::Fabric& fabric = fabric_of(address);
   auto attempt = fabric.connect(address, offer);
   attempts_.reserve(attempts_.size() + 1);
@@ -46,8 +46,8 @@ void Meeting::start_connect(const Address& address, const fabric::Offer& offer) 
   fabric_ = &fabric;
 }
 
-std::unique_ptr<fabric::Connection> Meeting::connect(const Address& address, const fabric::Offer& offer,
-                                                     fabric::Deadline deadline) {
+std::unique_ptr<fabric::Connection> ConnectionSetup::connect(const Address& address, const fabric::Offer& offer,
+                                                             fabric::Deadline deadline) {
   fabric::Fabric& fabric = fabric_of(address);
   const auto attempt = fabric::connect_by(fabric, address, offer, deadline);
   fabric_ = &fabric;
@@ -60,11 +60,11 @@ std::unique_ptr<fabric::Connection> Meeting::connect(const Address& address, con
   }
 }
 
-std::unique_ptr<fabric::Connection> Meeting::accepted(const fabric::Offer& offer) {
+std::unique_ptr<fabric::Connection> ConnectionSetup::accepted(const fabric::Offer& offer) {
   return listener_ == nullptr ? nullptr : listener_->try_accept(offer);
 }
 
-std::unique_ptr<fabric::Connection> Meeting::finished() {
+std::unique_ptr<fabric::Connection> ConnectionSetup::finished() {
   for (auto it = attempts_.begin(); it != attempts_.end(); ++it) {
     const int descriptor = (*it)->descriptor();
     std::unique_ptr<fabric::Connection> connection;
@@ -83,7 +83,7 @@ std::unique_ptr<fabric::Connection> Meeting::finished() {
   return nullptr;
 }
 
-void Meeting::rest(bool yes) {
+void ConnectionSetup::rest(bool yes) {
   if (rests_ == yes || listener_ == nullptr) return;
   if (yes) {
     wait_set_.unwatch(listener_->descriptor());
@@ -93,10 +93,12 @@ void Meeting::rest(bool yes) {
   rests_ = yes;
 }
 
-void Meeting::log_dropped(const Error& error) {
+void ConnectionSetup::log_dropped(const Error& error) {
   if (log::enabled(log::Level::info)) log::write(log::Level::info, std::string("dropped a connector: ") + error.what());
 }
 
-const Address& Meeting::local() const noexcept { return listener_ == nullptr ? kNoAddress : listener_->local(); }
+const Address& ConnectionSetup::local() const noexcept {
+  return listener_ == nullptr ? kNoAddress : listener_->local();
+}
 
 }  // namespace wherry::message
