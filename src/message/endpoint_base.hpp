@@ -50,12 +50,13 @@ class EndpointBase {
     if (last) spin_.learn(*last, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
-  /// Blocks until `count()` is at least `wanted`; `meet()` adds the peers that have connected and removes dead ones.
-  template <class Count, class Meet>
-  std::size_t wait_for_peers(std::size_t wanted, Timeout timeout, Count&& count, Meet&& meet) {
+  /// Blocks until `count()` is at least `wanted`; `join_new()` adds the peers that have connected and removes dead
+  /// ones.
+  template <class Count, class JoinNew>
+  std::size_t wait_for_peers(std::size_t wanted, Timeout timeout, Count&& count, JoinNew&& join_new) {
     const fabric::Deadline deadline = stream::deadline_of(timeout);
     while (true) {
-      meet();
+      join_new();
       if (count() >= wanted) return count();
       if (!setup_.open()) {
         throw Error(ENOTCONN, "wait for peers", "", "nobody can come: listen on an address, or connect to one, first");
@@ -68,11 +69,11 @@ class EndpointBase {
     }
   }
   /// For a call that moves data while it waits: a newcomer's failure is logged, not thrown at the call's caller.
-  template <class Meet>
-  void meet_quietly(Meet&& meet) noexcept {
+  template <class JoinNew>
+  void join_new_quietly(JoinNew&& join_new) noexcept {
     if (!setup_.open()) return;
     try {
-      meet();
+      join_new();
     } catch (const std::exception& error) {
       log::write(log::Level::warning, error.what());
       try {

@@ -72,7 +72,7 @@ void Publisher::Impl::join(std::unique_ptr<fabric::Connection> connection) {
   subscribers_.push_back(std::move(subscriber));
 }
 
-void Publisher::Impl::meet() {
+void Publisher::Impl::join_new() {
   setup_.join_new(offer_, [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
   look_for_deaths();
 }
@@ -89,7 +89,7 @@ void Publisher::Impl::connect(const Address& address, Timeout timeout) {
 void Publisher::Impl::start_connect(const Address& address) { setup_.start_connect(address, offer_on(address)); }
 
 std::size_t Publisher::Impl::admit(std::size_t wanted, Timeout timeout) {
-  return wait_for_peers(wanted, timeout, [this] { return subscribers(); }, [this] { meet(); });
+  return wait_for_peers(wanted, timeout, [this] { return subscribers(); }, [this] { join_new(); });
 }
 
 std::size_t Publisher::Impl::subscribers() const noexcept {
@@ -202,7 +202,7 @@ void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
   }
   if (!news()) {
     look_for_deaths();
-    meet_quietly([this] { meet(); });
+    join_new_quietly([this] { join_new(); });
   }
   if (polled_) rearm_descriptor([&] { return cancelled() || ready(); });
 }

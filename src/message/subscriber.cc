@@ -54,7 +54,7 @@ void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
   publishers_.push_back(std::move(publisher));
 }
 
-void Subscriber::Impl::meet() {
+void Subscriber::Impl::join_new() {
   setup_.join_new(message::subscribers_offer(places_, overflow_),
                   [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
 }
@@ -75,7 +75,7 @@ void Subscriber::Impl::start_connect(const Address& address) {
 }
 
 std::size_t Subscriber::Impl::admit(std::size_t wanted, Timeout timeout) {
-  return wait_for_peers(wanted, timeout, [this] { return publishers(); }, [this] { meet(); });
+  return wait_for_peers(wanted, timeout, [this] { return publishers(); }, [this] { join_new(); });
 }
 
 std::uint64_t Subscriber::Impl::dropped() const noexcept {
@@ -169,7 +169,7 @@ Result Subscriber::Impl::take(SubscriberConnection*& from, SubscriberConnection:
     sleep_unless(deadline, ready);
     if (!waiting()) {
       look_for_deaths(true);
-      meet_quietly([this] { meet(); });
+      join_new_quietly([this] { join_new(); });
     }
     if (polled_) rearm_descriptor();
   }

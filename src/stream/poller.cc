@@ -237,7 +237,7 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
         break;
       case Source::Kind::stream:
         auto& polled = static_cast<Polled&>(source);
-        polled.receiver.heed_bell();
+        polled.receiver.on_bell();
         activate(polled);
         break;
     }
@@ -248,7 +248,7 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
 void Poller::Impl::suspect_all(Found& found, bool after_a_tick) {
   if (after_a_tick) std::this_thread::sleep_for(kTick);
   while (!idle_.empty()) {
-    idle_.front().receiver.heed_bell();
+    idle_.front().receiver.on_bell();
     activate(idle_.front());
   }
   std::vector<pollfd> polled;

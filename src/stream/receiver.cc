@@ -299,7 +299,7 @@ bool Receiver::arm_bell() {
   return false;
 }
 
-void Receiver::heed_bell() {
+void Receiver::on_bell() {
   connection_.silence(Bell::data);
   if (state().would_block()) look_for_death(true);
 }

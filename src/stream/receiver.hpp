@@ -53,7 +53,7 @@ class Receiver {
   /// Returns the credit owed and arms the bell. False: something can be received, and the bell is not armed.
   bool arm_bell();
   /// After the bell rang: silences it, and finds out whether a death rang it.
-  void heed_bell();
+  void on_bell();
 
   [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
   [[nodiscard]] bool cancelled() const { return connection_state_.cancelled.load(std::memory_order_relaxed); }

@@ -57,7 +57,7 @@ std::int64_t used_ns() {
 
 // Linux schedules sessions, not their processes, where "autogroup" is on: the yield of a process with a session of its
 // own, as MPICH's launcher makes one for each, lets no other rank run.
-bool scheduler_heeds_yields() {
+bool scheduler_honours_yields() {
   if (::getsid(0) != ::getpid()) return true;
   std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
@@ -67,7 +67,7 @@ bool scheduler_heeds_yields() {
 }  // namespace
 
 Waiting::Waiting(DomainLock& lock)
-    : lock_(lock), most_ns_(scheduler_heeds_yields() ? kMostNs : kLeastNs), limit_ns_(most_ns_) {}
+    : lock_(lock), most_ns_(scheduler_honours_yields() ? kMostNs : kLeastNs), limit_ns_(most_ns_) {}
 
 void Waiting::add(Messenger& messenger) {
   if (std::ranges::find(messengers_, &messenger) == messengers_.end()) messengers_.push_back(&messenger);
