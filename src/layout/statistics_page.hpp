@@ -4,12 +4,12 @@
 //
 //   0        256                   512                   768
 //   +--------+---------------------+---------------------+-- ... --+
-//   | header | slot 0              | slot 1              |         |
+//   | header | record 0            | record 1            |         |
 //   +--------+---------------------+---------------------+-- ... --+
-//              within a slot: 0 owner, 64 sending, 128 receiving, 192 state
+//              within a record: 0 owner, 64 sending, 128 receiving, 192 state
 //
-// A slot is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest and
-// drops what it read if it changed. Pages of slots never used cost no memory.
+// A record is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest
+// and drops what it read if it changed. Pages of records never used cost no memory.
 #pragma once
 
 #include <atomic>
@@ -21,35 +21,35 @@ namespace wherry::layout {
 
 inline constexpr char kStatisticsMemfdName[] = "wherry.statistics";
 inline constexpr std::uint32_t kStatisticsVersion = 1;
-inline constexpr std::uint32_t kStatisticsSlots =
+inline constexpr std::uint32_t kStatisticsRecords =
     1023;  ///< endpoints shown per process; further ones work but are not shown
 inline constexpr std::uint16_t kNoPort = 0;
 
 using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free && sizeof(Counter) == 8);
 
-/// What a slot describes.
+/// What a record describes.
 enum class EndpointKind : std::uint32_t { stream = 1, listener = 2 };
 
 struct alignas(64) StatisticsHeader {
   std::uint32_t version;     // W: owner, once, before the memfd is sealed
-  std::uint32_t slots;       // W: owner, once
+  std::uint32_t records;     // W: owner, once
   std::uint64_t pid;         // W: owner, once (a reader trusts the /proc entry instead)
   std::uint64_t started_ns;  // W: owner, once; CLOCK_MONOTONIC
   std::uint32_t node;        // W: owner, once
   std::uint32_t reserved0;
-  Counter endpoints_not_shown;  // W: owner; endpoints open beyond the slots
+  Counter endpoints_not_shown;  // W: owner; endpoints open beyond the records
   char program[24];             // W: owner, once; NUL-terminated
   char job[128];                // W: owner, once; NUL-terminated
 };
 static_assert(std::is_standard_layout_v<StatisticsHeader>);
 static_assert(sizeof(StatisticsHeader) == 192 && alignof(StatisticsHeader) == 64);
-static_assert(offsetof(StatisticsHeader, version) == 0 && offsetof(StatisticsHeader, slots) == 4);
+static_assert(offsetof(StatisticsHeader, version) == 0 && offsetof(StatisticsHeader, records) == 4);
 static_assert(offsetof(StatisticsHeader, pid) == 8 && offsetof(StatisticsHeader, started_ns) == 16);
 static_assert(offsetof(StatisticsHeader, node) == 24 && offsetof(StatisticsHeader, endpoints_not_shown) == 32);
 static_assert(offsetof(StatisticsHeader, program) == 40 && offsetof(StatisticsHeader, job) == 64);
 
-struct alignas(256) StatisticsSlot {
+struct alignas(256) StatisticsRecord {
   // Line 0: the owner. W: owner while the generation is even.
   Counter generation;  ///< odd: in use
   std::uint32_t kind;  ///< EndpointKind
@@ -80,26 +80,27 @@ struct alignas(256) StatisticsSlot {
   Counter asleep_receiving;            ///< 1 while the receiving thread sleeps
   std::uint64_t reserved3[6];
 };
-static_assert(std::is_standard_layout_v<StatisticsSlot>);
-static_assert(sizeof(StatisticsSlot) == 256 && alignof(StatisticsSlot) == 256);
-static_assert(offsetof(StatisticsSlot, generation) == 0 && offsetof(StatisticsSlot, kind) == 8);
-static_assert(offsetof(StatisticsSlot, peer_pid) == 12 && offsetof(StatisticsSlot, local_node) == 16);
-static_assert(offsetof(StatisticsSlot, local_port) == 18 && offsetof(StatisticsSlot, peer_node) == 20);
-static_assert(offsetof(StatisticsSlot, peer_port) == 22 && offsetof(StatisticsSlot, send_capacity) == 24);
-static_assert(offsetof(StatisticsSlot, receive_capacity) == 32 && offsetof(StatisticsSlot, opened_ns) == 40);
-static_assert(offsetof(StatisticsSlot, fabric) == 48);
-static_assert(offsetof(StatisticsSlot, bytes_sent) == 64 && offsetof(StatisticsSlot, sends) == 72);
-static_assert(offsetof(StatisticsSlot, send_sleeps) == 80 && offsetof(StatisticsSlot, send_fill) == 88);
-static_assert(offsetof(StatisticsSlot, data_wakes) == 96 && offsetof(StatisticsSlot, bytes_sent_split) == 104,
+static_assert(std::is_standard_layout_v<StatisticsRecord>);
+static_assert(sizeof(StatisticsRecord) == 256 && alignof(StatisticsRecord) == 256);
+static_assert(offsetof(StatisticsRecord, generation) == 0 && offsetof(StatisticsRecord, kind) == 8);
+static_assert(offsetof(StatisticsRecord, peer_pid) == 12 && offsetof(StatisticsRecord, local_node) == 16);
+static_assert(offsetof(StatisticsRecord, local_port) == 18 && offsetof(StatisticsRecord, peer_node) == 20);
+static_assert(offsetof(StatisticsRecord, peer_port) == 22 && offsetof(StatisticsRecord, send_capacity) == 24);
+static_assert(offsetof(StatisticsRecord, receive_capacity) == 32 && offsetof(StatisticsRecord, opened_ns) == 40);
+static_assert(offsetof(StatisticsRecord, fabric) == 48);
+static_assert(offsetof(StatisticsRecord, bytes_sent) == 64 && offsetof(StatisticsRecord, sends) == 72);
+static_assert(offsetof(StatisticsRecord, send_sleeps) == 80 && offsetof(StatisticsRecord, send_fill) == 88);
+static_assert(offsetof(StatisticsRecord, data_wakes) == 96 && offsetof(StatisticsRecord, bytes_sent_split) == 104,
               "the sending thread's line ends here");
-static_assert(offsetof(StatisticsSlot, bytes_received) == 128 && offsetof(StatisticsSlot, receives) == 136);
-static_assert(offsetof(StatisticsSlot, receive_sleeps) == 144 && offsetof(StatisticsSlot, receive_fill) == 152);
-static_assert(offsetof(StatisticsSlot, space_wakes) == 160 && offsetof(StatisticsSlot, bytes_received_split) == 168,
+static_assert(offsetof(StatisticsRecord, bytes_received) == 128 && offsetof(StatisticsRecord, receives) == 136);
+static_assert(offsetof(StatisticsRecord, receive_sleeps) == 144 && offsetof(StatisticsRecord, receive_fill) == 152);
+static_assert(offsetof(StatisticsRecord, space_wakes) == 160 && offsetof(StatisticsRecord, bytes_received_split) == 168,
               "the receiving thread's line ends here");
-static_assert(offsetof(StatisticsSlot, asleep_sending) == 192 && offsetof(StatisticsSlot, asleep_receiving) == 200);
+static_assert(offsetof(StatisticsRecord, asleep_sending) == 192 && offsetof(StatisticsRecord, asleep_receiving) == 200);
 
-inline constexpr std::size_t kStatisticsSlotsOffset = 256;  ///< the header is padded to a slot's alignment
-static_assert(sizeof(StatisticsHeader) <= kStatisticsSlotsOffset);
-inline constexpr std::size_t kStatisticsBytes = kStatisticsSlotsOffset + kStatisticsSlots * sizeof(StatisticsSlot);
+inline constexpr std::size_t kStatisticsRecordsOffset = 256;  ///< the header is padded to a record's alignment
+static_assert(sizeof(StatisticsHeader) <= kStatisticsRecordsOffset);
+inline constexpr std::size_t kStatisticsBytes =
+    kStatisticsRecordsOffset + kStatisticsRecords * sizeof(StatisticsRecord);
 
 }  // namespace wherry::layout

@@ -29,7 +29,7 @@ class Stream::Impl {
   std::unique_ptr<fabric::Connection> connection;
   std::unique_ptr<window::Space> windows;  ///< if both sides want them
   Address local;
-  statistics::Slot counters;
+  statistics::Record counters;
   stream::ConnectionState connection_state;
   alignas(64) stream::Sender sender;
   alignas(64) stream::Receiver receiver;

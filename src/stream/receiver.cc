@@ -29,7 +29,7 @@ layout::Word* peers_head(std::byte* remote) {
 }  // namespace
 
 Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
-                   layout::StatisticsSlot& counters)
+                   layout::StatisticsRecord& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),

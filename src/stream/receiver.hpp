@@ -24,7 +24,7 @@ class Receiver {
   /// @param capacity   of the own ring, which fills the segment behind its page
   /// @param fate       shared by both directions
   Receiver(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
-           layout::StatisticsSlot& counters);
+           layout::StatisticsRecord& counters);
 
   [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
   [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -77,7 +77,7 @@ class Receiver {
   std::byte* remote_;  ///< the peer's segment, null on put fabrics
   ring::Consumer consumer_;
   ConnectionState& connection_state_;
-  layout::StatisticsSlot& counters_;
+  layout::StatisticsRecord& counters_;
   SpinBudget spin_;
   ReceiveCoalescing coalescing_;
   SplitReceiver split_;

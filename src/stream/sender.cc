@@ -39,7 +39,7 @@ std::int64_t coarse_ns() {
 }  // namespace
 
 Sender::Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
-               layout::StatisticsSlot& counters)
+               layout::StatisticsRecord& counters)
     : connection_(connection),
       own_page_(*reinterpret_cast<const StreamPage*>(connection.segment().data())),
       remote_(connection.map()),

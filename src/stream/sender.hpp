@@ -34,7 +34,7 @@ class Sender {
   /// @param capacity   of the peer's ring, checked
   /// @param fate       shared by both directions
   Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
-         layout::StatisticsSlot& counters);
+         layout::StatisticsRecord& counters);
 
   [[nodiscard]] Result try_send(std::span<const iovec> buffers);
   /// One buffer that there is space for in a ring that is mapped, as most are: one copy, one publication. False:
@@ -83,7 +83,7 @@ class Sender {
   ring::Producer producer_;
   FirstLap first_lap_;  ///< on put fabrics of none
   ConnectionState& connection_state_;
-  layout::StatisticsSlot& counters_;
+  layout::StatisticsRecord& counters_;
   SpinBudget spin_;
   SplitSender split_;
   std::optional<SplitChoice> choice_;  ///< none: all that may be split is

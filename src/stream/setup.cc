@@ -68,7 +68,7 @@ class Listener::Impl {
   fabric::Fabric& fabric_;
   std::unique_ptr<fabric::Listener> listener_;
   stream::Rings rings_;
-  statistics::Slot counters_;
+  statistics::Record counters_;
 };
 
 namespace {

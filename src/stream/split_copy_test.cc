@@ -120,7 +120,7 @@ TEST_F(SplitCopy, AReceiveThatHasBytesReturnsThemThoughTheSenderDiesInMidTransfe
     accept(kBytes / 2);
     connection_.recognised = false;
   };
-  layout::StatisticsSlot counters{};
+  layout::StatisticsRecord counters{};
   Receiver receiver(connection_, layout::kStreamPageBytes, receivers_, counters);
   const iovec buffer{to_.data(), to_.size()};
   const Result first = receiver.receive(std::span(&buffer, 1), {});
@@ -130,7 +130,7 @@ TEST_F(SplitCopy, AReceiveThatHasBytesReturnsThemThoughTheSenderDiesInMidTransfe
 }
 
 TEST_F(SplitCopy, AnOfferThatDoesNotStandWhereTheRingEndsBreaksTheStreamForGood) {
-  layout::StatisticsSlot counters{};
+  layout::StatisticsRecord counters{};
   Receiver receiver(connection_, layout::kStreamPageBytes, receivers_, counters);
   connection_.instead_of_sleeping = [&] {
     connection_.instead_of_sleeping = nullptr;

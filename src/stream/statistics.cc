@@ -29,28 +29,29 @@ namespace wherry::statistics {
 namespace {
 
 using layout::kStatisticsBytes;
-using layout::kStatisticsSlots;
+using layout::kStatisticsRecords;
 using layout::StatisticsHeader;
-using layout::StatisticsSlot;
+using layout::StatisticsRecord;
 
-// Which slots are in use. Kept beside the page, not read from it: looking at a slot never used would give it memory.
-class SlotSet {
+// Which records are in use. Kept beside the page, not read from it: looking at a record never used would give it
+// memory.
+class RecordSet {
  public:
   std::optional<std::uint32_t> take() {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       const auto bit = static_cast<std::uint32_t>(std::countr_one(words_[i]));
-      const auto slot = static_cast<std::uint32_t>(i * 64) + bit;
+      const auto record = static_cast<std::uint32_t>(i * 64) + bit;
       if (bit == 64) continue;
-      if (slot >= kStatisticsSlots) return std::nullopt;
+      if (record >= kStatisticsRecords) return std::nullopt;
       words_[i] |= std::uint64_t{1} << bit;
-      return slot;
+      return record;
     }
     return std::nullopt;
   }
-  void give_back(std::uint32_t slot) { words_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64)); }
+  void give_back(std::uint32_t record) { words_[record / 64] &= ~(std::uint64_t{1} << (record % 64)); }
 
  private:
-  std::array<std::uint64_t, (kStatisticsSlots + 63) / 64> words_{};
+  std::array<std::uint64_t, (kStatisticsRecords + 63) / 64> words_{};
 };
 
 void copy_text(std::span<char> field, std::string_view text) {
@@ -61,21 +62,22 @@ void copy_text(std::span<char> field, std::string_view text) {
 
 std::uint16_t port_or_none(const Address& address) { return address.port.value_or(layout::kNoPort); }
 
-void describe(StatisticsSlot& slot, const Endpoint& endpoint) {
-  slot.kind = static_cast<std::uint32_t>(endpoint.kind);
-  slot.peer_pid = static_cast<std::uint32_t>(endpoint.peer_pid);
-  slot.local_node = endpoint.local.node.value_or(0);
-  slot.local_port = port_or_none(endpoint.local);
-  slot.peer_node = endpoint.peer.node.value_or(0);
-  slot.peer_port = port_or_none(endpoint.peer);
-  slot.send_capacity = endpoint.send_capacity;
-  slot.receive_capacity = endpoint.receive_capacity;
-  slot.opened_ns = monotonic_ns();
-  copy_text(slot.fabric, endpoint.fabric);
+void describe(StatisticsRecord& record, const Endpoint& endpoint) {
+  record.kind = static_cast<std::uint32_t>(endpoint.kind);
+  record.peer_pid = static_cast<std::uint32_t>(endpoint.peer_pid);
+  record.local_node = endpoint.local.node.value_or(0);
+  record.local_port = port_or_none(endpoint.local);
+  record.peer_node = endpoint.peer.node.value_or(0);
+  record.peer_port = port_or_none(endpoint.peer);
+  record.send_capacity = endpoint.send_capacity;
+  record.receive_capacity = endpoint.receive_capacity;
+  record.opened_ns = monotonic_ns();
+  copy_text(record.fabric, endpoint.fabric);
   for (layout::Counter* counter :
-       {&slot.bytes_sent, &slot.sends, &slot.send_sleeps, &slot.send_fill, &slot.data_wakes, &slot.bytes_sent_split,
-        &slot.bytes_received_split, &slot.bytes_received, &slot.receives, &slot.receive_sleeps, &slot.receive_fill,
-        &slot.space_wakes, &slot.asleep_sending, &slot.asleep_receiving}) {
+       {&record.bytes_sent, &record.sends, &record.send_sleeps, &record.send_fill, &record.data_wakes,
+        &record.bytes_sent_split, &record.bytes_received_split, &record.bytes_received, &record.receives,
+        &record.receive_sleeps, &record.receive_fill, &record.space_wakes, &record.asleep_sending,
+        &record.asleep_receiving}) {
     set(*counter, 0);
   }
 }
@@ -88,25 +90,25 @@ class Page {
   // Null if there can be no memfd.
   static Page* create();
 
-  // Null when all slots are in use.
-  StatisticsSlot* open(const Endpoint& endpoint) {
+  // Null when all records are in use.
+  StatisticsRecord* open(const Endpoint& endpoint) {
     const auto index = used_.take();
     if (!index) return nullptr;
-    StatisticsSlot& slot = slots_[*index];
-    // STATISTICS-SLOT: the fence keeps the writes below after the even generation of the slot's last use, so that a
+    StatisticsRecord& record = records_[*index];
+    // STATISTICS-RECORD: the fence keeps the writes below after the even generation of the record's last use, so that a
     // reader that sees one of them also sees that the generation changed. The release publishes them with the odd
     // generation.
     std::atomic_thread_fence(std::memory_order_release);
-    describe(slot, endpoint);
-    // STATISTICS-SLOT release: the description.
-    slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    return &slot;
+    describe(record, endpoint);
+    // STATISTICS-RECORD release: the description.
+    record.generation.store(record.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return &record;
   }
 
-  void close(StatisticsSlot& slot) {
-    // STATISTICS-SLOT release: the last values of the counters.
-    slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    used_.give_back(static_cast<std::uint32_t>(&slot - slots_));
+  void close(StatisticsRecord& record) {
+    // STATISTICS-RECORD release: the last values of the counters.
+    record.generation.store(record.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    used_.give_back(static_cast<std::uint32_t>(&record - records_));
   }
 
   void count_not_shown(std::uint64_t change) { bump(header_->endpoints_not_shown, change); }
@@ -124,10 +126,11 @@ class Page {
         inode_(file.st_ino),
         device_(file.st_dev),
         header_(static_cast<StatisticsHeader*>(mapped)),
-        slots_(reinterpret_cast<StatisticsSlot*>(static_cast<std::byte*>(mapped) + layout::kStatisticsSlotsOffset)) {}
+        records_(
+            reinterpret_cast<StatisticsRecord*>(static_cast<std::byte*>(mapped) + layout::kStatisticsRecordsOffset)) {}
 
   void write_header() {
-    header_->slots = kStatisticsSlots;
+    header_->records = kStatisticsRecords;
     header_->pid = static_cast<std::uint64_t>(getpid());
     header_->started_ns = monotonic_ns();
     header_->node = own_node();
@@ -140,8 +143,8 @@ class Page {
   ino_t inode_;
   dev_t device_;
   StatisticsHeader* header_;
-  StatisticsSlot* slots_;
-  SlotSet used_;
+  StatisticsRecord* records_;
+  RecordSet used_;
 };
 
 Page* Page::create() {
@@ -222,29 +225,29 @@ Page* page_of_this_process() {
 
 }  // namespace
 
-Slot open_endpoint(const Endpoint& endpoint) {
+Record open_endpoint(const Endpoint& endpoint) {
   const std::lock_guard lock(state().mutex);
-  Slot opened;
+  Record opened;
   opened.page_ = page_of_this_process();
-  if (opened.page_ != nullptr) opened.slot_ = opened.page_->open(endpoint);
-  opened.shown_ = opened.slot_ != nullptr;
+  if (opened.page_ != nullptr) opened.record_ = opened.page_->open(endpoint);
+  opened.shown_ = opened.record_ != nullptr;
   if (opened.shown_) return opened;
-  auto own = std::make_unique<StatisticsSlot>();
+  auto own = std::make_unique<StatisticsRecord>();
   describe(*own, endpoint);
   if (opened.page_ != nullptr) opened.page_->count_not_shown(1);
-  opened.slot_ = own.release();
+  opened.record_ = own.release();
   return opened;
 }
 
-Slot::~Slot() {
-  if (slot_ == nullptr) return;
+Record::~Record() {
+  if (record_ == nullptr) return;
   if (page_ != nullptr) {
     const std::lock_guard lock(state().mutex);
     const bool opened_by_this_process = page_ == state_of_this_process().page;
-    if (opened_by_this_process && shown_) page_->close(*slot_);
+    if (opened_by_this_process && shown_) page_->close(*record_);
     if (opened_by_this_process && !shown_) page_->count_not_shown(~std::uint64_t{0});  // one less
   }
-  if (!shown_) delete slot_;
+  if (!shown_) delete record_;
 }
 
 }  // namespace wherry::statistics

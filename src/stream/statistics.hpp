@@ -2,11 +2,11 @@
 // The owner's side of the statistics page (layout/statistics_page.hpp): one memfd per process, made when the first
 // endpoint opens. A process of the same user finds it under /proc/PID/fd and maps it read-only; `wherry top` does.
 //
-// Slots cost the fast path one ordinary store per counter: each counter has one writing thread, and an endpoint has a
-// slot of its own always, in the page or, when it cannot be shown, in private memory.
+// Records cost the fast path one ordinary store per counter: each counter has one writing thread, and an endpoint has a
+// record of its own always, in the page or, when it cannot be shown, in private memory.
 //
 // After fork the child makes a page of its own. An endpoint it inherited goes on counting in the parent's page, as the
-// connection itself is still the parent's; only the parent gives that slot back.
+// connection itself is still the parent's; only the parent gives that record back.
 #pragma once
 
 #include <cstdint>
@@ -43,39 +43,39 @@ struct Endpoint {
 class Page;
 
 /// An endpoint's counters, from open_endpoint until this object dies. Moving it does not move the counters.
-class Slot {
+class Record {
  public:
-  Slot() = default;
-  Slot(Slot&& other) noexcept { swap(other); }
-  Slot& operator=(Slot&& other) noexcept {
-    Slot(std::move(other)).swap(*this);
+  Record() = default;
+  Record(Record&& other) noexcept { swap(other); }
+  Record& operator=(Record&& other) noexcept {
+    Record(std::move(other)).swap(*this);
     return *this;
   }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
-  ~Slot();
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+  ~Record();
 
   /// Null only if default-constructed or moved from.
-  layout::StatisticsSlot* operator->() const noexcept { return slot_; }
-  layout::StatisticsSlot& operator*() const noexcept { return *slot_; }
+  layout::StatisticsRecord* operator->() const noexcept { return record_; }
+  layout::StatisticsRecord& operator*() const noexcept { return *record_; }
   /// False if the counters are invisible to other processes: statistics are off or impossible, or the page is full.
   [[nodiscard]] bool shown() const noexcept { return shown_; }
 
  private:
-  friend Slot open_endpoint(const Endpoint& endpoint);
-  void swap(Slot& other) noexcept {
-    std::swap(slot_, other.slot_);
+  friend Record open_endpoint(const Endpoint& endpoint);
+  void swap(Record& other) noexcept {
+    std::swap(record_, other.record_);
     std::swap(page_, other.page_);
     std::swap(shown_, other.shown_);
   }
 
-  layout::StatisticsSlot* slot_ = nullptr;
+  layout::StatisticsRecord* record_ = nullptr;
   Page* page_ = nullptr;  // null: statistics are off
   bool shown_ = false;
 };
 
 /// Opens an endpoint's counters, all zero. From any thread. Throws Error(EINVAL) if WHERRY_STATISTICS or WHERRY_NODE is
 /// not valid. Without a memfd (none left, or the kernel refuses) statistics are off, as with WHERRY_STATISTICS=off.
-Slot open_endpoint(const Endpoint& endpoint);
+Record open_endpoint(const Endpoint& endpoint);
 
 }  // namespace wherry::statistics

@@ -27,9 +27,9 @@ namespace {
 
 using layout::EndpointKind;
 using layout::kStatisticsBytes;
-using layout::kStatisticsSlots;
+using layout::kStatisticsRecords;
 using layout::StatisticsHeader;
-using layout::StatisticsSlot;
+using layout::StatisticsRecord;
 
 Endpoint some_endpoint() {
   return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, 41}, 1234, 4096, 65536, "shm"};
@@ -64,14 +64,14 @@ class View {
 
   [[nodiscard]] bool valid() const { return mapped_ != MAP_FAILED; }
   [[nodiscard]] const StatisticsHeader& header() const { return *static_cast<const StatisticsHeader*>(mapped_); }
-  [[nodiscard]] const StatisticsSlot& slot(std::uint32_t index) const {
-    const auto* slots = static_cast<const std::byte*>(mapped_) + layout::kStatisticsSlotsOffset;
-    return reinterpret_cast<const StatisticsSlot*>(slots)[index];
+  [[nodiscard]] const StatisticsRecord& record(std::uint32_t index) const {
+    const auto* records = static_cast<const std::byte*>(mapped_) + layout::kStatisticsRecordsOffset;
+    return reinterpret_cast<const StatisticsRecord*>(records)[index];
   }
-  [[nodiscard]] std::vector<const StatisticsSlot*> in_use() const {
-    std::vector<const StatisticsSlot*> found;
-    for (std::uint32_t i = 0; i < kStatisticsSlots; ++i) {
-      if (slot(i).generation.load(std::memory_order_acquire) % 2 == 1) found.push_back(&slot(i));
+  [[nodiscard]] std::vector<const StatisticsRecord*> in_use() const {
+    std::vector<const StatisticsRecord*> found;
+    for (std::uint32_t i = 0; i < kStatisticsRecords; ++i) {
+      if (record(i).generation.load(std::memory_order_acquire) % 2 == 1) found.push_back(&record(i));
     }
     return found;
   }
@@ -90,18 +90,18 @@ bool in_child(const std::function<bool()>& body) {
 }
 
 TEST(Statistics, AnotherProcessReadsWhoAndHowMuch) {
-  Slot slot = open_endpoint(some_endpoint());
-  ASSERT_TRUE(slot.shown());
-  bump(slot->bytes_sent, 100);
-  bump(slot->bytes_sent, 23);
-  bump(slot->sends, 2);
-  set(slot->receive_fill, 77);
+  Record record = open_endpoint(some_endpoint());
+  ASSERT_TRUE(record.shown());
+  bump(record->bytes_sent, 100);
+  bump(record->bytes_sent, 23);
+  bump(record->sends, 2);
+  set(record->receive_fill, 77);
   const pid_t parent = getpid();
   EXPECT_TRUE(in_child([parent] {
     const View view(parent);
     if (!view.valid() || view.in_use().size() != 1) return false;
-    const StatisticsSlot& seen = *view.in_use().front();
-    return view.header().version == layout::kStatisticsVersion && view.header().slots == kStatisticsSlots &&
+    const StatisticsRecord& seen = *view.in_use().front();
+    return view.header().version == layout::kStatisticsVersion && view.header().records == kStatisticsRecords &&
            view.header().pid == static_cast<std::uint64_t>(parent) && seen.bytes_sent.load() == 123 &&
            seen.sends.load() == 2 && seen.receive_fill.load() == 77 && seen.local_node == 2 &&
            seen.local_port == 2000 && seen.peer_node == 7 && seen.peer_port == 41 && seen.peer_pid == 1234 &&
@@ -110,7 +110,7 @@ TEST(Statistics, AnotherProcessReadsWhoAndHowMuch) {
 }
 
 TEST(Statistics, NobodyElseCanWriteOrResizeThePage) {
-  const Slot slot = open_endpoint(some_endpoint());
+  const Record record = open_endpoint(some_endpoint());
   const auto files = statistics_files(getpid());
   ASSERT_EQ(files.size(), 1U);
   const int descriptor = open(files.front().c_str(), O_RDWR | O_CLOEXEC);
@@ -123,7 +123,7 @@ TEST(Statistics, NobodyElseCanWriteOrResizeThePage) {
 
 TEST(Statistics, AClosedEndpointIsNoLongerInUse) {
   {
-    const Slot slot = open_endpoint(some_endpoint());
+    const Record record = open_endpoint(some_endpoint());
   }
   EXPECT_TRUE(View(getpid()).in_use().empty());
 }
@@ -131,23 +131,23 @@ TEST(Statistics, AClosedEndpointIsNoLongerInUse) {
 TEST(Statistics, AReusedSlotStartsAtZeroWithANewGeneration) {
   std::uint64_t first_generation = 0;
   {
-    Slot slot = open_endpoint(some_endpoint());
-    bump(slot->bytes_received, 5);
-    set(slot->asleep_sending, 1);
-    first_generation = slot->generation.load();
+    Record record = open_endpoint(some_endpoint());
+    bump(record->bytes_received, 5);
+    set(record->asleep_sending, 1);
+    first_generation = record->generation.load();
   }
-  const Slot again = open_endpoint(some_endpoint());
+  const Record again = open_endpoint(some_endpoint());
   EXPECT_EQ(again->generation.load(), first_generation + 2);
   EXPECT_EQ(again->bytes_received.load(), 0U);
   EXPECT_EQ(again->asleep_sending.load(), 0U);
 }
 
 TEST(Statistics, MovingAHandleKeepsItsCounters) {
-  Slot first = open_endpoint(some_endpoint());
+  Record first = open_endpoint(some_endpoint());
   bump(first->sends);
-  Slot second = std::move(first);
+  Record second = std::move(first);
   EXPECT_EQ(second->sends.load(), 1U);
-  Slot third = open_endpoint(some_endpoint());
+  Record third = open_endpoint(some_endpoint());
   third = std::move(second);
   EXPECT_EQ(third->sends.load(), 1U);
   EXPECT_EQ(View(getpid()).in_use().size(), 1U);
@@ -156,18 +156,18 @@ TEST(Statistics, MovingAHandleKeepsItsCounters) {
 TEST(Statistics, AFabricsNameIsCutToItsField) {
   Endpoint endpoint = some_endpoint();
   endpoint.fabric = "faulty+inproc-put";
-  const Slot slot = open_endpoint(endpoint);
-  EXPECT_STREQ(slot->fabric, "faulty+inproc-p");
+  const Record record = open_endpoint(endpoint);
+  EXPECT_STREQ(record->fabric, "faulty+inproc-p");
 }
 
 TEST(Statistics, EndpointsBeyondThePageAreCountedAndKeepPrivateCounters) {
-  std::vector<Slot> shown;
-  for (std::uint32_t i = 0; i < kStatisticsSlots; ++i) shown.push_back(open_endpoint(some_endpoint()));
+  std::vector<Record> shown;
+  for (std::uint32_t i = 0; i < kStatisticsRecords; ++i) shown.push_back(open_endpoint(some_endpoint()));
   EXPECT_TRUE(shown.back().shown());
   const View view(getpid());
   {
-    Slot one = open_endpoint(some_endpoint());
-    Slot other = open_endpoint(some_endpoint());
+    Record one = open_endpoint(some_endpoint());
+    Record other = open_endpoint(some_endpoint());
     EXPECT_FALSE(one.shown());
     EXPECT_EQ(view.header().endpoints_not_shown.load(), 2U);
     bump(one->sends, 3);
@@ -187,10 +187,10 @@ TEST(Statistics, ThreadsThatOpenAndCloseAtOnceNeverShareASlot) {
   for (std::uint64_t t = 1; t <= kThreads; ++t) {
     threads.emplace_back([t, &clashes] {
       for (int i = 0; i < kRounds; ++i) {
-        Slot slot = open_endpoint(some_endpoint());
-        set(slot->bytes_sent, t);
+        Record record = open_endpoint(some_endpoint());
+        set(record->bytes_sent, t);
         std::this_thread::yield();
-        if (slot->bytes_sent.load() != t) ++clashes;
+        if (record->bytes_sent.load() != t) ++clashes;
       }
     });
   }
@@ -200,10 +200,10 @@ TEST(Statistics, ThreadsThatOpenAndCloseAtOnceNeverShareASlot) {
 }
 
 TEST(Statistics, AForkedChildHasAPageOfItsOwn) {
-  Slot slot = open_endpoint(some_endpoint());
+  Record record = open_endpoint(some_endpoint());
   EXPECT_TRUE(in_child([] {
     if (!statistics_files(getpid()).empty()) return false;  // looks like the parent
-    const Slot own = open_endpoint(some_endpoint());
+    const Record own = open_endpoint(some_endpoint());
     const View view(getpid());
     return view.valid() && view.header().pid == static_cast<std::uint64_t>(getpid()) && view.in_use().size() == 1;
   }));
@@ -211,23 +211,23 @@ TEST(Statistics, AForkedChildHasAPageOfItsOwn) {
 }
 
 TEST(Statistics, AForkedChildDoesNotGiveBackTheParentsSlot) {
-  Slot slot = open_endpoint(some_endpoint());
-  const std::uint64_t generation = slot->generation.load();
-  EXPECT_TRUE(in_child([&slot] {
-    const Slot own = open_endpoint(some_endpoint());
-    slot = Slot();
+  Record record = open_endpoint(some_endpoint());
+  const std::uint64_t generation = record->generation.load();
+  EXPECT_TRUE(in_child([&record] {
+    const Record own = open_endpoint(some_endpoint());
+    record = Record();
     return true;
   }));
-  EXPECT_EQ(slot->generation.load(), generation);
+  EXPECT_EQ(record->generation.load(), generation);
 }
 
 TEST(Statistics, ADescriptorNumberUsedForSomethingElseSurvivesFork) {
-  const Slot slot = open_endpoint(some_endpoint());
+  const Record record = open_endpoint(some_endpoint());
   const auto files = statistics_files(getpid());
   ASSERT_EQ(files.size(), 1U);
   const int number = std::stoi(files.front().filename());
   EXPECT_TRUE(in_child([number] {
-    const Slot own = open_endpoint(some_endpoint());
+    const Record own = open_endpoint(some_endpoint());
     const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (dup2(other, std::stoi(statistics_files(getpid()).front().filename())) < 0) return false;
     return in_child([number] { return fcntl(number, F_GETFD) >= 0; });
@@ -237,9 +237,9 @@ TEST(Statistics, ADescriptorNumberUsedForSomethingElseSurvivesFork) {
 TEST(Statistics, OffMeansPrivateCountersAndNoMemoryFile) {
   EXPECT_TRUE(in_child([] {
     const ScopedEnvironment off("WHERRY_STATISTICS", "off");
-    Slot slot = open_endpoint(some_endpoint());
-    bump(slot->sends);
-    return !slot.shown() && slot->sends.load() == 1 && statistics_files(getpid()).empty();
+    Record record = open_endpoint(some_endpoint());
+    bump(record->sends);
+    return !record.shown() && record->sends.load() == 1 && statistics_files(getpid()).empty();
   }));
 }
 
@@ -248,9 +248,9 @@ TEST(Statistics, WithoutADescriptorLeftTheyAreOff) {
     const rlimit few{.rlim_cur = 64, .rlim_max = 64};
     if (setrlimit(RLIMIT_NOFILE, &few) != 0) return false;
     while (dup(STDERR_FILENO) >= 0) continue;
-    Slot slot = open_endpoint(some_endpoint());
-    bump(slot->sends);
-    return !slot.shown() && slot->sends.load() == 1;
+    Record record = open_endpoint(some_endpoint());
+    bump(record->sends);
+    return !record.shown() && record->sends.load() == 1;
   }));
 }
 
@@ -268,7 +268,7 @@ TEST(Statistics, AnInvalidSettingIsRefused) {
 
 TEST(Statistics, SlotsNeverUsedCostNoMemory) {
   EXPECT_TRUE(in_child([] {
-    const Slot slot = open_endpoint(some_endpoint());
+    const Record record = open_endpoint(some_endpoint());
     struct stat file{};
     return stat(statistics_files(getpid()).front().c_str(), &file) == 0 && file.st_blocks * 512 <= 4096;
   }));

@@ -17,8 +17,8 @@ constexpr Result kClosed = Result::failure(EBADF);
 const Address kNoAddress{};
 const Peer kNoPeer{};
 
-statistics::Slot open_counters(const fabric::Connection& connection, const Address& local, std::size_t send_capacity,
-                               std::size_t receive_capacity, std::string_view fabric) {
+statistics::Record open_counters(const fabric::Connection& connection, const Address& local, std::size_t send_capacity,
+                                 std::size_t receive_capacity, std::string_view fabric) {
   statistics::Endpoint endpoint;
   endpoint.kind = layout::EndpointKind::stream;
   endpoint.local = local;
@@ -180,17 +180,17 @@ std::size_t Stream::send_capacity() const noexcept { return impl_ ? impl_->sende
 
 StreamCounters Stream::counters() const noexcept {
   if (!impl_) return {};
-  const layout::StatisticsSlot& slot = *impl_->counters;
+  const layout::StatisticsRecord& record = *impl_->counters;
   const auto value = [](const layout::Counter& counter) { return counter.load(std::memory_order_relaxed); };
-  return {.bytes_sent = value(slot.bytes_sent),
-          .bytes_received = value(slot.bytes_received),
-          .bytes_sent_split = value(slot.bytes_sent_split),
-          .bytes_received_split = value(slot.bytes_received_split),
-          .sends = value(slot.sends),
-          .receives = value(slot.receives),
-          .send_sleeps = value(slot.send_sleeps),
-          .receive_sleeps = value(slot.receive_sleeps),
-          .wakes = value(slot.data_wakes) + value(slot.space_wakes)};
+  return {.bytes_sent = value(record.bytes_sent),
+          .bytes_received = value(record.bytes_received),
+          .bytes_sent_split = value(record.bytes_sent_split),
+          .bytes_received_split = value(record.bytes_received_split),
+          .sends = value(record.sends),
+          .receives = value(record.receives),
+          .send_sleeps = value(record.send_sleeps),
+          .receive_sleeps = value(record.receive_sleeps),
+          .wakes = value(record.data_wakes) + value(record.space_wakes)};
 }
 
 }  // namespace wherry

@@ -12,7 +12,7 @@ namespace {
 using Identity = std::tuple<pid_t, std::uint64_t, std::uint32_t, std::uint64_t>;
 
 Identity identity(const ProcessReading& process, const EndpointReading& endpoint) {
-  return {process.pid, process.started_ns, endpoint.slot, endpoint.generation};
+  return {process.pid, process.started_ns, endpoint.record, endpoint.generation};
 }
 
 using Endpoints = std::map<Identity, const EndpointReading*>;
@@ -57,7 +57,7 @@ std::vector<Activity> activities(const Reading& before, const Reading& now) {
     }
   }
   const auto order = [](const Activity& a) {
-    return std::tuple(-(a.rates.bytes_sent + a.rates.bytes_received), a.process->pid, a.endpoint->slot);
+    return std::tuple(-(a.rates.bytes_sent + a.rates.bytes_received), a.process->pid, a.endpoint->record);
   };
   std::sort(all.begin(), all.end(), [&](const Activity& a, const Activity& b) { return order(a) < order(b); });
   return all;

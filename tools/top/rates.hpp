@@ -22,8 +22,8 @@ struct Activity {
   Rates rates;
 };
 
-/// One activity for each endpoint of `now`, the busiest first, then by process and slot. An endpoint that was not there
-/// `before` counts from when it was opened. The result points into `now`.
+/// One activity for each endpoint of `now`, the busiest first, then by process and record. An endpoint that was not
+/// there `before` counts from when it was opened. The result points into `now`.
 std::vector<Activity> activities(const Reading& before, const Reading& now);
 
 }  // namespace wherry::tools

@@ -16,9 +16,9 @@ Reading reading(std::uint64_t at_ns, std::vector<EndpointReading> endpoints, pid
   return {at_ns, {process}};
 }
 
-EndpointReading endpoint(std::uint32_t slot, std::uint64_t bytes_sent, std::uint64_t generation = 1) {
+EndpointReading endpoint(std::uint32_t record, std::uint64_t bytes_sent, std::uint64_t generation = 1) {
   EndpointReading made;
-  made.slot = slot;
+  made.record = record;
   made.generation = generation;
   made.bytes_sent = bytes_sent;
   return made;
@@ -73,9 +73,9 @@ TEST(Rates, TheBusiestComesFirstThenTheOrderOfSlots) {
   const Reading later = reading(2 * kSecond, {endpoint(0, 1), endpoint(1, 1), endpoint(2, 500)});
   const auto all = activities(reading(kSecond, {endpoint(0, 1), endpoint(1, 1), endpoint(2, 1)}), later);
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(all[0].endpoint->slot, 2U);
-  EXPECT_EQ(all[1].endpoint->slot, 0U);
-  EXPECT_EQ(all[2].endpoint->slot, 1U);
+  EXPECT_EQ(all[0].endpoint->record, 2U);
+  EXPECT_EQ(all[1].endpoint->record, 0U);
+  EXPECT_EQ(all[2].endpoint->record, 1U);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 namespace wherry::tools {
 
 struct EndpointReading {
-  std::uint32_t slot = 0;
-  std::uint64_t generation = 0;  ///< with the slot: the same endpoint at another moment has the same
+  std::uint32_t record = 0;
+  std::uint64_t generation = 0;  ///< with the record: the same endpoint at another moment has the same
   layout::EndpointKind kind = layout::EndpointKind::stream;
   Address local;
   Address peer;

@@ -21,7 +21,7 @@ namespace {
 using layout::EndpointKind;
 using layout::kStatisticsBytes;
 using layout::StatisticsHeader;
-using layout::StatisticsSlot;
+using layout::StatisticsRecord;
 
 // The page, mapped read-only. Only bytes below `readable` may be read: the rest was never written, and looking at it
 // would give it memory, at the expense of the process that is looked at.
@@ -47,11 +47,11 @@ class Mapping {
   [[nodiscard]] const StatisticsHeader* header() const {
     return readable_ >= sizeof(StatisticsHeader) ? reinterpret_cast<const StatisticsHeader*>(start_) : nullptr;
   }
-  // Null from the first slot on that was never used: slots are taken from the front.
-  [[nodiscard]] const StatisticsSlot* slot(std::uint32_t index) const {
-    const std::size_t offset = layout::kStatisticsSlotsOffset + index * sizeof(StatisticsSlot);
-    if (index >= layout::kStatisticsSlots || offset + sizeof(StatisticsSlot) > readable_) return nullptr;
-    return reinterpret_cast<const StatisticsSlot*>(start_ + offset);
+  // Null from the first record on that was never used: records are taken from the front.
+  [[nodiscard]] const StatisticsRecord* record(std::uint32_t index) const {
+    const std::size_t offset = layout::kStatisticsRecordsOffset + index * sizeof(StatisticsRecord);
+    if (index >= layout::kStatisticsRecords || offset + sizeof(StatisticsRecord) > readable_) return nullptr;
+    return reinterpret_cast<const StatisticsRecord*>(start_ + offset);
   }
 
  private:
@@ -83,30 +83,30 @@ Address address_of(std::uint16_t node, std::uint16_t port) {
   return address;
 }
 
-void read_description(const StatisticsSlot& slot, EndpointReading& reading) {
-  reading.kind = static_cast<EndpointKind>(claim(slot.kind));
-  reading.local = address_of(claim(slot.local_node), claim(slot.local_port));
-  reading.peer = address_of(claim(slot.peer_node), claim(slot.peer_port));
-  reading.peer_pid = claim(slot.peer_pid);
-  reading.fabric = claim_text(slot.fabric);
-  reading.opened_ns = claim(slot.opened_ns);
-  reading.send_capacity = claim(slot.send_capacity);
-  reading.receive_capacity = claim(slot.receive_capacity);
+void read_description(const StatisticsRecord& record, EndpointReading& reading) {
+  reading.kind = static_cast<EndpointKind>(claim(record.kind));
+  reading.local = address_of(claim(record.local_node), claim(record.local_port));
+  reading.peer = address_of(claim(record.peer_node), claim(record.peer_port));
+  reading.peer_pid = claim(record.peer_pid);
+  reading.fabric = claim_text(record.fabric);
+  reading.opened_ns = claim(record.opened_ns);
+  reading.send_capacity = claim(record.send_capacity);
+  reading.receive_capacity = claim(record.receive_capacity);
 }
 
-void read_counters(const StatisticsSlot& slot, EndpointReading& reading) {
-  reading.bytes_sent = claim(slot.bytes_sent);
-  reading.sends = claim(slot.sends);
-  reading.send_sleeps = claim(slot.send_sleeps);
-  reading.send_fill = claim(slot.send_fill);
-  reading.data_wakes = claim(slot.data_wakes);
-  reading.bytes_received = claim(slot.bytes_received);
-  reading.receives = claim(slot.receives);
-  reading.receive_sleeps = claim(slot.receive_sleeps);
-  reading.receive_fill = claim(slot.receive_fill);
-  reading.space_wakes = claim(slot.space_wakes);
-  reading.asleep_sending = claim(slot.asleep_sending) != 0;
-  reading.asleep_receiving = claim(slot.asleep_receiving) != 0;
+void read_counters(const StatisticsRecord& record, EndpointReading& reading) {
+  reading.bytes_sent = claim(record.bytes_sent);
+  reading.sends = claim(record.sends);
+  reading.send_sleeps = claim(record.send_sleeps);
+  reading.send_fill = claim(record.send_fill);
+  reading.data_wakes = claim(record.data_wakes);
+  reading.bytes_received = claim(record.bytes_received);
+  reading.receives = claim(record.receives);
+  reading.receive_sleeps = claim(record.receive_sleeps);
+  reading.receive_fill = claim(record.receive_fill);
+  reading.space_wakes = claim(record.space_wakes);
+  reading.asleep_sending = claim(record.asleep_sending) != 0;
+  reading.asleep_receiving = claim(record.asleep_receiving) != 0;
 }
 
 // False for what no Wherry process writes. What is left may be wrong, but can be shown and divided by.
@@ -119,17 +119,17 @@ bool is_plausible(EndpointReading& reading) {
   return true;
 }
 
-// Empty if the slot is free, or was freed or reused while it was read.
-std::optional<EndpointReading> read_slot(const StatisticsSlot& slot) {
+// Empty if the record is free, or was freed or reused while it was read.
+std::optional<EndpointReading> read_record(const StatisticsRecord& record) {
   EndpointReading reading;
-  reading.generation = slot.generation.load(std::memory_order_acquire);  // STATISTICS-SLOT
+  reading.generation = record.generation.load(std::memory_order_acquire);  // STATISTICS-RECORD
   if (reading.generation % 2 == 0) return std::nullopt;
-  read_description(slot, reading);
-  read_counters(slot, reading);
-  // STATISTICS-SLOT: if a load above saw a store of the slot's next use, the load below sees the generation that came
-  // before it.
+  read_description(record, reading);
+  read_counters(record, reading);
+  // STATISTICS-RECORD: if a load above saw a store of the record's next use, the load below sees the generation that
+  // came before it.
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (slot.generation.load(std::memory_order_relaxed) != reading.generation || !is_plausible(reading))
+  if (record.generation.load(std::memory_order_relaxed) != reading.generation || !is_plausible(reading))
     return std::nullopt;
   return reading;
 }
@@ -148,10 +148,10 @@ std::optional<ProcessReading> read_statistics_file(const std::string& path, std:
   process.node = claim(header->node);
   process.started_ns = claim(header->started_ns);
   process.endpoints_not_shown = claim(header->endpoints_not_shown);
-  for (std::uint32_t i = 0; const StatisticsSlot* slot = mapping.slot(i); ++i) {
-    auto endpoint = read_slot(*slot);
+  for (std::uint32_t i = 0; const StatisticsRecord* record = mapping.record(i); ++i) {
+    auto endpoint = read_record(*record);
     if (!endpoint) continue;
-    endpoint->slot = i;
+    endpoint->record = i;
     process.endpoints.push_back(std::move(*endpoint));
   }
   return process;

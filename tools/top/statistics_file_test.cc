@@ -26,7 +26,7 @@ namespace {
 using layout::EndpointKind;
 using layout::kStatisticsBytes;
 using layout::StatisticsHeader;
-using layout::StatisticsSlot;
+using layout::StatisticsRecord;
 
 statistics::Endpoint some_endpoint() {
   return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, {}}, 1234, 4096, 65536, "shm"};
@@ -68,8 +68,8 @@ class ForgedPage {
   ~ForgedPage() { munmap(mapped_, kStatisticsBytes); }
 
   StatisticsHeader& header() { return *reinterpret_cast<StatisticsHeader*>(mapped_); }
-  StatisticsSlot& slot(std::size_t index) {
-    return reinterpret_cast<StatisticsSlot*>(mapped_ + layout::kStatisticsSlotsOffset)[index];
+  StatisticsRecord& record(std::size_t index) {
+    return reinterpret_cast<StatisticsRecord*>(mapped_ + layout::kStatisticsRecordsOffset)[index];
   }
   std::byte* bytes() { return mapped_; }
   [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
@@ -81,10 +81,10 @@ class ForgedPage {
 };
 
 TEST(StatisticsFile, ShowsWhatTheLibraryCounts) {
-  const statistics::Slot slot = statistics::open_endpoint(some_endpoint());
-  statistics::bump(slot->bytes_sent, 123);
-  statistics::set(slot->send_fill, 77);
-  statistics::set(slot->asleep_receiving, 1);
+  const statistics::Record record = statistics::open_endpoint(some_endpoint());
+  statistics::bump(record->bytes_sent, 123);
+  statistics::set(record->send_fill, 77);
+  statistics::set(record->asleep_receiving, 1);
   const ProcessReading process = own_reading();
   ASSERT_EQ(process.endpoints.size(), 1U);
   EXPECT_EQ(process.program, program_invocation_short_name);
@@ -103,17 +103,17 @@ TEST(StatisticsFile, ShowsWhatTheLibraryCounts) {
 
 TEST(StatisticsFile, ShowsNoClosedEndpoint) {
   {
-    const statistics::Slot closed = statistics::open_endpoint(some_endpoint());
+    const statistics::Record closed = statistics::open_endpoint(some_endpoint());
   }
   EXPECT_TRUE(own_reading().endpoints.empty());
 }
 
 TEST(StatisticsFile, ShowsEveryEndpointOfAFullPage) {
-  std::vector<statistics::Slot> slots;
-  for (std::uint32_t i = 0; i < layout::kStatisticsSlots + 2; ++i)
-    slots.push_back(statistics::open_endpoint(some_endpoint()));
+  std::vector<statistics::Record> records;
+  for (std::uint32_t i = 0; i < layout::kStatisticsRecords + 2; ++i)
+    records.push_back(statistics::open_endpoint(some_endpoint()));
   const ProcessReading process = own_reading();
-  EXPECT_EQ(process.endpoints.size(), layout::kStatisticsSlots);
+  EXPECT_EQ(process.endpoints.size(), layout::kStatisticsRecords);
   EXPECT_EQ(process.endpoints_not_shown, 2U);
 }
 
@@ -144,22 +144,22 @@ TEST(StatisticsFile, RefusesAPageInheritedFromAnotherProcess) {
 TEST(StatisticsFile, DropsSlotsThatNoWherryProcessWrites) {
   ForgedPage page;
   for (std::size_t i = 0; i < 3; ++i) {
-    page.slot(i).generation.store(1);
-    page.slot(i).kind = static_cast<std::uint32_t>(EndpointKind::stream);
+    page.record(i).generation.store(1);
+    page.record(i).kind = static_cast<std::uint32_t>(EndpointKind::stream);
   }
-  page.slot(0).kind = 99;
-  page.slot(1).send_capacity = fabric::kMaxSegmentBytes + 1;
+  page.record(0).kind = 99;
+  page.record(1).send_capacity = fabric::kMaxSegmentBytes + 1;
   const auto process = page.read();
   ASSERT_EQ(process->endpoints.size(), 1U);
-  EXPECT_EQ(process->endpoints.front().slot, 2U);
+  EXPECT_EQ(process->endpoints.front().record, 2U);
 }
 
 TEST(StatisticsFile, TextsHaveNoControlCharactersAndEndWithTheirField) {
   ForgedPage page;
   std::memset(page.header().program, '\x1b', sizeof(page.header().program));
-  page.slot(0).generation.store(1);
-  page.slot(0).kind = static_cast<std::uint32_t>(EndpointKind::listener);
-  std::memset(page.slot(0).fabric, 'f', sizeof(page.slot(0).fabric));
+  page.record(0).generation.store(1);
+  page.record(0).kind = static_cast<std::uint32_t>(EndpointKind::listener);
+  std::memset(page.record(0).fabric, 'f', sizeof(page.record(0).fabric));
   const auto process = page.read();
   EXPECT_EQ(process->program.find('\x1b'), std::string::npos);
   EXPECT_EQ(process->endpoints.front().fabric, std::string(16, 'f'));
@@ -167,10 +167,10 @@ TEST(StatisticsFile, TextsHaveNoControlCharactersAndEndWithTheirField) {
 
 TEST(StatisticsFile, AFillIsNeverMoreThanItsRing) {
   ForgedPage page;
-  page.slot(0).generation.store(1);
-  page.slot(0).kind = static_cast<std::uint32_t>(EndpointKind::stream);
-  page.slot(0).send_capacity = 4096;
-  page.slot(0).send_fill.store(UINT64_MAX);
+  page.record(0).generation.store(1);
+  page.record(0).kind = static_cast<std::uint32_t>(EndpointKind::stream);
+  page.record(0).send_capacity = 4096;
+  page.record(0).send_fill.store(UINT64_MAX);
   EXPECT_EQ(page.read()->endpoints.front().send_fill, 4096U);
 }
 
@@ -182,21 +182,21 @@ TEST(StatisticsFile, RandomBytesAreReadSafely) {
       const std::uint64_t word = random();
       std::memcpy(page.bytes() + at, &word, sizeof(word));
     }
-    for (std::size_t i = 0; i < layout::kStatisticsSlots; i += 2) page.slot(i).kind = 1 + i % 2;
+    for (std::size_t i = 0; i < layout::kStatisticsRecords; i += 2) page.record(i).kind = 1 + i % 2;
     ASSERT_TRUE(page.read());
   }
 }
 
 // The owner opens and closes endpoints as fast as it can; the two words of each must always belong together.
 TEST(StatisticsFile, ASlotReusedWhileItIsReadIsNeverShownMixed) {
-  const statistics::Slot keep = statistics::open_endpoint(some_endpoint());
+  const statistics::Record keep = statistics::open_endpoint(some_endpoint());
   const std::jthread owner([](const std::stop_token& stop) {
     for (std::uint16_t i = 1; !stop.stop_requested(); i = i == 60000 ? 1 : i + 1) {
       statistics::Endpoint endpoint = some_endpoint();
       endpoint.local.port = i;
       endpoint.peer.port = i;
       endpoint.send_capacity = i;
-      const statistics::Slot slot = statistics::open_endpoint(endpoint);
+      const statistics::Record record = statistics::open_endpoint(endpoint);
     }
   });
   const std::string page = own_page();
@@ -204,7 +204,7 @@ TEST(StatisticsFile, ASlotReusedWhileItIsReadIsNeverShownMixed) {
     const auto process = read_statistics_file(page, static_cast<std::uint64_t>(getpid()));
     ASSERT_TRUE(process);
     for (const EndpointReading& endpoint : process->endpoints) {
-      if (endpoint.slot == 0) continue;
+      if (endpoint.record == 0) continue;
       ASSERT_EQ(endpoint.local.port, endpoint.peer.port);
       ASSERT_EQ(endpoint.send_capacity, *endpoint.local.port);
     }

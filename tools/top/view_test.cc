@@ -21,7 +21,7 @@ Reading many_endpoints(std::uint32_t count) {
   process.job = "night_shift";
   for (std::uint32_t i = 0; i < count; ++i) {
     EndpointReading endpoint;
-    endpoint.slot = i;
+    endpoint.record = i;
     endpoint.generation = 1;
     endpoint.local = Address{"", 1, {}};
     endpoint.peer = Address{"", 0, 2000};
