@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MPIs that tests run on: the wheels of packages/python-mpi.txt in build/mpi (scripts/setup mpi), and Debian's Open MPI."""
+"""The MPIs that tests run on: the wheels of dependencies/python-mpi.txt in build/mpi (scripts/setup mpi), and Debian's Open MPI."""
 
 import os
 import subprocess
