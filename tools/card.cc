@@ -21,9 +21,9 @@
 
 #include "base/config.hpp"
 #include "base/log.hpp"
+#include "base/readable.hpp"
 #include "base/unique_fd.hpp"
 #include "commands.hpp"
-#include "common/text.hpp"
 #include "file/cache.hpp"
 #include "file/card.hpp"
 #include "file/card_server.hpp"

@@ -13,10 +13,11 @@
 
 #include <wherry/error.hpp>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "commands.hpp"
 #include "common/json_text.hpp"
 #include "common/table.hpp"
-#include "common/text.hpp"
 
 namespace wherry::tools {
 namespace {

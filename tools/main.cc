@@ -12,9 +12,10 @@
 
 #include <wherry/wherry.h>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "base/standard_descriptors.hpp"
 #include "commands.hpp"
-#include "common/text.hpp"
 #include "manual/generate.hpp"
 
 namespace {

@@ -11,9 +11,10 @@
 #include <memory>
 #include <thread>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "base/unique_fd.hpp"
 #include "commands.hpp"
-#include "common/text.hpp"
 #include "file/server.hpp"
 
 namespace wherry::tools {

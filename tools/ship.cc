@@ -8,9 +8,10 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "commands.hpp"
 #include "common/json_text.hpp"
-#include "common/text.hpp"
 #include "ship/shipper.hpp"
 
 namespace wherry::tools {

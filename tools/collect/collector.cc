@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/readable.hpp"
 #include "collect/session.hpp"
-#include "common/text.hpp"
 
 namespace wherry::tools {
 namespace {

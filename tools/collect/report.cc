@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/text.hpp"
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 
 namespace wherry::tools {
 namespace {

@@ -9,8 +9,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "collect/symlink.hpp"
-#include "common/text.hpp"
 
 namespace wherry::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/cgroup.hpp"
-#include "common/text.hpp"
+#include "base/readable.hpp"
 #include "doctor/check.hpp"
 
 namespace wherry::tools::doctor {

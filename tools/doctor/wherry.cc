@@ -16,7 +16,8 @@
 #include <wherry/wherry.hpp>
 
 #include "base/config.hpp"
-#include "common/text.hpp"
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "doctor/check.hpp"
 
 namespace wherry::tools::doctor {

@@ -7,7 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/text.hpp"
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 
 namespace wherry::tools {
 

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "base/unique_fd.hpp"
-#include "common/text.hpp"
 #include "ship/measure.hpp"
 #include "ship/tree.hpp"
 

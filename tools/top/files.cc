@@ -16,10 +16,10 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "base/unique_fd.hpp"
 #include "common/json_text.hpp"
 #include "common/table.hpp"
-#include "common/text.hpp"
 
 namespace wherry::tools {
 namespace {

@@ -11,8 +11,9 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 #include "base/unique_fd.hpp"
-#include "common/text.hpp"
 #include "fabric/fabric.hpp"
 
 namespace wherry::tools {

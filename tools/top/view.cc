@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/readable.hpp"
 #include "common/json_text.hpp"
 #include "common/table.hpp"
-#include "common/text.hpp"
 
 namespace wherry::tools {
 namespace {

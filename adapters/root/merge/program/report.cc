@@ -16,14 +16,12 @@
 #include <vector>
 
 #include "adapters/root/merge/program/worker_names.hpp"
-#include "tools/common/text.hpp"
+#include "base/printable.hpp"
+#include "base/readable.hpp"
 
 namespace wherry::merge {
 
 namespace {
-
-using tools::counted;
-using tools::human_bytes;
 
 constexpr int kIncomplete = 3;
 /// Lines of workers that are printed. The JSON summary has all.
@@ -104,11 +102,11 @@ void write_json(const ProgramOptions& options, const State& state, int status, d
 
 void print_summary(const ProgramOptions& options, const State& state, double seconds) {
   fmt::print("{}: {} of {}, {} in {} ({}), {}\n", printable(options.output), counted(state.files, "file"),
-             counted(state.workers(), "worker"), human_bytes(state.bytes), tools::human_time(seconds),
-             tools::human_rate(state.bytes, seconds), counted(state.batches, "batch"));
+             counted(state.workers(), "worker"), human_bytes(state.bytes), human_time(seconds),
+             human_rate(state.bytes, seconds), counted(state.batches, "batch"));
   if (state.joined > 0) {
     fmt::print("{} joined, {} in {}\n", counted(state.joined, "shard"), human_bytes(state.joined_bytes),
-               tools::human_time(static_cast<double>(state.joining_time.load()) * 1e-6));
+               human_time(static_cast<double>(state.joining_time.load()) * 1e-6));
   }
   if (state.refused > 0) fmt::print("{} refused\n", counted(state.refused, "file"));
   if (state.lost > 0) {

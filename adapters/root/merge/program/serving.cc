@@ -35,7 +35,7 @@
 #include "adapters/root/merge/program/stuck_watch.hpp"
 #include "adapters/root/merge/program/worker_names.hpp"
 #include "base/printable.hpp"
-#include "tools/common/text.hpp"
+#include "base/readable.hpp"
 
 namespace wherry::merge {
 
@@ -44,8 +44,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using root::Event;
-using tools::counted;
-using tools::human_bytes;
 
 // How long the sockets of a process that died may outlive it.
 constexpr auto kAddressTimeout = 20s;
@@ -314,7 +312,7 @@ class Serving {
     const std::lock_guard lock(mutex_);
     fmt::print(stderr, "\r\x1b[K{}, {} finished | {}, {}, {}", counted(connected_.size(), "worker"),
                state_.finished.load(), counted(state_.files, "file"), human_bytes(state_.bytes),
-               tools::human_rate(state_.bytes, seconds));
+               human_rate(state_.bytes, seconds));
     std::fflush(stderr);
   }
 

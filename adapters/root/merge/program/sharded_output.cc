@@ -13,7 +13,7 @@
 
 #include "adapters/root/merge/commit/ledger.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
-#include "tools/common/text.hpp"
+#include "base/readable.hpp"
 
 namespace wherry::merge {
 
@@ -97,7 +97,7 @@ bool ShardedOutput::join(unsigned shard) {
   const std::string path = shard_path(path_, shard);
   std::error_code none;
   const auto bytes = std::filesystem::file_size(path, none);
-  if (!options_.quiet) message_(fmt::format("joining {}, {}", path, tools::human_bytes(none ? 0 : bytes)));
+  if (!options_.quiet) message_(fmt::format("joining {}, {}", path, human_bytes(none ? 0 : bytes)));
   const auto begin = std::chrono::steady_clock::now();
   if (!queue(0).join(path)) return false;
   const auto time = std::chrono::steady_clock::now() - begin;

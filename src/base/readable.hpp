@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Text as people and programs read it.
+// Quantities as people read them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "base/printable.hpp"
-
-namespace wherry::tools {
+namespace wherry {
 
 /// "1.5 GB", "312 kB", "17 B": powers of 1000, as throughputs are given. "0.25 B" is half a byte in two seconds.
 std::string human_bytes(double bytes);
@@ -24,4 +21,4 @@ std::string human_time(double seconds);
 /// "1 file", "2 files", "2 directories", "2 batches".
 std::string counted(std::uint64_t count, std::string_view noun);
 
-}  // namespace wherry::tools
+}  // namespace wherry

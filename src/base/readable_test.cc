@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/text.hpp"
+#include "base/readable.hpp"
 
 #include <gtest/gtest.h>
 
-#include "common/progress.hpp"
-
-namespace wherry::tools {
+namespace wherry {
 namespace {
 
-TEST(Text, BytesHaveThreeDigitsAndAUnit) {
+TEST(Readable, BytesHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(human_bytes(0.0), "0 B");
   EXPECT_EQ(human_bytes(999.0), "999 B");
   EXPECT_EQ(human_bytes(1000.0), "1.0 kB");
@@ -18,7 +16,7 @@ TEST(Text, BytesHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(human_bytes(UINT64_MAX), "18.4 EB");
 }
 
-TEST(Text, WhatIsLittleIsNotShownAsNothing) {
+TEST(Readable, WhatIsLittleIsNotShownAsNothing) {
   EXPECT_EQ(human_bytes(0.25), "0.25 B");
   EXPECT_EQ(human_bytes(0.001), "0.001 B");
   EXPECT_EQ(human_bytes(12.5), "12.5 B");
@@ -31,18 +29,12 @@ TEST(Text, WhatIsLittleIsNotShownAsNothing) {
   EXPECT_EQ(human_time(61.5), "61.50 s");
 }
 
-TEST(Text, NounsAreCounted) {
+TEST(Readable, NounsAreCounted) {
   EXPECT_EQ(counted(1, "directory"), "1 directory");
   EXPECT_EQ(counted(0, "directory"), "0 directories");
   EXPECT_EQ(counted(2, "file"), "2 files");
   EXPECT_EQ(counted(2, "batch"), "2 batches");
 }
 
-TEST(Progress, TheBarIsEmptyWhenTheTotalIsUnknownAndNeverOverFull) {
-  EXPECT_EQ(Progress::bar(5, 0), "");
-  EXPECT_EQ(Progress::bar(50, 100), "[############            ]  50%");
-  EXPECT_EQ(Progress::bar(200, 100), "[########################] 100%");
-}
-
 }  // namespace
-}  // namespace wherry::tools
+}  // namespace wherry
