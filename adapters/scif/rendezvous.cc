@@ -13,7 +13,7 @@
 
 #include "adapters/scif/link.hpp"
 #include "fabric/shm/connection.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 
 namespace wherry::scif {
 

@@ -27,7 +27,7 @@
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 #include "stream/handshake.hpp"
 #include "tests/common/other_user.hpp"
 #include "tests/common/refused_calls.hpp"

@@ -18,7 +18,7 @@
 
 #include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 #include "memory/arena.hpp"
 #include "stream/handshake.hpp"
 #include "tests/fuzz/input.hpp"

@@ -6,8 +6,8 @@
 
 #include "fabric/check.hpp"
 #include "fabric/inproc/mapped_end.hpp"
+#include "fabric/inproc/ports.hpp"
 #include "fabric/inproc/put_end.hpp"
-#include "fabric/inproc/rendezvous.hpp"
 #include "fabric/registry.hpp"
 
 namespace wherry::fabric::inproc {

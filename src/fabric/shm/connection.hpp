@@ -14,8 +14,8 @@
 #include "fabric/connection.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/own_bell.hpp"
-#include "fabric/shm/private_memory.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/process_memory.hpp"
+#include "fabric/shm/socket_names.hpp"
 #include "memory/arena_view.hpp"
 
 namespace wherry::fabric::shm {

@@ -13,7 +13,7 @@
 
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 
 namespace wherry::fabric::shm {
 namespace {

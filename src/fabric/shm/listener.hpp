@@ -10,7 +10,7 @@
 #include "base/unique_fd.hpp"
 #include "fabric/rendezvous.hpp"
 #include "fabric/shm/pending.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 
 namespace wherry::fabric::shm {
 

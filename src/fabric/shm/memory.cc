@@ -14,7 +14,7 @@
 
 #include "base/refused_call.hpp"
 #include "base/resize.hpp"
-#include "fabric/shm/private_memory.hpp"
+#include "fabric/shm/process_memory.hpp"
 #include "memory/huge_pages.hpp"
 #include "memory/sealed_memory.hpp"
 

@@ -16,7 +16,7 @@
 #include "base/open_descriptors.hpp"
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 #include "tests/common/other_user.hpp"
 #include "tests/common/sanitizer.hpp"
 

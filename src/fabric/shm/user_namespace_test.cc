@@ -12,7 +12,7 @@
 #include <wherry/wherry.hpp>
 
 #include "base/user.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/socket_names.hpp"
 #include "tests/common/other_user.hpp"
 
 namespace wherry::fabric::shm {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/inproc/rendezvous.hpp"
+#include "fabric/inproc/ports.hpp"
 
 #include <cerrno>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/shm/private_memory.hpp"
+#include "fabric/shm/process_memory.hpp"
 
 #include <sys/random.h>
 #include <sys/syscall.h>
