@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from collecting import make_tree, wait_until
 from demonstrating import DEMO, WATCHDOG, command, environment, run
+from other_user import NOBODY
 from program import PROGRAM
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
 RESULT = re.compile(r"wherry: (\d+\.\d\d) GB/s, \d+\.\d times TCP \((\d+\.\d\d)\), (\d+) files verified, one round")
 
 

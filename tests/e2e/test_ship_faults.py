@@ -11,9 +11,10 @@ import tempfile
 import pytest
 from collecting import WATCHDOG, Collector, listing, wait_until
 from mounting import mounted, strange_file_system
+from other_user import NOBODY, need_other_user
+from program import PROGRAM
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else, or mount")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 
 
 def big_file(path, megabytes):
@@ -138,8 +139,8 @@ def open_folder():
     shutil.rmtree(folder)
 
 
-@as_root
 def test_an_unwritable_directory_refuses_what_goes_there_and_no_more(tmp_path, open_folder):
+    need_other_user(PROGRAM)
     into = os.path.join(open_folder, "into")
     os.makedirs(os.path.join(into, "closed"))
     os.chown(into, 65534, 65534)
@@ -154,8 +155,8 @@ def test_an_unwritable_directory_refuses_what_goes_there_and_no_more(tmp_path, o
     assert set(listing(into)) == {"closed", "open", "open/file"}
 
 
-@as_root
 def test_a_directory_without_write_permission_can_be_filled_by_several_shippers(tmp_path, open_folder):
+    need_other_user(PROGRAM)
     into = os.path.join(open_folder, "into")
     os.mkdir(into)
     os.chown(into, 65534, 65534)
@@ -316,8 +317,7 @@ def test_a_mount_point_in_the_destination_is_a_folder_like_any_other(tmp_path, t
 
 
 def test_what_cannot_be_read_is_said_by_both_sides(tmp_path, open_folder):
-    if os.geteuid() != 0:
-        pytest.skip("only root can become somebody who may not read")
+    need_other_user(PROGRAM)
     for name in ("open", "secret"):
         with open(os.path.join(open_folder, name), "w") as file:
             file.write(name)

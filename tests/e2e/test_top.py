@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from collecting import WATCHDOG
+from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
 
 PAGE_BYTES = 256 + 1023 * 256
@@ -122,24 +123,16 @@ def test_files_that_only_have_the_name_are_ignored():
 
 
 def test_processes_of_another_user_are_left_out_quietly():
-    if os.geteuid() != 0:
-        pytest.skip("only root can be another user")
-    nobody = 65534
+    need_other_user(PROGRAM)
     with connected_pipe() as (receiver, sender):
         wait_until(lambda: {receiver.pid, sender.pid} <= set(processes()))
-        try:
-            result = subprocess.run(
-                [PROGRAM, "top", "--once", "--json", "--interval", "0.05"],
-                env=environment(),
-                user=nobody,
-                group=nobody,
-                extra_groups=[],
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
-        except PermissionError:
-            pytest.skip("the program is where another user may not run it")
+        result = subprocess.run(
+            [*NOBODY, PROGRAM, "top", "--once", "--json", "--interval", "0.05"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert result.returncode == 0 and result.stderr == ""
         assert not {receiver.pid, sender.pid} & {process["pid"] for process in json.loads(result.stdout)["processes"]}
 
