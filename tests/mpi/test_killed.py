@@ -14,7 +14,7 @@ from mpis import ALL, environment, need
 
 PROGRAM = os.environ["WHERRY_PROGRAM"]
 # The launcher's or that of a rank, which may be the first to know.
-ERROR = re.compile(r"signal 9|[Ee]rror (occurred )?in (MPI_|internal_)\w+")
+ERROR = re.compile(r"signal 9|[Ee]rror (occurred )?in (MPI_|internal_)\w+|MTL is aborting the MPI job")
 # What MPICH itself leaves behind then (docs/mpi.md).
 MPICHS_OWN = re.compile("/dev/shm/mpich_shm_")
 
