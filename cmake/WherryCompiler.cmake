@@ -15,9 +15,17 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()
 
+# For ccache: it finds a source that begins with compiled headers by what the preprocessor makes of it, and the same
+# headers are the same file only without the time in it (scripts/build says the rest, CCACHE_SLOPPINESS).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(for_compiled_headers -fpch-preprocess)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(for_compiled_headers "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
 # An interface target instead of directory options, so that a project that adds Wherry as a subdirectory keeps its own.
 add_library(wherry_options INTERFACE)
-target_compile_options(wherry_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+target_compile_options(wherry_options INTERFACE -Wall -Wextra -Wshadow -Wconversion ${for_compiled_headers})
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # gcc's -Wconversion leaves signs alone; the two compilers should complain about the same lines.
   target_compile_options(wherry_options INTERFACE -Wno-sign-conversion)

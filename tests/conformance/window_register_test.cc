@@ -138,10 +138,9 @@ TEST_P(WindowRegister, MemoryMayGrowByReallocOnceItIsUnregistered) {
   constexpr std::size_t kBytes = std::size_t{1} << 20;  // malloc gives it a mapping of its own
   CallersPages neighbour(4 * kPage);
   auto* block = static_cast<std::byte*>(std::malloc(kBytes));
-  const auto start = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
-  const std::span<std::byte> pages(std::bit_cast<std::byte*>(start), kBytes / 2);
+  const std::size_t lead = (0 - reinterpret_cast<std::uintptr_t>(block)) % kPage;
+  const std::span<std::byte> pages(block + lead, kBytes / 2);
   fill(pages, 1);
-  const std::size_t lead = static_cast<std::size_t>(pages.data() - block);
   const std::uint64_t at = registered(far_, pages);
   const std::uint64_t beside = registered(far_, neighbour.bytes());
   EXPECT_EQ(far_.unregister(at, kBytes / 2), 0);
