@@ -20,6 +20,10 @@
 // A short message may lie beside the tail instead, so that one line carries all of it: positions and credit are as if
 // it lay in the section, whose bytes are then not written. `inlined` names the position of its length, and is stored
 // before the tail that publishes it. The place is free again once that message is read.
+//
+// Where everything was read the writer may go on at the start of the section, so that what is used of it stays in the
+// caches and costs no further pages: `inlined` then has, in place of a length, the mark that the message at its
+// position lies there. Positions and credit go on as before.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +34,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMailboxVersion = 2;
+inline constexpr std::uint32_t kMailboxVersion = 3;
 inline constexpr std::uint32_t kMailboxMagic = 0x584f4257;  // "WBOX" in memory, little-endian
 inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
@@ -54,8 +58,8 @@ struct MailboxPage {
 
   alignas(64) Word tail;  // W: peer, release (MAILBOX-TAIL): bytes ever written into the section behind these words
   Word seen;              // W: peer, release (MAILBOX-SEEN): a head in passing, with a tail; may be older than `head`
-  Word inlined;  // W: peer, before the tail: position << 4 | 1 + length of the message in the bytes that follow,
-                 // as far as it has 64 bits; 0: none yet
+  Word inlined;  // W: peer, before the tail: position << 4 | 1 + length of the message in the bytes that follow, or
+                 // kMailboxRestart, as far as it has 64 bits; 0: none yet
   std::byte inlined_bytes[kMailboxInlined];  // W: peer, before `inlined`
 };
 static_assert(std::is_standard_layout_v<MailboxPage> && alignof(MailboxPage) == 64);
@@ -66,7 +70,8 @@ static_assert(offsetof(MailboxPage, grant) == 80);
 static_assert(offsetof(MailboxPage, head) == 128, "the credit has a line of its own");
 static_assert(offsetof(MailboxPage, tail) == 192 && offsetof(MailboxPage, seen) == 200);
 static_assert(offsetof(MailboxPage, inlined) == 208 && offsetof(MailboxPage, inlined_bytes) == 216);
-static_assert(kMailboxInlined < 128, "the length of an inlined message has 7 bits");
+inline constexpr std::size_t kMailboxRestart = 126;
+static_assert(kMailboxInlined < kMailboxRestart && kMailboxRestart + 1 < 128, "there are 7 bits for it");
 
 /// What `inlined` is for a message whose length is at `position`, a multiple of kMailboxAlign.
 constexpr std::uint64_t mailbox_inlined(std::uint64_t position, std::size_t length) {

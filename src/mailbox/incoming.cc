@@ -96,6 +96,7 @@ bool Incoming::read_length(std::size_t padding) noexcept {
   length_ = own_.inlined.load(std::memory_order_relaxed) - at;
   inlined_ = length_ <= layout::kMailboxInlined;
   if (inlined_) return reader_.fill() >= padding + sizeof length_ + length_;
+  if (length_ == layout::kMailboxRestart) reader_.restart();
   std::memcpy(&length_, reader_.peek(sizeof length_, padding).first.data(), sizeof length_);
   return length_ <= layout::kMailboxLongest;
 }

@@ -12,6 +12,12 @@ using fabric::Bell;
 /// Publishing in pieces lets the receiver copy out one piece while the next is copied in.
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
+/// A section is used further than this only while something in it was not read: less is soon read again, more is caches
+/// and pages.
+constexpr std::size_t kUsedAlone = 4096;
+/// Longer ones go round: a line that has left both sides' own caches is written sooner than one that the reader has.
+constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
+
 std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
 
 std::span<const std::byte> bytes_of(const iovec& piece) {
@@ -43,7 +49,13 @@ bool Outgoing::adopt() noexcept {
 /// Writes the length of a message. False: there is no room for it and a byte.
 bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   if (writer_.room(kLeast) < kLeast) return false;
-  writer_.skip(padding_at(writer_.tail()));
+  const std::size_t padding = padding_at(writer_.tail());
+  if (writer_.place() >= kUsedAlone && message.bytes <= kMostAtStart && words_.mapped() && writer_.drained()) {
+    writer_.restart();
+    words_.store_restart(writer_.tail() + padding);
+    inlined_end_ = writer_.tail() + padding + 1;
+  }
+  writer_.skip(padding);
   rest_ = message.bytes;
   writer_.write(std::as_bytes(std::span(&rest_, 1)));
   return true;

@@ -62,7 +62,7 @@ class Outgoing {
   std::uint64_t rest_ = 0;  ///< of the message under way
   std::uint64_t changes_ = 0;
   std::uint64_t seen_ = 0;         ///< to be told with the next tail
-  std::uint64_t inlined_end_ = 0;  ///< position behind the last inlined message
+  std::uint64_t inlined_end_ = 0;  ///< what stands beside the tail stays until everything before this was read
   bool broken_ = false;
 };
 

@@ -64,6 +64,11 @@ class SectionWriter {
     place_.restart(capacity, position_);
   }
 
+  /// Goes on at the start of the section. Only while it is drained, and known to be.
+  void restart() { resize(place_.capacity); }
+  /// Bytes from the start of the section to where the next ones go.
+  [[nodiscard]] std::size_t place() const { return place_.at; }
+
   /// Bytes that can be written now; looks at the reader's word only when it knows of fewer than `want`.
   std::size_t room(std::size_t want) {
     if (known_room() < want) refresh();
@@ -149,6 +154,8 @@ class SectionReader {
 
   /// From now on the section has `capacity` bytes. Only while it is drained.
   void resize(std::size_t capacity) { place_.restart(capacity, position_); }
+  /// The same as SectionWriter::restart, at the same position: all bytes before it were read.
+  void restart() { resize(place_.capacity); }
   /// Whether all that is known of was read, and the writer was told.
   [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == told_; }
 

@@ -67,6 +67,10 @@ class PeersWords {
     }
     remote_->inlined.store(word, std::memory_order_relaxed);
   }
+  /// Where the page is mapped: the message at this position lies at the start of the section.
+  void store_restart(std::uint64_t position) {
+    remote_->inlined.store(layout::mailbox_inlined(position, layout::kMailboxRestart), std::memory_order_relaxed);
+  }
   /// Where the page is mapped: what was read may be overwritten from now on.
   void store_seen(std::uint64_t position) {
     // MAILBOX-SEEN release: pairs with SectionWriter::refresh.

@@ -222,6 +222,23 @@ TEST_P(MailboxLayout, PagesThatASectionNoLongerReachesGoBackToTheSystem) {
   pass(senders_[0], peers_[0], to, pattern_, 100'000);
 }
 
+TEST_P(MailboxLayout, ASectionWhoseMessagesAreReadOneByOneKeepsToItsFirstPages) {
+  if (!GetParam().maps || !GetParam().between_processes) GTEST_SKIP() << "only there are pages to be spared";
+  constexpr std::size_t kSection = 1 << 20;
+  Mailbox to = listening({.budget = kSection, .layout = Layout::equal});
+  Mailbox from = listening();
+  const Mailbox::Peer to_it = join(from, to);
+  drive({&to, &from}, [&] { return from.section(to_it).outgoing == kSection; });
+  pass(from, to_it, to, pattern_, 1000);
+  const Mailbox::Peer back = to.connect(where(from));
+  const std::size_t before = shared_bytes();
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    pass(from, to_it, to, pattern_, 1000, i);
+    pass(to, back, from, pattern_, 8, i);  // with which `from` learns what was read
+  }
+  EXPECT_LT(shared_bytes(), before + 65536);
+}
+
 TEST_P(MailboxLayout, ALostPeersShareGoesToTheOthers) {
   Mailbox to = listening({.budget = 8192, .layout = Layout::equal});
   join_all(to, 2);

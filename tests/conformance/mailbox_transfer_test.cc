@@ -11,8 +11,6 @@
 namespace wherry::conformance {
 namespace {
 
-using MailboxTransfer = MailboxTest;
-
 /// One message of so many bytes, consumed by at most `part` at a time.
 testing::AssertionResult receive_in_parts(Mailbox& to, std::size_t part, const Pattern& pattern, std::size_t bytes,
                                           std::uint64_t position) {
@@ -35,6 +33,32 @@ testing::AssertionResult receive_in_parts(Mailbox& to, std::size_t part, const P
   }
   return testing::AssertionSuccess();
 }
+
+class MailboxTransfer : public MailboxTest {
+ protected:
+  /// One to four messages of less than `most` bytes from one side, then from the other, and so on.
+  void to_and_fro(std::size_t section, std::size_t most) {
+    Mailbox one = listening({.budget = section, .header = 512, .layout = Layout::equal});
+    Mailbox other = listening({.budget = section, .header = 512, .layout = Layout::equal});
+    const Mailbox::Peer to_other = join(one, other);
+    pass(one, to_other, other, pattern_, 8);
+    const Mailbox::Peer to_one = other.connect(where(one));
+    drive({&one, &other},
+          [&] { return one.section(to_other).outgoing == section && other.section(to_one).outgoing == section; });
+    Mailbox* const sides[] = {&one, &other};
+    const Mailbox::Peer peers[] = {to_other, to_one};
+    for (std::size_t round = 0; round < 3000; ++round) {
+      const std::size_t from = round % 2;
+      const std::size_t count = 1 + round / 2 % 4;
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(sides[from]->send(peers[from], pattern_.bytes((round * 7 + i) % most, round + i), kTimeout).ok());
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(receive_in_parts(*sides[1 - from], 1 + round % 40, pattern_, (round * 7 + i) % most, round + i));
+      }
+    }
+  }
+};
 
 TEST_P(MailboxTransfer, MessagesOfAllLengthsArriveWholeAndInOrder) {
   for (const std::size_t header : {64UL, 128UL, 192UL, 1024UL}) {
@@ -62,25 +86,10 @@ TEST_P(MailboxTransfer, BothSidesSendToEachOther) {
 }
 
 // Short messages lie beside the tail where the one before was read, else in the section: in any mixture.
-TEST_P(MailboxTransfer, MessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
-  Mailbox one = listening({.budget = 512, .header = 512});
-  Mailbox other = listening({.budget = 512, .header = 512});
-  const Mailbox::Peer to_other = join(one, other);
-  pass(one, to_other, other, pattern_, 8);
-  const Mailbox::Peer to_one = other.connect(where(one));
-  Mailbox* const sides[] = {&one, &other};
-  const Mailbox::Peer peers[] = {to_other, to_one};
-  for (std::size_t round = 0; round < 3000; ++round) {
-    const std::size_t from = round % 2;
-    const std::size_t count = 1 + round / 2 % 4;
-    for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_TRUE(sides[from]->try_send(peers[from], pattern_.bytes((round + 7 * i) % 112, round + i)).ok());
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_TRUE(receive_in_parts(*sides[1 - from], 1 + round % 40, pattern_, (round + 7 * i) % 112, round + i));
-    }
-  }
-}
+TEST_P(MailboxTransfer, MessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) { to_and_fro(512, 112); }
+
+// Where all in it was read, a section is begun again.
+TEST_P(MailboxTransfer, LongerMessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) { to_and_fro(32768, 3000); }
 
 // The kernel is asked for peers that are not looked at only after more looks than these.
 TEST_P(MailboxTransfer, AfterASleepThePeersThatTalkedBeforeAreLookedAtAgain) {
