@@ -103,6 +103,7 @@ class Mailbox::Impl {
   bool wait_until(Ready&& ready, stream::SpinBudget& spin, fabric::Bell bell,
                   const fabric::Deadline& deadline) noexcept;
   [[nodiscard]] static bool is_silent(const Pair& pair) noexcept;
+  bool find_in(Pair& pair, Piece& piece) noexcept;
   [[nodiscard]] Result next_piece(Piece& piece) noexcept;
 
   // waiting.cc

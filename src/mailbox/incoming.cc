@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cassert>
 
 namespace wherry::mailbox {
@@ -25,14 +24,6 @@ Incoming::Incoming(fabric::Connection& connection)
       reader_(section_),
       most_lines_(static_cast<std::uint32_t>((connection.segment().size() - layout::kMailboxWordsBytes) /
                                              layout::kMailboxLine)) {}
-
-void Incoming::look() noexcept {
-  // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack that
-  // was stored before it, are visible.
-  const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
-  if (waits_for_ack_) take_ack();
-  reader_.see(tail);
-}
 
 /// The peer changes its ack only while the section is drained. So an ack that is read after a tail cannot be newer than
 /// the bytes before that tail that have not been read yet.
@@ -62,52 +53,10 @@ void Incoming::grant(std::uint32_t lines) noexcept {
   words_.store(WHERRY_MAILBOX_WORD(grant), outstanding_.word(), Bell::data);
 }
 
-/// True: a message is under way, and there is a byte of it, or it has none.
-bool Incoming::parse() noexcept {
-  if (!in_message_ && !begin()) return false;
-  if (rest_ == 0 || reader_.fill() != 0) return true;
-  look();
-  return reader_.fill() != 0;
-}
-
-/// Reads the length of a message.
-bool Incoming::begin() noexcept {
-  const std::size_t padding = (0 - reader_.head()) % layout::kMailboxAlign;
-  const std::size_t need = padding + sizeof length_;
-  if (reader_.fill() < need) {
-    look();
-    if (reader_.fill() < need) return false;
-  }
-  if (!read_length(padding)) {
-    reader_.declare_broken();
-    return false;
-  }
-  reader_.consume(need);
-  rest_ = length_;
-  in_message_ = true;
-  return true;
-}
-
-/// Beside the tail or in the section. False: it is nonsense.
-bool Incoming::read_length(std::size_t padding) noexcept {
-  // Stored before the tail of that message, and again only once that was read: it is this message's or of another
-  // place.
-  const std::uint64_t at = layout::mailbox_inlined(reader_.head() + padding, 0);
-  length_ = own_.inlined.load(std::memory_order_relaxed) - at;
-  inlined_ = length_ <= layout::kMailboxInlined;
-  if (inlined_) return reader_.fill() >= padding + sizeof length_ + length_;
+bool Incoming::read_length_in_section(std::size_t padding) noexcept {
   if (length_ == layout::kMailboxRestart) reader_.restart();
   std::memcpy(&length_, reader_.peek(sizeof length_, padding).first.data(), sizeof length_);
   return length_ <= layout::kMailboxLongest;
-}
-
-bool Incoming::consume(std::size_t bytes) noexcept {
-  if (!in_message_ || bytes > std::min<std::uint64_t>(rest_, reader_.fill())) return false;
-  reader_.consume(bytes);
-  rest_ -= bytes;
-  if (rest_ == 0) in_message_ = false;
-  if (waits_for_ack_ || reader_.capacity() <= kTiny || reader_.owed() >= reader_.capacity() / 4) return_credit();
-  return true;
 }
 
 void Incoming::return_credit() noexcept {

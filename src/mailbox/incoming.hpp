@@ -42,7 +42,14 @@ class Incoming {
   /// Whether find would find something.
   [[nodiscard]] bool waiting() noexcept { return parse(); }
   /// The first `bytes` of the last piece found have been read. False: it had not so many.
-  bool consume(std::size_t bytes) noexcept;
+  bool consume(std::size_t bytes) noexcept {
+    if (!in_message_ || bytes > std::min<std::uint64_t>(rest_, reader_.fill())) return false;
+    reader_.consume(bytes);
+    rest_ -= bytes;
+    if (rest_ == 0) in_message_ = false;
+    if (waits_for_ack_ || reader_.capacity() <= kTiny || reader_.owed() >= reader_.capacity() / 4) return_credit();
+    return true;
+  }
   /// Tells the peer what was read.
   void return_credit() noexcept;
   /// What was read, for the peer to find beside this side's next tail.
@@ -57,7 +64,13 @@ class Incoming {
     return true;
   }
   /// Looks at the peer's words again.
-  void look() noexcept;
+  void look() noexcept {
+    // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack
+    // that was stored before it, are visible.
+    const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
+    if (waits_for_ack_) take_ack();
+    reader_.see(tail);
+  }
 
   /// Whether the peer has said that nothing follows. To be asked before the last look.
   [[nodiscard]] std::uint64_t finished() const noexcept {
@@ -77,9 +90,40 @@ class Incoming {
   /// Sections up to this size return every credit at once: a sender fills them with a few messages.
   static constexpr std::size_t kTiny = 1024;
 
-  [[nodiscard]] bool parse() noexcept;
-  [[nodiscard]] bool begin() noexcept;
-  [[nodiscard]] bool read_length(std::size_t padding) noexcept;
+  /// True: a message is under way, and there is a byte of it, or it has none.
+  [[nodiscard]] bool parse() noexcept {
+    if (!in_message_ && !begin()) return false;
+    if (rest_ == 0 || reader_.fill() != 0) return true;
+    look();
+    return reader_.fill() != 0;
+  }
+  /// Reads the length of a message.
+  [[nodiscard]] bool begin() noexcept {
+    const std::size_t padding = (0 - reader_.head()) % layout::kMailboxAlign;
+    const std::size_t need = padding + sizeof length_;
+    if (reader_.fill() < need) {
+      look();
+      if (reader_.fill() < need) return false;
+    }
+    if (!read_length(padding)) {
+      reader_.declare_broken();
+      return false;
+    }
+    reader_.consume(need);
+    rest_ = length_;
+    in_message_ = true;
+    return true;
+  }
+  /// Beside the tail or in the section. False: it is nonsense.
+  [[nodiscard]] bool read_length(std::size_t padding) noexcept {
+    // Stored before the tail of that message, and again only once that was read: it is this message's or of another
+    // place.
+    const std::uint64_t at = layout::mailbox_inlined(reader_.head() + padding, 0);
+    length_ = own_.inlined.load(std::memory_order_relaxed) - at;
+    inlined_ = length_ <= layout::kMailboxInlined;
+    return inlined_ ? reader_.fill() >= padding + sizeof length_ + length_ : read_length_in_section(padding);
+  }
+  [[nodiscard]] bool read_length_in_section(std::size_t padding) noexcept;
   void take_ack() noexcept;
   void give_back_pages(std::size_t kept, std::size_t had) noexcept;
 

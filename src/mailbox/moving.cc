@@ -150,15 +150,11 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
     if (is_silent(pair)) {
       ++pair.vain;
     } else {
-      const bool found = pair.in->has_known() || serve(pair);
-      if (found && pair.is_open() && pair.in->find(piece)) [[likely]] {
-        pair.vain = vain_looks_ = 0;
-        piece.from = pair.number;
-        return Result::moved(piece.bytes.size());
-      }
-      // Bytes that are no piece, of a peer that is gone or hostile.
-      if (found && pair.is_open()) (void)serve(pair);
+      // Bytes are found before all else that may have come: a death, or a grant unless it waits already.
+      if (!pair.out->grant_waits() && find_in(pair, piece)) return Result::moved(piece.bytes.size());
+      const bool served = serve(pair);
       if (!pair.is_open()) continue;
+      if (served && find_in(pair, piece)) return Result::moved(piece.bytes.size());
     }
     pair.turn = 0;
     if (active.size() > 1) bells_.end_turn(pair);
@@ -168,6 +164,13 @@ Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
   // looks is an answer that is on its way, and a pause takes as long as a line from another core.
   if (++vain_looks_ > kLooksWithoutPause) arch::pause();
   return Result::blocked();
+}
+
+bool Mailbox::Impl::find_in(Pair& pair, Piece& piece) noexcept {
+  if (!pair.in->find(piece)) return false;
+  pair.vain = vain_looks_ = 0;
+  piece.from = pair.number;
+  return true;
 }
 
 void Mailbox::Impl::consume(const Piece& piece, std::size_t bytes) noexcept {

@@ -18,10 +18,17 @@ constexpr std::size_t kUsedAlone = 4096;
 /// Longer ones go round: a line that has left both sides' own caches is written sooner than one that the reader has.
 constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
 
-std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
-
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
+}
+
+/// Copies the first bytes of the pieces, which have as many.
+void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
+  for (const iovec& piece : pieces) {
+    const auto part = bytes_of(piece).first(std::min(piece.iov_len, to.size()));
+    if (!part.empty()) std::memcpy(to.data(), part.data(), part.size());
+    to = to.subspan(part.size());
+  }
 }
 
 }  // namespace
@@ -52,36 +59,14 @@ bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   const std::size_t padding = padding_at(writer_.tail());
   if (writer_.place() >= kUsedAlone && message.bytes <= kMostAtStart && words_.mapped() && writer_.drained()) {
     writer_.restart();
-    words_.store_restart(writer_.tail() + padding);
-    inlined_end_ = writer_.tail() + padding + 1;
+    const std::uint64_t at = writer_.tail() + padding;
+    words_.store_inlined(layout::mailbox_inlined(at, layout::kMailboxRestart));
+    inlined_end_ = at + 1;
   }
   writer_.skip(padding);
   rest_ = message.bytes;
   writer_.write(std::as_bytes(std::span(&rest_, 1)));
   return true;
-}
-
-/// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
-bool Outgoing::fits_inlined(std::uint64_t bytes) noexcept {
-  if (bytes > layout::kMailboxInlined || !words_.mapped()) return false;
-  const std::size_t need = padding_at(writer_.tail()) + sizeof(std::uint64_t) + static_cast<std::size_t>(bytes);
-  return writer_.room(need) >= need && writer_.has_read(inlined_end_);
-}
-
-bool Outgoing::send_inlined(std::span<const iovec> pieces, std::size_t bytes) noexcept {
-  const std::size_t padding = padding_at(writer_.tail());
-  words_.store_inlined(pieces, bytes, layout::mailbox_inlined(writer_.tail() + padding, bytes));
-  writer_.skip(padding + sizeof(std::uint64_t) + bytes);
-  const bool lives = publish();
-  inlined_end_ = writer_.tail();
-  return lives;
-}
-
-bool Outgoing::try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept {
-  if (rest_ != 0 || grant_waits() || !fits_inlined(message.size())) return false;
-  seen_ = seen;
-  const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
-  return send_inlined({&piece, 1}, message.size());
 }
 
 Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
@@ -90,9 +75,11 @@ Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexce
   if (begins ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
   if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
   if (begins && fits_inlined(message.bytes)) {
-    message.taken = message.bytes;
     const auto bytes = static_cast<std::size_t>(message.bytes);
-    return send_inlined(message.pieces, bytes) ? Result::moved(bytes) : Result::failure(ECONNRESET, bytes);
+    message.taken = bytes;
+    gather(message.pieces, {words_.inlined_bytes(), bytes});
+    publish_inlined(bytes, seen);
+    return Result::moved(bytes);
   }
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;

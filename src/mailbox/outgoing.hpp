@@ -3,7 +3,11 @@
 // May include: base, arch, layout, fabric.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 
 #include <wherry/mailbox.hpp>
 
@@ -25,7 +29,12 @@ class Outgoing {
   [[nodiscard]] Result try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
   /// The same for a short message, if it is to be the next and there is room for it beside the tail.
-  [[nodiscard]] bool try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept;
+  [[nodiscard]] bool try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept {
+    if (rest_ != 0 || grant_waits() || !fits_inlined(message.size())) return false;
+    if (!message.empty()) std::memcpy(words_.inlined_bytes(), message.data(), message.size());
+    publish_inlined(message.size(), seen);
+    return true;
+  }
 
   /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
   [[nodiscard]] bool grant_waits() const noexcept {
@@ -47,9 +56,24 @@ class Outgoing {
   [[nodiscard]] bool broken() const noexcept { return broken_ || writer_.broken(); }
 
  private:
+  static std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
+
   bool begin(const Mailbox::Outgoing& message) noexcept;
-  [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept;
-  bool send_inlined(std::span<const iovec> pieces, std::size_t bytes) noexcept;
+  /// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
+  [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept {
+    if (bytes > layout::kMailboxInlined || !words_.mapped()) return false;
+    const std::size_t need = padding_at(writer_.tail()) + sizeof(std::uint64_t) + static_cast<std::size_t>(bytes);
+    return writer_.room(need) >= need && writer_.has_read(inlined_end_);
+  }
+  /// The message that lies beside the tail.
+  void publish_inlined(std::size_t bytes, std::uint64_t seen) noexcept {
+    const std::size_t padding = padding_at(writer_.tail());
+    words_.store_inlined(layout::mailbox_inlined(writer_.tail() + padding, bytes));
+    words_.store_seen(seen);
+    writer_.skip(padding + sizeof(std::uint64_t) + bytes);
+    words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), fabric::Bell::data);
+    inlined_end_ = writer_.tail();
+  }
   std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
   bool publish() noexcept;
 

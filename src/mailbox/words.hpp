@@ -56,21 +56,11 @@ class PeersWords {
     connection_->announce(bell);
     return true;
   }
-  /// Where the page is mapped: a short message, and then its place and length, before the tail that publishes it.
-  void store_inlined(std::span<const iovec> pieces, std::size_t bytes, std::uint64_t word) {
-    std::byte* to = remote_->inlined_bytes;
-    for (const iovec& piece : pieces) {
-      const std::size_t part = std::min(piece.iov_len, bytes);
-      if (part != 0) std::memcpy(to, piece.iov_base, part);
-      to += part;
-      bytes -= part;
-    }
-    remote_->inlined.store(word, std::memory_order_relaxed);
-  }
-  /// Where the page is mapped: the message at this position lies at the start of the section.
-  void store_restart(std::uint64_t position) {
-    remote_->inlined.store(layout::mailbox_inlined(position, layout::kMailboxRestart), std::memory_order_relaxed);
-  }
+  /// Where the page is mapped: room for a short message, of kMailboxInlined bytes.
+  [[nodiscard]] std::byte* inlined_bytes() const { return remote_->inlined_bytes; }
+  /// Where the page is mapped: what layout::mailbox_inlined says of the next message, before the tail that publishes
+  /// it.
+  void store_inlined(std::uint64_t word) { remote_->inlined.store(word, std::memory_order_relaxed); }
   /// Where the page is mapped: what was read may be overwritten from now on.
   void store_seen(std::uint64_t position) {
     // MAILBOX-SEEN release: pairs with SectionWriter::refresh.

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "arch/shared_copy.hpp"
-
 namespace wherry::mpi {
+namespace {
+
+void move_bytes(void* to, const void* from, std::size_t bytes) { std::memmove(to, from, bytes); }
+
+}  // namespace
 
 Buffers::Buffers(const void* address, std::size_t bytes) : count_(1), bytes_(bytes) {
   ranges_[0] = {const_cast<void*>(address), bytes};
@@ -29,8 +32,7 @@ std::span<std::byte> Buffers::at(std::uint64_t offset, std::uint64_t most) const
   return {};
 }
 
-template <class Copy>
-void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from, Copy copy) const {
+void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from, Copy* copy) const {
   while (!from.empty()) {
     const std::span<std::byte> to = at(offset, from.size());
     if (to.empty()) return;
@@ -40,14 +42,10 @@ void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from, Cop
   }
 }
 
-void Buffers::scatter(std::uint64_t offset, std::span<const std::byte> from) const {
-  scatter(offset, from, arch::copy_out_of_shared);
-}
-
 void Buffers::copy_to(const Buffers& to) const {
   std::uint64_t offset = 0;
   for (const iovec& range : ranges()) {
-    to.scatter(offset, {static_cast<const std::byte*>(range.iov_base), range.iov_len}, std::memmove);
+    to.scatter(offset, {static_cast<const std::byte*>(range.iov_base), range.iov_len}, move_bytes);
     offset += range.iov_len;
   }
 }

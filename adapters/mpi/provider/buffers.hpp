@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "arch/shared_copy.hpp"
+
 namespace wherry::mpi {
 
 inline constexpr std::size_t kMostBuffers = 4;
@@ -26,7 +28,12 @@ class Buffers {
   /// What lies at this offset without a gap, at most `most` bytes; empty at the end.
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t most) const;
   /// Copies into the buffers from this offset on. What is beyond their end is dropped.
-  void scatter(std::uint64_t offset, std::span<const std::byte> from) const;
+  void scatter(std::uint64_t offset, std::span<const std::byte> from) const {
+    if (count_ == 1 && offset <= bytes_ && from.size() <= bytes_ - offset) [[likely]] {
+      return arch::copy_out_of_shared(static_cast<std::byte*>(ranges_[0].iov_base) + offset, from.data(), from.size());
+    }
+    scatter(offset, from, arch::copy_out_of_shared);
+  }
   /// Copies all of it into others, which may overlap.
   void copy_to(const Buffers& to) const;
   /// Copies out of them, all of it.
@@ -35,8 +42,8 @@ class Buffers {
   [[nodiscard]] Buffers shortened(std::uint64_t bytes) const;
 
  private:
-  template <class Copy>
-  void scatter(std::uint64_t offset, std::span<const std::byte> from, Copy copy) const;
+  using Copy = void(void* to, const void* from, std::size_t bytes);
+  void scatter(std::uint64_t offset, std::span<const std::byte> from, Copy* copy) const;
 
   std::array<iovec, kMostBuffers> ranges_;
   std::size_t count_ = 0;

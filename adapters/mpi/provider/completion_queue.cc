@@ -2,7 +2,6 @@
 #include "completion_queue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +13,20 @@ namespace wherry::mpi {
 namespace {
 
 constexpr std::size_t kSize = 1024;
+
+// The longer formats begin as the shorter ones do.
+std::size_t bytes_of(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_MSG:
+      return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA:
+      return sizeof(fi_cq_data_entry);
+    case FI_CQ_FORMAT_TAGGED:
+      return sizeof(fi_cq_tagged_entry);
+    default:
+      return sizeof(fi_cq_entry);
+  }
+}
 
 CompletionQueue& queue_of(fid_cq* queue) { return *static_cast<CompletionQueue*>(queue); }
 
@@ -72,7 +85,7 @@ fi_ops_cq own_calls{sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom
 CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context)
     : fid_cq{{FI_CLASS_CQ, context, &object_calls}, &own_calls},
       domain_(domain),
-      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
+      entry_bytes_(bytes_of(attributes.format)),
       size_(std::max(attributes.size, kSize)),
       wait_object_(WaitObject::of(attributes.wait_obj)),
       waiting_(domain.lock()) {
@@ -93,15 +106,15 @@ int CompletionQueue::open(Domain& domain, const fi_cq_attr* attributes, void* co
   });
 }
 
-// The longer formats begin as the shorter ones do.
 void* CompletionQueue::put(void* to, const Completion& completion) const {
-  static constexpr std::array<std::size_t, 5> kBytes{0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
-                                                     sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
   const fi_cq_tagged_entry entry{completion.context, completion.flags, completion.bytes,
                                  completion.buffer,  completion.data,  completion.tag};
-  const std::size_t bytes = kBytes.at(format_);
-  std::memcpy(to, &entry, bytes);
-  return static_cast<std::byte*>(to) + bytes;
+  if (entry_bytes_ == sizeof entry) [[likely]] {
+    std::memcpy(to, &entry, sizeof entry);
+  } else {
+    std::memcpy(to, &entry, entry_bytes_);
+  }
+  return static_cast<std::byte*>(to) + entry_bytes_;
 }
 
 // An error stops it, and stays until it was read as one.

@@ -5,8 +5,9 @@
 #include <rdma/fi_eq.h>
 
 #include <atomic>
-#include <deque>
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "completion.hpp"
 #include "domain.hpp"
@@ -14,6 +15,27 @@
 #include "waiting.hpp"
 
 namespace wherry::mpi {
+
+/// First in, first out. Programs mostly take all that there is: then it begins anew in the same memory.
+class Completions {
+ public:
+  void push_back(const Completion& completion) { entries_.push_back(completion); }
+  [[nodiscard]] const Completion& front() const { return entries_[taken_]; }
+  void pop_front() {
+    if (++taken_ == entries_.size() || taken_ == kMostTaken) {
+      entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(taken_));
+      taken_ = 0;
+    }
+  }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const { return entries_.size() - taken_; }
+
+ private:
+  static constexpr std::size_t kMostTaken = 1024;
+
+  std::vector<Completion> entries_;
+  std::size_t taken_ = 0;
+};
 
 class CompletionQueue : public fid_cq {
  public:
@@ -49,9 +71,9 @@ class CompletionQueue : public fid_cq {
   void* put(void* to, const Completion& completion) const;
 
   Domain& domain_;
-  fi_cq_format format_;
+  std::size_t entry_bytes_;
   std::size_t size_;
-  std::deque<Completion> entries_;
+  Completions entries_;
   std::unique_ptr<WaitObject> wait_object_;
   Waiting waiting_;
   std::atomic<bool> signaled_{false};

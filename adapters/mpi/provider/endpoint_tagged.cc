@@ -16,28 +16,35 @@ SendRequest request_of(Buffers buffers, std::uint64_t tag) {
   return request;
 }
 
+ReceiveRequest request_of(const Buffers& buffers, fi_addr_t source, std::uint64_t tag, std::uint64_t ignore,
+                          void* context) {
+  ReceiveRequest request;
+  request.buffers = buffers;
+  request.source = source;
+  request.tag = tag;
+  request.ignore = ignore;
+  request.context = context;
+  request.tagged = true;
+  return request;
+}
+
 ssize_t recvmsg(fid_ep* endpoint, const fi_msg_tagged* message, std::uint64_t flags) {
   if (message->iov_count > kMostBuffers) return -FI_EINVAL;
-  ReceiveRequest request;
-  request.buffers = Buffers(std::span(message->msg_iov, message->iov_count));
-  request.source = message->addr;
-  request.tag = message->tag;
-  request.ignore = message->ignore;
-  request.context = message->context;
-  request.tagged = true;
+  ReceiveRequest request = request_of(Buffers(std::span(message->msg_iov, message->iov_count)), message->addr,
+                                      message->tag, message->ignore, message->context);
   return endpoint_of(endpoint).receive(request, flags);
+}
+
+ssize_t recv(fid_ep* endpoint, void* buffer, std::size_t length, void* /*descriptor*/, fi_addr_t source,
+             std::uint64_t tag, std::uint64_t ignore, void* context) {
+  ReceiveRequest request = request_of(Buffers(buffer, length), source, tag, ignore, context);
+  return endpoint_of(endpoint).receive(request, endpoint_of(endpoint).receive_flags() & ~std::uint64_t{FI_MULTI_RECV});
 }
 
 ssize_t recvv(fid_ep* endpoint, const iovec* ranges, void** descriptors, std::size_t count, fi_addr_t source,
               std::uint64_t tag, std::uint64_t ignore, void* context) {
   const fi_msg_tagged message{ranges, descriptors, count, source, tag, ignore, context, 0};
   return recvmsg(endpoint, &message, endpoint_of(endpoint).receive_flags() & ~std::uint64_t{FI_MULTI_RECV});
-}
-
-ssize_t recv(fid_ep* endpoint, void* buffer, std::size_t length, void* descriptor, fi_addr_t source, std::uint64_t tag,
-             std::uint64_t ignore, void* context) {
-  const iovec range{buffer, length};
-  return recvv(endpoint, &range, &descriptor, 1, source, tag, ignore, context);
 }
 
 ssize_t sendmsg(fid_ep* endpoint, const fi_msg_tagged* message, std::uint64_t flags) {
