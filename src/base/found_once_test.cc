@@ -11,8 +11,15 @@
 namespace wherry {
 namespace {
 
+/// One that is not static, and so frees what it found.
+struct TestObject : FoundOnce<int> {
+  ~TestObject() {
+    delete &get([] { return 0; });
+  }
+};
+
 TEST(FoundOnce, IsNotLookedForAgain) {
-  FoundOnce<int> number;
+  TestObject number;
   int looked = 0;
   const auto look = [&] { return ++looked; };
   EXPECT_EQ(number.get(look), 1);
@@ -20,7 +27,7 @@ TEST(FoundOnce, IsNotLookedForAgain) {
 }
 
 TEST(FoundOnce, IsTheSameForAllThreadsThatLookAtTheSameTime) {
-  FoundOnce<int> number;
+  TestObject number;
   std::latch both_look(2);
   const auto look = [&](int found) {
     return &number.get([&] {
@@ -37,7 +44,7 @@ TEST(FoundOnce, IsTheSameForAllThreadsThatLookAtTheSameTime) {
 
 /// The child needs nothing of the thread that it does not have.
 TEST(FoundOnce, IsFoundByAChildThatIsForkedWhileAnotherThreadLooks) {
-  FoundOnce<int> number;
+  TestObject number;
   std::latch looks(1);
   std::latch forked(1);
   std::thread other([&] {
