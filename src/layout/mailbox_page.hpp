@@ -70,6 +70,9 @@ static_assert(offsetof(MailboxPage, grant) == 80);
 static_assert(offsetof(MailboxPage, head) == 128, "the credit has a line of its own");
 static_assert(offsetof(MailboxPage, tail) == 192 && offsetof(MailboxPage, seen) == 200);
 static_assert(offsetof(MailboxPage, inlined) == 208 && offsetof(MailboxPage, inlined_bytes) == 216);
+/// Bytes of a section that lie in the page of the words, where the segment is compact.
+inline constexpr std::size_t kMailboxFirstPage = kBellPageBytes - segment_place(true) - kMailboxWordsBytes;
+
 inline constexpr std::size_t kMailboxRestart = 126;
 static_assert(kMailboxInlined < kMailboxRestart && kMailboxRestart + 1 < 128, "there are 7 bits for it");
 

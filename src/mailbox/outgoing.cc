@@ -12,9 +12,9 @@ using fabric::Bell;
 /// Publishing in pieces lets the receiver copy out one piece while the next is copied in.
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
-/// A section is used further than this only while something in it was not read: less is soon read again, more is caches
-/// and pages.
-constexpr std::size_t kUsedAlone = 4096;
+/// A message that would go beyond the section's first page begins at its start, if everything before it was read and
+/// so much was written since the last start.
+constexpr std::size_t kLeastToStartAgain = 512;
 /// Longer ones go round: a line that has left both sides' own caches is written sooner than one that the reader has.
 constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
 
@@ -53,11 +53,17 @@ bool Outgoing::adopt() noexcept {
   return true;
 }
 
+/// Whether a message that begins should do so at the section's start, if it can.
+bool Outgoing::leaves_first_page(std::uint64_t bytes) const noexcept {
+  const std::size_t place = writer_.place();
+  return place >= kLeastToStartAgain && place + kLeast + bytes > layout::kMailboxFirstPage && bytes <= kMostAtStart;
+}
+
 /// Writes the length of a message. False: there is no room for it and a byte.
 bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   if (writer_.room(kLeast) < kLeast) return false;
   const std::size_t padding = padding_at(writer_.tail());
-  if (writer_.place() >= kUsedAlone && message.bytes <= kMostAtStart && words_.mapped() && writer_.drained()) {
+  if (leaves_first_page(message.bytes) && words_.mapped() && writer_.drained()) {
     writer_.restart();
     const std::uint64_t at = writer_.tail() + padding;
     words_.store_inlined(layout::mailbox_inlined(at, layout::kMailboxRestart));

@@ -58,6 +58,7 @@ class Outgoing {
  private:
   static std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
 
+  [[nodiscard]] bool leaves_first_page(std::uint64_t bytes) const noexcept;
   bool begin(const Mailbox::Outgoing& message) noexcept;
   /// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
   [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept {
