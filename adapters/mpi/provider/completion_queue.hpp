@@ -22,8 +22,11 @@ class Completions {
   void push_back(const Completion& completion) { entries_.push_back(completion); }
   [[nodiscard]] const Completion& front() const { return entries_[taken_]; }
   void pop_front() {
-    if (++taken_ == entries_.size() || taken_ == kMostTaken) {
-      entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(taken_));
+    if (++taken_ == entries_.size()) {
+      entries_.clear();
+      taken_ = 0;
+    } else if (taken_ == kMostTaken) {
+      entries_.erase(entries_.begin(), entries_.begin() + std::ptrdiff_t{kMostTaken});
       taken_ = 0;
     }
   }
