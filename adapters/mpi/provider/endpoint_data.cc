@@ -23,6 +23,7 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
   if (request.inject && request.buffers.bytes() > kMostInjected) return -FI_EINVAL;
   request.delivery = (flags & kWhenDelivered) != 0;
   request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
+  request.reported = request.wanted || send_counter_ != nullptr;
   domain_.lock().note_activity();
   if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
   return guarded([&] { return messenger_.send(request); });

@@ -84,6 +84,7 @@ struct SendRequest {
   bool tagged = false;
   bool has_data = false;
   bool wanted = true;
+  bool reported = true;   ///< wanted, or counted: otherwise only its failure is told of
   bool inject = false;    ///< the buffers are the caller's again at once; at most kMostInjected bytes
   bool delivery = false;  ///< complete when the receiver has it
 };
@@ -278,7 +279,7 @@ class Messenger {
   const Regions* regions_ = nullptr;
   Access served_;
   std::size_t least_room_ = 64;
-  std::size_t most_eager_;
+  const std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for
   std::size_t injections_ = 0;  ///< injected messages on their way to others
   std::uint64_t kept_ = 0;      ///< the sum of the sends'

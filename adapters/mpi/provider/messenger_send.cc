@@ -111,7 +111,7 @@ bool Messenger::send_at_once(const SendRequest& request) noexcept {
   std::memcpy(packet.data(), &head, kBriefHead);
   request.buffers.gather(packet.data() + kBriefHead);
   if (!mailbox_.try_send(link.peer, std::span(packet).first(kBriefHead + request.buffers.bytes())).ok()) return false;
-  reporter_.sent(completion_of(request));
+  if (request.reported) reporter_.sent(completion_of(request));
   return true;
 }
 
