@@ -32,6 +32,7 @@ enum class Key : std::uint8_t {
   file_paths,
   mpi_layout,
   mpi_budget,
+  mpi_eager,
   faults,
   log,
 };

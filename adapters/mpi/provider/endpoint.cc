@@ -90,7 +90,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       send_flags_(info.tx_attr == nullptr ? 0 : info.tx_attr->op_flags),
       receive_flags_(info.rx_attr == nullptr ? 0 : info.rx_attr->op_flags),
-      messenger_(*this, configured()) {
+      messenger_(*this, configured(), job_processors(), config::number(config::Key::mpi_eager)) {
   const bool serves = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
   const bool says = (caps_ & kDirections) != 0;  // none: all of them
   messenger_.serve(domain_.regions, {.reads = serves && (!says || (caps_ & FI_REMOTE_READ) != 0),

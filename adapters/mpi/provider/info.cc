@@ -3,9 +3,11 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/config.hpp"
 #include "messenger.hpp"
 
 namespace wherry::mpi {
@@ -64,7 +66,9 @@ void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, const fi_tx_attr* as
   attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE);
   attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
   attributes.msg_order = kOrder;
-  attributes.inject_size = kMostInjected;
+  // An injected message is copied, and MPI libraries inject all that they may.
+  attributes.inject_size =
+      std::max<std::size_t>(config::number(config::Key::mpi_eager), asked == nullptr ? 0 : asked->inject_size);
   attributes.size = kQueueSize;
   attributes.iov_limit = kMostBuffers;
   attributes.rma_iov_limit = kMostRemoteRanges;

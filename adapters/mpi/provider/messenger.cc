@@ -13,7 +13,6 @@
 namespace wherry::mpi {
 namespace {
 
-constexpr std::size_t kMostEager = 16 << 10;
 // Rounds of progress() that found nothing between two looks at newcomers and losses.
 constexpr std::uint32_t kRoundsPerVisit = 16;
 // Closing: in all, and while nothing moves, as with a peer that is stopped.
@@ -24,12 +23,12 @@ constexpr std::chrono::milliseconds kDrainInVain{500};
 
 std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource : link->address; }
 
-Messenger::Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors)
+Messenger::Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors, std::size_t most_eager)
     : reporter_(reporter),
       layout_(options.layout),
       mailbox_(options),
       processors_(processors),
-      most_eager_(kMostEager) {
+      most_eager_(most_eager) {
   mailbox_.listen(Address::parse("wherry+shm://*:*"));
   name_ = Name::of(mailbox_.local());
   link_to(name_).self = true;

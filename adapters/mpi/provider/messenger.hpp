@@ -106,7 +106,9 @@ class Messenger {
  public:
   /// Throws Error.
   /// @param processors  that the endpoints linked to may run on: with fewer of them both sides do not copy at once
-  Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors = job_processors());
+  /// @param most_eager  bytes of the longest payload that is sent before its receiver asks for it, up to kMostInjected
+  Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors = job_processors(),
+            std::size_t most_eager = kMostInjected);
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
   ~Messenger();

@@ -129,7 +129,7 @@ bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexce
 // under back-pressure.
 void Messenger::announce(Send& send) {
   const std::uint64_t bytes = send.buffers.bytes();
-  const bool is_kept = !send.to->pressed && bytes <= kMostInjected && !send.awaits && kept_ + bytes <= kMostKept;
+  const bool is_kept = !send.to->pressed && bytes <= most_eager_ && !send.awaits && kept_ + bytes <= kMostKept;
   if (send.inject || is_kept) send.copy_payload();
   if (is_kept) {
     send.kept = bytes;

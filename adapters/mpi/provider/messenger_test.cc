@@ -24,7 +24,8 @@ class Log : public Reporter {
 
 class MessengerTest : public testing::Test {
  protected:
-  explicit MessengerTest(const MailboxOptions& options = {}) : a_(at_a_log_, options), b_(at_b_log_, options) {
+  explicit MessengerTest(const MailboxOptions& options = {}, std::size_t most_eager = kMostInjected)
+      : a_(at_a_log_, options, job_processors(), most_eager), b_(at_b_log_, options) {
     at_a_ = &a_.link_to(b_.name());
     at_a_->address = 1;
     b_.link_to(a_.name()).address = 7;
@@ -113,6 +114,32 @@ TEST_F(MessengerTest, ALargeMessageIsCompleteForTheSenderOnceItWasRead) {
   EXPECT_EQ(next_receive().bytes, large.size());
   EXPECT_EQ(buffer, large);
   progress_until([&] { return !at_a_log_.sends.empty(); });
+}
+
+class ShortEager : public MessengerTest {
+ protected:
+  ShortEager() : MessengerTest({}, 4096) {}
+};
+
+TEST_F(ShortEager, WhatIsLongerWaitsForItsReceiverUnlessItIsInjected) {
+  const std::string longer(4097, 'L');
+  ASSERT_EQ(a_.send(message(std::string(4096, 'S'))), 0);
+  settle();
+  ASSERT_EQ(at_a_log_.sends.size(), 2U);  // and that of settle()
+  ASSERT_EQ(a_.send(message(longer)), 0);
+  settle();
+  ASSERT_EQ(at_a_log_.sends.size(), 3U);
+  SendRequest injected = message(longer);
+  injected.inject = true;
+  ASSERT_EQ(a_.send(injected), 0);
+  for (const char expected : {'S', 'L', 'L'}) {
+    std::string buffer(longer.size(), ' ');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    const Completion completion = next_receive();
+    EXPECT_EQ(completion.error, 0);
+    EXPECT_EQ(buffer.substr(0, completion.bytes), std::string(completion.bytes, expected));
+  }
+  progress_until([&] { return at_a_log_.sends.size() == 5U; });
 }
 
 TEST_F(MessengerTest, AnInjectedMessageDoesNotNeedItsBufferAnyLonger) {

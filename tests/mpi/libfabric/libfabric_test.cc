@@ -204,6 +204,19 @@ TEST_F(Libfabric, IsToldNoWhereTheProviderHasNotWhatIsAskedFor) {
   }
 }
 
+TEST_F(Libfabric, OffersToInjectWhatIsSentUnasked) {
+  ::setenv("WHERRY_MPI_EAGER", "4K", 1);
+  const Info lowered = offered(nullptr);
+  const Info asked = hints();
+  asked->tx_attr->inject_size = 8 << 10;
+  const Info raised = offered(asked.get());
+  ::unsetenv("WHERRY_MPI_EAGER");
+  ASSERT_TRUE(lowered != nullptr && raised != nullptr);
+  EXPECT_EQ(lowered->tx_attr->inject_size, 4U << 10);
+  EXPECT_EQ(raised->tx_attr->inject_size, 8U << 10) << "a program may rely on what it has asked for";
+  EXPECT_EQ(offered(nullptr)->tx_attr->inject_size, 16U << 10);
+}
+
 TEST_F(Libfabric, MessagesOfAllSizesGoBetweenProcesses) {
   const std::array<std::size_t, 6> sizes{0, 1, 4096, 20'000, 1 << 20, 5'000'001};
   const pid_t pid = child(sockets_[1], [&](Side& side) {
