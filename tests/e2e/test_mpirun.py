@@ -120,7 +120,14 @@ def test_open_mpi_gets_its_variables(mpirun, openmpi):
 
 def test_open_mpi_spins_and_binds_where_each_process_has_a_core(mpirun, openmpi):
     shown = mpirun("-n", 1, openmpi).stdout
-    assert "yield_when_idle" not in shown and "OVERSUBSCRIBE" not in shown
+    assert "yield_when_idle" not in shown and "OVERSUBSCRIBE" not in shown and "EAGER" not in shown and "BUDGET" not in shown
+
+
+def test_jobs_of_more_processes_than_cores_have_small_buffers_unless_the_user_says_otherwise(mpirun, mpich, openmpi):
+    assert "WHERRY_MPI_BUDGET=16K" in mpirun("-n", 1000, mpich).stdout
+    assert {"WHERRY_MPI_BUDGET=16K", "WHERRY_MPI_EAGER=4K"} <= set(mpirun("-n", 1000, openmpi).stdout.splitlines())
+    set_by_user = mpirun("-n", 1000, openmpi, WHERRY_MPI_BUDGET="2M", WHERRY_MPI_EAGER="8K").stdout.splitlines()
+    assert {"WHERRY_MPI_BUDGET=2M", "WHERRY_MPI_EAGER=8K"} <= set(set_by_user)
 
 
 def test_the_library_that_sees_topologies_comes_only_into_jobs_whose_layout_follows_them(mpirun, mpich, openmpi, prefix):

@@ -76,6 +76,12 @@ void set_for_all(const MpiJob& job, const std::filesystem::path& provider, Varia
   if (!job.budget.empty()) variables.emplace_back("WHERRY_MPI_BUDGET", job.budget);
 }
 
+/// With more processes than cores buffers compete for the caches, and what is longer than a section is read in its
+/// sender's memory: so small ones are as fast.
+void set_for_crowd(const MpiJob& job, Variables& variables) {
+  if (job.budget.empty() && value_of("WHERRY_MPI_BUDGET").empty()) variables.emplace_back("WHERRY_MPI_BUDGET", "16K");
+}
+
 /// Not by the launchers' options for variables: Open MPI's gives them to the first program of a job alone, and not to
 /// processes that these spawn. The launcher makes no call that the library knows.
 void set_preload(Variables& variables) {
@@ -95,7 +101,10 @@ void set_for_openmpi(const MpiJob& job, Variables& variables) {
   variables.emplace_back("OMPI_MCA_mtl", "ofi");
   variables.emplace_back("OMPI_MCA_opal_common_ofi_provider_include", "wherry");
   variables.emplace_back("OMPI_MCA_mtl_ofi_provider_include", "wherry");
-  if (has_too_few_cores(job)) variables.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
+  if (!has_too_few_cores(job)) return;
+  variables.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
+  // As many bytes as its own shared memory sends unasked.
+  if (value_of("WHERRY_MPI_EAGER").empty()) variables.emplace_back("WHERRY_MPI_EAGER", "4K");
 }
 
 void refuse_root(const Launcher& launcher) {
@@ -147,6 +156,7 @@ LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
   if (launcher.family == MpiFamily::openmpi) refuse_root(launcher);
   LauncherCommand command;
   set_for_all(job, installed("libwherry-fi.so"), command.variables);
+  if (has_too_few_cores(job)) set_for_crowd(job, command.variables);
   if (job.layout == "topology") set_preload(command.variables);
   command.words = {launcher.path.string(), "-n", std::to_string(job.processes)};
   if (launcher.family == MpiFamily::mpich) {
