@@ -303,7 +303,9 @@ enum {
 
 struct wherry_mailbox_options {
   size_t budget;     /* of all sections together; 0: 64 KiB */
-  size_t header;     /* that a sender always has: a multiple of 64 up to 1024; 0: 128 */
+  size_t header;     /* that a sender always has once it has sent: a multiple of 64 up to 1024; 0: 128 */
+  size_t quiet;      /* that it has before: a multiple of 64, at most `header`; 0: the same */
+  size_t lane;       /* beyond the budget, by wherry_mailbox_widen: a multiple of 64 up to 1 GiB; 0: none */
   size_t most_peers; /* 0: 1024 */
   int layout;        /* WHERRY_LAYOUT_... */
   uint32_t reserved; /* 0 */
@@ -341,6 +343,11 @@ int wherry_mailbox_lost(wherry_mailbox mailbox, uint32_t* peer, int* error);
 /* 1: there is something to do: a message, room for a sender that had none, a loss, an interruption. 0: the timeout
  * passed. A timeout of 0 polls. */
 int wherry_mailbox_wait(wherry_mailbox mailbox, int64_t timeout_ns);
+/* As wherry_mailbox_wait, for a program that polls and has looked in vain for long: it looks no longer before it
+ * sleeps, and the next calls look at the same peers again. */
+int wherry_mailbox_sleep(wherry_mailbox mailbox, int64_t timeout_ns);
+/* As wherry_mailbox_wait with a timeout of 0, for a program that polls: it asks the kernel only now and then. */
+int wherry_mailbox_progress(wherry_mailbox mailbox);
 /* Makes the wait that sleeps now, or the next, return 1. From any thread. */
 int wherry_mailbox_interrupt(wherry_mailbox mailbox);
 /* Readable while wherry_mailbox_wait might return 1. Belongs to the mailbox. */
@@ -350,6 +357,9 @@ int wherry_mailbox_set_layout(wherry_mailbox mailbox, int layout);
 int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
 /* The peers that send to this mailbox, and their weights (NULL: 1 each). Replaces what was declared before. */
 int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers, const uint32_t* weights, size_t count);
+/* 1: gives the peer's section the options' lane beyond what the layout gives it, for much that is to come; 0: takes it
+ * back. */
+int wherry_mailbox_widen(wherry_mailbox mailbox, uint32_t peer, int wide);
 
 struct wherry_section {
   size_t incoming;  /* bytes of the peer's section in this mailbox */

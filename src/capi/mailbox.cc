@@ -37,6 +37,8 @@ MailboxOptions of(const wherry_mailbox_options* options) {
   if (options == nullptr) return made;
   if (options->budget != 0) made.budget = options->budget;
   if (options->header != 0) made.header = options->header;
+  made.quiet = options->quiet;
+  made.lane = options->lane;
   if (options->most_peers != 0) made.most_peers = options->most_peers;
   made.layout = static_cast<Layout>(options->layout);
   return made;
@@ -160,6 +162,14 @@ int wherry_mailbox_wait(wherry_mailbox mailbox, int64_t timeout_ns) {
   return with(mailbox, [&](Mailbox& on) { return on.wait(timeout_of(timeout_ns)) ? 1 : 0; });
 }
 
+int wherry_mailbox_sleep(wherry_mailbox mailbox, int64_t timeout_ns) {
+  return with(mailbox, [&](Mailbox& on) { return on.sleep(timeout_of(timeout_ns)) ? 1 : 0; });
+}
+
+int wherry_mailbox_progress(wherry_mailbox mailbox) {
+  return with(mailbox, [](Mailbox& on) { return on.progress() ? 1 : 0; });
+}
+
 int wherry_mailbox_interrupt(wherry_mailbox mailbox) {
   return with(mailbox, [](Mailbox& on) {
     on.interrupt();
@@ -193,6 +203,13 @@ int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers,
     std::vector<Mailbox::Neighbour> neighbours(count);
     for (std::size_t i = 0; i < count; ++i) neighbours[i] = {peers[i], weights == nullptr ? 1 : weights[i]};
     on.set_neighbours(neighbours);
+    return 0;
+  });
+}
+
+int wherry_mailbox_widen(wherry_mailbox mailbox, uint32_t peer, int wide) {
+  return with(mailbox, [&](Mailbox& on) {
+    on.widen(peer, wide != 0);
     return 0;
   });
 }

@@ -18,8 +18,13 @@ class MailboxCApi : public ::testing::Test {
 
  protected:
   MailboxCApi() {
-    const wherry_mailbox_options options{
-        .budget = 4096, .header = 64, .most_peers = 8, .layout = WHERRY_LAYOUT_TOPOLOGY, .reserved = 0};
+    const wherry_mailbox_options options{.budget = 4096,
+                                         .header = 64,
+                                         .quiet = 0,
+                                         .lane = 8192,
+                                         .most_peers = 8,
+                                         .layout = WHERRY_LAYOUT_TOPOLOGY,
+                                         .reserved = 0};
     EXPECT_EQ(wherry_mailbox_open(&options, &to_), 0) << wherry_last_error();
     EXPECT_EQ(wherry_mailbox_open(nullptr, &from_), 0) << wherry_last_error();
     EXPECT_EQ(wherry_mailbox_listen(to_, "wherry+inproc://*:*"), 0) << wherry_last_error();
@@ -83,6 +88,31 @@ TEST_F(MailboxCApi, ALayoutIsDeclaredAndSeen) {
   EXPECT_GT(section.changes, 1U);
 }
 
+TEST_F(MailboxCApi, APeerOfWhichMuchIsExpectedHasALane) {
+  char buffer[8];
+  uint32_t from = UINT32_MAX;
+  ASSERT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kTimeout), 1);
+  ASSERT_EQ(wherry_mailbox_receive(to_, buffer, sizeof buffer, &from, kTimeout), 1);
+  wherry_section section{};
+  ASSERT_EQ(wherry_mailbox_get_section(to_, from, &section), 0);
+  const size_t before = section.incoming;
+  for (const int wide : {1, 0}) {
+    EXPECT_EQ(wherry_mailbox_widen(to_, from, wide), 0);
+    while (section.incoming != before + (wide != 0 ? 8192 : 0)) {
+      progress();
+      wherry_mailbox_get_section(to_, from, &section);
+    }
+  }
+}
+
+TEST_F(MailboxCApi, AProgramThatPollsMakesProgressAndSleepsUntilAMessage) {
+  while (wherry_mailbox_progress(to_) == 1) wherry_mailbox_wait(to_, 0);
+  EXPECT_EQ(wherry_mailbox_sleep(to_, 1'000'000), 0);
+  ASSERT_EQ(wherry_mailbox_send(from_, peer_, "x", 1, kTimeout), 1);
+  EXPECT_EQ(wherry_mailbox_sleep(to_, kTimeout), 1);
+  EXPECT_EQ(wherry_mailbox_progress(to_), 1);
+}
+
 TEST_F(MailboxCApi, APeerThatLeavesIsToldOf) {
   uint32_t peer = UINT32_MAX;
   int error = -1;
@@ -111,9 +141,13 @@ TEST_F(MailboxCApi, BadArgumentsAreErrors) {
   EXPECT_EQ(wherry_mailbox_send(none, 0, "x", 1, 0), -EBADF);
   EXPECT_EQ(wherry_mailbox_connect(from_, nullptr, &peer), -EINVAL);
   EXPECT_EQ(wherry_mailbox_set_layout(from_, 7), -EINVAL);
-  const wherry_mailbox_options wrong{.budget = 0, .header = 65, .most_peers = 0, .layout = 0, .reserved = 0};
-  EXPECT_EQ(wherry_mailbox_open(&wrong, &none), -EINVAL);
-  EXPECT_NE(std::strstr(wherry_last_error(), "a multiple of 64"), nullptr) << wherry_last_error();
+  for (const auto member :
+       {&wherry_mailbox_options::header, &wherry_mailbox_options::quiet, &wherry_mailbox_options::lane}) {
+    wherry_mailbox_options wrong{};
+    wrong.*member = 65;
+    EXPECT_EQ(wherry_mailbox_open(&wrong, &none), -EINVAL);
+    EXPECT_NE(std::strstr(wherry_last_error(), "a multiple of 64"), nullptr) << wherry_last_error();
+  }
 }
 
 }  // namespace
