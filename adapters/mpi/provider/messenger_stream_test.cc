@@ -5,11 +5,10 @@
 #include <rdma/fi_errno.h>
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <string>
 
-#include "messenger.hpp"
+#include "messenger_pair.hpp"
 
 namespace wherry::mpi {
 namespace {
@@ -18,14 +17,6 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kLane = 512 << 10;
 constexpr MailboxOptions kLarge{.budget = kMiB, .layout = Layout::equal, .lane = kLane};
 constexpr std::size_t kProcessors = 4;
-
-class Log : public Reporter {
- public:
-  void sent(const Completion& completion) override { sends.push_back(completion); }
-  void received(const Completion& completion) override { receives.push_back(completion); }
-  std::deque<Completion> sends;
-  std::deque<Completion> receives;
-};
 
 std::string text_of(std::size_t bytes, unsigned salt) {
   std::string text(bytes, ' ');
