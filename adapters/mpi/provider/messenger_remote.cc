@@ -26,6 +26,9 @@ std::unique_ptr<std::byte[]> one_behind_the_other(const Buffers& first, const Bu
   return copy;
 }
 
+// What is longer stays in the initiator's memory until the target has read it.
+static_assert(kMostInjected <= kMostOrdered);
+
 }  // namespace
 
 int Messenger::access(const RemoteRequest& request) {
@@ -34,7 +37,7 @@ int Messenger::access(const RemoteRequest& request) {
   if (const int status = make_way(link, request.inject); status != 0) return status;
   Send& send = new_remote(request);
   note_injection(send);
-  if (request.operation == Operation::write && request.source.bytes() > most_eager_) {
+  if (request.operation == Operation::write && request.source.bytes() > kMostOrdered) {
     send.wire.head.operation = Operation::announce_write;
     send.describe_payload();
   }

@@ -137,7 +137,7 @@ void Messenger::on_read(Inflow& inflow) {
   answer.regions = found.regions;
   // A short one that finds no room is copied: what is written after it must not be seen by it.
   answer.inject = packet.bytes <= kMostOrdered;
-  if (packet.bytes > most_eager_ && (packet.flags & kReaches) != 0) {
+  if (packet.bytes > kMostOrdered && (packet.flags & kReaches) != 0) {
     answer.wire.head.operation = Operation::grant;
     answer.wire.head.data = Pool<Send>::number_of(answer);
     answer.awaits = true;
