@@ -9,6 +9,7 @@
 
 #include "base/config.hpp"
 #include "messenger.hpp"
+#include "objects.hpp"
 
 namespace wherry::mpi {
 namespace {
@@ -62,13 +63,12 @@ std::uint64_t capabilities(const fi_info* hints) {
   return primary | (is_one_sided ? kSecondary : kSecondary & ~std::uint64_t{FI_RMA_EVENT});
 }
 
-void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, const fi_tx_attr* asked) {
+void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, std::size_t eager, const fi_tx_attr* asked) {
   attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE);
   attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
   attributes.msg_order = kOrder;
   // An injected message is copied, and MPI libraries inject all that they may.
-  attributes.inject_size =
-      std::max<std::size_t>(config::number(config::Key::mpi_eager), asked == nullptr ? 0 : asked->inject_size);
+  attributes.inject_size = std::max(eager, asked == nullptr ? 0 : asked->inject_size);
   attributes.size = kQueueSize;
   attributes.iov_limit = kMostBuffers;
   attributes.rma_iov_limit = kMostRemoteRanges;
@@ -116,10 +116,10 @@ void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_dom
   attributes.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }
 
-void fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
+void fill(fi_info& info, std::uint32_t version, std::size_t eager, const fi_info* hints) {
   info.caps = capabilities(hints);
   info.addr_format = FI_ADDR_STR;
-  fill_sends(*info.tx_attr, info.caps, hints == nullptr ? nullptr : hints->tx_attr);
+  fill_sends(*info.tx_attr, info.caps, eager, hints == nullptr ? nullptr : hints->tx_attr);
   fill_receives(*info.rx_attr, info.caps, hints == nullptr ? nullptr : hints->rx_attr);
   fill_endpoint(*info.ep_attr);
   fill_domain(*info.domain_attr, version, hints == nullptr ? nullptr : hints->domain_attr);
@@ -152,18 +152,21 @@ bool read_destination(const char* node, std::uint64_t flags, const fi_info* hint
 
 int get_info(std::uint32_t version, const char* node, const char* /*service*/, std::uint64_t flags,
              const fi_info* hints, fi_info** info) {
-  std::optional<Name> destination;
-  if (!read_destination(node, flags, hints, destination)) return -FI_ENODATA;
-  if (hints != nullptr && !is_offered(version, *hints)) return -FI_ENODATA;
-  fi_info* made = allocate();
-  if (made == nullptr) return -FI_ENOMEM;
-  fill(*made, version, hints);
-  if (destination) {
-    made->dest_addr = copy_of(*destination);
-    made->dest_addrlen = kNameBytes;
-  }
-  *info = made;
-  return 0;
+  return guarded([&] {
+    std::optional<Name> destination;
+    if (!read_destination(node, flags, hints, destination)) return -FI_ENODATA;
+    if (hints != nullptr && !is_offered(version, *hints)) return -FI_ENODATA;
+    const std::size_t eager = config::number(config::Key::mpi_eager);
+    fi_info* made = allocate();
+    if (made == nullptr) return -FI_ENOMEM;
+    fill(*made, version, eager, hints);
+    if (destination) {
+      made->dest_addr = copy_of(*destination);
+      made->dest_addrlen = kNameBytes;
+    }
+    *info = made;
+    return 0;
+  });
 }
 
 }  // namespace wherry::mpi

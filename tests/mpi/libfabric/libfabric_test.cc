@@ -204,6 +204,13 @@ TEST_F(Libfabric, IsToldNoWhereTheProviderHasNotWhatIsAskedFor) {
   }
 }
 
+TEST_F(Libfabric, IsToldNoWhereAVariableIsWrong) {
+  ::setenv("WHERRY_MPI_EAGER", "1M", 1);
+  const Info refused = offered(nullptr);
+  ::unsetenv("WHERRY_MPI_EAGER");
+  EXPECT_EQ(refused, nullptr);
+}
+
 TEST_F(Libfabric, OffersToInjectWhatIsSentUnasked) {
   ::setenv("WHERRY_MPI_EAGER", "4K", 1);
   const Info lowered = offered(nullptr);
