@@ -22,6 +22,7 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
   request.inject = (flags & FI_INJECT) != 0;
   if (request.inject && request.buffers.bytes() > kMostInjected) return -FI_EINVAL;
   request.delivery = (flags & kWhenDelivered) != 0;
+  request.transmit = (flags & FI_TRANSMIT_COMPLETE) != 0;
   request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
   request.reported = request.wanted || send_counter_ != nullptr;
   domain_.lock().note_activity();

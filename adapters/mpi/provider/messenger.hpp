@@ -87,6 +87,7 @@ struct SendRequest {
   bool reported = true;   ///< wanted, or counted: otherwise only its failure is told of
   bool inject = false;    ///< the buffers are the caller's again at once; at most kMostInjected bytes
   bool delivery = false;  ///< complete when the receiver has it
+  bool transmit = false;  ///< complete no sooner than the payload has left this process
 };
 
 struct ReceiveRequest {
@@ -170,7 +171,7 @@ class Messenger {
   bool is_congested(const Link& link, bool injects) const;
   bool send_at_once(const SendRequest& request) noexcept;
   bool is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept;
-  void announce(Send& send);
+  void announce(Send& send, bool transmit);
   void start(Send& send);
   enum class Push : std::uint8_t { whole, blocked, lost };
   Push push(Send& send) noexcept;

@@ -104,6 +104,18 @@ TEST_F(TightMessengerTest, AShortMessageThatNoSectionHoldsIsCompleteBeforeItsRec
   EXPECT_EQ(at_a_log_.sends.size(), 2U);  // the other is of settle()
 }
 
+TEST_F(TightMessengerTest, OneThatIsCompleteWhenItHasLeftIsNotCompleteBefore) {
+  SendRequest request = message(std::string(4096, 'S'));
+  request.transmit = true;
+  at_a_log_.sends.clear();
+  ASSERT_EQ(a_.send(request), 0);
+  EXPECT_TRUE(at_a_log_.sends.empty());
+  std::string buffer(4096, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  progress_until([&] { return at_a_log_.sends.size() == 1; });
+  EXPECT_EQ(buffer, std::string(4096, 'S'));
+}
+
 TEST_F(TightMessengerTest, ALongerOneIsCompleteOnceItWasReceived) {
   const std::string text(17 << 10, 'L');
   at_a_log_.sends.clear();

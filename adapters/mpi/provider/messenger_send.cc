@@ -92,7 +92,7 @@ int Messenger::send(const SendRequest& request) {
   Send& send = new_send(request);
   note_injection(send);
   if (is_to_be_announced(link, request.buffers.bytes())) {
-    announce(send);
+    announce(send, request.transmit);
   } else {
     send.prepare(sizeof(PacketHead), true);
   }
@@ -126,10 +126,11 @@ bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexce
 }
 
 // A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone; but
-// under back-pressure.
-void Messenger::announce(Send& send) {
+// under back-pressure, nor where completion says that it has.
+void Messenger::announce(Send& send, bool transmit) {
   const std::uint64_t bytes = send.buffers.bytes();
-  const bool is_kept = !send.to->pressed && bytes <= most_eager_ && !send.awaits && kept_ + bytes <= kMostKept;
+  const bool may_be_kept = !send.to->pressed && !send.awaits && !transmit;
+  const bool is_kept = may_be_kept && bytes <= most_eager_ && kept_ + bytes <= kMostKept;
   if (send.inject || is_kept) send.copy_payload();
   if (is_kept) {
     send.kept = bytes;
