@@ -184,7 +184,8 @@ class Mailbox {
   /// std::bad_alloc.
   void set_neighbours(std::span<const Neighbour> neighbours);
   /// Gives the peer's section a lane beyond what the layout gives it, for much that is to come; or takes it back. Each
-  /// lane is memory beyond the budget, while it is given.
+  /// lane is memory beyond the budget, while it is given. Nothing changes where there is no lane, or the peer is not
+  /// connected yet.
   void widen(Peer peer, bool wide) noexcept;
   /// The sizes of the peer's section in this mailbox and of this side's in the peer's, and how often the two changed.
   struct Section {

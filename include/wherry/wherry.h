@@ -328,7 +328,8 @@ int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer);
 
 /* Blocks until the whole message was taken. -EPIPE the peer has left, -ECONNRESET it died, -EPROTO. */
 int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size, int64_t timeout_ns);
-/* The whole message or -EAGAIN. -EMSGSIZE longer than the peer's header takes at once: its size less 16. */
+/* The whole message or -EAGAIN. -EMSGSIZE longer than what the peer always has room for: its `quiet`, or `header`, less
+ * 16. */
 int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size);
 /* A whole message; 0 is an empty one. -EMSGSIZE the buffer is too short for it; it stays. -EAGAIN a peer was lost, or
  * wherry_mailbox_interrupt. -ETIMEDOUT: what has come of a message lies in the buffer, which the next call must have
@@ -358,7 +359,7 @@ int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
 /* The peers that send to this mailbox, and their weights (NULL: 1 each). Replaces what was declared before. */
 int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers, const uint32_t* weights, size_t count);
 /* 1: gives the peer's section the options' lane beyond what the layout gives it, for much that is to come; 0: takes it
- * back. */
+ * back. Nothing changes where there is no lane, or the peer is not connected yet. */
 int wherry_mailbox_widen(wherry_mailbox mailbox, uint32_t peer, int wide);
 
 struct wherry_section {
