@@ -19,7 +19,7 @@
 //
 // Rules that keep the bytes of one file from being taken for another's:
 //  1. The generation grows before a descriptor is closed, and after one is opened.
-//  2. Fields are stored by the thread that holds setup_lock(), before the word goes to `user` or `shared` by a
+//  2. Fields are stored by the thread that holds a SetupLock, before the word goes to `user` or `shared` by a
 //     compare-exchange from the word that was there before; so they are those of that generation.
 //  3. What was read by way of the fields counts only if the generation is the same afterwards.
 //  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call

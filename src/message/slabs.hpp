@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parts of a publisher's pool are in use, and by how many. All of it is in the publisher's private memory, out
-// of any peer's reach. May include: base, layout, fabric.
+// of any peer's reach. May include: base, layout, memory, fabric.
 //
 // Blocks are powers of two of a grain. A block that falls free joins its size's queue, whole, for the next message of
 // that size: a stream of messages keeps to few blocks, which stay in the caches. First in, first out: the lines of the

@@ -23,8 +23,8 @@ class WaitSet {
   void leave(fabric::Connection& member) noexcept;
   void watch(int descriptor);
   void unwatch(int descriptor) noexcept;
-  /// Readable while a member's bell is rung, a member's peer is gone, a watched descriptor is readable, or `ring` was
-  /// called after the last `quieten`. Owned by the wait set.
+  /// Readable while a member's bell is rung, a member's peer is gone, a watched descriptor is readable, or `notify`
+  /// was called after the last `quieten`. Owned by the wait set.
   int descriptor();
 
   /// Sleeps until there is news, unless `ready()` once every member is armed.

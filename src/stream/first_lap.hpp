@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a ring in its first lap, brought in ahead of its sender. May include: fabric.
+// The pages of a ring in its first lap, brought in ahead of its sender. May include: memory, fabric.
 //
 // A page of shared memory costs 2 to 3 us when it is first written to, which a sender of small messages pays every 4
 // KiB. Once it has sent 32 KiB, pages ahead of it are brought in 4 to 32 at a time, after a publication, while the

@@ -31,8 +31,8 @@ inline std::span<const std::byte> bytes_of(const iovec& buffer) {
 
 class Sender {
  public:
-  /// @param capacity   of the peer's ring, checked
-  /// @param fate       shared by both directions
+  /// @param capacity          of the peer's ring, checked
+  /// @param connection_state  shared by both directions
   Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
          layout::StatisticsRecord& counters);
 

@@ -3,7 +3,7 @@
 // at offsets of its space; the other reads, writes and maps them by offset, without the owner's program taking part.
 //
 // Errors are errno values, 0 for none. All calls from any thread; none waits for the peer's program, but for those of
-// fences on the peer's RMA. May include: base, arch, layout, fabric.
+// fences on the peer's RMA. May include: base, arch, layout, memory, fabric.
 #pragma once
 
 #include <atomic>

@@ -37,7 +37,7 @@ Finding check_page_faults();   ///< userfaultfd, and whether for the faults of t
 Finding check_io_uring();      ///< io_uring_setup
 Finding check_membarrier();    ///< membarrier
 
-// wherry.cc
+// streams.cc
 Finding check_settings();  ///< every WHERRY_* variable
 Finding check_stream();    ///< a stream of this process with itself, over the configured fabric
 

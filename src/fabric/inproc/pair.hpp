@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the two ends of a connection within one process have in common. It lives until both are gone, so that neither
-// can reach memory that is not there. May include: base, arch, layout.
+// can reach memory that is not there. May include: base, arch, layout, memory.
 #pragma once
 
 #include <array>
