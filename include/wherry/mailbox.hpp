@@ -64,8 +64,8 @@ struct MailboxOptions {
 ///
 /// Fork: a mailbox stays the parent's; a child must not use it, and may destroy its copy, which ends nothing.
 ///
-/// Peers: each is reached by one connection, with four descriptors (shm) and 8 KiB of memory of each side's beyond the
-/// sections.
+/// Peers: each is reached by one connection, with four descriptors (shm) and a page of memory of each side's, which has
+/// the first 3 KiB of the section, too.
 class Mailbox {
  public:
   class Impl;
