@@ -20,16 +20,16 @@ from merge_test import Merging, make_odd
 from processes import Server, children_of, kill_both, start
 
 FILES = int(os.environ.get("WHERRY_ROOT_FILES", 600))
-CREW = os.environ["WHERRY_CREW"]
+WORKERS = os.environ["WHERRY_ROOT_WORKERS"]
 # The workers never say that they are all: SIGTERM ends the server.
 ENDLESS = ["--workers", 1 << 30]
 
 
-class Crew:
+class WorkerGroup:
     def __init__(self, server, folder, workers, files, files_per_life, seed):
         self.lives = folder / "lives"
         words = [f"{server.address}/out.root?reconnect=60", self.lives, workers, files, files_per_life, seed]
-        self.process = start([CREW, *map(str, words)], stdout=subprocess.PIPE)
+        self.process = start([WORKERS, *map(str, words)], stdout=subprocess.PIPE)
 
     def wait(self):
         """Returns how many lives there were."""
@@ -55,7 +55,7 @@ def seed_of(test):
 def every_entry(output):
     """Numbers of worker and file of each file, as they follow each other."""
     with uproot.open(output) as file:
-        tree = file["crew"]
+        tree = file["work"]
         scalars = tree.arrays(["worker", "file", "entry", "entries", "sum"], library="np")
         values = tree["values"].array()
     weights = awkward.local_index(values) + 1
@@ -91,10 +91,10 @@ def end(server):
 
 def test_no_file_is_lost_or_altered_when_workers_are_killed(tmp_path):
     server = Server(tmp_path / "out.root", *ENDLESS)
-    crew = Crew(server, tmp_path, 4, FILES, 50, seed_of("workers"))
-    lives = crew.wait()
+    group = WorkerGroup(server, tmp_path, 4, FILES, 50, seed_of("workers"))
+    lives = group.wait()
     summary = end(server)
-    files = check(server.output, *crew.files(lives))
+    files = check(server.output, *group.files(lives))
     print(files, "files of", lives, "lives,", summary["batches"], "batches")
     assert files == summary["files"] and summary["restarts"] == 0
 
@@ -109,17 +109,17 @@ def test_nor_when_the_merging_process_and_the_server_are_killed_too(tmp_path, sh
         return Server(tmp_path / "out.root", *ENDLESS, "--shards", chance.choice(shards), **where)
 
     server = begin()
-    crew = Crew(server, tmp_path, 4, FILES // 2, 100, seed)
+    group = WorkerGroup(server, tmp_path, 4, FILES // 2, 100, seed)
     kills, vain, done = 0, 0, 0
     # At random moments of a work that goes on: nothing waits for the end of a sleep. A machine on which all that a server
     # does between two kills is to begin lets it live longer.
-    while crew.process.poll() is None:
+    while group.process.poll() is None:
         time.sleep(chance.uniform(0, 0.5) * 2**vain)
-        vain = vain + 1 if crew.done() == done else 0
-        done = crew.done()
+        vain = vain + 1 if group.done() == done else 0
+        done = group.done()
         child = children_of(server.process.pid)
         assert server.process.poll() is None, "".join(server.messages[-6:])
-        if not child or crew.process.poll() is not None:
+        if not child or group.process.poll() is not None:
             continue
         kills += 1
         if chance.random() < 0.3:
@@ -128,18 +128,18 @@ def test_nor_when_the_merging_process_and_the_server_are_killed_too(tmp_path, sh
         else:
             os.kill(child[0], signal.SIGKILL)
             server.wait_for("listening on")
-    lives = crew.wait()
+    lives = group.wait()
     end(server)
-    print(check(server.output, *crew.files(lives)), "files of", lives, "lives,", kills, "kills of servers")
+    print(check(server.output, *group.files(lives)), "files of", lives, "lives,", kills, "kills of servers")
     assert [path for path in tmp_path.iterdir() if "shard" in path.name or "ledger" in path.name] == []
 
 
 def test_sixty_workers_at_once(tmp_path):
     server = Server(tmp_path / "out.root", *ENDLESS)
-    crew = Crew(server, tmp_path, 60, FILES, 0, seed_of("sixty"))
-    assert crew.wait() == 60
+    group = WorkerGroup(server, tmp_path, 60, FILES, 0, seed_of("sixty"))
+    assert group.wait() == 60
     assert end(server)["finished"] == 60
-    begun, done = crew.files(60)
+    begun, done = group.files(60)
     assert np.array_equal(begun, done)
     check(server.output, begun, done)
 

@@ -69,7 +69,7 @@ TEST(RootSampleMemory, AnAddressIsSeenByAllAndOneThatIsTooLongIsRefused) {
   EXPECT_THROW(shared.post_address(std::string(1000, 'x')), std::length_error);
 }
 
-TEST(RootCrew, WhoThrowsOrDiesIsNamed) {
+TEST(RootWorkerGroup, AWorkerThatThrowsOrDiesIsNamed) {
   const auto fails = [](const std::function<void()>& body) {
     WorkerGroup group;
     group.start("worker 3", body);
@@ -81,20 +81,20 @@ TEST(RootCrew, WhoThrowsOrDiesIsNamed) {
               ThrowsMessage<std::runtime_error>(HasSubstr("worker 3: ended by signal 9")));
 }
 
-TEST(RootCrew, ADeathEndsAWaitThatWouldBeInVain) {
+TEST(RootWorkerGroup, ADeathEndsAWaitThatWouldBeInVain) {
   WorkerGroup group;
   group.start("server", [] { throw std::runtime_error("it broke"); });
   EXPECT_THROW(group.wait_until([] { return false; }), std::runtime_error);
 }
 
-TEST(RootCrew, WhoEndsInOrderBeforeEverybodyIsThereHasEndedTooEarly) {
+TEST(RootWorkerGroup, AWorkerThatEndsInOrderBeforeAllAreThereHasEndedTooEarly) {
   WorkerGroup group;
   group.start("server", [] {});
   EXPECT_THAT([&] { group.wait_until([] { return false; }); },
               ThrowsMessage<std::runtime_error>(HasSubstr("server: has ended too early")));
 }
 
-TEST(RootCrew, NobodyIsLeftOver) {
+TEST(RootWorkerGroup, NoneIsLeftOver) {
   pid_t left = 0;
   {
     SampleMemory shared;

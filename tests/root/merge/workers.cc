@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crew URL LIVES WORKERS FILES FILES-PER-LIFE SEED: worker processes that post ROOT files until FILES of them are done,
-// so many at a time. A life ends, after FILES-PER-LIFE files on average, with SIGKILL in the middle of whatever it
-// does, and another begins; 0: none is killed. LIVES is a file for what each of them has done: a Life per worker, as
+// workers URL LIVES WORKERS FILES FILES-PER-LIFE SEED: worker processes that post ROOT files until FILES of them are
+// done, so many at a time. A life ends, after FILES-PER-LIFE files on average, with SIGKILL in the middle of whatever
+// it does, and another begins; 0: none is killed. LIVES is a file for what each of them has done: a Life per worker, as
 // the entries call it, from 0 on.
 #include <TMemFile.h>
 #include <TTree.h>
@@ -75,7 +75,7 @@ struct Entry {
 int how_many(Random& random) { return static_cast<int>(random() % 200 == 0 ? 1000 : 1 + random() % 16); }
 
 void work(TFile& file, int number, Life& life, const std::atomic<bool>& stop, Random& random) {
-  auto* const tree = new TTree("crew", "", 99, &file);  // the file's
+  auto* const tree = new TTree("work", "", 99, &file);  // the file's
   Entry entry(*tree, number);
   auto* const scif = dynamic_cast<TScifFile*>(&file);
   for (; !stop; ++entry.file) {
@@ -106,9 +106,9 @@ std::unique_ptr<TScifFile> open(const char* url, int compression, const std::ato
   }
 }
 
-class Crew {
+class WorkerGroup {
  public:
-  Crew(const char* url, Lives& lives, int per_life, Random& random)
+  WorkerGroup(const char* url, Lives& lives, int per_life, Random& random)
       : url_(url), lives_(lives), per_life_(static_cast<std::uint64_t>(per_life)), random_(random) {}
 
   [[nodiscard]] std::size_t size() const { return alive_.size(); }
@@ -136,8 +136,8 @@ class Crew {
   }
 
   void kill_some() {
-    for (auto& [child, fate] : alive_) {
-      if (lives_.of[fate.number].begun > fate.end) ::kill(child, SIGKILL);
+    for (auto& [child, lifetime] : alive_) {
+      if (lives_.of[lifetime.number].begun > lifetime.end) ::kill(child, SIGKILL);
     }
   }
 
@@ -149,19 +149,19 @@ class Crew {
       alive_.erase(child);
       if ((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         continue;
-      std::fprintf(stderr, "crew: worker %d failed, status %d\n", number, status);
+      std::fprintf(stderr, "workers: worker %d failed, status %d\n", number, status);
       return false;
     }
     return true;
   }
 
   void kill_all() {
-    for (auto& [child, fate] : alive_) ::kill(child, SIGKILL);
+    for (auto& [child, lifetime] : alive_) ::kill(child, SIGKILL);
     reap(0);
   }
 
  private:
-  struct Fate {
+  struct Lifetime {
     int number = 0;
     std::uint64_t end = 0;
   };
@@ -170,7 +170,7 @@ class Crew {
   std::uint64_t per_life_;
   Random& random_;
   int lives_begun_ = 0;
-  std::map<pid_t, Fate> alive_;
+  std::map<pid_t, Lifetime> alive_;
 };
 
 Lives* map(const char* path) {
@@ -195,21 +195,21 @@ int main(int count, char** words) {
   if (count != 7) return 2;
   Lives* const lives = map(words[2]);
   if (lives == nullptr) return 2;
-  const auto workers = static_cast<std::size_t>(std::atoi(words[3]));
+  const auto at_once = static_cast<std::size_t>(std::atoi(words[3]));
   const auto files = static_cast<std::uint64_t>(std::atoll(words[4]));
   Random random(static_cast<std::uint64_t>(std::atoll(words[6])));
   warm_up(random);
-  Crew crew(words[1], *lives, std::atoi(words[5]), random);
+  WorkerGroup workers(words[1], *lives, std::atoi(words[5]), random);
   bool good = true;
-  while (good && crew.done() < files) {
-    while (good && crew.size() < workers) good = crew.start();
-    crew.kill_some();
-    good = good && crew.reap(WNOHANG);
+  while (good && workers.done() < files) {
+    while (good && workers.size() < at_once) good = workers.start();
+    workers.kill_some();
+    good = good && workers.reap(WNOHANG);
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   lives->stop = true;
-  good = good && crew.reap(0);
-  if (!good) crew.kill_all();
-  std::printf("%d lives\n", crew.lives());
+  good = good && workers.reap(0);
+  if (!good) workers.kill_all();
+  std::printf("%d lives\n", workers.lives());
   return good ? 0 : 1;
 }
