@@ -12,10 +12,10 @@ std::uint64_t CompletionCounters::start() {
   return started_++;
 }
 
-void CompletionCounters::finish(std::uint64_t ticket) {
+void CompletionCounters::finish(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
-  done_.set(ticket % kMostOpen);
-  if (ticket != completed_) return;
+  done_.set(call % kMostOpen);
+  if (call != completed_) return;
   for (; done_.test(completed_ % kMostOpen); ++completed_) done_.reset(completed_ % kMostOpen);
   peers_.store_completed(completed_);  // WINDOW-RMA
   if (waiting_ != 0) progress_.notify_all();

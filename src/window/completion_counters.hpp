@@ -24,7 +24,7 @@ class CompletionCounters {
   /// A call starts; the peer is told before this returns.
   std::uint64_t start();
   /// It is complete: the peer is told, after its bytes.
-  void finish(std::uint64_t ticket);
+  void finish(std::uint64_t call);
   [[nodiscard]] std::uint64_t started() const;
   /// Waits until the first `calls` are complete. False: the deadline passed.
   bool wait(std::uint64_t calls, std::chrono::steady_clock::time_point deadline);

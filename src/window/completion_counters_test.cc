@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class TicketsTest : public ::testing::Test {
+class CompletionCountersTest : public ::testing::Test {
  protected:
-  TicketsTest() {
+  CompletionCountersTest() {
     const fabric::Offer offer{.segment_bytes = sizeof(layout::WindowPage)};
     const auto listener = fabric::find("inproc").listen(Address::parse("wherry+inproc://*:*"));
     const auto connecting = fabric::find("inproc").connect(listener->local(), offer);
@@ -40,7 +40,7 @@ class TicketsTest : public ::testing::Test {
   std::optional<CompletionCounters> completions_;
 };
 
-TEST_F(TicketsTest, ACallIsToldToThePeerBeforeItGoesOn) {
+TEST_F(CompletionCountersTest, ACallIsToldToThePeerBeforeItGoesOn) {
   EXPECT_EQ(completions_->start(), 0U);
   EXPECT_EQ(told().started, 1U);
   EXPECT_EQ(completions_->start(), 1U);
@@ -49,7 +49,7 @@ TEST_F(TicketsTest, ACallIsToldToThePeerBeforeItGoesOn) {
   EXPECT_EQ(told().completed, 0U);
 }
 
-TEST_F(TicketsTest, CallsEndInAnyOrderAndCountFromTheFirst) {
+TEST_F(CompletionCountersTest, CallsEndInAnyOrderAndCountFromTheFirst) {
   for (int i = 0; i < 4; ++i) completions_->start();
   completions_->finish(2);
   completions_->finish(1);
@@ -64,7 +64,7 @@ TEST_F(TicketsTest, CallsEndInAnyOrderAndCountFromTheFirst) {
   EXPECT_TRUE(complete(4));
 }
 
-TEST_F(TicketsTest, AWaitEndsWithTheLastOfItsCalls) {
+TEST_F(CompletionCountersTest, AWaitEndsWithTheLastOfItsCalls) {
   for (int i = 0; i < 2; ++i) completions_->start();
   std::thread finisher([&] {
     completions_->finish(1);
@@ -75,19 +75,19 @@ TEST_F(TicketsTest, AWaitEndsWithTheLastOfItsCalls) {
   finisher.join();
 }
 
-TEST_F(TicketsTest, WhoFindsTooManyUnderWayWaitsForTheOldest) {
+TEST_F(CompletionCountersTest, ACallThatFindsTooManyUnderWayWaitsForTheOldest) {
   for (std::size_t i = 0; i < CompletionCounters::kMostOpen; ++i) completions_->start();
-  std::uint64_t ticket = 0;
-  std::thread late([&] { ticket = completions_->start(); });
+  std::uint64_t call = 0;
+  std::thread late([&] { call = completions_->start(); });
   for (std::size_t i = 1; i < CompletionCounters::kMostOpen; ++i) completions_->finish(i);
   EXPECT_EQ(completions_->started(), CompletionCounters::kMostOpen) << "the others do not count";
   completions_->finish(0);
   late.join();
-  EXPECT_EQ(ticket, CompletionCounters::kMostOpen);
+  EXPECT_EQ(call, CompletionCounters::kMostOpen);
   EXPECT_EQ(told().completed, CompletionCounters::kMostOpen);
 }
 
-TEST_F(TicketsTest, ManyThreadsLoseNoCall) {
+TEST_F(CompletionCountersTest, ManyThreadsLoseNoCall) {
   constexpr std::uint64_t kThreads = 4;
   constexpr std::uint64_t kCalls = 10'000;
   std::vector<std::thread> threads;

@@ -156,7 +156,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   if (peer_left()) return ECONNRESET;
   // A forked child's calls are not counted, as its parent goes on counting. They are complete when they return.
   const bool counted = !origin_.inherited();
-  const std::uint64_t ticket = counted ? completions_.start() : 0;
+  const std::uint64_t call = counted ? completions_.start() : 0;
   View view;
   int error = look(view, local.memory == nullptr);
   if (error == 0 && local.memory == nullptr) {
@@ -164,7 +164,7 @@ int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remo
   }
   if (error == 0) error = check(*view.remote, remote, bytes, writing ? PROT_WRITE : PROT_READ, remote_of);
   if (error == 0) error = move_in_order(view, local, bytes, remote, writing, options);
-  if (counted) completions_.finish(ticket);
+  if (counted) completions_.finish(call);
   return error;
 }
 

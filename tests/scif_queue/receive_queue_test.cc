@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::uint64_t kMost = layout::kScifQueueMost;
 
-class ScifInlet : public ::testing::Test {
+class ScifReceiveQueue : public ::testing::Test {
  protected:
-  ScifInlet() {
+  ScifReceiveQueue() {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets_.data()), 0);
     for (const int socket : sockets_) tune_socket(socket);
     auto& fabric = fabric::find("inproc");
@@ -32,7 +32,7 @@ class ScifInlet : public ::testing::Test {
     waiter_.emplace(inode_of(sockets_[0]));
     receive_queue_.emplace(*waiter_, lock_, *connection_, own_, peers_, queue_.data());
   }
-  ~ScifInlet() override {
+  ~ScifReceiveQueue() override {
     for (const int socket : sockets_) ::close(socket);
   }
 
@@ -66,7 +66,7 @@ class ScifInlet : public ::testing::Test {
   std::uint64_t tail_ = 0, packets_ = 0;
 };
 
-TEST_F(ScifInlet, StaysReadableWhereTheSenderStopsBeforeItSendsThatTheQueueIsFull) {
+TEST_F(ScifReceiveQueue, StaysReadableWhereTheSenderStopsBeforeItSendsThatTheQueueIsFull) {
   write(kMost);
   send_packet(1);
   say_full(2);
