@@ -78,7 +78,7 @@ void set_for_all(const MpiJob& job, const std::filesystem::path& provider, Varia
 
 /// With more processes than cores buffers compete for the caches, and what is longer than a section is read in its
 /// sender's memory: so small ones are as fast.
-void set_for_crowd(const MpiJob& job, Variables& variables) {
+void set_for_oversubscription(const MpiJob& job, Variables& variables) {
   if (job.budget.empty() && value_of("WHERRY_MPI_BUDGET").empty()) variables.emplace_back("WHERRY_MPI_BUDGET", "16K");
 }
 
@@ -156,7 +156,7 @@ LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
   if (launcher.family == MpiFamily::openmpi) refuse_root(launcher);
   LauncherCommand command;
   set_for_all(job, installed("libwherry-fi.so"), command.variables);
-  if (has_too_few_cores(job)) set_for_crowd(job, command.variables);
+  if (has_too_few_cores(job)) set_for_oversubscription(job, command.variables);
   if (job.layout == "topology") set_preload(command.variables);
   command.words = {launcher.path.string(), "-n", std::to_string(job.processes)};
   if (launcher.family == MpiFamily::mpich) {

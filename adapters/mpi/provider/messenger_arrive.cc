@@ -93,7 +93,7 @@ bool Messenger::take_pieces() noexcept {
     if (!mailbox_.try_peek(piece).ok()) return taken > 0;
     Inflow& inflow = inflow_of(piece.from);
     if (!take_brief(inflow, piece)) take(inflow, piece);
-  } while (++taken < kMostPieces && (piece.more || is_crowded()));
+  } while (++taken < kMostPieces && (piece.more || is_oversubscribed()));
   return true;
 }
 

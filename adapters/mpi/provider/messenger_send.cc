@@ -120,7 +120,7 @@ bool Messenger::send_at_once(const SendRequest& request) noexcept {
 bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept {
   if (link.pressed || bytes > most_eager_) return true;
   const std::uint64_t section = mailbox_.section(link.peer).outgoing;
-  const std::uint64_t parts = is_crowded() ? 1 : kMostPartsAwake;
+  const std::uint64_t parts = is_oversubscribed() ? 1 : kMostPartsAwake;
   if (section == 0 || bytes + kAroundPayload <= parts * section) return false;
   return mailbox_.reaches_private_memory(link.peer);
 }

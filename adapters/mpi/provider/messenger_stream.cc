@@ -37,7 +37,7 @@ std::uint64_t goal_of(const Receive& receive) { return std::min(receive.envelope
 
 /// Where processes wait for processors, the one that runs does best to copy by itself.
 bool Messenger::prefers_stream(Link& from, std::uint64_t bytes) {
-  if (is_crowded()) return false;
+  if (is_oversubscribed()) return false;
   consider_lane(from, bytes);
   if (mailbox_.section(from.peer).incoming < kLeastSection) return false;
   if (from.to_be_read == 0) return true;

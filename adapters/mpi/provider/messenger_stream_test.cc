@@ -240,7 +240,7 @@ TEST_F(MessengerStream, APeerThatSendsMuchHasALaneAsLongAsItDoes) {
   progress_until([&] { return incoming(b_, a_) == before; });
 }
 
-TEST(MessengerCrowded, WithMoreEndpointsThanProcessorsTheReceiverCopiesAlone) {
+TEST(MessengerOversubscribed, WithMoreEndpointsThanProcessorsTheReceiverCopiesAlone) {
   Log log;
   Messenger from(log, kLarge, 1);
   Messenger to(log, kLarge, 1);

@@ -27,9 +27,9 @@ constexpr std::uint64_t kPause = 20'000;  // ticks: 4 to 20 us
 // Looks of a call that follows one in vain: what MPI libraries do from one call to the next takes as long as several,
 // and what comes meanwhile is seen that much later.
 constexpr int kLooksPerCall = 4;
-// In a crowd it is not looks that count but the processor's time that looks and yields have taken, of which others have
-// missed so much. A sleep and the wake-up take 20 to 40 us of two processes: that much is spent first, so a wait costs
-// no more than twice what it had to.
+// Oversubscribed it is not looks that count but the processor's time that looks and yields have taken, of which others
+// have missed so much. A sleep and the wake-up take 20 to 40 us of two processes: that much is spent first, so a wait
+// costs no more than twice what it had to.
 constexpr std::int64_t kLeastNs = 30'000;
 // But a process that has slept is ahead of those that have yielded, and the scheduler gives it the processor back from
 // its yields until it is even with them, while they wait for it, and sleep in turn: then every exchange is a chain of
@@ -39,7 +39,7 @@ constexpr std::int64_t kMostNs = 4'000'000;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
 constexpr std::int64_t kLooksPerClock = 8;
 // What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
-// them is none of it: in a crowd a yield may take many milliseconds. An interrupt is.
+// them is none of it: oversubscribed a yield may take many milliseconds. An interrupt is.
 constexpr std::int64_t kTogetherNs = 10'000;
 constexpr std::int64_t kTogetherRestedNs = 20'000;  // of one look, after a rest
 constexpr std::chrono::milliseconds kRest{1};
@@ -87,12 +87,12 @@ bool Waiting::may_sleep() noexcept {
   return may;
 }
 
-bool Waiting::is_crowded() const {
-  return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->is_crowded(); });
+bool Waiting::is_oversubscribed() const {
+  return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->is_oversubscribed(); });
 }
 
 bool Waiting::look() noexcept {
-  const int looks = vain_ == 0 || is_crowded() ? 1 : kLooksPerCall;
+  const int looks = vain_ == 0 || is_oversubscribed() ? 1 : kLooksPerCall;
   for (int i = 0; i < looks; ++i) {
     if (progress()) return true;
   }
@@ -116,7 +116,7 @@ void Waiting::end_wait(End how) noexcept {
 bool Waiting::rest() noexcept {
   if (activity_ != lock_.activity()) end_wait(End::activity);
   activity_ = lock_.activity();
-  return is_crowded() ? rest_in_a_crowd() : rest_alone();
+  return is_oversubscribed() ? rest_oversubscribed() : rest_alone();
 }
 
 bool Waiting::rest_alone() noexcept {
@@ -136,7 +136,7 @@ bool Waiting::rest_alone() noexcept {
   return true;
 }
 
-bool Waiting::rest_in_a_crowd() noexcept {
+bool Waiting::rest_oversubscribed() noexcept {
   const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || rests_ > 0;
   if (looks_at_clock && !only_waits()) {
     end_wait(End::pause);
@@ -145,7 +145,7 @@ bool Waiting::rest_in_a_crowd() noexcept {
   if (rests_ == 0 && (!looks_at_clock || waited_ns_ < limit_ns_)) {
     lock_.yield();
   } else {
-    sleep_in_a_crowd();
+    sleep_oversubscribed();
   }
   return true;
 }
@@ -161,7 +161,7 @@ bool Waiting::only_waits() noexcept {
   return used <= (rests_ > 0 ? kTogetherRestedNs : kLooksPerClock * kTogetherNs);
 }
 
-void Waiting::sleep_in_a_crowd() noexcept {
+void Waiting::sleep_oversubscribed() noexcept {
   const bool is_first = rests_ == 0;
   const bool found = rest_once();
   if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);

@@ -46,15 +46,15 @@ class Waiting {
 
  private:
   bool rest_alone() noexcept;
-  bool rest_in_a_crowd() noexcept;
+  bool rest_oversubscribed() noexcept;
   bool only_waits() noexcept;
-  void sleep_in_a_crowd() noexcept;
+  void sleep_oversubscribed() noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   bool rest_once() noexcept;
   enum class End : std::uint8_t { message, activity, pause };
   static int doubt_after(End how, int doubt) noexcept;
   void end_wait(End how) noexcept;
-  [[nodiscard]] bool is_crowded() const;
+  [[nodiscard]] bool is_oversubscribed() const;
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
@@ -64,7 +64,7 @@ class Waiting {
   int rests_ = 0;               ///< since the first of them
   int doubt_ = 0;               ///< that a message ends a wait
 
-  // In a crowd.
+  // Oversubscribed.
   std::int64_t looked_ns_ = 0;  ///< what this thread had used of the processor at the last look at the clock
   std::int64_t waited_ns_ = 0;  ///< used since the first look at the clock
   const std::int64_t most_ns_;  ///< to be used before the first sleep, at most

@@ -21,7 +21,7 @@ class Nobody : public Reporter {
   void received(const Completion& /*completion*/) override {}
 };
 
-/// The parameter: the processors of the job. With none of them it is crowded.
+/// The parameter: the processors of the job. With none of them it is oversubscribed.
 class WaitingTest : public testing::TestWithParam<std::size_t> {
  protected:
   WaitingTest() {
@@ -76,7 +76,7 @@ TEST_P(WaitingTest, SleepsAsLongAsAndOnceMessagesEndItsWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, WaitingTest, testing::Values(0U, 64U),
-                         [](const auto& each) { return each.param == 0 ? "Crowded" : "Alone"; });
+                         [](const auto& each) { return each.param == 0 ? "Oversubscribed" : "Alone"; });
 
 }  // namespace
 }  // namespace wherry::mpi
