@@ -26,7 +26,7 @@ Ends make_put(Sides sides, const Addresses& addresses) {
   static std::atomic<std::uint64_t> seed{1};
   auto pair = std::make_shared<PutPair>(PutPair{{std::move(sides)}, {}});
   for (const std::size_t from : {0U, 1U}) {
-    pair->lanes[from] = std::make_shared<Lane>(*pair->sides[1 - from], pair->sides[from]->page, seed++);
+    pair->queues[from] = std::make_shared<PutQueue>(*pair->sides[1 - from], pair->sides[from]->page, seed++);
   }
   return {std::make_unique<PutEnd>(pair, 0, addresses[1]), std::make_unique<PutEnd>(pair, 1, addresses[0])};
 }

@@ -10,26 +10,26 @@
 namespace wherry::fabric::inproc {
 
 PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_address)
-    : End(pair, side, std::move(peer_address)), lane_(*pair->lanes[side]), far_lane_(*pair->lanes[1 - side]) {}
+    : End(pair, side, std::move(peer_address)), queue_(*pair->queues[side]), far_queue_(*pair->queues[1 - side]) {}
 
-// Both lanes end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
+// Both queues end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
 // of the caller's that is unmapped next. In this order, so that a peer that sees this side gone gets nothing more from
 // it, and once a put of the peer's fails, the peer sees that this side is gone.
 PutEnd::~PutEnd() {
-  lane_.kill();
+  queue_.kill();
   leave();
-  far_lane_.kill();
+  far_queue_.kill();
 }
 
 std::size_t PutEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (source.empty() || !in_range(offset, source.size(), remote_bytes()) || peer_gone()) return 0;
-  return lane_.copy(far_memory() + offset, source);
+  return queue_.copy(far_memory() + offset, source);
 }
 
 bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
   if (!in_range(offset, destination.size(), remote_bytes())) return false;
   while (!destination.empty()) {
-    const std::size_t taken = lane_.copy(destination.data(), {far_memory() + offset, destination.size()});
+    const std::size_t taken = queue_.copy(destination.data(), {far_memory() + offset, destination.size()});
     if (taken == 0) return false;
     destination = destination.subspan(taken);
     offset += taken;
@@ -42,9 +42,9 @@ namespace {
 /// The wire carries everything.
 class WiredRegion final : public memory::RemoteRegion {
  public:
-  WiredRegion(std::shared_ptr<Lane> lane, memory::ArenaView::Range range)
-      : lane_(std::move(lane)), range_(std::move(range)) {}
-  ~WiredRegion() override { lane_->flush(); }  // what is queued needs the mapping
+  WiredRegion(std::shared_ptr<PutQueue> queue, memory::ArenaView::Range range)
+      : queue_(std::move(queue)), range_(std::move(range)) {}
+  ~WiredRegion() override { queue_->flush(); }  // what is queued needs the mapping
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     return copy(range_.start + offset, source);
@@ -53,13 +53,13 @@ class WiredRegion final : public memory::RemoteRegion {
     return copy(destination.data(), {range_.start + offset, destination.size()});
   }
   bool signal(std::uint64_t offset, std::uint64_t value) override {
-    return lane_->signal(range_.start + offset, value, std::nullopt);
+    return queue_->signal(range_.start + offset, value, std::nullopt);
   }
 
  private:
   bool copy(std::byte* to, std::span<const std::byte> from) {
     while (!from.empty()) {
-      const std::size_t taken = lane_->copy(to, from);
+      const std::size_t taken = queue_->copy(to, from);
       if (taken == 0) return false;
       from = from.subspan(taken);
       to += taken;
@@ -67,7 +67,7 @@ class WiredRegion final : public memory::RemoteRegion {
     return true;
   }
 
-  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<PutQueue> queue_;
   const memory::ArenaView::Range range_;
 };
 
@@ -76,11 +76,11 @@ class WiredRegion final : public memory::RemoteRegion {
 std::shared_ptr<memory::RemoteRegion> PutEnd::reach_arena(std::uint64_t place, std::size_t bytes) {
   auto range = memory::Arena::instance().view()->map(place, bytes);
   if (range.start == nullptr) return std::make_shared<memory::OwnRegion>(0);
-  return std::make_shared<WiredRegion>(lane_.shared_from_this(), std::move(range));
+  return std::make_shared<WiredRegion>(queue_.shared_from_this(), std::move(range));
 }
 
 bool PutEnd::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
-  return is_word(offset, remote_bytes()) && !peer_gone() && lane_.signal(far_memory() + offset, value, bell);
+  return is_word(offset, remote_bytes()) && !peer_gone() && queue_.signal(far_memory() + offset, value, bell);
 }
 
 }  // namespace wherry::fabric::inproc

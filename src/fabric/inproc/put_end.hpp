@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fabric/inproc/lane.hpp"
+#include "fabric/inproc/put_queue.hpp"
 
 namespace wherry::fabric::inproc {
 
-/// The two lanes of a put-only connection.
+/// The two queues of a put-only connection.
 struct PutPair : Pair {
-  std::array<std::shared_ptr<Lane>, 2> lanes;  // [side that sends]
+  std::array<std::shared_ptr<PutQueue>, 2> queues;  // [side that sends]
 };
 
 /// Put-only form: the wire does everything.
@@ -19,7 +19,7 @@ class PutEnd final : public End {
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override { return lane_.flush() && !peer_gone(); }
+  bool flush() override { return queue_.flush() && !peer_gone(); }
 
  protected:
   std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) override;
@@ -27,8 +27,8 @@ class PutEnd final : public End {
  private:
   [[nodiscard]] std::byte* far_memory() const { return far().segment.far(); }
 
-  Lane& lane_;
-  Lane& far_lane_;
+  PutQueue& queue_;
+  PutQueue& far_queue_;
 };
 
 }  // namespace wherry::fabric::inproc

@@ -18,19 +18,19 @@ Wire::Wire() {
   std::thread([this] { carry(); }).detach();
 }
 
-void Wire::take(std::shared_ptr<Lane> lane) {
+void Wire::take(std::shared_ptr<PutQueue> queue) {
   {
     const std::lock_guard lock(mutex_);
-    incoming_.push_back(std::move(lane));
+    incoming_.push_back(std::move(queue));
   }
   news_.notify_one();
 }
 
 void Wire::carry() {
   for (;;) {
-    auto next = Lane::Clock::time_point::max();
-    std::erase_if(busy_, [&next](const std::shared_ptr<Lane>& lane) {
-      const auto more = lane->run();
+    auto next = PutQueue::Clock::time_point::max();
+    std::erase_if(busy_, [&next](const std::shared_ptr<PutQueue>& queue) {
+      const auto more = queue->run();
       if (more) next = std::min(next, *more);
       return !more;
     });
@@ -38,10 +38,10 @@ void Wire::carry() {
   }
 }
 
-void Wire::wait_for_news(Lane::Clock::time_point next) {
+void Wire::wait_for_news(PutQueue::Clock::time_point next) {
   std::unique_lock lock(mutex_);
   const auto come = [this] { return !incoming_.empty(); };
-  if (next == Lane::Clock::time_point::max()) {
+  if (next == PutQueue::Clock::time_point::max()) {
     news_.wait(lock, come);
   } else {
     news_.wait_until(lock, next, come);

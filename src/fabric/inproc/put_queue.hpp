@@ -18,24 +18,24 @@
 
 namespace wherry::fabric::inproc {
 
-class Lane : public std::enable_shared_from_this<Lane> {
+class PutQueue : public std::enable_shared_from_this<PutQueue> {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `target` is the side that signals arrive at; `page` says whether it sleeps.
-  Lane(Side& target, const layout::BellPage& page, std::uint64_t seed);
+  PutQueue(Side& target, const layout::BellPage& page, std::uint64_t seed);
 
   // The side that sends; both of its threads. They block while the queue is full, never for longer than the wire takes.
-  /// Queues a copy. Returns how many bytes it took, 0 when the lane is dead.
+  /// Queues a copy. Returns how many bytes it took, 0 when the queue is dead.
   std::size_t copy(std::byte* to, std::span<const std::byte> from);
   bool signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell);
-  /// False: the lane died with something queued.
+  /// False: the queue died with something queued.
   bool flush();
 
   /// Drops what is queued. When it returns the wire touches nothing of either side's any more. From any thread.
   void kill() noexcept;
 
-  /// The wire. Carries out what is due; returns when there is more to do, or nothing when the lane is empty.
+  /// The wire. Carries out what is due; returns when there is more to do, or nothing when the queue is empty.
   std::optional<Clock::time_point> run();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/inproc/lane.hpp"
+#include "fabric/inproc/put_queue.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,15 +8,15 @@
 
 namespace wherry::fabric::inproc {
 
-Lane::Lane(Side& target, const layout::BellPage& page, std::uint64_t seed)
+PutQueue::PutQueue(Side& target, const layout::BellPage& page, std::uint64_t seed)
     : target_(target), page_(page), random_(static_cast<std::minstd_rand::result_type>(seed)) {}
 
-bool Lane::wait_for_room(std::unique_lock<std::mutex>& lock) {
+bool PutQueue::wait_for_room(std::unique_lock<std::mutex>& lock) {
   progress_.wait(lock, [this] { return dead_ || (bytes_ < kMaxBytes && steps_.size() + kMaxPieces <= kMaxSteps); });
   return !dead_;
 }
 
-std::size_t Lane::copy(std::byte* to, std::span<const std::byte> from) {
+std::size_t PutQueue::copy(std::byte* to, std::span<const std::byte> from) {
   std::unique_lock lock(mutex_);
   if (!wait_for_room(lock)) return 0;
   const auto taken = from.first(std::min(from.size(), kMaxBytes - bytes_));
@@ -25,7 +25,7 @@ std::size_t Lane::copy(std::byte* to, std::span<const std::byte> from) {
   return taken.size();
 }
 
-void Lane::queue_pieces(std::byte* to, std::span<const std::byte> from) {
+void PutQueue::queue_pieces(std::byte* to, std::span<const std::byte> from) {
   for (std::size_t left = 1 + below(kMaxPieces); !from.empty(); --left) {
     const std::size_t bytes = left == 1 ? from.size() : 1 + below(from.size());
     queue({.to = to, .from = from.data(), .bytes = bytes, .not_before = hold_back()});
@@ -34,7 +34,7 @@ void Lane::queue_pieces(std::byte* to, std::span<const std::byte> from) {
   }
 }
 
-bool Lane::signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell) {
+bool PutQueue::signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell) {
   std::unique_lock lock(mutex_);
   if (!wait_for_room(lock)) return false;
   queue({.to = word, .value = value, .bell = bell});
@@ -42,36 +42,36 @@ bool Lane::signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell
   return true;
 }
 
-bool Lane::flush() {
+bool PutQueue::flush() {
   std::unique_lock lock(mutex_);
   progress_.wait(lock, [this] { return dead_ || steps_.empty(); });
   return !dead_;
 }
 
-void Lane::kill() noexcept {
+void PutQueue::kill() noexcept {
   const std::lock_guard lock(mutex_);
   dead_ = true;
   steps_.clear();
   progress_.notify_all();
 }
 
-void Lane::queue(Step step) {
+void PutQueue::queue(Step step) {
   bytes_ += step.bytes;
   steps_.push_back(step);
 }
 
-void Lane::hand_to_wire() {
+void PutQueue::hand_to_wire() {
   if (!with_wire_) Wire::instance().take(shared_from_this());
   with_wire_ = true;
 }
 
 // Rare and short enough that tests with millions of puts still end, long enough to outlast any luck with timing.
-Lane::Clock::time_point Lane::hold_back() {
+PutQueue::Clock::time_point PutQueue::hold_back() {
   if (below(512) != 0) return {};
   return Clock::now() + std::chrono::microseconds(below(300));
 }
 
-std::optional<Lane::Clock::time_point> Lane::run() {
+std::optional<PutQueue::Clock::time_point> PutQueue::run() {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   auto next = Clock::time_point::max();
@@ -86,13 +86,13 @@ std::optional<Lane::Clock::time_point> Lane::run() {
 }
 
 // A signal waits for the copies before it, but nothing makes the copies after it wait for the signal.
-std::size_t Lane::reach_of_shuffle() {
+std::size_t PutQueue::reach_of_shuffle() {
   if (below(4) == 0) return steps_.size();
   const auto signal = std::find_if(steps_.begin(), steps_.end(), [](const Step& step) { return step.from == nullptr; });
   return static_cast<std::size_t>(signal - steps_.begin());
 }
 
-bool Lane::carry_out_copies(Clock::time_point now, Clock::time_point& next) {
+bool PutQueue::carry_out_copies(Clock::time_point now, Clock::time_point& next) {
   order_.clear();
   const std::size_t reach = reach_of_shuffle();
   for (std::size_t i = 0; i < reach; ++i) {
@@ -113,7 +113,7 @@ bool Lane::carry_out_copies(Clock::time_point now, Clock::time_point& next) {
   return !order_.empty();
 }
 
-bool Lane::retire() {
+bool PutQueue::retire() {
   bool any = false;
   for (; !steps_.empty(); steps_.pop_front(), any = true) {
     const Step& step = steps_.front();
@@ -127,7 +127,7 @@ bool Lane::retire() {
   return any;
 }
 
-void Lane::deliver(const Step& signal) {
+void PutQueue::deliver(const Step& signal) {
   reinterpret_cast<layout::Word*>(signal.to)->store(signal.value, std::memory_order_release);  // SIGNAL
   if (!signal.bell) return;
   arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
