@@ -9,7 +9,7 @@
 // Trees are appended basket by basket as they are, histograms and whatever else has Merge are added up, directories are
 // followed, RNTuples are merged by ROOT, and what cannot be merged is kept, equal ones once. The output is open all the
 // time. It is a valid ROOT file that ends with the last batch at every moment, also if this process is killed: beside
-// it lies a ledger, which a new TScifMerger for the same output goes on from and which Close removes.
+// it lies a journal, which a new TScifMerger for the same output goes on from and which Close removes.
 //
 // (rootcling takes no header that says #pragma once whole into a dictionary.)
 #ifndef WHERRY_TSCIFMERGER_H
@@ -69,7 +69,7 @@ class TScifMerger {
   TScifMerger(const std::string& output, const Options& options);
   TScifMerger(const TScifMerger&) = delete;
   TScifMerger& operator=(const TScifMerger&) = delete;
-  /// Without Close the output stays as after the last batch, and its ledger beside it.
+  /// Without Close the output stays as after the last batch, and its journal beside it.
   ~TScifMerger();
 
   /// Files of one worker have rising numbers. Those up to the last in the output are released and not merged again.

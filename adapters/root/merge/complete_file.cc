@@ -31,8 +31,8 @@ void MergedFile::close(bool whole) {
   if (has_too_many_holes()) write_anew();
   if (options_.durable) file_->synchronize();
   forget();
-  ledger_->remove();
-  ledger_.reset();
+  journal_->remove();
+  journal_.reset();
 }
 
 void MergedFile::complete() {
@@ -72,12 +72,12 @@ bool MergedFile::write_anew() {
   }
   const DirectoryLock lock(path_);
   const bool named = copy.file_ && copy.file_->has_its_name();
-  if (wrong.empty() && !named) wrong = "another output has taken the name of its copy, " + Ledger::hidden(path_);
+  if (wrong.empty() && !named) wrong = "another output has taken the name of its copy, " + Journal::hidden(path_);
   if (wrong.empty()) {
-    ledger_->replace_output(static_cast<std::uint64_t>(copy.file_->end()));
+    journal_->replace_output(static_cast<std::uint64_t>(copy.file_->end()));
     return true;
   }
-  if (named) ::unlink(Ledger::hidden(path_).c_str());
+  if (named) ::unlink(Journal::hidden(path_).c_str());
   warnings_.push_back("the output keeps its holes: " + wrong);
   return false;
 }

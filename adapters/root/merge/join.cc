@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/merged_file.hpp"
 #include "adapters/root/merge/read/file_image.hpp"
@@ -48,10 +48,10 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences,
   to.commit(MergedFile::AddUp::all);
 }
 
-// The ledger last: a file without one would not be known as an output.
+// The journal last: a file without one would not be known as an output.
 void remove(const std::string& output) {
-  const std::string ledger = Ledger::path_of(output);
-  for (const std::string& path : {output, Ledger::hidden(output), ledger + ".new", ledger}) {
+  const std::string journal = Journal::path_of(output);
+  for (const std::string& path : {output, Journal::hidden(output), journal + ".new", journal}) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path);
   }
 }
@@ -59,8 +59,8 @@ void remove(const std::string& output) {
 }  // namespace
 
 void join(MergedFile& to, const std::string& from, bool whole) {
-  auto sequences = Ledger::recover(from);
-  if (!sequences && std::filesystem::exists(from)) throw std::runtime_error(from + ": has no ledger");
+  auto sequences = Journal::recover(from);
+  if (!sequences && std::filesystem::exists(from)) throw std::runtime_error(from + ": has no journal");
   if (sequences) sequences->erase(kEnding);
   if (sequences && !holds(to, *sequences, from)) append(to, from, *sequences, whole);
   remove(from);

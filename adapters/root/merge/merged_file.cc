@@ -60,7 +60,7 @@ void delete_older_cycles(TDirectory& directory, const char* name) {
 
 MergedFile::MergedFile(std::string path, MergedFileOptions options)
     : path_(std::move(path)), options_(std::move(options)) {
-  if (auto sequences = Ledger::recover(path_)) {
+  if (auto sequences = Journal::recover(path_)) {
     sequences_ = std::move(*sequences);
     open_existing();
     remember(*file_, "");
@@ -78,23 +78,23 @@ MergedFile::~MergedFile() {
 void MergedFile::open_existing() {
   const TDirectory::TContext context;
   use(std::make_unique<OutputFile>(path_));
-  ledger_ = std::make_unique<Ledger>(path_, Commit{static_cast<std::uint64_t>(file_->GetEND()), {}, sequences_},
-                                     options_.durable);
+  journal_ = std::make_unique<Journal>(path_, Commit{static_cast<std::uint64_t>(file_->GetEND()), {}, sequences_},
+                                       options_.durable);
 }
 
-// The older file goes before the ledger comes: a ledger is never found beside a file that it does not belong to. One
+// The older file goes before the journal comes: a journal is never found beside a file that it does not belong to. One
 // that has come since this was made is another process's.
 void MergedFile::open_new(int compression) {
   const DirectoryLock lock(path_);
-  if (!copy_ && Ledger::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
+  if (!copy_ && Journal::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
   const TDirectory::TContext context;
   use(std::make_unique<OutputFile>(path_, compression));
   if (copy_) return;
   file_->begin_commit();
   file_->apply(file_->collect({}));
   if (::unlink(path_.c_str()) != 0 && errno != ENOENT) throw std::system_error(errno, std::system_category(), path_);
-  ledger_ = std::make_unique<Ledger>(path_, Commit{static_cast<std::uint64_t>(file_->GetEND()), {}, sequences_},
-                                     options_.durable);
+  journal_ = std::make_unique<Journal>(path_, Commit{static_cast<std::uint64_t>(file_->GetEND()), {}, sequences_},
+                                       options_.durable);
   file_->publish();
 }
 
@@ -371,7 +371,7 @@ void MergedFile::make_commit(AddUp add_up) {
   sums_->write(!closing_);
   const auto patches = file_->collect(directories_->take_changed());
   if (options_.durable) file_->synchronize();
-  if (ledger_) ledger_->append({static_cast<std::uint64_t>(file_->GetEND()), patches, appended_});
+  if (journal_) journal_->append({static_cast<std::uint64_t>(file_->GetEND()), patches, appended_});
   file_->apply(patches);
   if (std::exchange(agreed_, false)) options_.shapes->keep(this);
   for (const auto& [worker, sequence] : appended_) sequences_[worker] = sequence;

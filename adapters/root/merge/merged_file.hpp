@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/output_directories.hpp"
 #include "adapters/root/merge/output_file.hpp"
 #include "adapters/root/merge/read/root_errors.hpp"
@@ -57,7 +57,7 @@ class MergedFile {
   /// The source must stay until the commit. `last`: which files of which workers it is, or all that it consists of.
   /// Throws FileRefused, too.
   void append(Source& source, const Sequences& last);
-  /// Goes into the ledger with the next commit, if it is not there: the end has begun (shard_names.hpp). The output
+  /// Goes into the journal with the next commit, if it is not there: the end has begun (shard_names.hpp). The output
   /// must be open. `whole`: whether all workers had finished.
   void note_end(bool whole);
   /// What a commit needs: that all can be added up, or only some (histograms of other axes cannot).
@@ -76,7 +76,7 @@ class MergedFile {
   void close(bool whole);
 
  private:
-  /// An output that is written anew: it has no ledger, and keeps its hidden name.
+  /// An output that is written anew: it has no journal, and keeps its hidden name.
   enum class Copy : std::uint8_t { hidden };
   MergedFile(std::string path, MergedFileOptions options, Copy copy);
 
@@ -120,7 +120,7 @@ class MergedFile {
   std::unique_ptr<OutputFile> file_;
   std::unique_ptr<OutputDirectories> directories_;
   std::unique_ptr<Sums> sums_;
-  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Journal> journal_;
   Sequences sequences_;
   Sequences appended_;  // since the last commit
   const bool copy_ = false;

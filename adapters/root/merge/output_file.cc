@@ -32,7 +32,7 @@ constexpr Long64_t kBeyondLarge = 1000000000;
 OutputFile::OutputFile(const std::string& path) : OutputFile(path, path, "UPDATE", 1) {}
 
 OutputFile::OutputFile(const std::string& path, int compression)
-    : OutputFile(path, Ledger::hidden(path), "RECREATE", compression) {}
+    : OutputFile(path, Journal::hidden(path), "RECREATE", compression) {}
 
 OutputFile::OutputFile(const std::string& path, const std::string& shown_as, const char* mode, int compression)
     : TFile(shown_as.c_str(), mode, "", compression), path_(path) {

@@ -15,7 +15,7 @@
 
 class TObject;
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 
 namespace wherry::merge {
 

@@ -38,15 +38,15 @@ def test_an_output_that_cannot_be_written_acknowledges_nothing(tmp_path, parts):
     assert merging.outcome["worker", 1] != ""
 
 
-def test_a_commit_that_is_not_in_the_ledger_is_not_made(tmp_path, parts):
+def test_a_commit_that_is_not_in_the_journal_is_not_made(tmp_path, parts):
     output = tmp_path / "out.root"
     merging = Merging(output)
     merging.add("worker", 1, parts[0][1])
     merging.merge()
     descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
-    [ledger] = [fd for fd in descriptors if os.path.realpath(f"/proc/self/fd/{fd}") == f"{output}.ledger"]
+    [journal] = [fd for fd in descriptors if os.path.realpath(f"/proc/self/fd/{fd}") == f"{output}.journal"]
     full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, ledger)
+    os.dup2(full, journal)
     os.close(full)
     merging.add("worker", 2, parts[1][1])
     assert not merging.merger.Merge()

@@ -78,7 +78,7 @@ def start(command, **options):
     return started[-1]
 
 
-# Stands still, once, where a ledger has just been removed.
+# Stands still, once, where a journal has just been removed.
 STOPPER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -89,7 +89,7 @@ int unlink(const char* path) {
   int (*const real)(const char*) = (int (*)(const char*))dlsym(RTLD_NEXT, "unlink");
   const int result = real(path);
   const char* end = strrchr(path, '.');
-  if (result == 0 && end != 0 && strcmp(end, ".ledger") == 0 && real(getenv("STOP_ONCE")) == 0) raise(SIGSTOP);
+  if (result == 0 && end != 0 && strcmp(end, ".journal") == 0 && real(getenv("STOP_ONCE")) == 0) raise(SIGSTOP);
   return result;
 }
 """

@@ -96,7 +96,7 @@ def test_sigterm_merges_what_was_handed_over_and_ends(tmp_path):
     server.process.send_signal(signal.SIGTERM)
     status, summary = server.end()
     assert summary["stopped"]
-    assert not (tmp_path / "out.root.ledger").exists()
+    assert not (tmp_path / "out.root.journal").exists()
     check(server.output, {4: 1000})
     # The worker has a third file. It is named, by what tells it from others.
     assert status == 3 and not summary["whole"]
@@ -180,7 +180,7 @@ def test_an_output_that_exists_is_not_replaced_unasked(tmp_path):
 def test_in_a_directory_a_name_that_cannot_be_written_costs_its_worker_only(tmp_path):
     (tmp_path / "precious.root").write_text("precious")
     (tmp_path / "folder").mkdir()
-    bad = ["precious.root", "folder", "n" * 300, "new.root.ledger"]
+    bad = ["precious.root", "folder", "n" * 300, "new.root.journal"]
     server = Server(tmp_path, "--workers", len(bad) + 1)
     workers = [start_worker(f"{server.address}/{name}", 1, 2, 50) for name in [*bad, "new.root"]]
     assert [worker.wait() == 0 for worker in workers] == [False] * len(bad) + [True]

@@ -168,11 +168,11 @@ def test_killed_after_a_shard_was_joined_and_before_it_was_removed_it_is_in_once
     part.add("three", 1, parts[3][1])
     part.merge()
     del part.merger
-    for name in ["part.root", "part.root.ledger"]:
+    for name in ["part.root", "part.root.journal"]:
         shutil.copy(tmp_path / name, tmp_path / f"{name} kept")
     assert whole.merger.Join(str(tmp_path / "part.root")), whole.merger.Error()
     assert not (tmp_path / "part.root").exists()
-    for name in ["part.root", "part.root.ledger"]:
+    for name in ["part.root", "part.root.journal"]:
         (tmp_path / f"{name} kept").rename(tmp_path / name)
     if restart:
         del whole.merger
@@ -285,7 +285,7 @@ def test_killed_at_any_moment_of_the_joining_nothing_is_lost_or_doubled(tmp_path
         kills, whole = kills + 1, whole + 1
         with uproot.open(output) as file:
             assert file["large"].num_entries % 3000 == 0
-        if not Path(f"{output}.ledger").exists():
+        if not Path(f"{output}.journal").exists():
             break
         # Another number of shards is as good.
         server = Server(output, "--workers", 5, "--shards", chance.choice([1, 2, 7]), up=LISTENING_OR_ENDING)
@@ -352,15 +352,15 @@ def test_in_a_directory_each_name_has_shards_and_they_are_joined_though_nobody_c
     assert finished(again)["joined"] == 2
     for name in ["a.root", "b.root"]:
         check(tmp_path / name, {0: 100, 1: 100})
-    assert sorted(path.name for path in tmp_path.iterdir() if "ledger" in path.name or "shard" in path.name) == []
+    assert sorted(path.name for path in tmp_path.iterdir() if "journal" in path.name or "shard" in path.name) == []
 
 
-def test_a_shard_without_its_ledger_is_not_touched(tmp_path):
+def test_a_shard_without_its_journal_is_not_touched(tmp_path):
     shard(tmp_path / "out.root", 1).write_text("precious")
     for force in [[], ["--force"]]:
         run = subprocess.run([PROGRAM, "wherry://*:*", "-o", tmp_path / "out.root", "--shards", "2", *force],
                              capture_output=True, text=True)
-        assert run.returncode == 2 and "without its ledger" in run.stderr
+        assert run.returncode == 2 and "without its journal" in run.stderr
     assert shard(tmp_path / "out.root", 1).read_text() == "precious"
 
 

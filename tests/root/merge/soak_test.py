@@ -131,7 +131,7 @@ def test_nor_when_the_merging_process_and_the_server_are_killed_too(tmp_path, sh
     lives = group.wait()
     end(server)
     print(check(server.output, *group.files(lives)), "files of", lives, "lives,", kills, "kills of servers")
-    assert [path for path in tmp_path.iterdir() if "shard" in path.name or "ledger" in path.name] == []
+    assert [path for path in tmp_path.iterdir() if "shard" in path.name or "journal" in path.name] == []
 
 
 def test_sixty_workers_at_once(tmp_path):

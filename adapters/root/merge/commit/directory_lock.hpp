@@ -9,7 +9,7 @@
 namespace wherry::merge {
 
 /// While it lives, no other thread or process has one of the same directory: two outputs there may have one hidden name
-/// (ledger.hpp), so names are given and looked at only under it. Blocks; for moments only. On a file system without
+/// (journal.hpp), so names are given and looked at only under it. Blocks; for moments only. On a file system without
 /// locks of directories it excludes the threads of this process.
 class DirectoryLock {
  public:

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 
 namespace wherry::merge {
 
@@ -35,7 +35,7 @@ std::vector<unsigned> shards_beside(const std::string& output) {
   std::vector<unsigned> shards;
   for (unsigned shard = 1; shard < kMostShards; ++shard) {
     const std::string path = shard_path(output, shard);
-    if (fs::exists(path) || fs::exists(Ledger::path_of(path))) shards.push_back(shard);
+    if (fs::exists(path) || fs::exists(Journal::path_of(path))) shards.push_back(shard);
   }
   return shards;
 }

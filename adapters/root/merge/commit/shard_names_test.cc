@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::merge {
@@ -33,7 +33,7 @@ TEST(ShardNames, AShardTellsItsOutput) {
 
 TEST(ShardNames, OtherNamesAreNoShards) {
   for (const char* const name : {"out.shard-0.root", "out.shard-64.root", "out.shard-.root", "out.shard-1x.root",
-                                 "out.shard-1", "out.shard-+1.root", "out.shard-1.root.ledger", "shard-1.root"}) {
+                                 "out.shard-1", "out.shard-+1.root", "out.shard-1.root.journal", "shard-1.root"}) {
     EXPECT_EQ(output_of_shard(name), std::nullopt) << name;
   }
 }
@@ -47,13 +47,13 @@ TEST(ShardNames, NewShardsAreNotConfusedWithEachOther) {
 
 void make_file(const std::string& path) { const std::ofstream file(path); }
 
-TEST(ShardNames, WhatIsBesideAnOutputIsFoundByItselfAndByItsLedger) {
+TEST(ShardNames, WhatIsBesideAnOutputIsFoundByItselfAndByItsJournal) {
   const test::TemporaryDirectory directory;
   const std::string output = (directory.path() / "out.root").string();
   make_file(output);
   EXPECT_THAT(shards_beside(output), IsEmpty());
   make_file(shard_path(output, 12));
-  make_file(Ledger::path_of(shard_path(output, 3)));
+  make_file(Journal::path_of(shard_path(output, 3)));
   make_file(shard_path((directory.path() / "other.root").string(), 5));
   EXPECT_THAT(shards_beside(output), ElementsAre(3, 12));
 }

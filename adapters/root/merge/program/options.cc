@@ -3,20 +3,20 @@
 
 #include <filesystem>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
 
 namespace wherry::merge {
 
 std::string objection_to(const ProgramOptions& options, const std::string& output) {
   namespace fs = std::filesystem;
-  if (!options.force && fs::exists(output) && !fs::exists(Ledger::path_of(output))) {
+  if (!options.force && fs::exists(output) && !fs::exists(Journal::path_of(output))) {
     return output + " exists; --force replaces it";
   }
-  // A shard without its ledger may hold what is nowhere else.
+  // A shard without its journal may hold what is nowhere else.
   for (const unsigned shard : shards_beside(output)) {
     const std::string path = shard_path(output, shard);
-    if (!fs::exists(Ledger::path_of(path))) return path + " exists, without its ledger: move it away";
+    if (!fs::exists(Journal::path_of(path))) return path + " exists, without its journal: move it away";
   }
   return {};
 }

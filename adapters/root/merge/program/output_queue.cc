@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/program/report.hpp"
 
 namespace wherry::merge {
@@ -97,10 +97,10 @@ bool OutputQueue::join(const std::string& other) {
   return good_;
 }
 
-// A ledger is beside every output that has been begun. One that has not is what was there before, or nothing; it stays
+// A journal is beside every output that has been begun. One that has not is what was there before, or nothing; it stays
 // so, unless all workers came and had nothing to write.
 bool OutputQueue::close() {
-  const bool begun = std::filesystem::exists(Ledger::path_of(path_));
+  const bool begun = std::filesystem::exists(Journal::path_of(path_));
   if (good_ && !begun && (options_.by_name || !is_whole(options_, state_))) {
     message_(path_ + " is left as it is: nothing was handed over that could be merged");
     return true;

@@ -26,7 +26,7 @@
 #include <wherry/error.hpp>
 
 #include "adapters/root/handover/server/server.hpp"
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
 #include "adapters/root/merge/program/missing_workers.hpp"
 #include "adapters/root/merge/program/output_queue.hpp"
@@ -47,7 +47,7 @@ using root::Event;
 
 // How long the sockets of a process that died may outlive it.
 constexpr auto kAddressTimeout = 20s;
-// With what is added to it for shards and the ledger, a file system's longest.
+// With what is added to it for shards and the journal, a file system's longest.
 constexpr std::size_t kLongestName = 220;
 
 // An array of a file may say that it has two thousand million elements: then reading it fails, and not the machine.
@@ -260,7 +260,7 @@ class Serving {
   [[nodiscard]] std::string objection(const std::string& path) const {
     const std::string name = std::filesystem::path(path).filename().string();
     if (name.size() > kLongestName) return "its name is too long for a file's";
-    for (const std::string_view own : {".ledger", ".ledger.new", "~"}) {
+    for (const std::string_view own : {".journal", ".journal.new", "~"}) {
       if (name.ends_with(own)) return "names that end with " + std::string(own) + " are those of other files here";
     }
     if (output_of_shard(name)) return "it is called as a part of another file here would be";
@@ -271,7 +271,7 @@ class Serving {
 
   // By a process before this one, which died behind that: --force is not meant for what it wrote.
   [[nodiscard]] bool is_complete(const std::string& path) const {
-    return state_.closing && std::filesystem::exists(path) && !std::filesystem::exists(Ledger::path_of(path));
+    return state_.closing && std::filesystem::exists(path) && !std::filesystem::exists(Journal::path_of(path));
   }
 
   ShardedOutput& output_for(const std::string& path) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/commit/shard_names.hpp"
 #include "base/readable.hpp"
 
@@ -41,7 +41,7 @@ ShardedOutput::ShardedOutput(const std::string& path, const ProgramOptions& opti
 }
 
 void ShardedOutput::find_homes(unsigned shard) {
-  const auto sequences = Ledger::recover(shard_path(path_, shard));
+  const auto sequences = Journal::recover(shard_path(path_, shard));
   if (!sequences) return;
   if (const auto ending = sequences->find(kEnding); ending != sequences->end()) {
     ended_ = true;

@@ -93,7 +93,7 @@ struct State {
   std::atomic<std::uint64_t> present{0};        ///< workers that had not finished at the end
   std::atomic<bool> failed{false};              ///< the output could not be written
   std::atomic<bool> stopped{false};             ///< by a signal, to any of them
-  std::atomic<bool> closing{false};             ///< outputs are being completed: what is without a ledger is complete
+  std::atomic<bool> closing{false};             ///< outputs are being completed: what is without a journal is complete
   std::atomic<bool> end_resumed{false};         ///< a process before this one began to complete an output
   std::atomic<bool> end_was_incomplete{false};  ///< without all of its workers
   std::array<char, 256> address{};  ///< where the first child listened: workers look for its successors there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,11 +18,11 @@ namespace wherry::merge {
 
 namespace {
 
-// A record: magic, bytes of the body, their checksum, the body. Numbers as this machine has them: the ledger is read by
-// the program that wrote it.
+// A record: magic, bytes of the body, their checksum, the body. Numbers as this machine has them: the journal is read
+// by the program that wrote it.
 constexpr std::uint32_t kMagic = 0x314c4d57;  // "WML1"
-// Beyond it the ledger is written anew, with one record.
-constexpr std::size_t kLongestLedger = std::size_t{4} << 20;
+// Beyond it the journal is written anew, with one record.
+constexpr std::size_t kLongestJournal = std::size_t{4} << 20;
 constexpr std::size_t kLargestBody = std::size_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::system_category(), path); }
@@ -140,10 +140,10 @@ void write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t o
 }
 
 /// The last complete record, with the sequences of all records up to it.
-std::optional<Commit> last_commit(std::span<const std::byte> ledger) {
+std::optional<Commit> last_commit(std::span<const std::byte> journal) {
   std::optional<Commit> last;
   Sequences sequences;
-  Reader reader(ledger);
+  Reader reader(journal);
   for (;;) {
     std::uint32_t magic = 0;
     std::uint32_t size = 0;
@@ -169,9 +169,9 @@ struct flock whole_file() {
   return lock;
 }
 
-void refuse_if_in_use(int ledger, const std::string& output) {
+void refuse_if_in_use(int journal, const std::string& output) {
   struct flock lock = whole_file();
-  if (::fcntl(ledger, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return;
+  if (::fcntl(journal, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return;
   errno = EBUSY;
   fail(output + " is being merged by process " + std::to_string(lock.l_pid));
 }
@@ -208,7 +208,7 @@ class Open {
 
 /// Gives the file with the hidden name the output's. False if there is none.
 bool take_place_of(const std::string& output) {
-  if (std::rename(Ledger::hidden(output).c_str(), output.c_str()) == 0) return true;
+  if (std::rename(Journal::hidden(output).c_str(), output.c_str()) == 0) return true;
   if (errno != ENOENT) fail(output);
   return false;
 }
@@ -220,18 +220,18 @@ void synchronize(const std::string& path, int flags) {
 
 }  // namespace
 
-std::string Ledger::hidden(std::string output) {
+std::string Journal::hidden(std::string output) {
   output.back() = output.back() == '~' ? '_' : '~';
   return output;
 }
 
-std::optional<Sequences> Ledger::recover(const std::string& output) {
+std::optional<Sequences> Journal::recover(const std::string& output) {
   const std::string path = path_of(output);
-  const Open ledger(path, O_RDONLY);
-  if (ledger.get() < 0 && errno == ENOENT) return {};
-  if (ledger.get() < 0) fail(path);
-  refuse_if_in_use(ledger.get(), output);
-  const auto commit = last_commit(read_all(ledger.get(), path));
+  const Open journal(path, O_RDONLY);
+  if (journal.get() < 0 && errno == ENOENT) return {};
+  if (journal.get() < 0) fail(path);
+  refuse_if_in_use(journal.get(), output);
+  const auto commit = last_commit(read_all(journal.get(), path));
   if (!commit) return {};
   if (commit->anew) take_place_of(output);  // or it has it already
   const Open file(output, O_RDWR);
@@ -242,25 +242,25 @@ std::optional<Sequences> Ledger::recover(const std::string& output) {
   if (::fstat(file.get(), &status) != 0) fail(output);
   if (static_cast<std::uint64_t>(status.st_size) < commit->end) {
     errno = EINVAL;
-    fail(output + " is shorter than its ledger says");
+    fail(output + " is shorter than its journal says");
   }
   for (const Patch& patch : commit->patches) write_all(file.get(), patch.bytes, patch.offset, output);
   if (::ftruncate(file.get(), static_cast<off_t>(commit->end)) != 0) fail(output);
   return commit->sequences;
 }
 
-Ledger::Ledger(const std::string& output, const Commit& first, bool durable)
+Journal::Journal(const std::string& output, const Commit& first, bool durable)
     : output_(output), path_(path_of(output)), durable_(durable) {
   rewrite(first);
 }
 
-Ledger::~Ledger() {
+Journal::~Journal() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void Ledger::append(const Commit& commit) {
+void Journal::append(const Commit& commit) {
   for (const auto& [worker, sequence] : commit.sequences) sequences_[worker] = sequence;
-  if (bytes_ > kLongestLedger) {
+  if (bytes_ > kLongestJournal) {
     rewrite(commit);
   } else {
     write_record(commit);
@@ -268,7 +268,7 @@ void Ledger::append(const Commit& commit) {
 }
 
 // Two records: a file that is begun with the hidden name later is not the output.
-void Ledger::replace_output(std::uint64_t end) {
+void Journal::replace_output(std::uint64_t end) {
   if (durable_) synchronize(hidden(output_), O_RDWR);
   append({end, {}, {}, true});
   if (!take_place_of(output_)) fail(hidden(output_));
@@ -276,7 +276,7 @@ void Ledger::replace_output(std::uint64_t end) {
   append({end, {}, {}, false});
 }
 
-void Ledger::write_record(const Commit& commit) {
+void Journal::write_record(const Commit& commit) {
   const auto body = body_of(commit);
   if (body.size() > kLargestBody) {
     errno = EFBIG;
@@ -292,8 +292,8 @@ void Ledger::write_record(const Commit& commit) {
   if (durable_ && ::fdatasync(descriptor_) != 0) fail(path_);
 }
 
-// Under another name first: there is a complete ledger at every moment.
-void Ledger::rewrite(const Commit& commit) {
+// Under another name first: there is a complete journal at every moment.
+void Journal::rewrite(const Commit& commit) {
   const std::string fresh = path_ + ".new";
   const UniqueFd before(std::exchange(descriptor_, open_locked(fresh)));  // locked until there is another
   bytes_ = 0;
@@ -304,7 +304,7 @@ void Ledger::rewrite(const Commit& commit) {
   if (std::rename(fresh.c_str(), path_.c_str()) != 0) fail(path_);
 }
 
-void Ledger::remove() {
+void Journal::remove() {
   if (::unlink(path_.c_str()) != 0 && errno != ENOENT) fail(path_);
 }
 

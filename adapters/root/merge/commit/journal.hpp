@@ -2,9 +2,9 @@
 // The side file of an output that is being merged: which commits were made, and how to complete the last one.
 //
 // An output changes in two steps. First everything new is written where no older commit looks; then the few bytes that
-// make it the current state (the file's header, the directories' headers) are overwritten. Between them the ledger gets
-// one record with those bytes. So a process that is killed leaves either no complete record, and the output is at the
-// commit before; or a complete one, and writing its bytes again completes the commit, however often it is done.
+// make it the current state (the file's header, the directories' headers) are overwritten. Between them the journal
+// gets one record with those bytes. So a process that is killed leaves either no complete record, and the output is at
+// the commit before; or a complete one, and writing its bytes again completes the commit, however often it is done.
 //
 // An output can also be written anew, into a file of another name: a record then says that this file is the output, and
 // a process that finds it as the last one renames the file if that was not done.
@@ -39,24 +39,24 @@ struct Commit {
 };
 
 /// Errors are thrown as std::system_error. One thread. While one exists no other process can recover its output or
-/// begin another ledger of it.
-class Ledger {
+/// begin another journal of it.
+class Journal {
  public:
-  /// Where the ledger of an output is.
-  static std::string path_of(const std::string& output) { return output + ".ledger"; }
+  /// Where the journal of an output is.
+  static std::string path_of(const std::string& output) { return output + ".journal"; }
   /// The name of an output that is begun, or written anew, before it has its own: as long, in the same directory.
   static std::string hidden(std::string output);
 
   /// Completes the last commit of an output after its process was killed: afterwards the output is a valid ROOT file
-  /// that ends where the commit ends. Empty without a ledger, or without one complete record in it. An error if another
-  /// process has the ledger.
+  /// that ends where the commit ends. Empty without a journal, or without one complete record in it. An error if
+  /// another process has the journal.
   static std::optional<Sequences> recover(const std::string& output);
 
-  /// Begins a new ledger, which replaces an older one. `sequences` is what the output holds already, at `first`.
-  Ledger(const std::string& output, const Commit& first, bool durable);
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
-  ~Ledger();
+  /// Begins a new journal, which replaces an older one. `sequences` is what the output holds already, at `first`.
+  Journal(const std::string& output, const Commit& first, bool durable);
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+  ~Journal();
 
   /// The commit is made as soon as this returns, though its patches are not in the output yet.
   void append(const Commit& commit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapters/root/merge/commit/ledger.hpp"
+#include "adapters/root/merge/commit/journal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return {first, first + text.size()};
 }
 
-class LedgerTest : public testing::Test {
+class JournalTest : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) const {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
@@ -42,150 +42,150 @@ class LedgerTest : public testing::Test {
 
   test::TemporaryDirectory directory_;
   std::string output_ = (directory_.path() / "out").string();
-  std::string path_ = Ledger::path_of(output_);
+  std::string path_ = Journal::path_of(output_);
 };
 
-TEST_F(LedgerTest, WithoutOneThereIsNothingToRecover) {
+TEST_F(JournalTest, WithoutOneThereIsNothingToRecover) {
   write(output_, "output");
-  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+  EXPECT_THAT(Journal::recover(output_), Eq(std::nullopt));
   EXPECT_EQ(read(output_), "output");
 }
 
-TEST_F(LedgerTest, TheLastCommitIsCompletedAndWhatFollowsItIsCutOff) {
+TEST_F(JournalTest, TheLastCommitIsCompletedAndWhatFollowsItIsCutOff) {
   write(output_, "0123456789 and what was written for the next commit");
-  Ledger ledger(output_, {8, {}, {{"one", 1}, {"two", 5}}}, false);
-  ledger.append({10, {{2, bytes_of("ab")}, {7, bytes_of("c")}}, {{"one", 2}}});
-  const auto recovered = Ledger::recover(output_);
+  Journal journal(output_, {8, {}, {{"one", 1}, {"two", 5}}}, false);
+  journal.append({10, {{2, bytes_of("ab")}, {7, bytes_of("c")}}, {{"one", 2}}});
+  const auto recovered = Journal::recover(output_);
   EXPECT_THAT(recovered, Optional(UnorderedElementsAre(Pair("one", 2), Pair("two", 5))));
   EXPECT_EQ(read(output_), "01ab456c89");
 }
 
 // Killed while the record was being written: the commit before is the last.
-TEST_F(LedgerTest, AnIncompleteRecordNeverHappened) {
+TEST_F(JournalTest, AnIncompleteRecordNeverHappened) {
   write(output_, "0123456789");
-  Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
+  Journal journal(output_, {8, {}, {{"one", 1}}}, false);
   const auto before = std::filesystem::file_size(path_);
-  ledger.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
+  journal.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
   const std::string whole = read(path_);
   for (std::size_t size = whole.size() - 1; size >= before; --size) {
     write(path_, whole.substr(0, size));
     write(output_, "0123456789");
-    ASSERT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << size;
+    ASSERT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << size;
     ASSERT_EQ(read(output_), "01234567");
   }
 }
 
-TEST_F(LedgerTest, AnOutputThatWasWrittenAnewHasItsNameAsSoonAsTheLedgerSaysSo) {
+TEST_F(JournalTest, AnOutputThatWasWrittenAnewHasItsNameAsSoonAsTheJournalSaysSo) {
   write(output_, "old and with holes");
-  Ledger ledger(output_, {18, {}, {{"one", 1}}}, false);
+  Journal journal(output_, {18, {}, {{"one", 1}}}, false);
   // Killed before its record: the file is nothing.
-  write(Ledger::hidden(output_), "new");
-  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  write(Journal::hidden(output_), "new");
+  EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "old and with holes");
   // Killed behind its record.
-  ledger.append({3, {}, {}, true});
-  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  journal.append({3, {}, {}, true});
+  EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "new");
-  EXPECT_FALSE(std::filesystem::exists(Ledger::hidden(output_)));
+  EXPECT_FALSE(std::filesystem::exists(Journal::hidden(output_)));
   // Killed when it had the name.
-  EXPECT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
+  EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "new");
 }
 
-TEST_F(LedgerTest, AFileThatIsBegunAfterTheOutputWasReplacedIsNotTheOutput) {
+TEST_F(JournalTest, AFileThatIsBegunAfterTheOutputWasReplacedIsNotTheOutput) {
   for (const bool durable : {false, true}) {
     write(output_, "old");
-    Ledger ledger(output_, {3, {}, {}}, durable);
-    write(Ledger::hidden(output_), "the new one");
-    ledger.replace_output(11);
+    Journal journal(output_, {3, {}, {}}, durable);
+    write(Journal::hidden(output_), "the new one");
+    journal.replace_output(11);
     EXPECT_EQ(read(output_), "the new one");
-    write(Ledger::hidden(output_), "not whole");
-    EXPECT_TRUE(Ledger::recover(output_));
+    write(Journal::hidden(output_), "not whole");
+    EXPECT_TRUE(Journal::recover(output_));
     EXPECT_EQ(read(output_), "the new one");
   }
 }
 
-TEST_F(LedgerTest, AnOutputCannotBeReplacedByAFileThatIsNotThere) {
+TEST_F(JournalTest, AnOutputCannotBeReplacedByAFileThatIsNotThere) {
   write(output_, "old");
-  Ledger ledger(output_, {3, {}, {}}, false);
-  EXPECT_THROW(ledger.replace_output(3), std::system_error);
+  Journal journal(output_, {3, {}, {}}, false);
+  EXPECT_THROW(journal.replace_output(3), std::system_error);
   EXPECT_EQ(read(output_), "old");
 }
 
-TEST_F(LedgerTest, ADamagedRecordIsNoRecord) {
+TEST_F(JournalTest, ADamagedRecordIsNoRecord) {
   write(output_, "0123456789");
-  Ledger ledger(output_, {8, {}, {{"one", 1}}}, false);
+  Journal journal(output_, {8, {}, {{"one", 1}}}, false);
   const auto before = std::filesystem::file_size(path_);
-  ledger.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
+  journal.append({10, {{0, bytes_of("XXXX")}}, {{"one", 2}}});
   const std::string whole = read(path_);
   for (std::size_t at = before; at < whole.size(); ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     write(path_, damaged);
     write(output_, "0123456789");
-    ASSERT_THAT(Ledger::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << at;
+    ASSERT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1)))) << at;
   }
 }
 
-TEST_F(LedgerTest, RecoveringTwiceIsRecoveringOnce) {
+TEST_F(JournalTest, RecoveringTwiceIsRecoveringOnce) {
   write(output_, "0123456789");
-  Ledger ledger(output_, {10, {{0, bytes_of("ab")}}, {{"one", 3}}}, true);
-  const auto once = Ledger::recover(output_);
+  Journal journal(output_, {10, {{0, bytes_of("ab")}}, {{"one", 3}}}, true);
+  const auto once = Journal::recover(output_);
   const std::string content = read(output_);
-  EXPECT_EQ(Ledger::recover(output_), once);
+  EXPECT_EQ(Journal::recover(output_), once);
   EXPECT_EQ(read(output_), content);
 }
 
-TEST_F(LedgerTest, AnOutputThatLacksWhatTheLedgerSaysIsAnError) {
+TEST_F(JournalTest, AnOutputThatLacksWhatTheJournalSaysIsAnError) {
   write(output_, "0123");
-  const Ledger ledger(output_, {10, {}, {}}, false);
-  EXPECT_THROW(Ledger::recover(output_), std::system_error);
+  const Journal journal(output_, {10, {}, {}}, false);
+  EXPECT_THROW(Journal::recover(output_), std::system_error);
 }
 
-TEST_F(LedgerTest, KilledBeforeTheOutputHadItsNameThereIsNothing) {
-  const Ledger ledger(output_, {10, {}, {{"one", 1}}}, false);
-  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+TEST_F(JournalTest, KilledBeforeTheOutputHadItsNameThereIsNothing) {
+  const Journal journal(output_, {10, {}, {{"one", 1}}}, false);
+  EXPECT_THAT(Journal::recover(output_), Eq(std::nullopt));
 }
 
 // Its supervisor may be killed, and the output be begun again, while it still ends in order.
-TEST_F(LedgerTest, AnotherProcessCannotRecoverWhatIsBeingMerged) {
+TEST_F(JournalTest, AnotherProcessCannotRecoverWhatIsBeingMerged) {
   write(output_, "0123456789");
   const auto recovers = [this] {
     try {
-      Ledger::recover(output_);
+      Journal::recover(output_);
       return true;
     } catch (const std::system_error& error) {
       return error.code().value() != EBUSY;
     }
   };
-  Ledger ledger(output_, {10, {}, {}}, false);
+  Journal journal(output_, {10, {}, {}}, false);
   // One that is written anew is another file.
-  for (int i = 0; i < 50; ++i) ledger.append({10, {}, {{std::string(100000, 'n'), 1}}});
+  for (int i = 0; i < 50; ++i) journal.append({10, {}, {{std::string(100000, 'n'), 1}}});
   Child other([&] { return !recovers(); });
   EXPECT_EQ(other.wait(), 0);
-  // A process that merges can, and its ledger goes on as another.
+  // A process that merges can, and its journal goes on as another.
   EXPECT_TRUE(recovers());
 }
 
 // Nothing is lost by it, and it does not grow for ever.
-TEST_F(LedgerTest, ALongLedgerIsWrittenAnew) {
+TEST_F(JournalTest, ALongJournalIsWrittenAnew) {
   write(output_, "0123456789");
-  Ledger ledger(output_, {10, {}, {{"first", 1}}}, false);
+  Journal journal(output_, {10, {}, {{"first", 1}}}, false);
   const Commit large{10, {{0, bytes_of(std::string(10, 'x'))}}, {{std::string(100000, 'n'), 1}}};
   std::uintmax_t largest = 0;
   for (int i = 0; i < 200; ++i) {
-    ledger.append(large);
+    journal.append(large);
     largest = std::max(largest, std::filesystem::file_size(path_));
   }
   EXPECT_LT(largest, std::uintmax_t{6} << 20);
-  EXPECT_THAT(Ledger::recover(output_), Optional(testing::Contains(Pair("first", 1))));
+  EXPECT_THAT(Journal::recover(output_), Optional(testing::Contains(Pair("first", 1))));
 }
 
-TEST_F(LedgerTest, RemovedItIsGone) {
+TEST_F(JournalTest, RemovedItIsGone) {
   write(output_, "0123456789");
-  Ledger ledger(output_, {10, {}, {}}, false);
-  ledger.remove();
-  EXPECT_THAT(Ledger::recover(output_), Eq(std::nullopt));
+  Journal journal(output_, {10, {}, {}}, false);
+  journal.remove();
+  EXPECT_THAT(Journal::recover(output_), Eq(std::nullopt));
 }
 
 }  // namespace
