@@ -292,6 +292,7 @@ void Mailbox::Impl::change_over(Pair& pair, std::unique_ptr<fabric::Connection> 
 void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   pair.connection = std::move(connection);
+  pair.private_memory = pair.connection->private_memory();
   reinterpret_cast<layout::MailboxPage*>(pair.connection->segment().data())->version = layout::kMailboxVersion;
   pair.mailbox = greeting.mailbox;
   pair.peers_header = greeting.header;
@@ -335,6 +336,7 @@ void Mailbox::Impl::end_connection(Pair& pair) noexcept {
 void Mailbox::Impl::drop_connection(Pair& pair) noexcept {
   pair.out.reset();
   pair.in.reset();
+  pair.private_memory = nullptr;
   pair.connection.reset();
 }
 

@@ -92,14 +92,12 @@ Mailbox::Section Mailbox::Impl::section(Peer peer) const noexcept {
 
 bool Mailbox::Impl::reaches_private_memory(Peer peer) noexcept {
   const Pair* pair = find_open(peer);
-  fabric::PrivateMemory* const memory = pair == nullptr ? nullptr : pair->connection->private_memory();
-  return memory != nullptr && memory->reachable();
+  return pair != nullptr && pair->private_memory != nullptr && pair->private_memory->reachable();
 }
 
 std::size_t Mailbox::Impl::read_private(Peer peer, std::span<std::byte> destination, std::uint64_t address) noexcept {
   const Pair* pair = find_open(peer);
-  fabric::PrivateMemory* const memory = pair == nullptr ? nullptr : pair->connection->private_memory();
-  return memory == nullptr ? 0 : memory->read(destination, address);
+  return pair == nullptr || pair->private_memory == nullptr ? 0 : pair->private_memory->read(destination, address);
 }
 
 Mailbox::Mailbox(const MailboxOptions& options) : impl_(std::make_unique<Impl>(options)) {}

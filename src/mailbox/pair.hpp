@@ -64,8 +64,9 @@ struct Pair {
   std::optional<Address> address;  ///< where the peer listens
   std::unique_ptr<fabric::Connecting> attempt;
   std::unique_ptr<fabric::Connection> connection;
-  std::optional<Outgoing> out;  ///< while open
-  std::optional<Incoming> in;   ///< while open
+  fabric::PrivateMemory* private_memory = nullptr;  ///< of the connection; null: the fabric has none
+  std::optional<Outgoing> out;                      ///< while open
+  std::optional<Incoming> in;                       ///< while open
   std::size_t peers_header = 0;
   std::list<Pair*>::iterator place;  ///< while open
   Source attempt_source{Source::Kind::attempt, this};
