@@ -35,7 +35,8 @@ class Receiver {
   ConstRegions peek(std::size_t want);
   [[nodiscard]] Result consume(std::size_t bytes);
   [[nodiscard]] Result wait_readable(fabric::Deadline deadline);
-  /// The same with receive coalescing (receive_coalescing.hpp): for a call that finds the ring empty and takes all that comes.
+  /// The same with receive coalescing (receive_coalescing.hpp): for a call that finds the ring empty and takes all that
+  /// comes.
   [[nodiscard]] Result wait_for_more(fabric::Deadline deadline);
   /// The same without waiting: would_block, after all that try_receive does then.
   [[nodiscard]] Result try_readable();
