@@ -125,7 +125,7 @@ bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexce
   return mailbox_.reaches_private_memory(link.peer);
 }
 
-// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone; but
+// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone; not
 // under back-pressure, nor where completion says that it has.
 void Messenger::announce(Send& send, bool transmit) {
   const std::uint64_t bytes = send.buffers.bytes();
