@@ -15,20 +15,20 @@
 
 using namespace wherry::preload;
 
-WHERRY_HOOK int wherry_file_set_path(int fd, int path) {
+WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
   if (WHERRY_NEXT(fcntl, fd, F_GETFD) < 0) return -1;
-  if (path < WHERRY_FILE_PATH_AUTO || path > WHERRY_FILE_PATH_COMP) {
+  if (path < WHERRY_PATH_AUTO || path > WHERRY_PATH_HOST) {
     errno = EINVAL;
     return -1;
   }
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return 0;
-  if (path == WHERRY_FILE_PATH_LOCAL) {
+  if (path == WHERRY_PATH_LOCAL || path == WHERRY_PATH_HOST) {
     share_offset(fd);
     never_track(fd);
     return 0;
   }
-  const auto choice = path == WHERRY_FILE_PATH_COMP ? Progress::Choice::comp : Progress::Choice::automatic;
+  const auto choice = path == WHERRY_PATH_AUTO ? Progress::Choice::automatic : Progress::Choice::comp;
   Progress{.end = Progress::of(*entry).end, .choice = choice}.store(*entry);
   // What was local before is looked at again.
   State before = entry->load();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs that may run by `wherry run --files` and know more of one of their files than Wherry (docs/files.md).
- * The function is there only then: ask first, and link nothing.
+/* The paths that a file call may take, for both C interfaces (docs/files.md), and the call by which a program that runs
+ * by `wherry run --files` chooses one for a descriptor. That call exists only there: test for it, and link nothing.
  *
- *   if (wherry_file_set_path) wherry_file_set_path(fd, WHERRY_FILE_PATH_LOCAL);
+ *   if (wherry_fd_set_path) wherry_fd_set_path(fd, WHERRY_PATH_LOCAL);
  */
 #ifndef WHERRY_FILE_PATH_H
 #define WHERRY_FILE_PATH_H
@@ -11,20 +11,22 @@
 extern "C" {
 #endif
 
-/* NOLINTNEXTLINE(readability-identifier-naming): a name of C */
-enum wherry_file_path {
-  WHERRY_FILE_PATH_AUTO = 0,  /* fills the cache by reads that pay */
-  WHERRY_FILE_PATH_LOCAL = 1, /* the kernel's calls alone */
-  WHERRY_FILE_PATH_COMP = 2   /* every read fills the cache */
-};
+/* WHERRY_PATH_AS_SET: as the file was opened or set; in the options of an open WHERRY_FILE_PATH. */
+#define WHERRY_PATH_AS_SET 0
+#define WHERRY_PATH_AUTO   1 /* the cache where it has the bytes, else what was measured to be faster */
+#define WHERRY_PATH_LOCAL  2 /* the kernel's own call; -EOPNOTSUPP for a file of a host */
+#define WHERRY_PATH_COMP   3 /* the cache, which every read fills, ahead of a reader in order */
+#define WHERRY_PATH_OS     4 /* the card's process; where it serves no files, as WHERRY_PATH_COMP */
+#define WHERRY_PATH_HOST   5 /* the host's server alone; -EOPNOTSUPP for a path of this machine */
 
-/* How reads of this descriptor go from now on, until it is closed; of no other, be it of the same file. Writes are the
- * same with all. 0; or -1, and errno is EBADF, or EINVAL for a path that is none. From any thread; makes a few system
- * calls. */
+/* Sets the path of later reads of a descriptor, until it is closed; other descriptors of the same file keep theirs.
+ * Writes are the same with all paths. Files are opened by the kernel here, so WHERRY_PATH_OS counts as COMP and
+ * WHERRY_PATH_HOST as LOCAL. Returns 0; or -1, and errno is EBADF, or EINVAL for any other path, WHERRY_PATH_AS_SET
+ * too. From any thread; makes a few system calls. */
 #if defined(__GNUC__)
 __attribute__((weak))
 #endif
-int wherry_file_set_path(int fd, int path);
+int wherry_fd_set_path(int fd, int path);
 
 #ifdef __cplusplus
 }

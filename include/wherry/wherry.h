@@ -32,6 +32,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <wherry/file_path.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -198,14 +200,7 @@ int wherry_unmap(void* start, size_t size);
  * wherry/files.hpp, of which this is the same in C. A file has no offset. From any thread, any number at once; only
  * closing is one thread's, while no other uses the file. After a fork a file of a host is the parent's: -EBADF. */
 
-/* The way of a call. WHERRY_PATH_AS_SET: as the file was opened or set; in the options of an open WHERRY_FILE_PATH. */
-#define WHERRY_PATH_AS_SET 0
-#define WHERRY_PATH_AUTO   1 /* the cache where it has the bytes, else what was measured to be faster */
-#define WHERRY_PATH_LOCAL  2 /* the kernel's own call; -EOPNOTSUPP for a file of a host */
-#define WHERRY_PATH_COMP   3 /* the cache, which every read fills, ahead of a reader in order */
-#define WHERRY_PATH_OS     4 /* the card's process; where it serves no files, as WHERRY_PATH_COMP */
-#define WHERRY_PATH_HOST   5 /* the host's server alone; -EOPNOTSUPP for a path of this machine */
-
+/* The path of a call is one of WHERRY_PATH_... (wherry/file_path.h). */
 struct wherry_file_options {
   int32_t path;         /* WHERRY_PATH_... */
   uint32_t timeout_ms;  /* how long a call waits for a server that is gone, then -EIO; 0: a minute */

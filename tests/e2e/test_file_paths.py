@@ -13,6 +13,7 @@ import pytest
 from program import PROGRAM, environment
 
 LIBRARY = Path(PROGRAM).resolve().parent.parent / "lib/wherry/files/libwherry-preload.so"
+C_LIBRARY = Path(PROGRAM).resolve().parent.parent / "src/capi"
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load")
 
@@ -24,10 +25,26 @@ for i in range(int(sys.argv[2])):
 print("read", flush=True)
 sys.stdin.readline()
 """
-CHOOSING = "import ctypes; choose = ctypes.CDLL(None).wherry_file_set_path; assert choose(99, 1) == -1 and choose(0, 7) == -1\n" + READING.replace(
+CHOOSING = "import ctypes; choose = ctypes.CDLL(None).wherry_fd_set_path; assert choose(99, 1) == -1 and choose(0, 0) == -1 and choose(0, 6) == -1\n" + READING.replace(
     "for i", "assert choose(file, int(sys.argv[3])) == 0\nfor i", 1
 )
+# Of the C API, beside the preloaded library: each has a call that sets a path, and neither answers for the other.
+BOTH = """
+#include <wherry/wherry.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+
+int main(int count, char** words) {
+  wherry_file file = WHERRY_NONE;
+  const int opened = wherry_file_open(words[count - 1], O_RDONLY, 0, NULL, &file);
+  printf("%d %d %d ", opened, wherry_file_set_path(file, WHERRY_PATH_LOCAL), wherry_file_set_path(file, WHERRY_PATH_AS_SET));
+  printf("%d\\n", wherry_fd_set_path != NULL ? wherry_fd_set_path(0, WHERRY_PATH_LOCAL) : 1);
+  return 0;
+}
+"""
 CALLS = 30_000
+PATH_LOCAL, PATH_COMP = 2, 3  # of wherry/file_path.h
 
 
 @pytest.fixture
@@ -80,8 +97,22 @@ def test_the_path_is_chosen_by_the_end_of_the_name_or_for_one_descriptor(folder,
 
     assert hits(READING, "a.root", CALLS) == 0
     assert hits(READING, "a.idx", CALLS) > CALLS / 2
-    assert hits(CHOOSING, "a.root", CALLS, 2) > CALLS / 2
-    assert hits(CHOOSING, "a.idx", CALLS, 1) == 0
+    assert hits(CHOOSING, "a.root", CALLS, PATH_COMP) > CALLS / 2
+    assert hits(CHOOSING, "a.idx", CALLS, PATH_LOCAL) == 0
+
+
+def test_the_c_api_sets_the_path_of_a_file_beside_the_preloaded_library(folder, tmp_path, job):
+    source, program = tmp_path / "both.c", tmp_path / "both"
+    source.write_text(BOTH)
+    include = Path(__file__).resolve().parents[2] / "include"
+    subprocess.run(["cc", "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{include}", source, "-o", program, f"-L{C_LIBRARY}", f"-Wl,-rpath,{C_LIBRARY}", "-lwherry_c"],
+                   check=True)
+
+    def printed(*words):
+        return subprocess.run([*words, program, folder / "a.idx"], env=environment(WHERRY_JOB=job), capture_output=True, text=True, check=True).stdout
+
+    assert printed() == "0 0 -22 1\n"
+    assert printed(PROGRAM, "run", "--files", folder, "--job", job, "--") == "0 0 -22 0\n"
 
 
 def test_a_rule_that_is_none_is_said(folder):

@@ -370,7 +370,7 @@ def test_the_library_shows_its_hooks_only_and_needs_the_c_library_alone():
     symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1] for line in symbols.splitlines()}
     assert "pread64" in names and not [name for name in names if name.startswith("_Z")]
-    assert [name for name in names if "wherry" in name] == ["wherry_file_set_path"]
+    assert [name for name in names if "wherry" in name] == ["wherry_fd_set_path"]
     dynamic = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout
     assert [line.split()[1] for line in dynamic.splitlines() if "NEEDED" in line] == ["libc.so.6"]
 
