@@ -33,7 +33,7 @@ Mailbox::Peer print_next(Mailbox& mailbox, Mailbox::Peer awaited = Mailbox::kNoP
 }
 
 bool send(Mailbox& mailbox, Mailbox::Peer peer, std::string_view text) {
-  return mailbox.send(peer, std::as_bytes(std::span(text))).ok();
+  return mailbox.send(peer, std::as_bytes(std::span(text.data(), text.size()))).ok();
 }
 
 }  // namespace

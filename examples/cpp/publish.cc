@@ -2,7 +2,6 @@
 // publish COUNT: waits for COUNT subscribers (subscribe.cc) and publishes ten messages, which none of them copies.
 #include <wherry/wherry.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -15,7 +14,7 @@ int main(int count, char** arguments) {
     for (int number = 0; number < 10; ++number) {
       wherry::Loan loan;
       wherry::Result result = publisher.loan(loan, std::size_t{1} << 20);
-      std::ranges::fill(loan.bytes(), static_cast<std::byte>(number));  // written once, where it will be read
+      for (std::byte& byte : loan.bytes()) byte = static_cast<std::byte>(number);  // once, where it will be read
       if (result.ok()) result = publisher.publish(loan);
       if (result.failed()) std::cerr << result << '\n';
       if (result.failed()) return 1;

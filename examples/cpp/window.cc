@@ -30,7 +30,7 @@ wherry::Result write(std::string_view text) {
   std::uint64_t offset = 0;
   wherry::Result result = stream.receive_all(std::as_writable_bytes(std::span(&offset, 1)));
   if (!result.ok()) return result;
-  result = stream.windows().write_to(std::as_bytes(std::span(text)), offset, {.complete = true});
+  result = stream.windows().write_to(std::as_bytes(std::span(text.data(), text.size())), offset, {.complete = true});
   if (!result.ok()) return result;
   const std::uint64_t written = text.size();
   return stream.send(std::as_bytes(std::span(&written, 1)));

@@ -64,10 +64,10 @@ class FramedStream {
   [[nodiscard]] Result try_send(std::span<const std::byte> message) noexcept;
   [[nodiscard]] Result try_send(std::span<const iovec> pieces) noexcept;
   [[nodiscard]] Result send(std::string_view message, Timeout timeout = {}) noexcept {
-    return send(std::as_bytes(std::span(message)), timeout);
+    return send(std::as_bytes(std::span(message.data(), message.size())), timeout);
   }
   [[nodiscard]] Result try_send(std::string_view message) noexcept {
-    return try_send(std::as_bytes(std::span(message)));
+    return try_send(std::as_bytes(std::span(message.data(), message.size())));
   }
 
   /// Room for a message of `bytes` in the peer's ring (or what stands for it); with null data if there is none now or
