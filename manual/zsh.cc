@@ -9,7 +9,7 @@ namespace wherry::manual {
 namespace {
 
 /// For a text in single quotes, in a specification of _arguments.
-std::string escape(std::string_view text) {
+std::string zsh_quoted(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     if (c == '\'') {
@@ -22,37 +22,37 @@ std::string escape(std::string_view text) {
   return escaped;
 }
 
-std::string function_of(const Command& command) { return "_" + command.joined("_"); }
+std::string completion_function(const Command& command) { return "_" + command.joined("_"); }
 
 /// '(-t --to)'{-t,--to}'[help]:value:_files'
 std::string specification(const Option& option) {
   const std::string value = option.value.empty() ? "" : ":value:_files";
   if (option.flags.size() == 1) {
-    return fmt::format(" \\\n    '{}[{}]{}'", option.flags.front(), escape(option.help), value);
+    return fmt::format(" \\\n    '{}[{}]{}'", option.flags.front(), zsh_quoted(option.help), value);
   }
   return fmt::format(" \\\n    '({})'{{{}}}'[{}]{}'", fmt::join(option.flags, " "), fmt::join(option.flags, ","),
-                     escape(option.help), value);
+                     zsh_quoted(option.help), value);
 }
 
 std::string specifications(const Command& command) {
   std::string text;
   for (const Option& option : command.options) text += specification(option);
   for (const Option& argument : command.arguments) {
-    text += fmt::format(" \\\n    '{}:{}:_files'", argument.repeats ? "*" : "", escape(argument.flags.front()));
+    text += fmt::format(" \\\n    '{}:{}:_files'", argument.repeats ? "*" : "", zsh_quoted(argument.flags.front()));
   }
   return text;
 }
 
 std::string leaf(const Command& command) {
-  return fmt::format("{}() {{\n  _arguments -s{}\n}}\n\n", function_of(command), specifications(command));
+  return fmt::format("{}() {{\n  _arguments -s{}\n}}\n\n", completion_function(command), specifications(command));
 }
 
 std::string parent(const Command& command) {
   std::string offered;
   std::string called;
   for (const Command& below : command.commands) {
-    offered += fmt::format("\n        '{}:{}'", below.name(), escape(below.help));
-    called += fmt::format("        {}) {} ;;\n", below.name(), function_of(below));
+    offered += fmt::format("\n        '{}:{}'", below.name(), zsh_quoted(below.help));
+    called += fmt::format("        {}) {} ;;\n", below.name(), completion_function(below));
   }
   return fmt::format(R"({0}() {{
   local context state state_descr line
@@ -73,7 +73,7 @@ std::string parent(const Command& command) {
 }}
 
 )",
-                     function_of(command), specifications(command), offered, called);
+                     completion_function(command), specifications(command), offered, called);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ std::string parent(const Command& command) {
 std::string zsh_completion(const std::vector<Command>& commands) {
   std::string text = fmt::format("#compdef {}\n\n", commands.front().name());
   for (const Command& command : commands) text += command.commands.empty() ? leaf(command) : parent(command);
-  return text + fmt::format("{} \"$@\"\n", function_of(commands.front()));
+  return text + fmt::format("{} \"$@\"\n", completion_function(commands.front()));
 }
 
 }  // namespace wherry::manual

@@ -66,7 +66,7 @@ void ignore_file_size_limit() {
 }
 
 /// Without it programs read and write by themselves.
-void serve_files(std::optional<file::CardServer>& server, const std::string& path) {
+void serve_card_files(std::optional<file::CardServer>& server, const std::string& path) {
   try {
     server.emplace(path);
   } catch (const std::exception& error) {
@@ -94,7 +94,7 @@ int run(const Options& options) {
   ignore_file_size_limit();
   file::Card card({.path = path.data(), .cache = bytes, .until_last_client = options.until_last_client});
   std::optional<file::CardServer> server;
-  serve_files(server, path.data());
+  serve_card_files(server, path.data());
   if (options.until_last_client) {
     let_go_of_output();
   } else {

@@ -86,7 +86,7 @@ void print_json(const std::vector<Setting>& all) {
   fmt::print("{}\n", json_text(rows));
 }
 
-int run(bool json) {
+int print_options(bool json) {
   const auto all = settings();
   json ? print_json(all) : print_table(all);
   int status = 0;
@@ -105,7 +105,7 @@ Action add_config(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "Print JSON, with every option's limits, instead of a table");
   command.footer("Exit status: 0 if every value is valid, else 1.");
-  return [json] { return run(*json); };
+  return [json] { return print_options(*json); };
 }
 
 }  // namespace wherry::tools

@@ -100,7 +100,7 @@ void print_json(const Report& report) {
   fmt::print("{}\n", json_text(object));
 }
 
-int run(bool json) {
+int diagnose(bool json) {
   const Report report = examine();
   json ? print_json(report) : print_text(report);
   return report.failures == 0 ? 0 : 1;
@@ -112,7 +112,7 @@ Action add_doctor(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "Print JSON instead of text");
   command.footer("Exit status: 0 if nothing failed (warnings are no failures), else 1.");
-  return [json] { return run(*json); };
+  return [json] { return diagnose(*json); };
 }
 
 }  // namespace wherry::tools

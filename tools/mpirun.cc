@@ -22,19 +22,15 @@
 #include "commands.hpp"
 #include "mpirun/job.hpp"
 #include "mpirun/program.hpp"
+#include "run/exit_status.hpp"
 #include "run/loader.hpp"
 
 namespace wherry::tools {
 namespace {
 
-// As wherry run, env and timeout have it: what the launcher returns must be told apart from what went wrong before it.
-constexpr int kMpirunFailed = 125;
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
-
 int cannot_run(const std::string& program, int error) {
   fmt::print(stderr, "wherry mpirun: cannot run {}: {}\n", printable(program), std::strerror(error));
-  return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
+  return status_of_exec(error);
 }
 
 /// 0, or why execvp would not run the file.
@@ -81,7 +77,7 @@ int run(MpiJob job, bool only_print) {
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "wherry mpirun: {}\n", printable(error.what()));
-    return kMpirunFailed;
+    return kStartFailed;
   }
 }
 

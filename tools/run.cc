@@ -22,17 +22,13 @@
 #include "common/files_library.hpp"
 #include "common/root_library.hpp"
 #include "common/zmq_library.hpp"
+#include "run/exit_status.hpp"
 #include "run/files.hpp"
 #include "run/loader.hpp"
 #include "run/zmq_advice.hpp"
 
 namespace wherry::tools {
 namespace {
-
-// As env, nohup and timeout have it: what the program itself returns must be told apart from what went wrong before it.
-constexpr int kRunFailed = 125;
-constexpr int kCannotExecute = 126;
-constexpr int kNotFound = 127;
 
 using Values = std::map<config::Key, std::string>;
 
@@ -51,7 +47,7 @@ int execute(std::vector<std::string> words) {
   execvp(arguments[0], arguments.data());
   const int error = errno;
   fmt::print(stderr, "wherry run: cannot run {}: {}\n", printable(words[0]), std::strerror(error));
-  return error == ENOENT || error == ENOTDIR ? kNotFound : kCannotExecute;
+  return status_of_exec(error);
 }
 
 struct Libraries {
@@ -86,14 +82,14 @@ int run(Values values, const Libraries& libraries, std::vector<std::string> word
                  "wherry run: {}: pmerge is for ROOT's own server; a file for wherry-merge is wherry://NODE:PORT//PATH "
                  "without it (--no-root: start the program all the same)\n",
                  printable(*word));
-      return kRunFailed;
+      return kStartFailed;
     }
     replace_zmq(values, libraries.no_zmq, words.front());
     if (const auto folder = libraries.no_root ? std::nullopt : find_root_folder()) use_root_folder(*folder);
     if (config::is_set(config::Key::files)) serve_files(words.front());
   } catch (const Error& error) {
     fmt::print(stderr, "wherry run: {}\n", printable(error.what()));
-    return kRunFailed;
+    return kStartFailed;
   }
   return execute(std::move(words));
 }

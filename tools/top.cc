@@ -24,7 +24,7 @@ constexpr double kLongestInterval = 3600;
 
 constexpr const char* kClearScreen = "\033[H\033[2J";
 
-struct Options {
+struct TopOptions {
   bool once = false;
   bool json = false;
   bool files = false;
@@ -52,7 +52,7 @@ struct Picture {
 };
 
 template <class Kind>
-void show(const Options& options, const Picture<Kind>& picture, const Kind& before, const Kind& now) {
+void show(const TopOptions& options, const Picture<Kind>& picture, const Kind& before, const Kind& now) {
   const bool redraw = !options.once && isatty(STDOUT_FILENO) == 1;
   if (options.json) {
     fmt::print("{}\n", picture.json(before, now));
@@ -66,7 +66,7 @@ void show(const Options& options, const Picture<Kind>& picture, const Kind& befo
 }
 
 template <class Kind>
-int run(const Options& options, const Picture<Kind>& picture) {
+int run(const TopOptions& options, const Picture<Kind>& picture) {
   Kind before = picture.read();
   do {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
@@ -77,7 +77,7 @@ int run(const Options& options, const Picture<Kind>& picture) {
   return 0;
 }
 
-int run(const Options& options) {
+int show(const TopOptions& options) {
   if (options.files) {
     return run(options, Picture<FilesReading>{read_file_clients, top_files_text, top_files_json});
   }
@@ -87,7 +87,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_top(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopOptions>();
   command.add_flag("--once", options->once, "Show one interval and exit");
   command.add_flag("--json", options->json, "Print one JSON object a line instead of a table");
   command.add_flag("--files", options->files,
@@ -104,7 +104,7 @@ Action add_top(CLI::App& command) {
       "meanwhile),\n"
       "CHANGES; and why reads were the kernel's: FIRST, nobody wanted that before; CHANGED, the file was changed a\n"
       "moment ago; WRITER, it has one that cannot be seen; END, it ends there; OTHER, no place, or too large.");
-  return [options] { return run(*options); };
+  return [options] { return show(*options); };
 }
 
 }  // namespace wherry::tools

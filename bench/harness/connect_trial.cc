@@ -61,9 +61,9 @@ class Side {
   void take_part(std::span<const std::uint32_t> numbers, const std::string& name) {
     raise_descriptor_limit();
     if (rank_ == 0) {
-      const std::int64_t start = monotonic_ns();
+      const std::int64_t start = steady_ns();
       const std::string where = connector_->listen(name);
-      trial_.listen_ns = static_cast<double>(monotonic_ns() - start);
+      trial_.listen_ns = static_cast<double>(steady_ns() - start);
       shared_.post(0, where);
     } else {
       where_ = shared_.read(0);
@@ -90,15 +90,15 @@ class Side {
 
   void accept() {
     connector_->accept();
-    trial_.taken[have_] = monotonic_ns();
+    trial_.taken[have_] = steady_ns();
     trial_.accepted = have_ + 1;
   }
 
   // The next attempt begins when the other side sleeps again.
   void connect() {
-    trial_.started[have_] = monotonic_ns();
+    trial_.started[have_] = steady_ns();
     connector_->connect(where_);
-    trial_.connected[have_] = monotonic_ns();
+    trial_.connected[have_] = steady_ns();
     do {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     } while (trial_.accepted <= have_);

@@ -36,11 +36,11 @@ double one_death(Wait&& wait) {
   const SharedValue<std::atomic<std::int64_t>> killed_at;
   const Child killer([&, pid = victim.pid()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    *killed_at = monotonic_ns();
+    *killed_at = steady_ns();
     return ::kill(pid, SIGKILL) == 0;
   });
   const int error = wait(stream);
-  const std::int64_t noticed_at = monotonic_ns();
+  const std::int64_t noticed_at = steady_ns();
   if (error != EPIPE && error != ECONNRESET) throw std::runtime_error("the death was not reported");
   return static_cast<double>(noticed_at - *killed_at) / 1e6;
 }

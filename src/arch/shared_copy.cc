@@ -25,8 +25,8 @@ using std::byte;
 
 // Bytes that one step of a kernel moves. The ends of a copy are moved without regard to alignment and overlap its
 // aligned steps, but never reach beyond the other end.
-constexpr std::size_t kStep = 2 * kCacheLine;
-static_assert(kSmallestShared >= kStep + kCacheLine);
+constexpr std::size_t kSharedStep = 2 * kCacheLine;
+static_assert(kSmallestShared >= kSharedStep + kCacheLine);
 
 [[gnu::target("avx2"), gnu::always_inline]] inline void move_line(byte* to, const byte* from) {
   const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
@@ -46,12 +46,13 @@ inline void keep_order() { asm volatile("" ::: "memory"); }
   const byte* const from_end = from + bytes;
   move_line(to, from);
   const std::size_t to_line = kCacheLine - reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
-  for (to += to_line, from += to_line; end - to > static_cast<std::ptrdiff_t>(kStep); to += kStep, from += kStep) {
+  for (to += to_line, from += to_line; end - to > static_cast<std::ptrdiff_t>(kSharedStep);
+       to += kSharedStep, from += kSharedStep) {
     move_line(to, from);
     move_line(to + kCacheLine, from + kCacheLine);
     keep_order();
   }
-  move_line(end - kStep, from_end - kStep);
+  move_line(end - kSharedStep, from_end - kSharedStep);
   move_line(end - kCacheLine, from_end - kCacheLine);
 }
 
@@ -63,9 +64,9 @@ inline void keep_order() { asm volatile("" ::: "memory"); }
   const byte* from = from_begin + bytes;
   move_line(to - kCacheLine, from - kCacheLine);
   const std::size_t past_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
-  for (to -= past_line, from -= past_line; to - begin > static_cast<std::ptrdiff_t>(kStep);) {
-    to -= kStep;
-    from -= kStep;
+  for (to -= past_line, from -= past_line; to - begin > static_cast<std::ptrdiff_t>(kSharedStep);) {
+    to -= kSharedStep;
+    from -= kSharedStep;
     move_line(to + kCacheLine, from + kCacheLine);
     move_line(to, from);
     keep_order();

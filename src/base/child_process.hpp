@@ -89,6 +89,6 @@ class SharedValue {
   T* value_;
 };
 
-inline std::int64_t monotonic_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+inline std::int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 }  // namespace wherry

@@ -8,7 +8,7 @@
 namespace wherry {
 namespace {
 
-std::string bytes_text(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+std::string byte_count(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
 std::string error_text(int error) {
   const char* name = strerrorname_np(error);
@@ -20,7 +20,7 @@ std::string error_text(int error) {
 std::string Result::to_string() const {
   switch (status) {
     case Status::moved:
-      return bytes_text(bytes);
+      return byte_count(bytes);
     case Status::would_block:
       return "would block";
     case Status::end:
@@ -28,7 +28,7 @@ std::string Result::to_string() const {
     case Status::failed:
       break;
   }
-  return error_text(error) + (bytes != 0 ? " after " + bytes_text(bytes) : "");
+  return error_text(error) + (bytes != 0 ? " after " + byte_count(bytes) : "");
 }
 
 std::ostream& operator<<(std::ostream& to, const Result& result) { return to << result.to_string(); }

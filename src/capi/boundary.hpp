@@ -44,4 +44,7 @@ inline Timeout timeout_of(std::int64_t nanoseconds) {
 /// Bytes, 0 at the end, or a negative errno value where nothing was moved.
 std::int64_t value_of(const Result& result) noexcept;
 
+/// 0, or a negative errno value: of a call that moves no bytes.
+inline int error_of(const Result& result) noexcept { return result.failed() ? -result.error : 0; }
+
 }  // namespace wherry::capi

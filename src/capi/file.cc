@@ -16,6 +16,7 @@ namespace {
 
 using wherry::NotCancelled;
 using wherry::Result;
+using wherry::capi::error_of;
 using wherry::capi::failed;
 using wherry::capi::set_up;
 using wherry::capi::value_of;
@@ -36,7 +37,6 @@ bool good_path(int path) { return path >= WHERRY_PATH_AS_SET && path <= WHERRY_P
 Path path_of(const File& file, int path) {
   return path == WHERRY_PATH_AS_SET ? file.path() : static_cast<Path>(path - 1);
 }
-int error_of(const Result& result) { return result.failed() ? -result.error : 0; }
 
 /// Calls `call` with the file and a path.
 template <class Call>

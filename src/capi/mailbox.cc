@@ -51,10 +51,10 @@ int with(wherry_mailbox handle, Call&& call) {
   return set_up([&] { return call(*of(handle)); });
 }
 
-int no_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
+int missing_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
 
 /// A message may be empty: 0 bytes are one.
-std::int64_t value_of(const Result& result) {
+std::int64_t message_value(const Result& result) {
   if (result.failed()) return -result.error;
   return result.would_block() ? -EAGAIN : static_cast<std::int64_t>(result.bytes);
 }
@@ -73,7 +73,7 @@ bool good(const void* bytes, std::size_t size) { return bytes != nullptr || size
 }  // namespace
 
 int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mailbox* mailbox) {
-  if (mailbox == nullptr) return no_argument();
+  if (mailbox == nullptr) return missing_argument();
   if (options != nullptr && (!good_layout(options->layout) || options->reserved != 0)) {
     return failed(EINVAL, "an unknown layout, or reserved fields that are not zero, in the options");
   }
@@ -86,7 +86,7 @@ int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mai
 void wherry_mailbox_close(wherry_mailbox mailbox) { destroy(of(mailbox)); }
 
 int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address) {
-  if (address == nullptr) return no_argument();
+  if (address == nullptr) return missing_argument();
   return with(mailbox, [&](Mailbox& on) {
     on.listen(Address::parse(address));
     return 0;
@@ -94,12 +94,12 @@ int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address) {
 }
 
 int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size) {
-  if (!good(text, size)) return no_argument();
+  if (!good(text, size)) return missing_argument();
   return with(mailbox, [&](Mailbox& on) { return copy_text(on.local().to_string(), text, size); });
 }
 
 int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, uint32_t* peer) {
-  if (address == nullptr || peer == nullptr) return no_argument();
+  if (address == nullptr || peer == nullptr) return missing_argument();
   return with(mailbox, [&](Mailbox& on) {
     *peer = on.connect(Address::parse(address));
     return 0;
@@ -107,7 +107,7 @@ int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, uint32_t
 }
 
 int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* text, size_t size) {
-  if (!good(text, size)) return no_argument();
+  if (!good(text, size)) return missing_argument();
   return with(mailbox, [&](Mailbox& on) { return copy_text(on.address_of(peer), text, size); });
 }
 
@@ -122,7 +122,7 @@ int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* b
   if (mailbox.impl == nullptr) return -EBADF;
   if (!good(bytes, size)) return -EINVAL;
   const NotCancelled here;
-  return value_of(
+  return message_value(
       of(mailbox)->send(peer, std::span(static_cast<const std::byte*>(bytes), size), timeout_of(timeout_ns)));
 }
 
@@ -130,25 +130,25 @@ int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const voi
   if (mailbox.impl == nullptr) return -EBADF;
   if (!good(bytes, size)) return -EINVAL;
   const NotCancelled here;
-  return value_of(of(mailbox)->try_send(peer, std::span(static_cast<const std::byte*>(bytes), size)));
+  return message_value(of(mailbox)->try_send(peer, std::span(static_cast<const std::byte*>(bytes), size)));
 }
 
 int64_t wherry_mailbox_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from, int64_t timeout_ns) {
   if (mailbox.impl == nullptr) return -EBADF;
   if (!good(buffer, size) || from == nullptr) return -EINVAL;
   const NotCancelled here;
-  return value_of(of(mailbox)->receive({static_cast<std::byte*>(buffer), size}, *from, timeout_of(timeout_ns)));
+  return message_value(of(mailbox)->receive({static_cast<std::byte*>(buffer), size}, *from, timeout_of(timeout_ns)));
 }
 
 int64_t wherry_mailbox_try_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from) {
   if (mailbox.impl == nullptr) return -EBADF;
   if (!good(buffer, size) || from == nullptr) return -EINVAL;
   const NotCancelled here;
-  return value_of(of(mailbox)->try_receive({static_cast<std::byte*>(buffer), size}, *from));
+  return message_value(of(mailbox)->try_receive({static_cast<std::byte*>(buffer), size}, *from));
 }
 
 int wherry_mailbox_lost(wherry_mailbox mailbox, uint32_t* peer, int* error) {
-  if (peer == nullptr || error == nullptr) return no_argument();
+  if (peer == nullptr || error == nullptr) return missing_argument();
   return with(mailbox, [&](Mailbox& on) {
     Mailbox::Loss loss{};
     if (on.losses(std::span(&loss, 1)) == 0) return 0;

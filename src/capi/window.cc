@@ -15,6 +15,7 @@ using wherry::Access;
 using wherry::Result;
 using wherry::Started;
 using wherry::Windows;
+using wherry::capi::error_of;
 using wherry::capi::set_up;
 
 static_assert(WHERRY_READ == static_cast<int>(Access::read) && WHERRY_WRITE == static_cast<int>(Access::write));
@@ -25,8 +26,6 @@ int with_windows(wherry_stream stream, Call&& call) {
   if (stream.impl == nullptr) return -EBADF;
   return set_up([&] { return call(static_cast<wherry::Stream*>(stream.impl)->windows()); });
 }
-
-int error_of(const Result& result) { return result.failed() ? -result.error : 0; }
 
 bool good_access(int access) { return access > 0 && access <= (WHERRY_READ | WHERRY_WRITE); }
 bool good_flags(int flags) { return (flags & ~(WHERRY_COMPLETE | WHERRY_ORDERED)) == 0; }

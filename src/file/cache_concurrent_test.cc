@@ -149,7 +149,7 @@ class Player {
   std::mt19937 random_;
   Key key_;
   File file_;
-  std::uint64_t version_ = static_cast<std::uint64_t>(monotonic_ns());  // those of a later process are younger
+  std::uint64_t version_ = static_cast<std::uint64_t>(steady_ns());  // those of a later process are younger
 };
 
 class FileCacheGame : public ::testing::Test {

@@ -26,10 +26,10 @@ namespace wherry::file {
 namespace {
 
 /// Costs in ns before anything is measured: of a request and its answer, and of a byte that goes over the rings.
-constexpr PathChoice::Costs kPriors{.call = 10'000, .byte = 0.15, .filled_call = 12'000, .filled_byte = 0.2};
+constexpr PathChoice::Costs kHostPriors{.call = 10'000, .byte = 0.15, .filled_call = 12'000, .filled_byte = 0.2};
 
 /// Most connections to one host: calls on one connection go one after the other.
-constexpr std::size_t kMostConnections = 4;
+constexpr std::size_t kMostHostConnections = 4;
 
 struct Connections {
   struct Place {
@@ -47,13 +47,13 @@ std::size_t most_connections() {
   cpu_set_t set;
   const std::size_t cores =
       ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
-  return std::min(cores, kMostConnections);
+  return std::min(cores, kMostHostConnections);
 }
 
 }  // namespace
 
 HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout)
-    : host_({.address = std::move(address), .timeout = timeout}), choice_(kPriors) {}
+    : host_({.address = std::move(address), .timeout = timeout}), choice_(kHostPriors) {}
 
 /// Counts a call on the connection until it met another; within it no thread is cancelled.
 class HostFiles::Call {

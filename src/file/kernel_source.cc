@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kParts = 64;  // of one call of the kernel's
 
 /// Priors for what is not measured yet: a call, a byte copied, a byte that goes through a block.
-constexpr PathChoice::Costs kPriors{.call = 250, .byte = 0.03, .filled_call = 500, .filled_byte = 0.075};
+constexpr PathChoice::Costs kKernelPriors{.call = 250, .byte = 0.03, .filled_call = 500, .filled_byte = 0.075};
 
 }  // namespace
 
@@ -122,7 +122,7 @@ bool KernelSource::can_be_cached(const layout::FileStatus& status) {
 }
 
 PathChoice& KernelSource::choice() {
-  static PathChoice choice(kPriors);
+  static PathChoice choice(kKernelPriors);
   return choice;
 }
 

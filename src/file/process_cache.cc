@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/auxv.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 
 #include "base/log.hpp"
 #include "base/not_cancelled.hpp"
+#include "file/cache_looks.hpp"
 #include "file/card.hpp"
 #include "file/per_process.hpp"
 #include "file/visible.hpp"
@@ -47,12 +47,6 @@ void be_client_in_child() {
 }
 
 constexpr std::int64_t kMillisecond = 1'000'000;  // ns
-
-std::int64_t coarse_clock() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return std::int64_t{time.tv_sec} * 1000 * kMillisecond + time.tv_nsec;
-}
 
 /// Of the installation that this library is of, else the one that a shell would run; empty: none.
 std::string find_wherry() {
@@ -103,7 +97,7 @@ Cache& process_cache(bool start) noexcept {
 void look_for_card() noexcept {
   if (cache.attached()) [[likely]]
     return;
-  const std::int64_t now = coarse_clock();
+  const std::int64_t now = static_cast<std::int64_t>(coarse_clock());
   if (now < next_look.load(std::memory_order_relaxed)) return;
   next_look.store(now + 10 * kMillisecond, std::memory_order_relaxed);
   process_cache(false);

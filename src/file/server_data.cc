@@ -21,7 +21,7 @@ using layout::FileCall;
 /// The client copies one piece out while the next is read from the file. A read begins with smaller ones, so that the
 /// client begins early.
 constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
-constexpr std::size_t kPiece = std::size_t{64} << 10;
+constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
 /// Where other clients wait, pieces are large: each may have to wake its client.
 constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
@@ -85,12 +85,12 @@ ServerSession::Step ServerSession::begin_read(OpenFile* file) {
 
 /// Reads the next piece of the file straight into the client's ring, behind its head.
 ServerSession::Step ServerSession::read_piece() {
-  const std::size_t want =
-      std::min<std::uint64_t>(left_, crowded_ ? kCrowdedPiece : std::clamp<std::uint64_t>(moved_, kFirstPiece, kPiece));
+  const std::size_t want = std::min<std::uint64_t>(
+      left_, crowded_ ? kCrowdedPiece : std::clamp<std::uint64_t>(moved_, kFirstPiece, kMostPiece));
   const std::size_t least = sizeof(FileAnswer) + std::min(want, kLeastInPlace);
   Regions regions = stream_.reserve(sizeof(FileAnswer) + want);
   if (regions.size() < least) {
-    (void)stream_.wait_writable(least + kPiece, kFullRingTimeout);
+    (void)stream_.wait_writable(least + kMostPiece, kFullRingTimeout);
     regions = stream_.reserve(sizeof(FileAnswer) + want);
     if (regions.size() < least) return read_aside(std::min(want, kLeastInPlace));
   }

@@ -22,7 +22,7 @@ constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 /// What a request counts as beside its data: 64 small ones are a turn.
 constexpr std::size_t kRequestBytes = kTurnBytes / 64;
 
-std::string text_of(std::span<const std::byte> bytes) {
+std::string string_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -121,8 +121,8 @@ bool ServerSession::may_be_served(const layout::FileHello& hello) const {
 ServerSession::Step ServerSession::begin() {
   const layout::FileRequest& header = request_.header;
   const auto names = std::span(in_).subspan(sizeof header);
-  request_.name = text_of(names.first(header.name_bytes));
-  request_.second = text_of(names.subspan(header.name_bytes, header.second_bytes));
+  request_.name = string_of(names.first(header.name_bytes));
+  request_.second = string_of(names.subspan(header.name_bytes, header.second_bytes));
   pass(service_.at, FaultPoint::request_taken);
   turn_ -= std::min(turn_, kRequestBytes);
   switch (static_cast<FileCall>(header.call)) {

@@ -35,7 +35,7 @@ UniqueFd open_beneath(int root, const std::string& name, std::uint64_t flags, st
 int result_of(int returned) { return returned == 0 ? 0 : errno; }
 
 /// For calls that take no descriptor of the kind that only names.
-std::string name_of(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 }  // namespace
 
@@ -140,7 +140,9 @@ int Tree::read_link(const std::string& name, std::string& target) const {
   return 0;
 }
 
-int change_mode(int descriptor, mode_t mode) { return result_of(::chmod(name_of(descriptor).c_str(), mode & 07777U)); }
+int change_mode(int descriptor, mode_t mode) {
+  return result_of(::chmod(proc_path(descriptor).c_str(), mode & 07777U));
+}
 
 int change_times(int descriptor, const timespec (&times)[2]) {
   return result_of(::utimensat(descriptor, "", times, AT_EMPTY_PATH));

@@ -16,30 +16,32 @@
 namespace wherry::memory {
 namespace {
 
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+constexpr int kSharedSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-[[noreturn]] void fail(int error, const char* what, const std::string& advice) { throw Error(error, what, "", advice); }
+[[noreturn]] void fail_to_share(int error, const char* what, const std::string& advice) {
+  throw Error(error, what, "", advice);
+}
 
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes) : memfd_(::memfd_create("wherry.pool", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (!memfd_.valid()) fail(errno, "share memory", advice_on(errno, "memfd_create"));
+  if (!memfd_.valid()) fail_to_share(errno, "share memory", advice_on(errno, "memfd_create"));
   if (bytes == 0 || bytes > kMostBytes || bytes % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != 0) {
-    fail(EINVAL, "share memory", "its size is a multiple of the page size, at most 1 TiB");
+    fail_to_share(EINVAL, "share memory", "its size is a multiple of the page size, at most 1 TiB");
   }
   if (resize(memfd_.get(), bytes) != 0) {
-    fail(errno, "size shared memory", advice_for_resize(errno, "ask for less"));
+    fail_to_share(errno, "size shared memory", advice_for_resize(errno, "ask for less"));
   }
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_.get(), 0);
   if (start == MAP_FAILED) {
-    fail(errno, "map shared memory", "ask for less, or raise the address space limit (ulimit -v)");
+    fail_to_share(errno, "map shared memory", "ask for less, or raise the address space limit (ulimit -v)");
   }
   bytes_ = {static_cast<std::byte*>(start), bytes};
   // After this side's mapping, which stays writable: the seal holds for those to come.
-  if (::fcntl(memfd_.get(), F_ADD_SEALS, kSeals) != 0) {
+  if (::fcntl(memfd_.get(), F_ADD_SEALS, kSharedSeals) != 0) {
     const int error = errno;
     ::munmap(start, bytes);
-    fail(error, "seal shared memory", "the kernel must support memfd seals");
+    fail_to_share(error, "seal shared memory", "the kernel must support memfd seals");
   }
 }
 

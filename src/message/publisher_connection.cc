@@ -6,7 +6,7 @@
 namespace wherry::message {
 namespace {
 
-OutQueue::Words words_of(const fabric::Connection& connection, bool drops) {
+OutQueue::Words outbound_words(const fabric::Connection& connection, bool drops) {
   std::byte* const remote = connection.map();
   auto& page = *reinterpret_cast<layout::MessageInbox*>(remote);
   return {.entries = reinterpret_cast<layout::MessageEntry*>(remote + layout::kMessagePageBytes),
@@ -21,7 +21,7 @@ PublisherConnection::PublisherConnection(std::unique_ptr<fabric::Connection> con
                                          bool drops)
     : connection_(std::move(connection)),
       peers_page_(*reinterpret_cast<layout::MessageInbox*>(connection_->map())),
-      queue_(words_of(*connection_, drops), places),
+      queue_(outbound_words(*connection_, drops), places),
       drops_(drops) {}
 
 std::size_t PublisherConnection::reclaim(Slabs& slabs) noexcept {

@@ -6,7 +6,7 @@
 namespace wherry::message {
 namespace {
 
-InQueue::Words words_of(const fabric::Connection& connection, bool drops) {
+InQueue::Words inbound_words(const fabric::Connection& connection, bool drops) {
   std::byte* const own = connection.segment().data();
   auto& page = *reinterpret_cast<layout::MessageInbox*>(own);
   return {.entries = reinterpret_cast<const layout::MessageEntry*>(own + layout::kMessagePageBytes),
@@ -18,7 +18,9 @@ InQueue::Words words_of(const fabric::Connection& connection, bool drops) {
 
 SubscriberConnection::SubscriberConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
                                            bool drops)
-    : connection_(std::move(connection)), shown_(connection_->shown()), queue_(words_of(*connection_, drops), places) {}
+    : connection_(std::move(connection)),
+      shown_(connection_->shown()),
+      queue_(inbound_words(*connection_, drops), places) {}
 
 SubscriberConnection::Look SubscriberConnection::last_look(std::uint64_t finished) const noexcept {
   if (finished == 0) return Look::lost;

@@ -9,14 +9,6 @@
 #include "stream/impl.hpp"
 
 namespace wherry {
-namespace {
-
-iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-constexpr Result kClosed = Result::failure(EBADF);
-
-}  // namespace
-
 /// One cache line and more for each direction: two threads may use them.
 class FramedStream::Impl {
  public:

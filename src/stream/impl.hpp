@@ -3,7 +3,12 @@
 // two threads may use them.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include <wherry/stream.hpp>
 
@@ -16,6 +21,14 @@
 #include "window/space.hpp"
 
 namespace wherry {
+
+/// What a call on a closed or moved-from stream returns.
+inline constexpr Result kClosed = Result::failure(EBADF);
+
+/// The calls for several buffers take one buffer as one iovec.
+inline iovec buffer_of(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
 
 class Stream::Impl {
  public:

@@ -10,10 +10,6 @@
 namespace wherry {
 namespace {
 
-iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-constexpr Result kClosed = Result::failure(EBADF);
-
 const Address kNoAddress{};
 const Peer kNoPeer{};
 

@@ -16,17 +16,17 @@ Child FaultTest::killer_of(const Child& victim, std::chrono::microseconds delay)
   return Child([this, pid = victim.pid(), delay] {
     while (!scene_->ready) std::this_thread::sleep_for(50us);
     std::this_thread::sleep_for(delay);
-    scene_->killed_at = monotonic_ns();
+    scene_->killed_at = steady_ns();
     return ::kill(pid, SIGKILL) == 0;
   });
 }
 
 void FaultTest::kill_now(const Child& victim) {
-  scene_->killed_at = monotonic_ns();
+  scene_->killed_at = steady_ns();
   victim.kill();
 }
 
-void FaultTest::noticed() { noticed_ms_.push_back(static_cast<double>(monotonic_ns() - scene_->killed_at) / 1e6); }
+void FaultTest::noticed() { noticed_ms_.push_back(static_cast<double>(steady_ns() - scene_->killed_at) / 1e6); }
 
 void FaultTest::TearDown() {
   if (noticed_ms_.empty()) return;

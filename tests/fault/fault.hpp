@@ -26,7 +26,7 @@ inline constexpr std::chrono::seconds kTimeout{3600};
 struct Scene {
   std::atomic<std::uint64_t> accepted_bytes{0};  ///< bytes that the victim's sends have accepted
   std::atomic<bool> ready{false};                ///< the victim has come to where it is to be killed
-  std::atomic<std::int64_t> killed_at{0};        ///< monotonic_ns()
+  std::atomic<std::int64_t> killed_at{0};        ///< steady_ns()
 };
 
 class FaultTest : public ::testing::Test {

@@ -159,12 +159,12 @@ std::int64_t survive(const Listening& listening, char* pages, const Call& victim
     ::usleep(static_cast<useconds_t>(delay));
     victim.kill();
     await_hang_up(epd);
-    told_at = monotonic_ns();
+    told_at = steady_ns();
   });
   errno = 0;
   while (own.make(side) >= 0) continue;
   const int error = errno;
-  const std::int64_t ended_at = monotonic_ns();
+  const std::int64_t ended_at = steady_ns();
   killer.join();
   EXPECT_EQ(error, ECONNRESET) << std::strerror(error) << " from " << own.name << " at the death of a peer in "
                                << victims.name;
@@ -306,12 +306,12 @@ TEST_F(ScifDeath, OfAListenerAtAnyPointRefusesConnectorsAtOnceAndItsPortIsFree) 
     std::atomic<std::int64_t> killed_at{INT64_MAX};
     std::thread killer([&, delay = random() % 5000] {
       ::usleep(static_cast<useconds_t>(delay));
-      killed_at = monotonic_ns();
+      killed_at = steady_ns();
       victim.kill();
     });
     scif_portID to{.node = 0, .port = kPort};
     while (true) {
-      const bool is_killed = monotonic_ns() > killed_at;
+      const bool is_killed = steady_ns() > killed_at;
       const Epd epd;
       errno = 0;
       if (scif_connect(epd, &to) > 0) continue;
@@ -319,7 +319,7 @@ TEST_F(ScifDeath, OfAListenerAtAnyPointRefusesConnectorsAtOnceAndItsPortIsFree) 
       if (is_killed || round % 2 == 1) break;
     }
     killer.join();
-    took[round % 2].push_back(monotonic_ns() - killed_at);
+    took[round % 2].push_back(steady_ns() - killed_at);
     Epd epd;
     while (scif_bind(epd, kPort) != kPort)
       ::usleep(100);  // the kernel tells of the end of a connection before its rest

@@ -144,7 +144,7 @@ std::int64_t best_time_after_a_kill(Call call) {
     const auto waiting = peer.stop_so_that_this_waits([&] { return call(epd, peer.window()); });
     peer.kill();
     await_hang_up(epd);
-    const std::int64_t told_at = monotonic_ns();
+    const std::int64_t told_at = steady_ns();
     waiting->join();
     EXPECT_EQ(waiting->result, -1);
     EXPECT_EQ(waiting->error, ECONNRESET) << std::strerror(waiting->error);
@@ -183,7 +183,7 @@ TEST_F(ScifFence, CloseInOneThreadWakesAWaitInAnother) {
 TEST_F(ScifFence, AWaitTimesOutAfterTenSecondsAndGoesWellOnceTheRmaIsComplete) {
   BusyPeer peer;
   const int epd = peer.epd();
-  const std::int64_t before = monotonic_ns();
+  const std::int64_t before = steady_ns();
   const auto waiting = peer.stop_so_that_this_waits([&] { return wait_for_the_peers_rma(epd); });
   waiting->join();
   EXPECT_EQ(waiting->result, -1);

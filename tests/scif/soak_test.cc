@@ -151,8 +151,8 @@ void pause_at_random(std::mt19937& random) {
   const auto kind = random() % 64;
   if (kind == 0) ::usleep(static_cast<useconds_t>(random() % 200));
   if (kind > 8) return;
-  const std::int64_t end = monotonic_ns() + static_cast<std::int64_t>(random() % 4000);
-  while (monotonic_ns() < end) continue;
+  const std::int64_t end = steady_ns() + static_cast<std::int64_t>(random() % 4000);
+  while (steady_ns() < end) continue;
 }
 
 /// One message to and fro: each must wake a side that waits in any of the ways, in turns of up to 60 messages, so that

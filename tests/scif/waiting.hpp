@@ -24,7 +24,7 @@ class Waiting {
           thread_id_ = ::gettid();
           result = call();
           error = errno;
-          ended_at = monotonic_ns();
+          ended_at = steady_ns();
           done_ = true;
         }) {}
   ~Waiting() { join(); }

@@ -15,7 +15,7 @@
 namespace wherry::tools {
 namespace {
 
-constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr int kOpenRoot = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr std::size_t kOpenDirectories = 1024;
 constexpr std::size_t kPendingFiles = 16384;
 
@@ -27,11 +27,11 @@ UniqueFd open_root(const std::string& path, bool durable) {
   if (!made && errno != EEXIST) {
     throw Error(errno, "make directory", path, "make its parent directory, or choose another --into");
   }
-  UniqueFd root(::open(path.c_str(), kOpenDirectory));
+  UniqueFd root(::open(path.c_str(), kOpenRoot));
   if (!root.valid()) throw Error(errno, "open directory", path, "choose another --into");
   if (!made || !durable) return root;
   // One that may be written in and not be read cannot be asked.
-  const UniqueFd parent(::openat(root.get(), "..", kOpenDirectory));
+  const UniqueFd parent(::openat(root.get(), "..", kOpenRoot));
   if (const int error = parent.valid() ? flush(parent.get()) : 0; error != 0) {
     throw Error(error, "flush the directory above", path, "choose another --into, or make it beforehand");
   }

@@ -16,7 +16,7 @@
 namespace wherry::tools {
 namespace {
 
-constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kOpenStaging = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr const char* kLock = "lock";
 constexpr const char* kEnded = "ended";  // the lock of a directory that is being removed
 constexpr int kAttempts = 100;           // each lost to another collector that cleaned up at the same moment
@@ -50,7 +50,7 @@ void remove(int top, const char* name, int directory, UniqueFd& lock) {
 }
 
 void remove_if_stale(int top, const char* name) {
-  const UniqueFd directory(::openat(top, name, kOpenDirectory));
+  const UniqueFd directory(::openat(top, name, kOpenStaging));
   struct stat status{};
   if (!directory.valid() || ::fstat(directory.get(), &status) != 0) return;
   if (status.st_uid != ::geteuid() || !is_private(status)) return;
@@ -80,7 +80,7 @@ std::string Staging::new_name() { return std::to_string(names_.fetch_add(1, std:
 bool Staging::make() {
   name_ = random_name();
   if (::mkdirat(top_, name_.c_str(), S_IRWXU) != 0) throw Refusal(errno);
-  directory_.reset(::openat(top_, name_.c_str(), kOpenDirectory));
+  directory_.reset(::openat(top_, name_.c_str(), kOpenStaging));
   if (!directory_.valid() && errno == ENOENT) return false;
   if (!directory_.valid()) throw Refusal(errno);
   lock_.reset(::openat(directory_.get(), kLock, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));

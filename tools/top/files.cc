@@ -89,12 +89,12 @@ const FileClientReading* find(const FilesReading& reading, const FileClientReadi
   return found == reading.clients.end() ? nullptr : &*found;
 }
 
-struct Rates {
+struct FileRates {
   double reads = 0;  ///< per second
   double bytes = 0;  ///< of hits, per second
 };
 
-Rates rates_of(const FilesReading& before, const FilesReading& now, const FileClientReading& client) {
+FileRates rates_of(const FilesReading& before, const FilesReading& now, const FileClientReading& client) {
   const FileClientReading* const earlier = find(before, client);
   if (earlier == nullptr || now.at_ns <= before.at_ns) return {};
   const double seconds = static_cast<double>(now.at_ns - before.at_ns) / 1e9;
@@ -106,7 +106,7 @@ Rates rates_of(const FilesReading& before, const FilesReading& now, const FileCl
           .bytes = rate(earlier->counts.hit_bytes, client.counts.hit_bytes)};
 }
 
-std::vector<std::string> cells(std::string pid, const FileClientReading& client, const Rates& rates) {
+std::vector<std::string> cells(std::string pid, const FileClientReading& client, const FileRates& rates) {
   const Counts& counts = client.counts;
   const std::uint64_t reads = reads_of(counts);
   return {std::move(pid),
@@ -130,21 +130,21 @@ std::vector<std::string> cells(std::string pid, const FileClientReading& client,
 
 struct Total {
   FileClientReading client;
-  Rates rates;
+  FileRates rates;
 };
 
 Total total_of(const FilesReading& before, const FilesReading& now) {
   Total total;
   for (const FileClientReading& client : now.clients) {
     add(total.client.counts, client.counts);
-    const Rates rates = rates_of(before, now, client);
+    const FileRates rates = rates_of(before, now, client);
     total.rates.reads += rates.reads;
     total.rates.bytes += rates.bytes;
   }
   return total;
 }
 
-nlohmann::json json_of(const Counts& counts, const Rates& rates) {
+nlohmann::json json_of(const Counts& counts, const FileRates& rates) {
   nlohmann::json object{{"reads", reads_of(counts)}, {"rates", {{"reads", rates.reads}, {"hit_bytes", rates.bytes}}}};
   for (const auto& [name, counter] : kNames) object[name] = counts.*counter;
   return object;

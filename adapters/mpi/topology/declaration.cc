@@ -15,8 +15,6 @@
 namespace wherry::topology {
 namespace {
 
-constexpr int kSuccess = 0;  // MPI_SUCCESS, by the standard
-
 struct Name {
   std::array<std::byte, WHERRY_FI_NAME_BYTES> bytes{};
 };

@@ -13,8 +13,6 @@
 namespace wherry::topology {
 namespace {
 
-constexpr int kSuccess = 0;  // MPI_SUCCESS, by the standard
-
 /// How many of these calls this thread is in.
 thread_local int depth = 0;
 

@@ -16,6 +16,9 @@ namespace wherry::topology {
 /// that expects an int ignores the upper half: so a Word can be passed on without knowing which of them it is.
 using Word = std::uintptr_t;
 
+/// MPI_SUCCESS, by the standard.
+inline constexpr int kSuccess = 0;
+
 /// What one binary interface of MPI fixes.
 struct Interface {
   const char* library;       ///< soname

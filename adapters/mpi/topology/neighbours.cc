@@ -8,8 +8,6 @@
 namespace wherry::topology {
 namespace {
 
-constexpr int kSuccess = 0;  // MPI_SUCCESS, by the standard
-
 void push(List<Neighbour>& neighbours, int rank, int weight) noexcept {
   if (rank >= 0 && weight > 0) neighbours.push({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(weight)});
 }

@@ -13,7 +13,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr std::chrono::seconds kCallTimeout{20};
+constexpr std::chrono::seconds kMessageTimeout{20};
 
 /// Deep where the messages in flight fit the caches, so that neither side waits for the other's pace; as few as keep
 /// both sides busy where they do not.
@@ -22,7 +22,7 @@ std::size_t queue_for(const Sample& sample) {
   return sample.size <= (1 << 20) ? 4 : 1;
 }
 
-void moved(const Result& result) {
+void must_move(const Result& result) {
   if (result.ended()) throw std::runtime_error("the publisher is gone");
   if (!result.ok()) throw std::system_error(result.error, std::system_category(), "message");
 }
@@ -43,25 +43,25 @@ class MessageLink final : public Link {
     if (place.receives()) {
       subscriber_.listen("wherry+shm://*:*");
       place.exchange.post(0, subscriber_.local().to_string());
-      subscriber_.admit(place.sample.senders, kCallTimeout);
-      if (answers) publisher_.connect(place.exchange.read(1), kCallTimeout);
+      subscriber_.admit(place.sample.senders, kMessageTimeout);
+      if (answers) publisher_.connect(place.exchange.read(1), kMessageTimeout);
     } else {
-      publisher_.connect(place.exchange.read(0), kCallTimeout);
+      publisher_.connect(place.exchange.read(0), kMessageTimeout);
       if (!answers) return;
       subscriber_.listen("wherry+shm://*:*");
       place.exchange.post(1, subscriber_.local().to_string());
-      subscriber_.admit(1, kCallTimeout);
+      subscriber_.admit(1, kMessageTimeout);
     }
   }
 
   [[nodiscard]] std::uint64_t lap() const override { return lap_; }
   std::span<std::byte> prepare() override {
-    moved(publisher_.loan(loan_, size_));
+    must_move(publisher_.loan(loan_, size_));
     return loan_.bytes();
   }
-  void send() override { moved(publisher_.publish(loan_)); }
+  void send() override { must_move(publisher_.publish(loan_)); }
   std::span<const std::byte> receive() override {
-    moved(subscriber_.take(message_));
+    must_move(subscriber_.take(message_));
     return message_.bytes();
   }
 
