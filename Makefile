@@ -8,20 +8,23 @@ TREE ?=
 MINUTES ?= 30
 asked_prefix = $(if $(filter-out file default,$(origin PREFIX)),--prefix "$(PREFIX)")
 
-.PHONY: help setup build zmq root demo test check lint format bench install soak clean
+.PHONY: help setup build zmq root demo test check lint format bench install uninstall soak bare clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## install the Debian and Python packages that are missing, of the tests and of lint, too
 	@scripts/setup
 
 build: ## build one preset into build/PRESET, with the tests: make build PRESET=debug
-	@scripts/setup build test
+	@scripts/setup build unit
 	@scripts/build $(PRESET)
 
 install: ## install under PREFIX: make install PREFIX=$HOME/.local; for a package: DESTDIR=/somewhere PREFIX=/usr
 	@scripts/install "$(PREFIX)"
+
+uninstall: ## remove what was installed under PREFIX: make uninstall PREFIX=$HOME/.local
+	@scripts/uninstall "$(PREFIX)"
 
 zmq: ## libzmq with the wherry:// transport, for build/release or: make zmq PREFIX=$HOME/.local
 	@scripts/setup build zmq
@@ -47,6 +50,9 @@ format: ## reformat all C++ in place
 
 bench: ## measure Wherry, its peers and the machine; report: build/bench/report.html
 	@scripts/bench
+
+bare: ## what a new user types, in a bare Debian 12 root (needs root): make bare VARIANT=install
+	@scripts/bare $(VARIANT)
 
 soak: ## the stress tests for MINUTES: make soak MINUTES=120
 	@scripts/setup build test

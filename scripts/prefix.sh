@@ -28,3 +28,18 @@ check_prefix() {
     return 1
   done
 }
+
+# installation_record PREFIX: the file that names what was installed below PREFIX, for make uninstall.
+installation_record() {
+  echo "build/installed/$(sha256sum <<<"${DESTDIR:-}$1" | cut -c 1-16).txt"
+}
+
+# record_installation PREFIX MANIFEST: adds what MANIFEST of CMake names.
+record_installation() {
+  local record
+  record=$(installation_record "$1")
+  mkdir -p build/installed
+  # CMake writes no newline behind the last name.
+  { if [[ -f $record ]]; then cat "$record"; fi && cat "$2" && echo; } | sort -u >"$record.new"
+  mv "$record.new" "$record"
+}

@@ -37,6 +37,13 @@ stage() {
   return "$status"
 }
 
+# build_stages PRESET TARGET: configures, says how long building takes, and builds.
+build_stages() {
+  stage "configure" scripts/build "$1" --estimate "$2" || return
+  printf '      %s\n' "$(tail -n 1 "$log")"
+  stage "build" scripts/build "$1" --target "$2"
+}
+
 # Until the process ends, repeats what its log says last: on one line of a terminal, else as a sign of life now and then.
 watch_log() {
   local pid=$1 log=$2 begin=$3 next=$((SECONDS + 20))
