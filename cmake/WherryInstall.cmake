@@ -6,14 +6,25 @@
 
 include(CMakePackageConfigHelpers)
 
+# Readable by everybody, whatever the umask and the modes of the checkout are.
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wherry)
 
-install(TARGETS wherry wherry_shared wherry_c wherry_c_static scif EXPORT wherry-targets)
+set(libraries wherry wherry_shared wherry_c wherry_c_static)
+if(TARGET scif)
+  list(APPEND libraries scif)
+endif()
+install(TARGETS ${libraries} EXPORT wherry-targets)
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(EXPORT wherry-targets NAMESPACE wherry:: DESTINATION ${package_dir})
 set_target_properties(wherry PROPERTIES EXPORT_NAME wherry_static)
-install(TARGETS wherry_program)
-add_custom_target(installed DEPENDS wherry wherry_shared wherry_c wherry_c_static scif wherry_program)
+add_custom_target(installed DEPENDS ${libraries})
+if(TARGET wherry_program)
+  add_dependencies(installed wherry_program)
+  install(TARGETS wherry_program)
+endif()
 if(TARGET wherry-preload)
   add_dependencies(installed wherry-preload)
   install(TARGETS wherry-preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wherry/files)
@@ -36,7 +47,11 @@ install(FILES ${PROJECT_BINARY_DIR}/wherry-config.cmake ${PROJECT_BINARY_DIR}/wh
   DESTINATION ${package_dir})
 
 file(RELATIVE_PATH WHERRY_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-foreach(package wherry wherry-c scif)
+set(packages wherry wherry-c)
+if(TARGET scif)
+  list(APPEND packages scif)
+endif()
+foreach(package IN LISTS packages)
   configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
@@ -44,15 +59,17 @@ endforeach()
 # The same folders as in the checkout, so that the papers' links hold.
 install(FILES CHANGELOG.md LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
-  PATTERN CMakeLists.txt EXCLUDE PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  PATTERN CMakeLists.txt EXCLUDE PATTERN run EXCLUDE PATTERN "__pycache__" EXCLUDE)
+install(PROGRAMS examples/run DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(PROGRAMS examples/scif/run DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples/scif)
 
 # wherry_manual(TARGET NAME OWNER [install option...])
 #
 # The man pages and shell completions that program NAME, built by TARGET, prints of itself, as part of target OWNER. A
 # program that cannot run here has none, and a sanitizer's build is not for use.
 function(wherry_manual target name owner)
-  if(CMAKE_CROSSCOMPILING OR WHERRY_SANITIZE)
+  if(CMAKE_CROSSCOMPILING OR WHERRY_SANITIZE OR NOT WHERRY_MANUAL)
     return()
   endif()
   set(folder ${PROJECT_BINARY_DIR}/share/${name})
@@ -69,7 +86,9 @@ function(wherry_manual target name owner)
   install(DIRECTORY ${folder}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d ${ARGN})
 endfunction()
 
-wherry_manual(wherry_program wherry installed)
+if(TARGET wherry_program)
+  wherry_manual(wherry_program wherry installed)
+endif()
 if(TARGET wherry_merge)
   wherry_manual(wherry_merge wherry-merge root_adapter COMPONENT root EXCLUDE_FROM_ALL)
 endif()

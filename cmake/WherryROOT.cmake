@@ -6,7 +6,6 @@
 
 set(WHERRY_ROOT_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
     "Python interpreter whose environment may hold ROOT's wheel")
-option(WHERRY_ROOT "Build the ROOT adapter where ROOT is found" ON)
 
 # The wheel's exported targets name paths below a folder that does not exist, mock_site_packages (ROOT 6.40). A link of
 # that name to the wheel's site-packages repairs them all.

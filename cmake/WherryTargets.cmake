@@ -10,15 +10,18 @@ find_package(Threads REQUIRED)
 if(WHERRY_TESTS STREQUAL "AUTO")
   # This variable hides the one in the cache, so that the next configuration looks again.
   find_package(GTest QUIET)
-  if(GTest_FOUND)
+  if(TARGET GTest::gtest_main AND TARGET GTest::gmock)
     set(WHERRY_TESTS ON)
   else()
     set(WHERRY_TESTS OFF)
-    message(STATUS "GoogleTest not found: no tests (scripts/setup test installs it)")
+    message(STATUS "GoogleTest or GoogleMock not found: no tests (scripts/setup unit installs both)")
   endif()
 endif()
 if(WHERRY_TESTS)
   find_package(GTest REQUIRED)
+  if(NOT TARGET GTest::gmock)
+    message(FATAL_ERROR "GoogleMock not found: install libgmock-dev, or configure with -D WHERRY_TESTS=OFF")
+  endif()
   include(GoogleTest)
   enable_testing()
   # GoogleTest, and what tests need that run beside each other, or in one process.
@@ -28,6 +31,30 @@ if(WHERRY_TESTS)
   # The TSan build compiles only what it runs: this target and nothing else.
   add_custom_target(concurrent_tests)
 endif()
+
+# wherry_unity(TARGET)
+#
+# With WHERRY_UNITY the sources of each folder are compiled as one. Names in a folder are therefore unique, those in
+# anonymous namespaces, too. Tests, and what is read by clang-tidy and the sanitizers, stay separate objects.
+function(wherry_unity target)
+  if(NOT WHERRY_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE OUTPUT_VARIABLE path)
+    cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${path}" is_ours)
+    if(NOT is_ours)
+      continue()  # generated
+    endif()
+    cmake_path(GET path PARENT_PATH group)
+    cmake_path(RELATIVE_PATH group BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(REPLACE "/" "_" group ${group})
+    set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
 
 # The library's own settings, static or shared; the layers add the sources.
 function(wherry_library_properties target)
@@ -131,6 +158,12 @@ function(wherry_compiled_quickly target)
   if(WHERRY_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
+endfunction()
+
+# Command lines, tables and JSON take longer to optimise than to run: the bytes are moved by the library.
+function(wherry_program_compiled_quickly target)
+  wherry_compiled_quickly(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # wherry_c_program(TARGET SOURCE LIBRARY): a program for tests, by a C compiler that takes no extensions, on a library of ours.
