@@ -13,4 +13,11 @@ inline std::uint64_t monotonic_ns() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
+/// That much from now; the clock's last moment for what is longer.
+inline std::chrono::steady_clock::time_point time_after(std::chrono::nanoseconds duration) {
+  using std::chrono::steady_clock;
+  const auto now = steady_clock::now();
+  return duration >= steady_clock::time_point::max() - now ? steady_clock::time_point::max() : now + duration;
+}
+
 }  // namespace wherry

@@ -10,6 +10,7 @@
 
 #include "arch/cache_line.hpp"
 #include "arch/copy.hpp"
+#include "base/clock.hpp"
 #include "memory/huge_pages.hpp"
 #include "memory/populate.hpp"
 #include "window/mappings.hpp"
@@ -109,7 +110,7 @@ bool Space::peer_left() {
 
 Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
                                          int protection, Clock::duration timeout, const GiveUp& give_up) {
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = time_after(timeout);
   for (Backoff backoff;; backoff.pause()) {
     if (peer_left()) return {.error = ECONNRESET};
     if (origin_.inherited()) return {.error = ENOTSUP};
@@ -230,7 +231,7 @@ Mark Space::mark(bool of_peer) const {
 }
 
 int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = time_after(timeout);
   if (!mark.of_peer) {
     if (mark.calls > completions_.started()) return EINVAL;
     if (!origin_.inherited() && !completions_.wait(mark.calls, deadline)) return ETIMEDOUT;
