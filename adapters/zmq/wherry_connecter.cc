@@ -4,6 +4,7 @@
 #include "wherry_connecter.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -40,7 +41,8 @@ void wherry_connecter_t::process_term(int linger) {
 void wherry_connecter_t::start_connecting() {
   try {
     connecting_ = std::make_unique<wherry::Connecting>(
-        wherry::start_connect("wherry://" + _addr->address, wherry_stream_options(options)));
+        // No waiting for a listener here: libzmq tries again as its socket options say.
+        wherry::start_connect("wherry://" + _addr->address, wherry_stream_options(options), std::chrono::seconds(0)));
   } catch (const wherry::Error& error) {
     give_up(error.code().value());
     return;

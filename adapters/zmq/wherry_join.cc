@@ -140,7 +140,9 @@ bool wherry_join_t::advance() {
 std::optional<wherry::Stream> wherry_join_t::meet() {
   if (binds_) return listener_->try_accept();
   if (!connecting_) {
-    connecting_.emplace(wherry::start_connect(peers_.address(), wherry_stream_options(options_)));
+    // The peer listens before it tells its address.
+    connecting_.emplace(
+        wherry::start_connect(peers_.address(), wherry_stream_options(options_), std::chrono::seconds(0)));
     watch(connecting_->descriptor());
   }
   return connecting_->try_finish();

@@ -34,7 +34,7 @@ static int64_t write_there(const char* text) {
   uint64_t offset = 0;
   const uint64_t written = strlen(text);
   wherry_stream stream = WHERRY_NONE;
-  int64_t result = wherry_connect("wherry://0:2000", &options, WHERRY_FOREVER, &stream);
+  int64_t result = wherry_connect("wherry://0:2000", &options, WHERRY_TIMEOUT_DEFAULT, &stream);
   if (result == 0) result = wherry_receive_all(stream, &offset, sizeof offset, WHERRY_FOREVER);
   if (result > 0) result = wherry_vwrite_to(stream, text, written, offset, WHERRY_COMPLETE);
   if (result == 0) result = wherry_send(stream, &written, sizeof written, WHERRY_FOREVER);

@@ -7,7 +7,7 @@
 int main(void) {
   const char* text = "hello from a card, in C\n";
   wherry_stream stream = WHERRY_NONE;
-  if (wherry_connect("wherry://0:2000", NULL, WHERRY_FOREVER, &stream) < 0) {
+  if (wherry_connect("wherry://0:2000", NULL, WHERRY_TIMEOUT_DEFAULT, &stream) < 0) {
     fprintf(stderr, "%s\n", wherry_last_error());
     return 1;
   }

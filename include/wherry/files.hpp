@@ -57,7 +57,9 @@ struct Options {
   /// Empty: WHERRY_FILE_PATH, `auto` if that is not set; of `local` and `host` there the one that the file has. One
   /// that the file does not have is refused by `open`: EOPNOTSUPP.
   std::optional<Path> path{};
-  std::chrono::milliseconds timeout{60'000};  ///< how long a call waits for a host's server that is gone, then EIO
+  /// How long a call waits for a host's server that is gone, then EIO. The first for a host waits for a server that
+  /// does not listen yet, WHERRY_CONNECT_TIMEOUT at most, then ECONNREFUSED.
+  std::chrono::milliseconds timeout{60'000};
 };
 
 struct Status {

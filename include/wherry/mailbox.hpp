@@ -88,11 +88,13 @@ class Mailbox {
   void listen(const Address& address);
   /// Where it listens, `*` resolved. Empty before.
   [[nodiscard]] const Address& local() const noexcept;
-  /// The peer whose mailbox listens there. Never blocks: messages may be sent at once, and wait until it has let this
-  /// one in. One that has come from there, or is being connected to, is found again; two that connect to each other at
-  /// the same moment become one pair. The own address is a peer like any other, but what arrives from it has another
-  /// number. Throws Error: ECONNREFUSED (nothing listens there), ENOSPC (most_peers), EMFILE.
-  Peer connect(const Address& address);
+  /// The peer whose mailbox listens there, or will. Never blocks: messages may be sent at once, and wait until it has
+  /// let this one in. Without a listener wait() and progress() try again, 1 to 100 ms apart, for `wait`: empty, the
+  /// configured time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Then the peer is a loss with ECONNREFUSED.
+  /// One that has come from there, or is being connected to, is found again; two that connect to each other at the same
+  /// moment become one pair. The own address is a peer like any other, but what arrives from it has another number.
+  /// Throws Error: ECONNREFUSED (no listener there, and `wait` is zero), ENOSPC (most_peers), EMFILE.
+  Peer connect(const Address& address, Timeout wait = {});
   /// Where the peer's own mailbox listens, as it says. Empty: it does not, or there is no such peer.
   [[nodiscard]] std::string address_of(Peer peer) const;
   /// Those that are not lost.
@@ -148,7 +150,7 @@ class Mailbox {
   /// A peer whose connection has ended, after all that it had sent was consumed.
   struct Loss {
     Peer peer;
-    int error;  ///< 0: it closed in order; ECONNRESET: it died; EPROTO: it broke the rules; ECONNREFUSED: it never was
+    int error;  ///< 0: it closed in order; ECONNRESET: it died; EPROTO: it broke the rules; ECONNREFUSED: no listener
   };
   /// Those since the last call. Returns how many; call again while `into` is filled.
   [[nodiscard]] std::size_t losses(std::span<Loss> into) noexcept;

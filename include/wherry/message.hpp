@@ -166,10 +166,11 @@ class Publisher {
 
   /// Lets subscribers connect. Once per publisher. `*` as port is a free one: see local().
   void listen(std::string_view address);
-  /// Connects to a subscriber that listens; blocks until it has let this publisher in. Any number of times.
+  /// Connects to a subscriber that listens, or will; blocks until it has let this publisher in. Timeout and errors are
+  /// those of wherry::connect. Any number of times.
   void connect(std::string_view address, Timeout timeout = {});
-  /// The same without blocking: `admit` completes it.
-  void start_connect(std::string_view address);
+  /// The same without blocking: `admit` completes it. `wait` as for wherry::start_connect.
+  void start_connect(std::string_view address, Timeout wait = {});
   /// Accepts connectors that wait at the port, completes connections under way, drops subscribers that are gone, and
   /// blocks until at least `wanted` are joined (0: never blocks). Returns how many are. Throws Error(ETIMEDOUT), and
   /// what Connecting::try_finish throws. Blocking loan and publish accept newcomers too while they wait.
@@ -212,7 +213,7 @@ class Publisher {
 /// Errors: as for Publisher. Result::error of a take is ECONNRESET when a publisher died before it closed, after
 /// everything it had published was taken, EPROTO when it wrote nonsense into shared memory: once for each, then the
 /// others go on; ENOTSUP in a forked child, see there; ENOTCONN before the first listen or connect. `end`: no
-/// publisher is joined any more, and none can join.
+/// publisher is joined any more, and none can join; ECONNREFUSED instead if a start_connect was refused.
 ///
 /// Fork: the subscriber stays the parent's; a child that destroys its copy leaves nothing. A child may take in its
 /// parent's place, which from then on takes nothing, if the parent held no message when it forked: else a take fails
@@ -232,7 +233,7 @@ class Subscriber {
 
   void listen(std::string_view address);
   void connect(std::string_view address, Timeout timeout = {});
-  void start_connect(std::string_view address);
+  void start_connect(std::string_view address, Timeout wait = {});
   /// As Publisher::admit.
   std::size_t admit(std::size_t wanted = 0, Timeout timeout = {});
 

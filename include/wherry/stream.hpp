@@ -35,7 +35,8 @@ struct StreamCounters {
   std::uint64_t wakes = 0;                 ///< times this side woke the peer (one system call each)
 };
 
-/// How long a blocking call may take. Empty: as long as it needs.
+/// How long a blocking call may take. Empty: as long as it needs; of a connect, the configured time
+/// (WHERRY_CONNECT_TIMEOUT). Zero: the call does not wait. nanoseconds::max() is for ever.
 using Timeout = std::optional<std::chrono::nanoseconds>;
 
 /// What a plain pointer may point to where a number of bytes follows: anything but iovec, whose number would be taken
@@ -265,8 +266,8 @@ class Listener {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A connection attempt under way: it completes when the peer accepts. Without one (default-constructed, moved from)
-/// try_finish throws Error(EBADF).
+/// A connection attempt under way: it waits for a listener, and completes when the peer accepts. Without one
+/// (default-constructed, moved from) try_finish throws Error(EBADF). After a fork it is the parent's.
 class Connecting {
  public:
   class Impl;
@@ -279,10 +280,13 @@ class Connecting {
   /// True if this object holds an attempt, completed or not.
   [[nodiscard]] bool is_open() const noexcept { return impl_ != nullptr; }
 
-  /// Empty while the peer has not answered; there is no time limit of its own. Throws Error: ECONNREFUSED (the listener
-  /// closed, died or refused), EPROTO (what answered is no stream of this version), EMFILE.
+  /// Never blocks. Empty while there is no listener, or no answer, for which there is no time limit. Without a listener
+  /// it tries again, if that is due. Throws Error: ECONNREFUSED (there was no listener in time; or the listener closed,
+  /// died or refused), EPROTO (what answered is no stream of this version), EMFILE.
   std::optional<Stream> try_finish();
-  /// Becomes readable when try_finish has news. -1 if nothing is held.
+  /// The same, and blocks until then. Throws also Error(ETIMEDOUT). `timeout` empty: the configured one.
+  Stream finish(Timeout timeout = {});
+  /// Becomes readable when try_finish has something to do. The same until the attempt is over. -1 if nothing is held.
   [[nodiscard]] int descriptor() const noexcept;
 
  private:
@@ -291,8 +295,10 @@ class Connecting {
 
 /// Listens. Throws Error: EADDRINUSE, EADDRNOTAVAIL (not this process's node), EINVAL.
 Listener listen(std::string_view address, StreamOptions options = {});
-/// Connects and blocks until the peer accepts; `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT).
-/// Throws Error as start_connect and Connecting::try_finish do, and ETIMEDOUT.
+/// Connects and blocks until the peer accepts. While there is no listener it tries again, 1 to 100 ms apart, so the
+/// listener may start later. `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT, 10 s); zero: one attempt.
+/// Throws Error as start_connect and Connecting::try_finish do: ECONNREFUSED if there was no listener before the
+/// timeout; and ETIMEDOUT if the listener did not accept.
 Stream connect(std::string_view address, StreamOptions options = {}, Timeout timeout = {});
 /// The same with the default options, for a duration or a Timeout.
 template <std::convertible_to<Timeout> Limit>
@@ -300,8 +306,9 @@ template <std::convertible_to<Timeout> Limit>
 Stream connect(std::string_view address, Limit timeout) {
   return connect(address, StreamOptions(), Timeout(timeout));
 }
-/// Starts to connect and returns at once. Throws Error: ECONNREFUSED (no listener there), EACCES (another user holds
-/// the name), EINVAL, EMFILE.
-Connecting start_connect(std::string_view address, StreamOptions options = {});
+/// Starts to connect and returns at once. `wait` is how long the attempt waits for a listener: empty, the configured
+/// time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Throws Error: ECONNREFUSED (no listener there, and `wait` is zero),
+/// EACCES (another user holds the name), EINVAL, EMFILE.
+Connecting start_connect(std::string_view address, StreamOptions options = {}, Timeout wait = {});
 
 }  // namespace wherry

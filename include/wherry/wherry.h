@@ -12,7 +12,8 @@
  * how many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
  * returns the failure.
  *
- * Timeouts are nanoseconds; negative (WHERRY_FOREVER): as long as it needs.
+ * Timeouts are nanoseconds. 0: the call does not wait. WHERRY_FOREVER, or any other negative value but one: as long as
+ * it needs. WHERRY_TIMEOUT_DEFAULT: as configured, for the calls that say so; of the others, as WHERRY_FOREVER.
  *
  * Errors of moving data: -EAGAIN nothing can be moved now (only the forms that never block); -EPIPE the peer will
  * receive no more; -ECONNRESET the peer died, or closed before it finished, and everything it had sent was received;
@@ -59,8 +60,9 @@ typedef struct wherry_mailbox {
 } wherry_mailbox;
 
 /* {0} of any handle. */
-#define WHERRY_NONE    {0}
-#define WHERRY_FOREVER ((int64_t)-1)
+#define WHERRY_NONE            {0}
+#define WHERRY_FOREVER         ((int64_t)-1)
+#define WHERRY_TIMEOUT_DEFAULT INT64_MIN
 
 /* The version of this header. */
 #define WHERRY_VERSION "0.1.0"
@@ -93,16 +95,20 @@ int wherry_listener_descriptor(wherry_listener listener);
 int wherry_listener_address(wherry_listener listener, char* text, size_t size);
 void wherry_listener_close(wherry_listener listener);
 
-/* Connects and blocks until the peer accepts. -ECONNREFUSED no listener there, -ETIMEDOUT, -EACCES, -EINVAL,
- * -EMFILE. Negative timeout: the configured one (WHERRY_CONNECT_TIMEOUT). */
+/* Connects and blocks until the peer accepts. While there is no listener it tries again, 1 to 100 ms apart, so the
+ * listener may start later. WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT (10 s); a timeout of 0 makes one attempt.
+ * -ECONNREFUSED no listener before the timeout, or the listener refused; -ETIMEDOUT the listener did not
+ * accept; -EACCES, -EINVAL, -EMFILE. */
 int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                    wherry_stream* stream);
-/* Starts to connect and returns at once. */
-int wherry_start_connect(const char* address, const struct wherry_options* options, wherry_connecting* connecting);
-/* -EAGAIN while the peer has not answered; else as wherry_connect. On success the attempt is over, but still to be
- * closed. */
+/* Starts to connect and returns at once. The timeout is how long the attempt waits for a listener:
+ * WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT; with 0 it is -ECONNREFUSED here without a listener. */
+int wherry_start_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
+                         wherry_connecting* connecting);
+/* Never blocks. -EAGAIN while there is no listener, or no answer; else as wherry_connect. On success the
+ * attempt is over, but still to be closed. */
 int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream);
-/* Readable when wherry_try_finish has news. Belongs to the attempt. */
+/* Readable when wherry_try_finish has something to do. Belongs to the attempt. */
 int wherry_connecting_descriptor(wherry_connecting connecting);
 void wherry_connecting_close(wherry_connecting connecting);
 
@@ -177,7 +183,8 @@ int wherry_vread_from(wherry_stream stream, void* destination, size_t size, uint
 #define WHERRY_STARTED_HERE    0
 #define WHERRY_STARTED_BY_PEER 1
 
-/* All transfers that have been started so far; and waiting until they are complete (negative timeout: 10 s). */
+/* All transfers that have been started so far; and waiting until they are complete. WHERRY_TIMEOUT_DEFAULT
+ * is 10 s; a timeout of 0 is -ETIMEDOUT if they are not. */
 int wherry_fence_mark(wherry_stream stream, int whose, uint64_t* mark);
 int wherry_fence_wait(wherry_stream stream, int whose, uint64_t mark, int64_t timeout_ns);
 /* Once all transfers started so far are complete, stores 8 bytes in a window of this side's (NULL: none), then 8 bytes
@@ -314,8 +321,10 @@ void wherry_mailbox_close(wherry_mailbox mailbox);
 int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address);
 /* Where the mailbox listens, as wherry_listener_address. */
 int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size);
-/* Never blocks: messages wait until the peer has let this side in. -ECONNREFUSED, -ENOSPC most_peers, -EMFILE. */
-int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, uint32_t* peer);
+/* Never blocks: messages wait until the peer has let this side in. Without a listener, waiting and progress try
+ * again for the timeout (WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT); then the peer is lost with ECONNREFUSED.
+ * -ECONNREFUSED no listener, and the timeout is 0; -ENOSPC most_peers, -EMFILE. */
+int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, int64_t timeout_ns, uint32_t* peer);
 /* Where the peer listens, as it says; "": it does not. */
 int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* text, size_t size);
 /* Ends this side of a pair and frees its number. */

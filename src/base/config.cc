@@ -105,8 +105,9 @@ constexpr std::array kOptions{
            "how long a waiter looks before it sleeps; the default is a start, and then measured; 0: sleeps at once",
            Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
     Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
-           "how long connecting waits for the peer to accept", Kind::number, 0, 86'400'000,
-           "a number of milliseconds from 0 to 86400000", nullptr},
+           "how long connecting waits for a listener, and for the peer to accept; 0: an attempt without a listener "
+           "fails at once",
+           Kind::number, 0, 86'400'000, "a number of milliseconds from 0 to 86400000", nullptr},
     Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
            std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},

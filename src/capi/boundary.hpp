@@ -7,6 +7,7 @@
 #include <exception>
 #include <system_error>
 
+#include <wherry/wherry.h>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
@@ -36,9 +37,16 @@ int set_up(Call&& call) noexcept {
   }
 }
 
+/// Of a call without a configured timeout: each negative value is for ever.
 inline Timeout timeout_of(std::int64_t nanoseconds) {
   if (nanoseconds < 0) return {};
   return std::chrono::nanoseconds(nanoseconds);
+}
+
+/// Of a call that has one: empty stands for that.
+inline Timeout configurable_timeout_of(std::int64_t nanoseconds) {
+  if (nanoseconds == WHERRY_TIMEOUT_DEFAULT) return {};
+  return nanoseconds < 0 ? std::chrono::nanoseconds::max() : std::chrono::nanoseconds(nanoseconds);
 }
 
 /// Bytes, 0 at the end, or a negative errno value where nothing was moved.

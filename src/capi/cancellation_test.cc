@@ -53,7 +53,7 @@ class Cancellation : public ::testing::Test {
   void meet() {
     listen();
     wherry_connecting connecting = WHERRY_NONE;
-    ASSERT_EQ(wherry_start_connect(address_, &kOptions, &connecting), 0);
+    ASSERT_EQ(wherry_start_connect(address_, &kOptions, WHERRY_TIMEOUT_DEFAULT, &connecting), 0);
     ASSERT_EQ(wherry_accept(listener_, kTimeout, &acceptor_), 0);
     ASSERT_EQ(wherry_try_finish(connecting, &connector_), 0);
     wherry_connecting_close(connecting);
@@ -74,7 +74,9 @@ TEST_F(Cancellation, WaitsForCallsThatSetUpAndClose) {
   wherry_connecting connecting = WHERRY_NONE;
   expect_to_return("listen", [&] { listen(); });
   expect_to_return("accept nobody", [&] { EXPECT_EQ(wherry_accept(listener_, 1000, &acceptor_), -ETIMEDOUT); });
-  expect_to_return("start_connect", [&] { EXPECT_EQ(wherry_start_connect(address_, &kOptions, &connecting), 0); });
+  expect_to_return("start_connect", [&] {
+    EXPECT_EQ(wherry_start_connect(address_, &kOptions, WHERRY_TIMEOUT_DEFAULT, &connecting), 0);
+  });
   expect_to_return("accept", [&] { EXPECT_EQ(wherry_accept(listener_, kTimeout, &acceptor_), 0); });
   expect_to_return("try_finish", [&] { EXPECT_EQ(wherry_try_finish(connecting, &connector_), 0); });
   expect_to_return("close an attempt", [&] { wherry_connecting_close(connecting); });

@@ -38,7 +38,8 @@ class CApi : public ::testing::Test {
     EXPECT_EQ(wherry_listen("wherry+inproc://*:*", &acceptors, &listener_), 0) << wherry_last_error();
     EXPECT_GT(wherry_listener_address(listener_, address_, sizeof address_), 0);
     wherry_connecting connecting = WHERRY_NONE;
-    EXPECT_EQ(wherry_start_connect(address_, &connectors, &connecting), 0) << wherry_last_error();
+    EXPECT_EQ(wherry_start_connect(address_, &connectors, WHERRY_TIMEOUT_DEFAULT, &connecting), 0)
+        << wherry_last_error();
     EXPECT_EQ(wherry_try_finish(connecting, &connector_), -EAGAIN) << "nobody has accepted yet";
     EXPECT_TRUE(readable(wherry_listener_descriptor(listener_), -1));
     EXPECT_EQ(wherry_accept(listener_, 0, &acceptor_), 0) << wherry_last_error();
@@ -293,10 +294,59 @@ TEST_F(CApi, BadArgumentsOfWindowsAreRefused) {
   EXPECT_EQ(wherry_connect(address_, &unknown, 0, &stream), -EINVAL);
 }
 
+TEST(CApiConnect, WaitsForAListener) {
+  const char* where = "wherry+inproc://0:4321";
+  wherry_connecting connecting = WHERRY_NONE;
+  wherry_stream connected = WHERRY_NONE, accepted = WHERRY_NONE;
+  EXPECT_EQ(wherry_connect(where, nullptr, 0, &connected), -ECONNREFUSED);
+  EXPECT_EQ(wherry_start_connect(where, nullptr, 0, &connecting), -ECONNREFUSED);
+  EXPECT_EQ(wherry_connect(where, nullptr, 5'000'000, &connected), -ECONNREFUSED);
+  ASSERT_EQ(wherry_start_connect(where, nullptr, WHERRY_FOREVER, &connecting), 0) << wherry_last_error();
+  EXPECT_EQ(wherry_try_finish(connecting, &connected), -EAGAIN);
+  wherry_listener listener = WHERRY_NONE;
+  ASSERT_EQ(wherry_listen(where, nullptr, &listener), 0) << wherry_last_error();
+  while (!readable(wherry_listener_descriptor(listener), 0)) {
+    ASSERT_TRUE(readable(wherry_connecting_descriptor(connecting), -1));
+    ASSERT_EQ(wherry_try_finish(connecting, &connected), -EAGAIN);
+  }
+  EXPECT_EQ(wherry_accept(listener, 0, &accepted), 0);
+  ASSERT_TRUE(readable(wherry_connecting_descriptor(connecting), -1));
+  EXPECT_EQ(wherry_try_finish(connecting, &connected), 0) << wherry_last_error();
+  wherry_connecting_close(connecting);
+  wherry_stream_close(connected);
+  wherry_stream_close(accepted);
+  wherry_listener_close(listener);
+}
+
+TEST(CApiConnect, BlocksUntilThereIsAListener) {
+  for (const int64_t timeout : {WHERRY_TIMEOUT_DEFAULT, WHERRY_FOREVER, kTimeout}) {
+    wherry_stream connected = WHERRY_NONE, accepted = WHERRY_NONE;
+    wherry_listener listener = WHERRY_NONE;
+    std::thread connecting(
+        [&] { EXPECT_EQ(wherry_connect("wherry+inproc://0:4321", nullptr, timeout, &connected), 0); });
+    EXPECT_EQ(wherry_listen("wherry+inproc://0:4321", nullptr, &listener), 0) << wherry_last_error();
+    EXPECT_EQ(wherry_accept(listener, WHERRY_FOREVER, &accepted), 0);
+    connecting.join();
+    wherry_stream_close(connected);
+    wherry_stream_close(accepted);
+    wherry_listener_close(listener);
+  }
+}
+
+TEST_F(CApi, AFenceHasEachKindOfTimeout) {
+  uint64_t mark = 0;
+  ASSERT_EQ(wherry_fence_mark(connector_, WHERRY_STARTED_HERE, &mark), 0);
+  for (const int64_t timeout : {int64_t{0}, kTimeout, INT64_MAX, WHERRY_FOREVER, WHERRY_TIMEOUT_DEFAULT})
+    EXPECT_EQ(wherry_fence_wait(connector_, WHERRY_STARTED_HERE, mark, timeout), 0) << timeout;
+  ASSERT_EQ(wherry_fence_mark(connector_, WHERRY_STARTED_BY_PEER, &mark), 0);
+  for (const int64_t timeout : {int64_t{0}, INT64_MAX, WHERRY_FOREVER, WHERRY_TIMEOUT_DEFAULT})
+    EXPECT_EQ(wherry_fence_wait(connector_, WHERRY_STARTED_BY_PEER, mark, timeout), 0) << timeout;
+}
+
 TEST(CApiErrors, SayWhatIsWrongAndWhatToDo) {
   const ScopedEnvironment job("WHERRY_JOB", "capi-errors");
   wherry_stream stream = WHERRY_NONE;
-  EXPECT_EQ(wherry_connect("wherry://0:2000", nullptr, kTimeout, &stream), -ECONNREFUSED);
+  EXPECT_EQ(wherry_connect("wherry://0:2000", nullptr, 0, &stream), -ECONNREFUSED);
   EXPECT_NE(std::string(wherry_last_error()).find("wherry://0:2000"), std::string::npos) << wherry_last_error();
   wherry_listener listener = WHERRY_NONE;
   EXPECT_EQ(wherry_listen("nonsense", nullptr, &listener), -EINVAL);

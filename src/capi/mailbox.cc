@@ -19,6 +19,7 @@ using wherry::Mailbox;
 using wherry::MailboxOptions;
 using wherry::NotCancelled;
 using wherry::Result;
+using wherry::capi::configurable_timeout_of;
 using wherry::capi::destroy;
 using wherry::capi::failed;
 using wherry::capi::set_up;
@@ -98,10 +99,10 @@ int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size) {
   return with(mailbox, [&](Mailbox& on) { return copy_text(on.local().to_string(), text, size); });
 }
 
-int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, uint32_t* peer) {
+int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, int64_t timeout_ns, uint32_t* peer) {
   if (address == nullptr || peer == nullptr) return missing_argument();
   return with(mailbox, [&](Mailbox& on) {
-    *peer = on.connect(Address::parse(address));
+    *peer = on.connect(Address::parse(address), configurable_timeout_of(timeout_ns));
     return 0;
   });
 }

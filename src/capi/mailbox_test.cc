@@ -29,7 +29,7 @@ class MailboxCApi : public ::testing::Test {
     EXPECT_EQ(wherry_mailbox_open(nullptr, &from_), 0) << wherry_last_error();
     EXPECT_EQ(wherry_mailbox_listen(to_, "wherry+inproc://*:*"), 0) << wherry_last_error();
     EXPECT_GT(wherry_mailbox_address(to_, address_, sizeof address_), 0);
-    EXPECT_EQ(wherry_mailbox_connect(from_, address_, &peer_), 0) << wherry_last_error();
+    EXPECT_EQ(wherry_mailbox_connect(from_, address_, WHERRY_TIMEOUT_DEFAULT, &peer_), 0) << wherry_last_error();
     wherry_section section{};
     while (section.outgoing == 0) {
       progress();
@@ -139,7 +139,7 @@ TEST_F(MailboxCApi, BadArgumentsAreErrors) {
   uint32_t peer = 0;
   EXPECT_EQ(wherry_mailbox_listen(none, address_), -EBADF);
   EXPECT_EQ(wherry_mailbox_send(none, 0, "x", 1, 0), -EBADF);
-  EXPECT_EQ(wherry_mailbox_connect(from_, nullptr, &peer), -EINVAL);
+  EXPECT_EQ(wherry_mailbox_connect(from_, nullptr, WHERRY_TIMEOUT_DEFAULT, &peer), -EINVAL);
   EXPECT_EQ(wherry_mailbox_set_layout(from_, 7), -EINVAL);
   for (const auto member :
        {&wherry_mailbox_options::header, &wherry_mailbox_options::quiet, &wherry_mailbox_options::lane}) {

@@ -11,6 +11,7 @@
 
 namespace {
 
+using wherry::capi::configurable_timeout_of;
 using wherry::capi::destroy;
 using wherry::capi::failed;
 using wherry::capi::set_up;
@@ -82,14 +83,17 @@ int wherry_connect(const char* address, const struct wherry_options* options, in
                    wherry_stream* stream) {
   if (address == nullptr || stream == nullptr) return no_argument();
   if (!good(options)) return no_option();
-  return set_up([&] { return give(wherry::connect(address, of(options), timeout_of(timeout_ns)), stream); });
+  return set_up(
+      [&] { return give(wherry::connect(address, of(options), configurable_timeout_of(timeout_ns)), stream); });
 }
 
-int wherry_start_connect(const char* address, const struct wherry_options* options, wherry_connecting* connecting) {
+int wherry_start_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
+                         wherry_connecting* connecting) {
   if (address == nullptr || connecting == nullptr) return no_argument();
   if (!good(options)) return no_option();
   return set_up([&] {
-    connecting->impl = new wherry::Connecting(wherry::start_connect(address, of(options)));
+    connecting->impl =
+        new wherry::Connecting(wherry::start_connect(address, of(options), configurable_timeout_of(timeout_ns)));
     return 0;
   });
 }

@@ -15,6 +15,7 @@ using wherry::Access;
 using wherry::Result;
 using wherry::Started;
 using wherry::Windows;
+using wherry::capi::configurable_timeout_of;
 using wherry::capi::error_of;
 using wherry::capi::set_up;
 
@@ -95,7 +96,8 @@ int wherry_fence_wait(wherry_stream stream, int whose, uint64_t mark, int64_t ti
   if (!good_side(whose)) return -EINVAL;
   return with_windows(stream, [&](Windows windows) {
     const wherry::Mark until{.by = side_of(whose), .calls = mark};
-    return error_of(timeout_ns < 0 ? windows.wait(until) : windows.wait(until, std::chrono::nanoseconds(timeout_ns)));
+    const wherry::Timeout timeout = configurable_timeout_of(timeout_ns);
+    return error_of(timeout ? windows.wait(until, *timeout) : windows.wait(until));
   });
 }
 

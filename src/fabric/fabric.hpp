@@ -49,7 +49,8 @@ class Fabric {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Throws Error: EADDRINUSE, EADDRNOTAVAIL (another node's address), EACCES, EMFILE.
   virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
-  /// Starts to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or QueueFull.
+  /// One attempt to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or
+  /// QueueFull. Layers above use retrying_connect.hpp, which waits for a listener.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
   /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
   virtual std::shared_ptr<memory::SharedMemory> share(std::size_t bytes);
@@ -60,8 +61,6 @@ class Fabric {
 Fabric& find(std::string_view name);
 /// The fabric an address names, else the configured one (WHERRY_FABRIC).
 Fabric& find(const Address& address);
-/// Starts to connect, and again while the listener's queue is full: sleeps in between, until the deadline at most.
-std::unique_ptr<Connecting> connect_by(Fabric& fabric, const Address& address, const Offer& offer, Deadline deadline);
 /// Names of all fabrics built in.
 std::span<const std::string> names();
 

@@ -34,6 +34,8 @@ class Connecting {
   virtual std::unique_ptr<Connection> try_finish() = 0;
   /// Readable when try_finish has news.
   [[nodiscard]] virtual int descriptor() const = 0;
+  /// True while there is no listener yet that could accept.
+  [[nodiscard]] virtual bool waits_for_listener() const { return false; }
 };
 
 /// ECONNREFUSED because the listener's queue is full: worth another attempt.

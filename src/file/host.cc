@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/host_exchange.hpp"
@@ -47,6 +48,12 @@ bool is_same(const FileStatus& one, const FileStatus& other) {
 
 iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
+/// A server that is about to start is waited for as long as wherry::connect would, and no longer than a call waits.
+Timeout listener_wait_of(const HostOptions& options) {
+  const std::chrono::milliseconds configured(config::number(config::Key::connect_timeout));
+  return std::min(configured, options.timeout);
+}
+
 /// Sets `is` while one call connects, and wakes the calls that wait for its result.
 class Reconnecting {
  public:
@@ -66,7 +73,8 @@ class Reconnecting {
 }  // namespace
 
 Host::Host(HostOptions options) : options_(std::move(options)) {
-  connection_.emplace(options_.address, options_.ring_bytes, options_.at);
+  const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : HostConnection::kNoWait;
+  connection_.emplace(options_.address, options_.ring_bytes, options_.at, listener_wait);
   server_ = connection_->server();
   read_only_ = server_.read_only != 0;
 }
@@ -111,7 +119,8 @@ std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds paus
     std::this_thread::sleep_for(pause);
     const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
     problem = "the server ends its connections";
-    return std::optional<HostConnection>(std::in_place, options_.address, options_.ring_bytes, options_.at, left);
+    return std::optional<HostConnection>(std::in_place, options_.address, options_.ring_bytes, options_.at,
+                                         HostConnection::kNoWait, left);
   } catch (const std::exception& error) {
     problem = error.what();
     return {};

@@ -33,6 +33,7 @@ struct HostOptions {
   std::chrono::milliseconds timeout{60'000};
   std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
   bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
+  bool waits = true;           ///< at first, for a server that does not listen yet: WHERRY_CONNECT_TIMEOUT at most
   AtFaultPoint at{};           ///< for tests
 };
 

@@ -42,9 +42,10 @@ void Buffers::skip(std::size_t bytes) {
   }
 }
 
-HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout timeout,
-                               const Cache::CardServer* card)
-    : stream_(connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, timeout)),
+HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
+                               Timeout listener_wait, Timeout timeout, const Cache::CardServer* card)
+    : stream_(start_connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, listener_wait)
+                  .finish(timeout)),
       at_(std::move(at)) {
   layout::FileHello hello{};
   hello.version = layout::kFileVersion;

@@ -48,10 +48,13 @@ class HostConnection {
  public:
   /// Connects. Throws Error: as wherry::connect, and EPROTO if what answers is no server of this version.
   /// @param card  whose process must answer; it learns the token only if the kernel says that it is that process
+  /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
   /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
-  HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout timeout = {},
-                 const Cache::CardServer* card = nullptr);
+  HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout listener_wait,
+                 Timeout timeout = {}, const Cache::CardServer* card = nullptr);
   static constexpr std::chrono::seconds kGreeting{10};
+  /// For a server that has been met: its clients have a policy of their own for one that is gone.
+  static constexpr std::chrono::nanoseconds kNoWait{0};
 
   [[nodiscard]] const layout::FileHello& server() const { return hello_; }
   /// The server's process (a pidfd), if it runs under this kernel and lends files; otherwise -1. Every answer comes

@@ -52,8 +52,8 @@ std::size_t most_connections() {
 
 }  // namespace
 
-HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout)
-    : host_({.address = std::move(address), .timeout = timeout}), choice_(kHostPriors) {}
+HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout, bool waits)
+    : host_({.address = std::move(address), .timeout = timeout, .waits = waits}), choice_(kHostPriors) {}
 
 /// Counts a call on the connection until it met another; within it no thread is cancelled.
 class HostFiles::Call {
@@ -101,7 +101,7 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
   if (enough) return least;
   std::shared_ptr<HostFiles> made;
   try {
-    made = std::make_shared<HostFiles>(address, timeout);
+    made = std::make_shared<HostFiles>(address, timeout, /*waits=*/least == nullptr);
   } catch (const Error&) {
     if (!least) throw;
     // The server takes no more connections, or this process has no descriptors: no further one is tried.

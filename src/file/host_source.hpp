@@ -19,7 +19,8 @@ namespace wherry::file {
 /// A connection to a host's server that files of this process share.
 class HostFiles {
  public:
-  HostFiles(std::string address, std::chrono::milliseconds timeout);
+  /// @param waits  for a server that does not listen yet
+  HostFiles(std::string address, std::chrono::milliseconds timeout, bool waits);
 
   /// A connection to that server: a further one, up to a handful, where calls on the others waited for each other.
   /// Throws Error.

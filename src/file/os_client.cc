@@ -92,7 +92,7 @@ bool OsClient::connected() {
   token_ = server.token;
   try {
     const std::string address = "wherry+shm://" + std::to_string(own_node()) + ":" + std::to_string(server.port);
-    connection_.emplace(address, 0, at_, timeout_, &server);
+    connection_.emplace(address, 0, at_, HostConnection::kNoWait, timeout_, &server);
     connection_->set_timeout(timeout_);
     origin_ = Origin();
     generation_ = {fork_generation(), generation_.connection + 1};

@@ -60,7 +60,7 @@ class Impostor {
     const Cache::CardServer card{.port = address.port.value_or(0), .process = process, .token = 5, .proof = proof};
     int error = 0;
     try {
-      const HostConnection connection(address.to_string(), 0, {}, {}, &card);
+      const HostConnection connection(address.to_string(), 0, {}, HostConnection::kNoWait, {}, &card);
     } catch (const Error& refused) {
       error = refused.code().value();
     }

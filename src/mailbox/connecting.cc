@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "fabric/retrying_connect.hpp"
 #include "mailbox/impl.hpp"
 
 namespace wherry {
@@ -19,9 +20,11 @@ namespace {
 using layout::MailboxGreeting;
 
 constexpr std::size_t kPage = 4096;
-/// Before the second attempt to reach a listener whose queue is full, or to serve a port while descriptors are short;
+/// Before the second attempt to reach a peer that dropped the first, or to serve a port while descriptors are short;
 /// then longer, each time by as much, up to a hundred times that.
 constexpr std::chrono::milliseconds kRetry{1};
+/// How long a listener whose queue is full is tried: many mailboxes may connect to one at the same moment.
+constexpr std::chrono::seconds kQueueTimeout{30};
 constexpr unsigned kLongestRetry = 100;
 /// A peer that lets this side in and drops it again, so often, is none: after half a minute.
 constexpr unsigned kMostAttempts = 350;
@@ -123,7 +126,8 @@ Mailbox::Impl::Pair* Mailbox::Impl::pair_at(const Address& address) const noexce
   return nullptr;
 }
 
-Mailbox::Peer Mailbox::Impl::connect(const Address& address) {
+Mailbox::Peer Mailbox::Impl::connect(const Address& address, const Timeout& wait) {
+  const fabric::Deadline listener_by = stream::connect_deadline(wait);
   fabric::Fabric& fabric = fabric_of(address);
   Address exact = address;
   if (!exact.node) exact.node = own_node();
@@ -133,7 +137,7 @@ Mailbox::Peer Mailbox::Impl::connect(const Address& address) {
   fabric_ = &fabric;
   fabric_name_ = address.fabric;
   try {
-    start(pair);
+    start(pair, listener_by);
   } catch (...) {
     forget(pair.number);
     throw;
@@ -141,16 +145,16 @@ Mailbox::Peer Mailbox::Impl::connect(const Address& address) {
   return pair.number;
 }
 
-/// Begins an attempt. Throws Error.
-void Mailbox::Impl::start(Pair& pair) {
+/// Begins an attempt, which waits for a listener until then. Throws Error.
+void Mailbox::Impl::start(Pair& pair, const fabric::Deadline& listener_by) {
   pair.initiated = true;
   ++pair.attempts;
+  const fabric::RetryUntil until{.nobody_listens = listener_by,
+                                 .queue_full = stream::SteadyClock::now() + kQueueTimeout};
   try {
-    pair.attempt = fabric_->connect(*pair.address, offer());
+    pair.attempt = fabric::start_connect(*fabric_, *pair.address, offer(), until);
     bells_.watch(pair.attempt->descriptor(), pair.attempt_source);
     pair.state = State::connecting;
-  } catch (const fabric::QueueFull&) {
-    retry_later(pair);
   } catch (...) {
     pair.attempt.reset();
     throw;
@@ -174,7 +178,7 @@ void Mailbox::Impl::retry_all(Time now) noexcept {
     pair->state = State::connecting;
     try {
       if (pair->attempts >= kMostAttempts) throw Error(ECONNREFUSED, "connect", "", "it was dropped too often");
-      start(*pair);
+      start(*pair, now);  // it has listened: if it does no longer, it is lost
     } catch (const Error& error) {
       (void)lose(*pair, error.code().value());
     } catch (...) {

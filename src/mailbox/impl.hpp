@@ -28,7 +28,7 @@ class Mailbox::Impl {
 
   void listen(const Address& address);
   [[nodiscard]] const Address& local() const noexcept;
-  Peer connect(const Address& address);
+  Peer connect(const Address& address, const Timeout& wait);
   [[nodiscard]] std::string address_of(Peer peer) const;
   [[nodiscard]] std::size_t peers() const noexcept { return living_; }
 
@@ -76,7 +76,7 @@ class Mailbox::Impl {
   [[nodiscard]] fabric::Offer offer() const;
   Pair& make_pair();
   [[nodiscard]] Pair* pair_at(const Address& address) const noexcept;
-  void start(Pair& pair);
+  void start(Pair& pair, const fabric::Deadline& listener_by);
   void retry_later(Pair& pair) noexcept;
   void retry_all(Time now) noexcept;
   void finish_attempt(Pair& pair) noexcept;

@@ -107,7 +107,7 @@ Mailbox::~Mailbox() = default;
 
 void Mailbox::listen(const Address& address) { impl_->listen(address); }
 const Address& Mailbox::local() const noexcept { return impl_->local(); }
-Mailbox::Peer Mailbox::connect(const Address& address) { return impl_->connect(address); }
+Mailbox::Peer Mailbox::connect(const Address& address, Timeout wait) { return impl_->connect(address, wait); }
 std::string Mailbox::address_of(Peer peer) const { return impl_->address_of(peer); }
 std::size_t Mailbox::peers() const noexcept { return impl_->peers(); }
 

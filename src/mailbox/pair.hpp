@@ -28,8 +28,8 @@ struct Source {
 ///
 ///   from                  to          by
 ///   (new)                 connecting  start
-///   connecting            waiting     finish_attempt, start: the listener's queue is full, or this was the attempt of
-///                                     two that gives way, and the other is on its way
+///   connecting            waiting     finish_attempt: this was the attempt of two that gives way, and the other is on
+///                                     its way
 ///   waiting               connecting  retry
 ///   connecting, waiting   open        finish_attempt, change_over
 ///   (new)                 open        accept

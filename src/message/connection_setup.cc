@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "fabric/wait_for_events.hpp"
+#include "fabric/retrying_connect.hpp"
 
 namespace wherry::message {
 namespace {
@@ -37,9 +37,9 @@ void ConnectionSetup::listen(const Address& address) {
   fabric_ = &fabric;
 }
 
-void ConnectionSetup::start_connect(const Address& address, const fabric::Offer& offer) {
+void ConnectionSetup::start_connect(const Address& address, const fabric::Offer& offer, const fabric::Deadline& until) {
   fabric::Fabric& fabric = fabric_of(address);
-  auto attempt = fabric.connect(address, offer);
+  auto attempt = fabric::start_connect(fabric, address, offer, {.nobody_listens = until, .queue_full = until});
   attempts_.reserve(attempts_.size() + 1);
   wait_set_.watch(attempt->descriptor());
   attempts_.push_back(std::move(attempt));
@@ -47,17 +47,13 @@ void ConnectionSetup::start_connect(const Address& address, const fabric::Offer&
 }
 
 std::unique_ptr<fabric::Connection> ConnectionSetup::connect(const Address& address, const fabric::Offer& offer,
-                                                             fabric::Deadline deadline) {
+                                                             const fabric::Deadline& deadline) {
   fabric::Fabric& fabric = fabric_of(address);
-  const auto attempt = fabric::connect_by(fabric, address, offer, deadline);
+  const auto attempt =
+      fabric::start_connect(fabric, address, offer, {.nobody_listens = deadline, .queue_full = deadline});
+  auto connection = fabric::finish(*attempt, address, deadline);
   fabric_ = &fabric;
-  while (true) {
-    if (auto connection = attempt->try_finish()) return connection;
-    if (!fabric::wait_until_readable(attempt->descriptor(), deadline)) {
-      throw Error(ETIMEDOUT, "connect to", address.to_string(),
-                  "somebody listens there but did not let this side in; wait longer (WHERRY_CONNECT_TIMEOUT)");
-    }
-  }
+  return connection;
 }
 
 std::unique_ptr<fabric::Connection> ConnectionSetup::accepted(const fabric::Offer& offer) {

@@ -24,10 +24,11 @@ class ConnectionSetup {
   /// The fabric of an address: the same for all of one publisher's or subscriber's.
   fabric::Fabric& fabric_of(const Address& address);
   void listen(const Address& address);
-  void start_connect(const Address& address, const fabric::Offer& offer);
+  /// Waits for a listener until then, without blocking.
+  void start_connect(const Address& address, const fabric::Offer& offer, const fabric::Deadline& until);
   /// Blocks until the peer has accepted.
   std::unique_ptr<fabric::Connection> connect(const Address& address, const fabric::Offer& offer,
-                                              fabric::Deadline deadline);
+                                              const fabric::Deadline& deadline);
   /// Calls `join(connection)` for each new connection. A connector that `join` finds to be no peer (EPROTO) is
   /// dropped; any other failure is thrown, and the rest is left for the next call.
   template <class Join>

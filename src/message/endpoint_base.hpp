@@ -14,7 +14,6 @@
 #include <wherry/message.hpp>
 
 #include "base/clock.hpp"
-#include "base/config.hpp"
 #include "base/fork_generation.hpp"
 #include "base/log.hpp"
 #include "message/connection_setup.hpp"
@@ -36,11 +35,6 @@ class EndpointBase {
 
  protected:
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
-
-  static fabric::Deadline connect_deadline(Timeout timeout) {
-    if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
-    return stream::deadline_of(timeout);
-  }
 
   /// Sleeps as WaitSet does, and learns what a wake-up takes.
   template <class Ready>

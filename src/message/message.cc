@@ -40,7 +40,9 @@ Publisher::~Publisher() = default;
 
 void Publisher::listen(std::string_view address) { impl_->listen(Address::parse(address)); }
 void Publisher::connect(std::string_view address, Timeout timeout) { impl_->connect(Address::parse(address), timeout); }
-void Publisher::start_connect(std::string_view address) { impl_->start_connect(Address::parse(address)); }
+void Publisher::start_connect(std::string_view address, Timeout wait) {
+  impl_->start_connect(Address::parse(address), wait);
+}
 std::size_t Publisher::admit(std::size_t wanted, Timeout timeout) { return impl_->admit(wanted, timeout); }
 
 Result Publisher::lend(Loan& into, std::uint32_t block, Result result) noexcept {
@@ -106,7 +108,9 @@ void Subscriber::listen(std::string_view address) { impl_->listen(Address::parse
 void Subscriber::connect(std::string_view address, Timeout timeout) {
   impl_->connect(Address::parse(address), timeout);
 }
-void Subscriber::start_connect(std::string_view address) { impl_->start_connect(Address::parse(address)); }
+void Subscriber::start_connect(std::string_view address, Timeout wait) {
+  impl_->start_connect(Address::parse(address), wait);
+}
 std::size_t Subscriber::admit(std::size_t wanted, Timeout timeout) { return impl_->admit(wanted, timeout); }
 
 Result Subscriber::take(Message& into, Timeout timeout) noexcept {

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/config.hpp"
 #include "message/handshake.hpp"
 
 namespace wherry {
@@ -83,10 +84,12 @@ void Publisher::Impl::listen(const Address& address) {
 }
 
 void Publisher::Impl::connect(const Address& address, Timeout timeout) {
-  join(setup_.connect(address, offer_on(address), connect_deadline(timeout)));
+  join(setup_.connect(address, offer_on(address), stream::connect_deadline(timeout)));
 }
 
-void Publisher::Impl::start_connect(const Address& address) { setup_.start_connect(address, offer_on(address)); }
+void Publisher::Impl::start_connect(const Address& address, Timeout wait) {
+  setup_.start_connect(address, offer_on(address), stream::connect_deadline(wait));
+}
 
 std::size_t Publisher::Impl::admit(std::size_t wanted, Timeout timeout) {
   return wait_for_peers(wanted, timeout, [this] { return subscribers(); }, [this] { join_new(); });

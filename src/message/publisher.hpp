@@ -23,7 +23,7 @@ class Publisher::Impl : public message::EndpointBase {
 
   void listen(const Address& address);
   void connect(const Address& address, Timeout timeout);
-  void start_connect(const Address& address);
+  void start_connect(const Address& address, Timeout wait);
   std::size_t admit(std::size_t wanted, Timeout timeout);
 
   [[nodiscard]] Result try_loan(message::Slabs::Block& block, std::size_t bytes);

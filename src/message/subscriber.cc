@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/config.hpp"
 #include "message/handshake.hpp"
 
 namespace wherry {
@@ -55,8 +56,14 @@ void Subscriber::Impl::join(std::unique_ptr<fabric::Connection> connection) {
 }
 
 void Subscriber::Impl::join_new() {
-  setup_.join_new(message::subscribers_offer(places_, overflow_),
-                  [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+  try {
+    setup_.join_new(message::subscribers_offer(places_, overflow_),
+                    [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
+  } catch (const Error& error) {
+    // A take has to tell it from a publisher that has ended.
+    refused_ = refused_ || error.code().value() == ECONNREFUSED;
+    throw;
+  }
 }
 
 void Subscriber::Impl::listen(const Address& address) {
@@ -66,12 +73,12 @@ void Subscriber::Impl::listen(const Address& address) {
 
 void Subscriber::Impl::connect(const Address& address, Timeout timeout) {
   (void)setup_.fabric_of(address).share(4096);
-  join(setup_.connect(address, message::subscribers_offer(places_, overflow_), connect_deadline(timeout)));
+  join(setup_.connect(address, message::subscribers_offer(places_, overflow_), stream::connect_deadline(timeout)));
 }
 
-void Subscriber::Impl::start_connect(const Address& address) {
+void Subscriber::Impl::start_connect(const Address& address, Timeout wait) {
   (void)setup_.fabric_of(address).share(4096);
-  setup_.start_connect(address, message::subscribers_offer(places_, overflow_));
+  setup_.start_connect(address, message::subscribers_offer(places_, overflow_), stream::connect_deadline(wait));
 }
 
 std::size_t Subscriber::Impl::admit(std::size_t wanted, Timeout timeout) {
@@ -136,7 +143,8 @@ Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look wh
 Result Subscriber::Impl::without_anybody() const noexcept {
   if (!setup_.set_up()) return Result::failure(ENOTCONN);
   if (setup_.open()) return Result::blocked();
-  return lost_ ? Result::failure(ECONNRESET) : Result::at_end();
+  if (lost_) return Result::failure(ECONNRESET);
+  return refused_ ? Result::failure(ECONNREFUSED) : Result::at_end();
 }
 
 bool Subscriber::Impl::waiting() const noexcept {

@@ -21,7 +21,7 @@ class Subscriber::Impl : public message::EndpointBase {
 
   void listen(const Address& address);
   void connect(const Address& address, Timeout timeout);
-  void start_connect(const Address& address);
+  void start_connect(const Address& address, Timeout wait);
   std::size_t admit(std::size_t wanted, Timeout timeout);
 
   [[nodiscard]] Result try_take(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken);
@@ -52,6 +52,7 @@ class Subscriber::Impl : public message::EndpointBase {
   const message::SubscriberConnection* served_ = nullptr;  ///< whose message was taken last; only to compare with
   std::uint64_t dropped_ = 0;                              ///< by publishers that are gone
   bool lost_ = false;                                      ///< one of them died
+  bool refused_ = false;                                   ///< an attempt to connect was
   bool polled_ = false;                                    ///< the descriptor was asked for
   stream::SteadyClock::time_point next_look_{};
 };

@@ -5,6 +5,7 @@
 
 #include "arch/shared_copy.hpp"
 #include "base/config.hpp"
+#include "fabric/retrying_connect.hpp"
 #include "fabric/wait_for_events.hpp"
 #include "ring/ring.hpp"
 #include "stream/handshake.hpp"
@@ -106,26 +107,52 @@ Stream Listener::accept(Timeout timeout) {
   }
 }
 
-class Connecting::Impl {
- public:
-  Impl(fabric::Fabric& fabric, Address address, const stream::Rings& rings,
-       std::unique_ptr<fabric::Connecting> connecting)
-      : fabric_(fabric), address_(std::move(address)), rings_(rings), connecting_(std::move(connecting)) {}
+namespace stream {
+namespace {
 
-  std::optional<Stream> try_finish() {
-    auto connection = connecting_->try_finish();
-    if (connection == nullptr) return std::nullopt;
+/// Where a stream is to be connected to, and what with.
+class Target {
+ public:
+  Target(std::string_view text, const StreamOptions& options)
+      : address_(Address::parse(text)), fabric_(fabric::find(address_)), rings_(rings_of(options)) {}
+
+  [[nodiscard]] std::unique_ptr<fabric::Connecting> start(const fabric::Deadline& until) const {
+    return fabric::start_connect(fabric_, address_, offer_of(rings_), {.nobody_listens = until, .queue_full = until});
+  }
+  [[nodiscard]] Stream finish(fabric::Connecting& attempt, const fabric::Deadline& deadline) const {
+    return stream_on(fabric::finish(attempt, address_, deadline));
+  }
+  [[nodiscard]] Stream stream_on(std::unique_ptr<fabric::Connection> connection) const {
     Address local{.fabric = address_.fabric, .node = own_node(), .port = {}};
-    return stream::make_stream(std::move(connection), std::move(local), rings_, fabric_.name());
+    return make_stream(std::move(connection), std::move(local), rings_, fabric_.name());
   }
 
-  [[nodiscard]] int descriptor() const { return connecting_->descriptor(); }
+ private:
+  Address address_;
+  fabric::Fabric& fabric_;
+  Rings rings_;
+};
+
+}  // namespace
+}  // namespace stream
+
+class Connecting::Impl {
+ public:
+  Impl(const stream::Target& target, const fabric::Deadline& until) : target_(target), attempt_(target_.start(until)) {}
+
+  std::optional<Stream> try_finish() {
+    auto connection = attempt_->try_finish();
+    if (connection == nullptr) return std::nullopt;
+    return target_.stream_on(std::move(connection));
+  }
+
+  Stream finish(const fabric::Deadline& deadline) { return target_.finish(*attempt_, deadline); }
+
+  [[nodiscard]] int descriptor() const { return attempt_->descriptor(); }
 
  private:
-  fabric::Fabric& fabric_;
-  Address address_;
-  stream::Rings rings_;
-  std::unique_ptr<fabric::Connecting> connecting_;
+  stream::Target target_;
+  std::unique_ptr<fabric::Connecting> attempt_;
 };
 
 Connecting::Connecting() noexcept = default;
@@ -134,9 +161,15 @@ Connecting::Connecting(Connecting&&) noexcept = default;
 Connecting& Connecting::operator=(Connecting&&) noexcept = default;
 Connecting::~Connecting() = default;
 
-std::optional<Stream> Connecting::try_finish() {
-  return held(impl_, "connect", "this Connecting holds no attempt: assign it what wherry::start_connect returns")
-      .try_finish();
+namespace {
+
+constexpr const char* kNoAttempt = "this Connecting holds no attempt: assign it what wherry::start_connect returns";
+
+}  // namespace
+
+std::optional<Stream> Connecting::try_finish() { return held(impl_, "connect", kNoAttempt).try_finish(); }
+Stream Connecting::finish(Timeout timeout) {
+  return held(impl_, "connect", kNoAttempt).finish(stream::connect_deadline(timeout));
 }
 int Connecting::descriptor() const noexcept { return impl_ ? impl_->descriptor() : -1; }
 
@@ -146,42 +179,16 @@ Listener listen(std::string_view text, StreamOptions options) {
   return Listener(std::make_unique<Listener::Impl>(fabric::find(address), address, stream::rings_of(options)));
 }
 
-namespace stream {
-namespace {
-
-/// `start` starts to connect on a fabric.
-template <class Start>
-std::unique_ptr<Connecting::Impl> begin(std::string_view text, const StreamOptions& options, Start&& start) {
-  check_configuration();
-  Address address = Address::parse(text);
-  fabric::Fabric& fabric = fabric::find(address);
-  const Rings rings = rings_of(options);
-  auto connecting = start(fabric, address, offer_of(rings));
-  return std::make_unique<Connecting::Impl>(fabric, std::move(address), rings, std::move(connecting));
+Connecting start_connect(std::string_view address, StreamOptions options, Timeout wait) {
+  stream::check_configuration();
+  return Connecting(
+      std::make_unique<Connecting::Impl>(stream::Target(address, options), stream::connect_deadline(wait)));
 }
 
-}  // namespace
-}  // namespace stream
-
-Connecting start_connect(std::string_view text, StreamOptions options) {
-  return Connecting(stream::begin(text, options, [](fabric::Fabric& fabric, const Address& to, const auto& offer) {
-    return fabric.connect(to, offer);
-  }));
-}
-
-Stream connect(std::string_view text, StreamOptions options, Timeout timeout) {
-  if (!timeout) timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
-  const fabric::Deadline deadline = stream::deadline_of(timeout);
-  Connecting connecting(stream::begin(text, options, [&](fabric::Fabric& fabric, const Address& to, const auto& offer) {
-    return fabric::connect_by(fabric, to, offer, deadline);
-  }));
-  while (true) {
-    if (auto stream = connecting.try_finish()) return std::move(*stream);
-    if (!fabric::wait_until_readable(connecting.descriptor(), deadline)) {
-      throw Error(ETIMEDOUT, "connect to", std::string(text),
-                  "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)");
-    }
-  }
+Stream connect(std::string_view address, StreamOptions options, Timeout timeout) {
+  stream::check_configuration();
+  const fabric::Deadline deadline = stream::connect_deadline(timeout);
+  return Connecting::Impl(stream::Target(address, options), deadline).finish(deadline);
 }
 
 }  // namespace wherry

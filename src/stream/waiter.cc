@@ -56,4 +56,9 @@ fabric::Deadline deadline_of(const Timeout& timeout) {
   return now + std::max(*timeout, Timeout::value_type::zero());
 }
 
+fabric::Deadline connect_deadline(const Timeout& timeout) {
+  if (timeout) return deadline_of(timeout);
+  return deadline_of(std::chrono::milliseconds(config::number(config::Key::connect_timeout)));
+}
+
 }  // namespace wherry::stream

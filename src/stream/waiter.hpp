@@ -27,6 +27,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// When a timeout that starts now ends.
 fabric::Deadline deadline_of(const Timeout& timeout);
+/// The same of a connect, for which an empty timeout is the configured one. Throws Error(EINVAL) if that is no number.
+fabric::Deadline connect_deadline(const Timeout& timeout);
 
 inline bool has_passed(const fabric::Deadline& deadline) { return deadline && SteadyClock::now() >= *deadline; }
 

@@ -86,7 +86,7 @@ TEST_P(MailboxConnecting, ConnectingWhereNothingListensIsRefused) {
     const Mailbox gone = listening();
     nowhere = where(gone);
   }
-  EXPECT_EQ(error_of([&] { from.connect(nowhere); }), ECONNREFUSED);
+  EXPECT_EQ(error_of([&] { from.connect(nowhere, 0ns); }), ECONNREFUSED);
   EXPECT_EQ(from.peers(), 0U);
 }
 

@@ -38,14 +38,14 @@ TEST_P(StreamConnect, BothSidesKnowWhoIsThere) {
 
 TEST_P(StreamConnect, NobodyListensThere) {
   const std::string nowhere = listen_anywhere().local().to_string();
-  EXPECT_EQ(error_of([&] { (void)connect(nowhere); }), ECONNREFUSED);
-  EXPECT_EQ(error_of([&] { (void)start_connect(nowhere); }), ECONNREFUSED);
+  EXPECT_EQ(error_of([&] { (void)connect(nowhere, 0ns); }), ECONNREFUSED);
+  EXPECT_EQ(error_of([&] { (void)start_connect(nowhere, {}, 0ns); }), ECONNREFUSED);
 }
 
 TEST_P(StreamConnect, AnErrorNamesWhatWasTriedAndWhere) {
   const std::string nowhere = listen_anywhere().local().to_string();
   try {
-    (void)connect(nowhere);
+    (void)connect(nowhere, 0ns);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(nowhere), std::string::npos) << error.what();
@@ -62,7 +62,7 @@ TEST_P(StreamConnect, AnAddressInUse) {
 TEST_P(StreamConnect, AnotherNodesAddressIsNotOurs) {
   EXPECT_EQ(error_of([&] { (void)listen(address("65000:*")); }), EADDRNOTAVAIL);
   const Listener listener = listen_anywhere();
-  EXPECT_EQ(error_of([&] { (void)connect(with_node(listener, "65000")); }), ECONNREFUSED);
+  EXPECT_EQ(error_of([&] { (void)connect(with_node(listener, "65000"), 0ns); }), ECONNREFUSED);
 }
 
 TEST_P(StreamConnect, BadAddresses) {
@@ -131,7 +131,8 @@ TEST_P(StreamConnect, AClosedListenerRefusesWhoWaits) {
 TEST_P(StreamConnect, AThreadThatConnectsHearsOfTheClosedListener) {
   std::optional<Listener> listener = listen_anywhere();
   const std::string where = listener->local().to_string();
-  std::thread connector([&] { EXPECT_EQ(error_of([&] { (void)connect(where, {}, kTimeout); }), ECONNREFUSED); });
+  std::thread connector(
+      [&] { EXPECT_EQ(error_of([&] { (void)start_connect(where, {}, 0ns).finish(kTimeout); }), ECONNREFUSED); });
   ASSERT_TRUE(becomes_readable(listener->descriptor(), kTimeout));
   listener.reset();
   connector.join();

@@ -203,7 +203,7 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribers) {
   expect_texts({{"its queue has 1 to 65536 messages, not 0", [] { (void)Subscriber({.queue = 0}); }},
                 {"; use another publisher or subscriber", [&] { subscriber.listen("wherry+shm://*:*"); }},
                 {"nobody can come: listen on an address, or connect to one, first", [&] { lonely.admit(1, 0ms); }},
-                {"somebody listens there but did not let this side in; wait longer (WHERRY_CONNECT_TIMEOUT)",
+                {"somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)",
                  [&] { lonely.connect(listener->local().to_string(), 0ms); }},
                 {"; use one publisher or subscriber for each fabric", on_two_fabrics}});
 }

@@ -158,7 +158,8 @@ TEST_F(FileErrorText, OfAServerThatIsNoneSaysWhatAnswers) {
   };
   const auto text_against = [&](std::uint32_t version, const Cache::CardServer* card = nullptr) {
     std::thread server = answer(version);
-    const std::string text = text_of([&] { const HostConnection connection(where, 0, {}, Timeout(kTimeout), card); });
+    const std::string text = text_of(
+        [&] { const HostConnection connection(where, 0, {}, HostConnection::kNoWait, Timeout(kTimeout), card); });
     server.join();
     return text;
   };

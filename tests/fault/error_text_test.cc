@@ -80,7 +80,7 @@ TEST_F(ErrorText, OfAPortThatIsTakenNamesWhoHasIt) {
 TEST_F(ErrorText, OfConnectingInVainNamesJobAndPort) {
   const Address nobody = free_port();
   const std::string job = std::getenv("WHERRY_JOB");
-  EXPECT_THAT(text_elsewhere([&] { (void)connect(nobody.to_string()); }),
+  EXPECT_THAT(text_elsewhere([&] { (void)connect(nobody.to_string(), 0s); }),
               HasSubstr(": Connection refused; nobody of this user listens on port " + std::to_string(*nobody.port) +
                         " of node 0 in job '" + job + "'; "));
 }
@@ -89,7 +89,7 @@ TEST_F(ErrorText, OfConnectingInVainNamesJobAndPort) {
 std::string text_of_who_looks(const std::string& address) {
   return text_elsewhere([&] {
     while (true) {
-      const std::string said = text_of([&] { (void)start_connect(address); });
+      const std::string said = text_of([&] { (void)start_connect(address, {}, 0s); });
       if (said.find(" does") != std::string::npos) throw Error(0, said, "", "");
       std::this_thread::yield();
     }
@@ -98,7 +98,7 @@ std::string text_of_who_looks(const std::string& address) {
 
 TEST_F(ErrorText, OfConnectingInVainWhereNobodyListensSaysWhatToDo) {
   const ScopedEnvironment job("WHERRY_JOB", "nobodys");
-  EXPECT_THAT(text_of([&] { (void)start_connect("wherry+shm://0:2999"); }),
+  EXPECT_THAT(text_of([&] { (void)start_connect("wherry+shm://0:2999", {}, 0s); }),
               HasSubstr("in job 'nobodys'; start the listener first, or check WHERRY_JOB"));
 }
 

@@ -105,7 +105,7 @@ TEST_F(HandshakeDeath, OfAListenerWhileSomebodyIsBlockedInConnect) {
     while (*port == 0) std::this_thread::yield();
     const Child killer = killer_of(victim, 3ms);
     try {
-      (void)connect("wherry+shm://0:" + std::to_string(*port), {}, kTimeout);
+      (void)start_connect("wherry+shm://0:" + std::to_string(*port), {}, 0s).finish(kTimeout);
       ADD_FAILURE() << "connected to the dead";
     } catch (const Error& error) {
       EXPECT_EQ(error.code().value(), ECONNREFUSED) << error.what();
@@ -132,7 +132,8 @@ TEST_F(HandshakeDeath, OfAnAcceptorRightAfterItAccepted) {
     int last = 0;
     while (last == 0 && std::chrono::steady_clock::now() < end) {
       try {
-        Stream stream = connect("wherry+shm://0:" + std::to_string(*port), {.ring_bytes = 4096}, kTimeout);
+        const std::string where = "wherry+shm://0:" + std::to_string(*port);
+        Stream stream = start_connect(where, {.ring_bytes = 4096}, 0s).finish(kTimeout);
         std::vector<std::byte> buffer(1);
         const Result result = stream.receive(buffer, kTimeout);
         EXPECT_TRUE(result.ended() || result.error == ECONNRESET) << result.error;

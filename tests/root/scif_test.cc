@@ -21,6 +21,7 @@
 
 #include <wherry/stream.hpp>
 
+#include "base/scoped_environment.hpp"
 #include "scif_fixture.hpp"
 
 namespace {
@@ -335,6 +336,7 @@ TEST(ServerScif, SaysWhatDoesNotWork) {
   server.Close();
   EXPECT_FALSE(server.IsValid());
   EXPECT_EQ(server.Accept(), nullptr);
+  const wherry::ScopedEnvironment at_once("WHERRY_CONNECT_TIMEOUT", "0");
   EXPECT_FALSE(TScif(0, port).IsValid()) << "nobody listens";
 }
 

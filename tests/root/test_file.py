@@ -287,7 +287,8 @@ def test_a_users_own_rootrc_does_not_hide_the_adapter(tmp_path, monkeypatch, pla
         assert ("to have both: cat" in errors) == (RC not in own)
 
 
-def test_with_the_adapter_and_no_server_there_is_an_error_and_no_local_file(tmp_path):
+def test_with_the_adapter_and_no_server_there_is_an_error_and_no_local_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERRY_CONNECT_TIMEOUT", "0")
     url = f"wherry://0:7/{tmp_path}/local.root"
     process = start_python(tmp_path, SAY_CLASS, url)
     output, errors = process.communicate(timeout=240)

@@ -52,7 +52,8 @@ int Messenger::connect(Link& link) {
   if (link.self || link.peer != Mailbox::kNoPeer) return 0;
   if (!link.name.is_on_this_host()) return -FI_EHOSTUNREACH;
   try {
-    link.peer = mailbox_.connect(link.name.address());
+    // Ranks learn an address from the process that listens there: if it does no longer, the rank is lost.
+    link.peer = mailbox_.connect(link.name.address(), std::chrono::nanoseconds(0));
     say_hello(link);
     return 0;
   } catch (const Error& error) {

@@ -95,8 +95,8 @@ TEST_F(Strangers, ThatFillTheKernelsQueueDoNotShutOutAnOwnerWhoWaits) {
   ASSERT_EQ(as_other_user(fill).wait(), 0);
   ASSERT_EQ(*errors, EAGAIN) << "the queue is full";
   try {
-    (void)start_connect(listener.local().to_string());
-    ADD_FAILURE() << "there is nothing to wait on";
+    (void)start_connect(listener.local().to_string(), {}, 0s);
+    ADD_FAILURE() << "it was not to wait for its turn";
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), ECONNREFUSED);
     EXPECT_EQ(error.advice(), "too many connectors wait there already; try again, or accept faster");

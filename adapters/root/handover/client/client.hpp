@@ -22,7 +22,7 @@
 namespace wherry::root {
 
 struct ClientOptions {
-  Timeout connect_timeout = {};  ///< empty: the configured one
+  Timeout connect_timeout = {};  ///< as for wherry::connect; empty: the configured one
   /// How long to look for a restarted server when the connection breaks: what was posted and not done is posted again,
   /// what was begun goes on. Or for the first one, if none listens. 0: either is an error.
   std::chrono::milliseconds reconnect{0};

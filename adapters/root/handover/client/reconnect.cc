@@ -62,7 +62,9 @@ void WindowClient::Impl::resume() {
 }
 
 void WindowClient::Impl::greet() {
-  frames_ = FramedStream(connect(address_, kStreamOptions, options_.connect_timeout));
+  // connect_again waits for a server where the options say so.
+  const Timeout wait = options_.reconnect.count() > 0 ? Timeout(0) : options_.connect_timeout;
+  frames_ = FramedStream(start_connect(address_, kStreamOptions, wait).finish(options_.connect_timeout));
   RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
   if (options_.reconnect.count() > 0) hello.flags = layout::kRootReturns;
   std::memcpy(hello.id, id_, sizeof id_);
