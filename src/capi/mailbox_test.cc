@@ -51,6 +51,26 @@ class MailboxCApi : public ::testing::Test {
   char address_[64] = {};
 };
 
+TEST(MailboxCApiConnect, WaitsForAListener) {
+  const char* where = "wherry+inproc://0:4322";
+  wherry_mailbox from = WHERRY_NONE, to = WHERRY_NONE;
+  ASSERT_EQ(wherry_mailbox_open(nullptr, &from), 0);
+  ASSERT_EQ(wherry_mailbox_open(nullptr, &to), 0);
+  uint32_t peer = 0, sender = 0;
+  EXPECT_EQ(wherry_mailbox_connect(from, where, 0, &peer), -ECONNREFUSED);
+  ASSERT_EQ(wherry_mailbox_connect(from, where, WHERRY_FOREVER, &peer), 0) << wherry_last_error();
+  EXPECT_EQ(wherry_mailbox_try_send(from, peer, "hello", 5), -EAGAIN);
+  ASSERT_EQ(wherry_mailbox_listen(to, where), 0) << wherry_last_error();
+  while (wherry_mailbox_try_send(from, peer, "hello", 5) == -EAGAIN) {
+    wherry_mailbox_wait(from, 0);
+    wherry_mailbox_wait(to, 0);
+  }
+  char buffer[8] = "";
+  EXPECT_EQ(wherry_mailbox_receive(to, buffer, sizeof buffer, &sender, kTimeout), 5);
+  wherry_mailbox_close(from);
+  wherry_mailbox_close(to);
+}
+
 TEST_F(MailboxCApi, MessagesPassAndTellWhoSentThem) {
   char buffer[64];
   uint32_t from = UINT32_MAX;

@@ -211,6 +211,15 @@ TEST_P(ConnectFirst, AForkedChildLeavesTheAttemptToItsParent) {
 
 WHERRY_ON_EVERY_FABRIC(ConnectFirst);
 
+TEST(ConnectToAFaultyFabric, IsRepeatedWhenItIsRefused) {
+  const ScopedEnvironment faults("WHERRY_FAULTS", "seed=1,refuse=50");
+  for (int i = 0; i < 20; ++i) {
+    Listener listener = listen("wherry+faulty+inproc://*:*");
+    Connecting connecting = start_connect("wherry+faulty+inproc://0:" + std::to_string(*listener.local().port));
+    EXPECT_TRUE(meet(listener, connecting).connector.is_open());
+  }
+}
+
 class MailboxConnectsFirst : public MailboxTest {
  protected:
   const Address where_ = Address::parse(nowhere(GetParam()));
