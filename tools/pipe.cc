@@ -28,7 +28,8 @@ struct PipeOptions {
 };
 
 std::unique_ptr<Channel> open_channel(const PipeOptions& options) {
-  if (!options.listen) return connect_channel(options.address, std::chrono::duration<double>(options.wait));
+  if (!options.listen)
+    return connect_channel("wherry pipe", options.address, std::chrono::duration<double>(options.wait));
   const std::unique_ptr<ChannelListener> listener = listen_channel(options.address);
   // Where it really listens, the other side has to be told.
   if (options.address.ends_with(":*") || options.address.ends_with(":0")) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
+#include "base/clock.hpp"
 #include "base/config.hpp"
 
 namespace wherry::tools {
@@ -15,12 +15,10 @@ using namespace std::chrono_literals;
 
 bool is_tcp(const std::string& address) { return address.starts_with(kTcpScheme); }
 
-// A listener may be alive and too busy to accept.
-std::unique_ptr<Channel> connect_once(const std::string& address, std::chrono::duration<double> left) {
-  if (is_tcp(address)) return connect_tcp(address);
-  const std::chrono::milliseconds least(config::number(config::Key::connect_timeout));
-  const std::chrono::duration<double> most = 24h * 365;
-  return connect_stream(address, std::max(least, std::chrono::ceil<std::chrono::milliseconds>(std::min(left, most))));
+/// `duration` from now, or the clock's last moment.
+std::chrono::steady_clock::time_point after(std::chrono::duration<double> duration) {
+  constexpr std::chrono::duration<double> kYear = 24h * 365;
+  return time_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, kYear)));
 }
 
 }  // namespace
@@ -58,17 +56,13 @@ std::unique_ptr<ChannelListener> listen_channel(const std::string& address) {
   return is_tcp(address) ? listen_tcp(address) : listen_stream(address);
 }
 
-std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait) {
-  const auto deadline = std::chrono::steady_clock::now() + wait;
-  for (auto pause = 5ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 200ms)) {
-    try {
-      return connect_once(address, deadline - std::chrono::steady_clock::now());
-    } catch (const Error& error) {
-      // Only a listener that is not there yet is worth waiting for.
-      if (error.code().value() != ECONNREFUSED || std::chrono::steady_clock::now() + pause > deadline) throw;
-    }
-    std::this_thread::sleep_for(pause);
-  }
+std::unique_ptr<Channel> connect_channel(const std::string& program, const std::string& address,
+                                         std::chrono::duration<double> wait) {
+  WaitNotice notice(program, address);
+  if (is_tcp(address)) return connect_tcp(address, after(wait), notice);
+  // A listener may be alive and too busy to accept.
+  const std::chrono::milliseconds least(config::number(config::Key::connect_timeout));
+  return connect_stream(address, after(wait), after(std::max<std::chrono::duration<double>>(wait, least)), notice);
 }
 
 }  // namespace wherry::tools

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <wherry/error.hpp>
 
+#include "channel/wait_notice.hpp"
+
 namespace wherry::tools {
 
 /// The process at the other end. The operating system vouches for it where the transport can tell; pid 0 and no node
@@ -86,15 +88,19 @@ class ChannelListener {
 
 /// Throws wherry::Error.
 std::unique_ptr<ChannelListener> listen_channel(const std::string& address);
-/// An address without a listener is tried again until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT,
-/// may a Wherry stream that was begun take to be accepted. Throws wherry::Error.
-std::unique_ptr<Channel> connect_channel(const std::string& address, std::chrono::duration<double> wait);
+/// Waits for a listener until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT, may a Wherry stream that
+/// was begun take to be accepted. Throws wherry::Error.
+/// @param program  names the program in a line that tells a terminal what it waits for
+std::unique_ptr<Channel> connect_channel(const std::string& program, const std::string& address,
+                                         std::chrono::duration<double> wait);
 
 // The two transports.
 inline constexpr std::string_view kTcpScheme = "tcp://";
 std::unique_ptr<ChannelListener> listen_tcp(const std::string& address);
-std::unique_ptr<Channel> connect_tcp(const std::string& address);
+std::unique_ptr<Channel> connect_tcp(const std::string& address, WaitNotice::Clock::time_point listener_by,
+                                     WaitNotice& notice);
 std::unique_ptr<ChannelListener> listen_stream(const std::string& address);
-std::unique_ptr<Channel> connect_stream(const std::string& address, std::chrono::milliseconds timeout);
+std::unique_ptr<Channel> connect_stream(const std::string& address, WaitNotice::Clock::time_point listener_by,
+                                        WaitNotice::Clock::time_point accepted_by, WaitNotice& notice);
 
 }  // namespace wherry::tools

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Wherry transport: the tools read files straight into the peer's ring, and write them straight out of their own.
+#include <poll.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <utility>
 #include <wherry/stream.hpp>
 
@@ -138,8 +141,22 @@ std::unique_ptr<ChannelListener> listen_stream(const std::string& address) {
   return std::make_unique<StreamListener>(address);
 }
 
-std::unique_ptr<Channel> connect_stream(const std::string& address, std::chrono::milliseconds timeout) {
-  return std::make_unique<StreamChannel>(connect(address, timeout));
+std::unique_ptr<Channel> connect_stream(const std::string& address, WaitNotice::Clock::time_point listener_by,
+                                        WaitNotice::Clock::time_point accepted_by, WaitNotice& notice) {
+  using Clock = WaitNotice::Clock;
+  Connecting connecting = start_connect(address, {}, listener_by - Clock::now());
+  while (true) {
+    if (auto stream = connecting.try_finish()) return std::make_unique<StreamChannel>(std::move(*stream));
+    const auto left = std::min(accepted_by, notice.due()) - Clock::now();
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Clock::duration::zero()));
+    pollfd polled{connecting.descriptor(), POLLIN, 0};
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::min<std::int64_t>(milliseconds.count(), INT_MAX)));
+    notice.print_if_due();
+    if (ready == 0 && Clock::now() >= accepted_by) {
+      throw Error(ETIMEDOUT, "connect to", address,
+                  "somebody listens there but did not accept in time; wait longer (--wait, WHERRY_CONNECT_TIMEOUT)");
+    }
+  }
 }
 
 }  // namespace wherry::tools

@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/retry_schedule.hpp"
 #include "base/unique_fd.hpp"
 #include "channel/channel.hpp"
 
@@ -149,6 +151,18 @@ class TcpChannel final : public Channel {
   std::size_t arrived_ = 0;
 };
 
+/// One attempt at each of the host's addresses. Invalid: `error` is of the last.
+UniqueFd try_connect(const std::string& address, int& error) {
+  error = EINVAL;
+  const auto list = resolve(address, "connect", 0);
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.valid() && ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) return socket;
+    error = errno;
+  }
+  return {};
+}
+
 class TcpListener final : public ChannelListener {
  public:
   explicit TcpListener(const std::string& address) {
@@ -189,17 +203,18 @@ std::unique_ptr<ChannelListener> listen_tcp(const std::string& address) {
   return std::make_unique<TcpListener>(address);
 }
 
-std::unique_ptr<Channel> connect_tcp(const std::string& address) {
-  int error = EINVAL;
-  const auto list = resolve(address, "connect", 0);
-  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
-    UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.valid() && ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) {
+std::unique_ptr<Channel> connect_tcp(const std::string& address, WaitNotice::Clock::time_point listener_by,
+                                     WaitNotice& notice) {
+  for (RetrySchedule schedule;; std::this_thread::sleep_until(schedule.next())) {
+    int error = 0;
+    if (UniqueFd socket = try_connect(address, error); socket.valid()) {
       return std::make_unique<TcpChannel>(std::move(socket), address);
     }
-    error = errno;
+    if (error != ECONNREFUSED || !schedule.plan_next(listener_by)) {
+      throw Error(error, "connect", address, "is somebody listening there?");
+    }
+    notice.print_if_due();
   }
-  throw Error(error, "connect", address, "is somebody listening there?");
 }
 
 }  // namespace wherry::tools

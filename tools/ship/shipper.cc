@@ -72,7 +72,8 @@ ShipReport Shipper::run() {
     total = measure(all, !options_.no_recursion);
   }
 
-  const std::unique_ptr<Channel> channel = connect_channel(options_.to, std::chrono::duration<double>(options_.wait));
+  const auto wait = std::chrono::duration<double>(options_.wait);
+  const std::unique_ptr<Channel> channel = connect_channel("wherry ship", options_.to, wait);
   started_ns_ = monotonic_ns();
   // Before the results: a collector may refuse at any moment, and its refusals are shown.
   Progress progress(options_.quiet ? Progress::Show::never : Progress::Show::if_terminal,
