@@ -66,3 +66,17 @@ def test_without_a_terminal_only_the_log_tells_what_a_program_waits_for_and_once
     assert "waiting for" not in result.stderr
     assert re.search(r"; waited \d", result.stderr), result.stderr
     assert wherry(*words, env=nobody | {"WHERRY_LOG": "info"}).stderr.count("waiting for a listener at wherry://0:2000") == 1
+
+
+def test_a_program_that_opens_a_hosts_file_waits_for_the_server(tmp_path):
+    (tmp_path / "file").write_text("content\n")
+    address = "wherry://0:2001"
+    clean = environment(WHERRY_JOB=f"order-{os.getpid()}", WHERRY_FILE_PATH="local")
+    words = [EXAMPLES / "cpp_reader", tmp_path / "file", f"{address}/file"]
+    with subprocess.Popen(words, env=clean, stdout=subprocess.PIPE, text=True) as reader:
+        with subprocess.Popen([PROGRAM, "serve", "--root", tmp_path, "--listen", address], env=clean) as server:
+            try:
+                assert reader.communicate(timeout=WATCHDOG)[0] == 2 * "content\n"
+            finally:
+                server.terminate()
+    assert reader.returncode == 0
