@@ -158,5 +158,16 @@ TEST_F(MessengerTest, WhatWaitsForAPeerFailsWhenThatCloses) {
   EXPECT_EQ(a_.send(message("hello")), 0);  // others are as before
 }
 
+TEST_F(MessengerTest, AMessageToAPeerThatNoLongerListensFailsAtOnce) {
+  SendRequest request = message("hello");
+  {
+    Log log;
+    Messenger gone(log, {});
+    request.to = &a_.link_to(gone.name());
+  }
+  EXPECT_EQ(a_.send(request), -FI_ECONNREFUSED);
+  EXPECT_EQ(a_.send(message("hello")), 0);  // others are as before
+}
+
 }  // namespace
 }  // namespace wherry::mpi
