@@ -8,10 +8,10 @@ TREE ?=
 MINUTES ?= 30
 asked_prefix = $(if $(filter-out file default,$(origin PREFIX)),--prefix "$(PREFIX)")
 
-.PHONY: help setup build zmq root demo test check lint format bench install uninstall soak bare clean
+.PHONY: help setup build zmq root demo test check lint format bench install bench-install uninstall soak bare clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 setup: ## install the Debian and Python packages that are missing, of the tests and of lint, too
 	@scripts/setup
@@ -22,6 +22,9 @@ build: ## build one preset into build/PRESET, with the tests: make build PRESET=
 
 install: ## install under PREFIX: make install PREFIX=$HOME/.local; for a package: DESTDIR=/somewhere PREFIX=/usr
 	@scripts/install "$(PREFIX)"
+
+bench-install: ## install what wherry bench starts, under PREFIX: make bench-install PREFIX=$HOME/.local
+	@scripts/install --bench "$(PREFIX)"
 
 uninstall: ## remove what was installed under PREFIX: make uninstall PREFIX=$HOME/.local
 	@scripts/uninstall "$(PREFIX)"

@@ -21,19 +21,13 @@ function(wherry_program)
     set_target_properties(wherry_program PROPERTIES OUTPUT_NAME wherry)
     wherry_internal(wherry_program)
     wherry_program_compiled_quickly(wherry_program)
-    target_link_libraries(wherry_program PRIVATE wherry_tool_objects bench_objects wherry_manual)
-    # The modules of `wherry bench` are classes derived from the program's own.
-    set_target_properties(wherry_program PROPERTIES ENABLE_EXPORTS ON)
-    if(TARGET bench_peers)
-      # A program that finds modules of an older build beside it would call their functions by the wrong places.
-      add_dependencies(wherry_program bench_peers)
-    endif()
+    target_link_libraries(wherry_program PRIVATE wherry_tool_objects wherry_manual)
   endif()
   if(tests AND WHERRY_TESTS)
     add_executable(tools_test ${tests})
     wherry_internal(tools_test)
     wherry_compiled_quickly(tools_test)
-    target_link_libraries(tools_test PRIVATE wherry_tool_objects bench_objects wherry_gtest)
+    target_link_libraries(tools_test PRIVATE wherry_tool_objects wherry_gtest)
     wherry_test_compiled_quickly(tools_test)
     # Those of tools/collect flush, and wait for what everybody on the machine has written.
     wherry_discover(tools_test "" 300)
@@ -53,11 +47,12 @@ endfunction()
 
 # wherry_bench_objects()
 #
-# What `wherry bench` consists of: all *.cc files of the folders harness, systems and questions below the current one and
-# of their folders, as an object library (bench_objects); their *_test.cc files are bench_test. The libraries' are modules.
+# What wherry-bench consists of: all *.cc files of the folders harness, systems, questions and program below the current one
+# and of their folders, as an object library (bench_objects); their *_test.cc files are bench_test. The libraries' are modules.
 function(wherry_bench_objects)
-  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc harness/*/*.cc systems/*.cc systems/*/*.cc questions/*.cc questions/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/systems/libraries/")
+  file(GLOB sources CONFIGURE_DEPENDS harness/*.cc harness/*/*.cc systems/*.cc systems/*/*.cc questions/*.cc questions/*/*.cc
+    program/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/systems/libraries/|/program/bench\\.cc$")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -74,6 +69,28 @@ function(wherry_bench_objects)
     target_link_libraries(bench_test PRIVATE bench_objects wherry_gtest)
     wherry_test_compiled_quickly(bench_test)
     wherry_discover(bench_test "" "")
+  endif()
+endfunction()
+
+# wherry_bench_program()
+#
+# The program wherry-bench (target wherry_bench) of bench_objects.
+function(wherry_bench_program)
+  add_executable(wherry_bench program/bench.cc)
+  set_target_properties(wherry_bench PROPERTIES OUTPUT_NAME wherry-bench)
+  wherry_internal(wherry_bench)
+  target_link_libraries(wherry_bench PRIVATE bench_objects wherry_manual)
+  # The modules are classes derived from the program's own. Modules of an older build would call its functions by wrong places.
+  set_target_properties(wherry_bench PROPERTIES ENABLE_EXPORTS ON)
+  add_dependencies(wherry_bench bench_peers)
+endfunction()
+
+# wherry_bench_install(install option...)
+#
+# An install rule of the component bench, which is installed where it is asked for (make bench-install).
+function(wherry_bench_install)
+  if(WHERRY_INSTALL)
+    install(${ARGN} COMPONENT bench EXCLUDE_FROM_ALL)
   endif()
 endfunction()
 

@@ -32,6 +32,10 @@ if(WHERRY_TESTS)
   add_custom_target(concurrent_tests)
 endif()
 
+# Behind wherry_options. What one file shadows of another is no defect; the other presets compile with both warnings.
+add_library(wherry_unity_options INTERFACE)
+target_compile_options(wherry_unity_options INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+
 # wherry_unity(TARGET)
 #
 # With WHERRY_UNITY the sources of each folder are compiled as one. Names in a folder are therefore unique, those in
@@ -54,6 +58,7 @@ function(wherry_unity target)
     set_property(SOURCE ${source} TARGET_DIRECTORY ${target} PROPERTY UNITY_GROUP ${group})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:wherry_unity_options>)
 endfunction()
 
 # The library's own settings, static or shared; the layers add the sources.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace wherry::manual {
 namespace {
@@ -32,7 +33,9 @@ Option describe(const CLI::Option& option, bool positional) {
 }
 
 Command describe(const CLI::App& app, std::vector<std::string> path) {
-  path.push_back(app.get_name());
+  // "wherry bench" is two words of a command line.
+  std::istringstream words(app.get_name());
+  for (std::string word; words >> word;) path.push_back(word);
   Command command{std::move(path), one_line(app.get_description()), app.get_footer(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;

@@ -31,6 +31,8 @@ void generate(const CLI::App& program, const std::filesystem::path& folder) {
   const std::vector<Command> commands = commands_of(program);
   for (const Command& command : commands) write(folder / "man1" / (command.joined("-") + ".1"), page_of(command));
   const std::string& name = program.get_name();
+  // Of "wherry bench", which is a program's subcommand: a shell asks the program's own completion.
+  if (name.find(' ') != std::string::npos) return;
   write(folder / "bash" / name, bash_completion(commands));
   write(folder / "zsh" / ("_" + name), zsh_completion(commands));
   write(folder / "fish" / (name + ".fish"), fish_completion(commands));

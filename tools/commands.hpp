@@ -5,13 +5,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
+
+#include "manual/program.hpp"
 
 namespace wherry::tools {
 
-/// What a subcommand does once its command line has been read. Returns the exit status of the program. An exception
-/// that escapes it becomes one line on standard error and exit status 1.
-using Action = std::function<int()>;
+using manual::Action;
 
 // Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options
 // are stored must outlive this call: a std::shared_ptr captured by the action does.

@@ -20,15 +20,22 @@ fs::path this_folder() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-fs::path installed(const fs::path& here) { return here.parent_path() / "lib" / "wherry" / "bench"; }
+fs::path installed() { return installation() / "lib" / "wherry" / "bench"; }
 
 }  // namespace
 
+fs::path installation() {
+  const fs::path here = this_folder();
+  const bool is_installed = here.filename() == "bench" && here.parent_path().filename() == "wherry";
+  return is_installed ? here.parent_path().parent_path().parent_path() : here.parent_path();
+}
+
+fs::path wherry_program() { return installation() / "bin" / "wherry"; }
+
 std::vector<fs::path> peer_folders() {
   if (const auto named = named_by("WHERRY_BENCH_PEERS")) return {*named};
-  const fs::path here = this_folder();
-  // The program is build/PRESET/bin/wherry, and what scripts/build-peers makes serves all presets.
-  return {here.parent_path().parent_path() / "peers", installed(here)};
+  // What scripts/build-peers makes serves all presets, which are build/PRESET.
+  return {installation().parent_path() / "peers", installed()};
 }
 
 std::optional<fs::path> find_peer_folder(const std::string& name) {
@@ -41,8 +48,7 @@ std::optional<fs::path> find_peer_folder(const std::string& name) {
 
 std::vector<fs::path> program_folders(const char* variable) {
   if (const auto named = named_by(variable)) return {*named};
-  const fs::path here = this_folder();
-  return {here, installed(here)};
+  return {this_folder(), installed()};
 }
 
 std::optional<fs::path> find_bench_program(const std::string& name, const char* variable) {

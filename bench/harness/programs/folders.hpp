@@ -9,15 +9,21 @@
 
 namespace wherry::bench {
 
+/// The folder that has bin/wherry and lib/wherry: what this program was installed below, or build/PRESET.
+std::filesystem::path installation();
+
+/// The program wherry of that installation.
+std::filesystem::path wherry_program();
+
 /// The folders that may have one folder for each program: the one that WHERRY_BENCH_PEERS names, else build/peers
-/// (scripts/build-peers) and ../lib/wherry/bench beside this program.
+/// (scripts/build-peers) and lib/wherry/bench of the installation.
 std::vector<std::filesystem::path> peer_folders();
 
 /// The one of that program, built or not.
 std::optional<std::filesystem::path> find_peer_folder(const std::string& name);
 
 /// The folders that may have programs and modules of our own: the one that the environment variable names, else that of
-/// this program and ../lib/wherry/bench beside it.
+/// this program and lib/wherry/bench of the installation.
 std::vector<std::filesystem::path> program_folders(const char* variable);
 
 /// The program of that name in one of these.

@@ -54,14 +54,9 @@ constexpr std::array kDescriptions{
                             kFuse, Start::fuse, "direct", false, 1024},
 };
 
-fs::path this_program() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored);
-}
-
 bool has_preload() {
   std::error_code ignored;
-  return fs::exists(this_program().parent_path().parent_path() / "lib/wherry/files/libwherry-preload.so", ignored);
+  return fs::exists(installation() / "lib/wherry/files/libwherry-preload.so", ignored);
 }
 
 /// Why the program of that system cannot run here; empty: it can.
@@ -72,7 +67,7 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
                 : "its program is not built; make build does it";
   }
   if (system.start == Start::run && !has_preload()) {
-    return "libwherry-preload.so is not beside this program; make build builds it";
+    return "libwherry-preload.so is not in this installation; make install installs it";
   }
   if (!fuse) return {};
   const Child check = start({*program, "check"});
@@ -93,11 +88,11 @@ void FileSystem::start_program(const fs::path& folder) {
   std::vector<std::string> command;
   const std::string job = job_for(description_.name);
   if (description_.start == Start::run || description_.start == Start::card) {
-    card_.emplace(this_program(), job, cache_);
+    card_.emplace(wherry_program(), job, cache_);
   }
   if (description_.start == Start::run) {
-    command = {this_program(), "run",  "--no-zmq",    "--no-root",       "--job", job,
-               "--files",      folder, "--file-path", description_.path, "--"};
+    command = {wherry_program(), "run",  "--no-zmq",    "--no-root",       "--job", job,
+               "--files",        folder, "--file-path", description_.path, "--"};
   }
   command.push_back(program_);
   if (description_.start == Start::fuse) command.emplace_back(description_.path);

@@ -65,14 +65,9 @@ const std::vector<MpiSystem::Description>& descriptions() {
   return all;
 }
 
-fs::path this_program() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored);
-}
-
 bool has_provider() {
   std::error_code ignored;
-  return fs::exists(this_program().parent_path().parent_path() / "lib/wherry/mpi/libwherry-fi.so", ignored);
+  return fs::exists(installation() / "lib/wherry/mpi/libwherry-fi.so", ignored);
 }
 
 /// Why that system cannot run here; empty: it can.
@@ -101,7 +96,7 @@ std::vector<std::string> MpiSystem::command(std::uint32_t ranks) const {
   words.insert(words.end(), description_.environment.begin(), description_.environment.end());
   const std::string number = std::to_string(ranks);
   if (description_.layout != nullptr) {
-    words.insert(words.end(), {this_program(), "mpirun", "-n", number, "--layout", description_.layout});
+    words.insert(words.end(), {wherry_program(), "mpirun", "-n", number, "--layout", description_.layout});
     if (!budget_.empty()) words.insert(words.end(), {"--budget", budget_});
   } else {
     words.insert(words.end(), {folder_ / "venv/bin/mpiexec", "-n", number});

@@ -27,6 +27,7 @@
 #include "bench/harness/names.hpp"
 #include "bench/harness/participant.hpp"
 #include "bench/harness/process_group.hpp"
+#include "bench/harness/programs/folders.hpp"
 #include "bench/harness/usage.hpp"
 
 namespace wherry::bench {
@@ -206,9 +207,7 @@ class ZmqPrograms final : public System {
 
 fs::path find_prefix() {
   if (const char* named = std::getenv("WHERRY_BENCH_ZMQ"); named != nullptr && *named != '\0') return named;
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return here.parent_path() / "lib" / "wherry" / "zmq";
+  return installation() / "lib" / "wherry" / "zmq";
 }
 
 bool complete(const fs::path& prefix) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench_options.hpp"
+#include "bench/program/options.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #include "base/config.hpp"
 
-namespace wherry::tools {
+namespace wherry::bench {
 namespace {
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
@@ -57,7 +57,7 @@ std::string check_core(const std::string& text) {
 }
 
 /// An option of other questions: using it here is an error that says why it is missing.
-void refuse(CLI::App& command, const bench::Without& without) {
+void refuse(CLI::App& command, const Without& without) {
   const auto tell = [without](const std::string&) {
     throw CLI::ValidationError(without.option, "there is no such option here: " + without.why);
   };
@@ -74,7 +74,7 @@ std::vector<int> default_cores() {
 
 }  // namespace
 
-void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
+void BenchArguments::add_to(CLI::App& command, const Asked& question) {
   add_lengths(command, question);
   command.add_option("--samples", other.samples, "Samples of each figure; the systems take turns")
       ->capture_default_str()
@@ -105,11 +105,11 @@ void BenchArguments::add_to(CLI::App& command, const bench::Asked& question) {
       ->check(check_plot);
   if (question.add_options != nullptr) question.add_options(command, other);
   command.add_flag("--smoke", other.smoke, "A second: that it runs, not what it measures");
-  for (const bench::Without& one : question.without) refuse(command, one);
+  for (const Without& one : question.without) refuse(command, one);
 }
 
 /// How much a sample consists of.
-void BenchArguments::add_lengths(CLI::App& command, const bench::Asked& question) {
+void BenchArguments::add_lengths(CLI::App& command, const Asked& question) {
   if (has_option(question, "--sizes")) {
     command.add_option("--sizes", sizes, "Bytes of one message, file or call, such as 64,4K,1M")
         ->delimiter(',')
@@ -125,8 +125,8 @@ void BenchArguments::add_lengths(CLI::App& command, const bench::Asked& question
   }
 }
 
-bench::Options BenchArguments::options(const bench::Asked& question) const {
-  bench::Options options = other;
+Options BenchArguments::options(const Asked& question) const {
+  Options options = other;
   for (const std::string& size : sizes) options.sizes.push_back(config::parse_bytes("--sizes", size));
   if (sizes.empty()) options.sizes = options.smoke ? question.smoke : question.sizes;
   options.seconds = seconds.value_or(question.seconds);
@@ -145,4 +145,4 @@ bench::Options BenchArguments::options(const bench::Asked& question) const {
   return options;
 }
 
-}  // namespace wherry::tools
+}  // namespace wherry::bench

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench_options.hpp"
+#include "bench/program/options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace wherry::tools {
+namespace wherry::bench {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-bench::Asked question(const std::string& name) {
-  for (const bench::Asked& one : bench::questions()) {
+Asked question(const std::string& name) {
+  for (const Asked& one : questions()) {
     if (one.name == name) return one;
   }
   throw std::logic_error("no such question");
 }
 
-bench::Options parse(const std::string& name, const std::string& line) {
+Options parse(const std::string& name, const std::string& line) {
   CLI::App app;
   BenchArguments arguments;
-  const bench::Asked asked = question(name);
+  const Asked asked = question(name);
   arguments.add_to(app, asked);
   app.parse(line);
   return arguments.options(asked);
 }
 
 TEST(BenchOptions, DefaultsAreTheQuestions) {
-  const bench::Options options = parse("stream", "");
+  const Options options = parse("stream", "");
   EXPECT_EQ(options.sizes, question("stream").sizes);
   EXPECT_THAT(options.senders, ElementsAre(1U));
   EXPECT_THAT(options.modes, ElementsAre("handover", "touched"));
@@ -40,7 +40,7 @@ TEST(BenchOptions, DefaultsAreTheQuestions) {
 }
 
 TEST(BenchOptions, ListsAndSizesAreReadAsTheyAreWritten) {
-  const bench::Options options =
+  const Options options =
       parse("many", "--sizes 64,4K,1M --bytes 256M --senders 2,3 --systems tcp,unix --cores 0 --modes touched");
   EXPECT_THAT(options.sizes, ElementsAre(64U, 4096U, 1048576U));
   EXPECT_EQ(options.bytes, std::uint64_t{256} << 20);
@@ -51,7 +51,7 @@ TEST(BenchOptions, ListsAndSizesAreReadAsTheyAreWritten) {
 }
 
 TEST(BenchOptions, SmokeTakesOneShortSample) {
-  const bench::Options options = parse("stream", "--smoke");
+  const Options options = parse("stream", "--smoke");
   EXPECT_EQ(options.samples, 1);
   EXPECT_EQ(options.sizes, question("stream").smoke);
   EXPECT_THAT(parse("stream", "--smoke --sizes 8").sizes, ElementsAre(8U));
@@ -83,4 +83,4 @@ TEST(BenchOptions, WhatWouldDoNothingIsRefusedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace wherry::tools
+}  // namespace wherry::bench

@@ -10,7 +10,7 @@
 #include "bench/harness/options.hpp"
 #include "bench/questions/questions.hpp"
 
-namespace wherry::tools {
+namespace wherry::bench {
 
 /// As typed; shared by the subcommands, of which one is given.
 struct BenchArguments {
@@ -19,16 +19,16 @@ struct BenchArguments {
   std::vector<std::string> modes;
   std::vector<std::uint32_t> senders;
   std::optional<double> seconds;
-  bench::Options other;
+  Options other;
   std::string json;
   std::string plot;
 
-  void add_to(CLI::App& command, const bench::Asked& question);
+  void add_to(CLI::App& command, const Asked& question);
   /// With the question's defaults for what was not given. Throws wherry::Error.
-  [[nodiscard]] bench::Options options(const bench::Asked& question) const;
+  [[nodiscard]] Options options(const Asked& question) const;
 
  private:
-  void add_lengths(CLI::App& command, const bench::Asked& question);
+  void add_lengths(CLI::App& command, const Asked& question);
 };
 
-}  // namespace wherry::tools
+}  // namespace wherry::bench

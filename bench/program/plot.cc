@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench_plot.hpp"
+#include "bench/program/plot.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -8,12 +9,17 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
-namespace wherry::tools {
+#include "base/printable.hpp"
+#include "bench/harness/programs/folders.hpp"
+
+namespace wherry::bench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,8 +31,8 @@ fs::path find_script() {
     return fs::path(named) / kScript;
   }
   std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  fs::path installed = here.parent_path() / "share" / "wherry" / "bench" / "report" / kScript;
+  const fs::path here = installation();
+  fs::path installed = here / "share" / "wherry" / "bench" / "report" / kScript;
   if (fs::exists(installed, ignored)) return installed;
   for (fs::path folder = here; folder != folder.root_path(); folder = folder.parent_path()) {
     fs::path script = folder / "bench" / "report" / kScript;
@@ -43,12 +49,21 @@ std::string python_for(const fs::path& script) {
   return fs::exists(own, ignored) ? own.string() : "python3";
 }
 
-int run(std::vector<std::string> command) {
+/// Starts a program, with its output dropped if it is `quiet`, and waits for it. Returns its exit status; -1: it was
+/// killed.
+int run(std::vector<std::string> command, bool quiet = false) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  if (quiet) {
+    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  }
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, arguments[0], nullptr, nullptr, arguments.data(), environ);
+  const int error = ::posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::system_error(error, std::system_category(), "--plot: cannot start " + command[0]);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
@@ -74,14 +89,51 @@ class TemporaryFile {
 
 }  // namespace
 
-void draw(const std::string& file, const std::vector<bench::Row>& rows, const nlohmann::json& run_facts) {
+void check_writable(const char* option, const std::string& file) {
+  std::error_code ignored;
+  int error = 0;
+  if (fs::is_directory(file, ignored)) {
+    error = EISDIR;
+  } else {
+    const fs::path place = fs::exists(file, ignored) ? fs::path(file) : fs::absolute(file).parent_path();
+    if (::access(place.c_str(), W_OK) != 0) error = errno;
+  }
+  if (error == 0) return;
+  throw std::invalid_argument(
+      fmt::format("{} {}: cannot write it: {}; name another file", option, printable(file), std::strerror(error)));
+}
+
+void check_drawing(const std::string& file) {
+  check_writable("--plot", file);
+  fs::path script;
+  try {
+    script = find_script();
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(fmt::format("--plot: {}", error.what()));
+  }
+  const std::string python = python_for(script);
+  int status = 0;
+  try {
+    status = run({python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('matplotlib') is None)"}, true);
+  } catch (const std::system_error& error) {
+    throw std::invalid_argument(fmt::format("{}; --plot needs Python 3 with matplotlib", error.what()));
+  }
+  if (status != 0) {
+    throw std::invalid_argument(fmt::format(
+        "--plot needs matplotlib, which {} does not have: install python3-matplotlib, or use --json and draw "
+        "elsewhere",
+        python));
+  }
+}
+
+void draw(const std::string& file, const std::vector<Row>& rows, const nlohmann::json& run_facts) {
   const fs::path script = find_script();
   const TemporaryFile json;
-  bench::write_json(json.path(), rows, run_facts);
+  write_json(json.path(), rows, run_facts);
   // It says itself what is missing.
   if (run({python_for(script), script.string(), json.path(), "--to", file}) != 0) {
     throw std::runtime_error(fmt::format("could not draw {}", file));
   }
 }
 
-}  // namespace wherry::tools
+}  // namespace wherry::bench

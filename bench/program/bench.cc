@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program wherry-bench, which `wherry bench` starts: measures this machine, Wherry and what else there is, in
+// turns.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/standard_descriptors.hpp"
+#include "bench/harness/campaign.hpp"
+#include "bench/harness/environment.hpp"
+#include "bench/harness/placement_probe.hpp"
+#include "bench/harness/placement_watch.hpp"
+#include "bench/harness/processor.hpp"
+#include "bench/harness/registry.hpp"
+#include "bench/harness/table.hpp"
+#include "bench/program/options.hpp"
+#include "bench/program/plot.hpp"
+#include "bench/questions/questions.hpp"
+#include "bench/systems/systems.hpp"
+#include "manual/program.hpp"
+
+namespace wherry::bench {
+namespace {
+
+void say(const Circumstances& circumstances) {
+  for (const Failure& failure : circumstances.failures) {
+    fmt::print(stderr, "wherry bench: {}, {}: {}\n", failure.point, failure.system, failure.reason);
+  }
+  if (!circumstances.worst.disturbing()) return;
+  fmt::print(
+      stderr,
+      "wherry bench: others were busy meanwhile: up to {:.0f} % of a core, and {:.0f} % taken by the hypervisor; {} "
+      "samples were taken again\n",
+      100 * circumstances.worst.busy, 100 * circumstances.worst.steal, circumstances.retaken);
+}
+
+std::vector<Row> measure(const Asked& question, const Options& options, const std::vector<System*>& systems,
+                         Circumstances& circumstances) {
+  if (question.measure != nullptr) {
+    circumstances.placement.not_probed = "this question keeps nobody on a core";
+    return question.measure(options, systems, circumstances);
+  }
+  const std::vector<int> cores = cores_to_probe(options).cores;
+  const Prober prober = cores.empty() ? Prober() : probe_between({cores[0], cores[1]});
+  Campaign campaign(options, systems, question.points(options), prober);
+  std::vector<Row> rows = campaign.run();
+  circumstances = campaign.circumstances();
+  return rows;
+}
+
+/// What is here of the question's own systems and of those beside it; says what is not.
+std::vector<System*> find_all(const Asked& question, const Registry& registry) {
+  std::vector<System*> systems = registry.select({});
+  std::erase_if(systems, [&question](const auto* one) { return !concerns(question, *one); });
+  for (const Missing& one : registry.missing) {
+    if (misses(question, one)) fmt::print(stderr, "wherry bench: {} is left out: {}\n", one.name, one.reason);
+  }
+  return systems;
+}
+
+void ask(const Asked& question, const BenchArguments& arguments) {
+  const Options options = arguments.options(question);
+  // Before anything is measured: that may take minutes.
+  if (!arguments.json.empty() && arguments.json != "-") check_writable("--json", arguments.json);
+  if (!arguments.plot.empty()) check_drawing(arguments.plot);
+  Registry registry = find_systems();
+  std::erase_if(registry.missing,
+                [&](const auto& one) { return !one.question.empty() && one.question != question.name; });
+  const std::vector<System*> systems =
+      options.systems.empty() ? find_all(question, registry) : registry.select(options.systems, question.name);
+  // Names of its own, so that nothing of this user's gets in between.
+  ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
+  Circumstances circumstances;
+  const std::vector<Row> rows = measure(question, options, systems, circumstances);
+  say(circumstances);
+  fmt::print("{}\n{}\n", text_of(this_processor()), text_of(circumstances.placement));
+  fmt::print("{}", question.tables(rows, options));
+  if (rows.empty()) throw std::runtime_error("nothing could be measured");
+  const nlohmann::json run = describe_run(options, registry, systems, circumstances);
+  if (!arguments.json.empty()) write_json(arguments.json, rows, run);
+  if (!arguments.plot.empty()) draw(arguments.plot, rows, run);
+}
+
+/// Declares the questions as subcommands. Returns what asks the one that is given.
+manual::Action add_questions(CLI::App& command) {
+  command.require_subcommand(1);
+  auto arguments = std::make_shared<BenchArguments>();
+  std::vector<std::pair<CLI::App*, const Asked*>> asked;
+  for (const Asked& question : questions()) {
+    CLI::App* added = command.add_subcommand(question.name, question.help);
+    arguments->add_to(*added, question);
+    asked.emplace_back(added, &question);
+  }
+  return [arguments, asked] {
+    try {
+      for (const auto& [subcommand, question] : asked) {
+        if (subcommand->parsed()) ask(*question, *arguments);
+      }
+      return 0;
+    } catch (const std::invalid_argument& error) {
+      fmt::print(stderr, "wherry bench: {}\n", error.what());
+      return manual::kUsageError;
+    }
+  };
+}
+
+}  // namespace
+}  // namespace wherry::bench
+
+int main(int argc, char** argv) {
+  wherry::reserve_standard_descriptors();
+  CLI::App app{"Measure this machine, and Wherry beside other ways to move data", "wherry bench"};
+  const wherry::manual::Action action = wherry::bench::add_questions(app);
+  if (const auto status = wherry::manual::parse(app, "wherry bench", argc, argv)) return *status;
+  return wherry::manual::run("wherry bench", action);
+}

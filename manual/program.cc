@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manual/program.hpp"
+
+#include <cstdio>
+#include <exception>
+
+#include "base/printable.hpp"
+#include "base/standard_descriptors.hpp"
+#include "manual/generate.hpp"
+
+namespace wherry::manual {
+namespace {
+
+/// The exit status, unless what the program had to say could not be said.
+int ended(int status, const std::string& who) {
+  const std::string problem = flush_standard_output();
+  if (problem.empty()) return status;
+  std::fprintf(stderr, "%s: write standard output: %s\n", who.c_str(), problem.c_str());
+  return status == 0 ? 1 : status;
+}
+
+}  // namespace
+
+std::optional<int> parse(CLI::App& app, const std::string& who, int argc, char** argv) {
+  if (const auto folder = asked_for(argc, argv)) {
+    generate(app, *folder);
+    return 0;
+  }
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return printable(error.what()) + "\nRun with --help for more information.\n";
+  });
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    return ended(app.exit(error) == 0 ? 0 : kUsageError, who);
+  }
+}
+
+int run(const std::string& who, const Action& action) {
+  try {
+    return ended(action(), who);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(error.what()).c_str());
+    return 1;
+  }
+}
+
+}  // namespace wherry::manual
