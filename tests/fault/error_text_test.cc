@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -77,12 +78,19 @@ TEST_F(ErrorText, OfAPortThatIsTakenNamesWhoHasIt) {
               HasSubstr(again + "somebody who does not listen yet has this port"));
 }
 
-TEST_F(ErrorText, OfConnectingInVainNamesJobAndPort) {
+/// Where this process looks for listeners, as a text of a refused connect says it.
+std::string own_place(const std::string& job) {
+  struct stat network{};
+  EXPECT_EQ(::stat("/proc/thread-self/ns/net", &network), 0);
+  return " as user " + std::to_string(::geteuid()) + ", job '" + job + "', network namespace " +
+         std::to_string(network.st_ino);
+}
+
+TEST_F(ErrorText, OfConnectingInVainSaysWhereItLooked) {
   const Address nobody = free_port();
-  const std::string job = std::getenv("WHERRY_JOB");
-  EXPECT_THAT(text_elsewhere([&] { (void)connect(nobody.to_string(), 0s); }),
-              HasSubstr(": Connection refused; nobody of this user listens on port " + std::to_string(*nobody.port) +
-                        " of node 0 in job '" + job + "'; "));
+  EXPECT_THAT(text_elsewhere([&] { (void)start_connect(nobody.to_string(), {}, 0s); }),
+              HasSubstr(": Connection refused; nobody listens on port " + std::to_string(*nobody.port) + " of node 0" +
+                        own_place(std::getenv("WHERRY_JOB")) + "; "));
 }
 
 /// The text of connecting there in vain again and again, until it names a listener elsewhere.
@@ -90,7 +98,7 @@ std::string text_of_who_looks(const std::string& address) {
   return text_elsewhere([&] {
     while (true) {
       const std::string said = text_of([&] { (void)start_connect(address, {}, 0s); });
-      if (said.find(" does") != std::string::npos) throw Error(0, said, "", "");
+      if (said.find("to reach the one") != std::string::npos) throw Error(0, said, "", "");
       std::this_thread::yield();
     }
   });
@@ -98,13 +106,14 @@ std::string text_of_who_looks(const std::string& address) {
 
 TEST_F(ErrorText, OfConnectingInVainWhereNobodyListensSaysWhatToDo) {
   const ScopedEnvironment job("WHERRY_JOB", "nobodys");
-  EXPECT_THAT(text_of([&] { (void)start_connect("wherry+shm://0:2999", {}, 0s); }),
-              HasSubstr("in job 'nobodys'; start the listener first, or check WHERRY_JOB"));
+  EXPECT_THAT(text_of([&] { (void)start_connect("wherry+shm://0:2996", {}, 0s); }),
+              HasSubstr(own_place("nobodys") + "; start the listener first, as the same user, with the same WHERRY_JOB "
+                                               "and in the same network namespace"));
 }
 
 TEST_F(ErrorText, OfAListenerOfAnotherUserNamesThatUser) {
   if (!may_be_another_user()) GTEST_SKIP() << "only root can be another user";
-  const std::string wanted = free_port().to_string();
+  const std::string wanted = "wherry+shm://0:2994";  // no port that other tests are given
   const SharedValue<std::atomic<bool>> listens;
   const Child other = as_other_user([&] {
     const Listener listener = listen(wanted);
@@ -113,8 +122,16 @@ TEST_F(ErrorText, OfAListenerOfAnotherUserNamesThatUser) {
     return true;
   });
   while (!*listens) std::this_thread::yield();
-  EXPECT_THAT(text_of_who_looks(wanted),
-              HasSubstr("user " + std::to_string(kOtherUser) + " does, but only processes of one user meet"));
+  EXPECT_THAT(text_of_who_looks(wanted), HasSubstr("; start the listener first, or, to reach the one of user " +
+                                                   std::to_string(kOtherUser) + ", run both sides as one user"));
+}
+
+TEST_F(ErrorText, OfAListenerInAnotherJobNamesTheJob) {
+  const std::string own = std::getenv("WHERRY_JOB");
+  const Listener listener = listen("wherry+shm://0:2997");
+  const ScopedEnvironment job("WHERRY_JOB", "another-one");
+  EXPECT_THAT(text_of_who_looks("wherry+shm://0:2997"),
+              HasSubstr(", or, to reach the one in job '" + own + "', set WHERRY_JOB=" + own));
 }
 
 TEST_F(ErrorText, OfAListenerInAnotherNetworkNamespaceNamesAProcessThere) {
@@ -131,9 +148,24 @@ TEST_F(ErrorText, OfAListenerInAnotherNetworkNamespaceNamesAProcessThere) {
   });
   while (*port == 0) std::this_thread::yield();
   if (*port < 0) GTEST_SKIP() << "no network namespaces here";
+  const std::string process = std::to_string(other.pid());
+  struct stat network{};
+  ASSERT_EQ(::stat(("/proc/" + process + "/ns/net").c_str(), &network), 0);
   EXPECT_THAT(text_of_who_looks("wherry+shm://0:2999"),
-              HasSubstr("one does in the network namespace of process " + std::to_string(other.pid()) +
-                        ", but only processes of one network namespace meet"));
+              HasSubstr(", or, to reach the one in network namespace " + std::to_string(network.st_ino) +
+                        " (that of process " + process + "), share that network namespace (docs/containers.md)"));
+}
+
+/// The advice outlives the look that found it, which is not made for each attempt.
+TEST_F(ErrorText, OfAConnectThatIsTriedAgainSaysTheSameEachTime) {
+  const Listener listener = listen("wherry+shm://0:2995");
+  const ScopedEnvironment job("WHERRY_JOB", "another-one");
+  const auto connecting = [] { (void)start_connect("wherry+shm://0:2995", {}, 0s); };
+  EXPECT_THAT(text_elsewhere([&] {
+                (void)text_of(connecting);
+                connecting();
+              }),
+              HasSubstr(", or, to reach the one in job '"));
 }
 
 TEST_F(ErrorText, OfANameThatAnotherUserHoldsNamesThatUser) {

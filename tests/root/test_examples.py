@@ -148,7 +148,7 @@ def test_the_url_is_ours_at_every_start(place):
     """ROOT loads our library because a handler says so, which must survive that: what it had become was chance."""
     for _ in range(12):
         _, errors = place("env WHERRY_CONNECT_TIMEOUT=0 wherry run -- root_events wherry://0:1095//out.root 1 1").communicate(timeout=TIMEOUT)
-        assert "nobody of this user listens on port 1095" in errors
+        assert "nobody listens on port 1095" in errors
 
 
 @pytest.mark.parametrize("name", ["threads.cc", "worker.py", "events.cc"])

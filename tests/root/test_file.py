@@ -293,7 +293,7 @@ def test_with_the_adapter_and_no_server_there_is_an_error_and_no_local_file(tmp_
     process = start_python(tmp_path, SAY_CLASS, url)
     output, errors = process.communicate(timeout=240)
     assert output.split() == ["none"]
-    assert "nobody of this user listens on port 7 of node 0" in errors
+    assert "nobody listens on port 7 of node 0" in errors
     assert not (tmp_path / "local.root").exists()
 
 

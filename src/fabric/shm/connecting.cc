@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/beyond_select.hpp"
-#include "base/config.hpp"
 #include "base/refused_call.hpp"
+#include "base/user.hpp"
 #include "fabric/shm/elsewhere.hpp"
 
 namespace wherry::fabric::shm {
@@ -23,43 +23,63 @@ std::uint64_t random_number() {
   return number;
 }
 
+/// The advice where there is no listener: what the kernel shows of a listener that this process misses, or else all
+/// that both sides must have in common.
+std::string advice_where_nobody_listens(std::uint16_t node, std::uint16_t port) {
+  const std::string nobody = "nobody listens on port " + std::to_string(port) + " of node " + std::to_string(node) +
+                             " as " + place_of_search();
+  const auto elsewhere = recent_listener_elsewhere(node, port);
+  if (elsewhere.empty()) {
+    return nobody +
+           "; start the listener first, as the same user, with the same WHERRY_JOB and in the same network "
+           "namespace";
+  }
+  return nobody + "; start the listener first, or, to reach the one" + elsewhere.front().difference() + ", " +
+         elsewhere.front().remedy();
+}
+
+/// The advice where a process of another user listens by this name.
+std::string advice_on_holder(std::uint32_t user) {
+  if (!names_one_user(user)) {
+    return "a process of a user without a number in this user namespace listens there; share the user namespace, or "
+           "choose another WHERRY_JOB";
+  }
+  return "user " + std::to_string(user) + " holds this name; choose another WHERRY_JOB";
+}
+
 }  // namespace
+
+UniqueFd reach_listener(const Address& address, Peer& peer) {
+  const std::string text = address.to_string();
+  const auto fail = [&text](int error, const std::string& advice) { throw Error(error, "connect to", text, advice); };
+  UniqueFd socket = make_socket("connect to", text);
+  const SocketName name = socket_name(*address.node, *address.port);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+    // A full backlog is a refusal too: there is nothing to wait on.
+    if (errno == EAGAIN) {
+      throw QueueFull(ECONNREFUSED, "connect to", text,
+                      "too many connectors wait there already; try again, or accept faster");
+    }
+    if (errno != ECONNREFUSED) fail(errno, advice_on(errno, "connect"));
+    fail(ECONNREFUSED, advice_where_nobody_listens(*address.node, *address.port));
+  }
+  peer = credentials(socket.get());
+  peer.address = shm_address(*address.node, *address.port);
+  if (!same_user(peer)) fail(EACCES, advice_on_holder(peer.uid));
+  return socket;
+}
 
 ShmConnecting::ShmConnecting(const Address& address, const Offer& offer) : address_(address), own_(offer) {
   check_own_user("connect to", address.to_string());
   const std::uint64_t companion = random_number();
-  companion_ = beyond_select(reach_listener());
+  companion_ = beyond_select(reach_listener(address_, peer_));
   const Peer first = peer_;
   require_sent(send_companion(companion_.get(), companion));
-  socket_ = reach_listener();
+  socket_ = reach_listener(address_, peer_);
   if (peer_.pid != first.pid) fail(ECONNREFUSED, "the listener has just closed, and another taken its place");
   require_sent(send_packet(socket_.get(), own_.hello(own_node(), 0, companion), own_.descriptors()));
   // What is under way keeps the memory alive: one descriptor fewer while the peer has not accepted.
   own_.memory.drop_descriptor();
-}
-
-/// A connection to the listener; stores the listener's credentials in peer_.
-UniqueFd ShmConnecting::reach_listener() {
-  const std::uint16_t node = *address_.node;
-  UniqueFd socket = make_socket("connect to", address_.to_string());
-  const SocketName name = socket_name(node, *address_.port);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
-    // A full backlog is a refusal too: there is nothing to wait on.
-    if (errno == EAGAIN) {
-      throw QueueFull(ECONNREFUSED, "connect to", address_.to_string(),
-                      "too many connectors wait there already; try again, or accept faster");
-    }
-    if (errno != ECONNREFUSED) fail(errno, advice_on(errno, "connect"));
-    const std::string elsewhere = listener_elsewhere(node, *address_.port);
-    fail(ECONNREFUSED, "nobody of this user listens on port " + std::to_string(*address_.port) + " of node " +
-                           std::to_string(node) + " in job '" + config::text(config::Key::job) + "'; " +
-                           (elsewhere.empty() ? "start the listener first, or check WHERRY_JOB" : elsewhere));
-  }
-  peer_ = credentials(socket.get());
-  peer_.address = shm_address(node, *address_.port);
-  if (!same_user(peer_))
-    fail(EACCES, "user " + std::to_string(peer_.uid) + " holds this name; choose another WHERRY_JOB");
-  return socket;
 }
 
 void ShmConnecting::require_sent(int error) const {

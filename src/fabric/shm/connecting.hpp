@@ -11,6 +11,11 @@
 
 namespace wherry::fabric::shm {
 
+/// A connection to the listener on that address, on which nothing has been said; stores the listener's credentials in
+/// `peer`. A listener drops a connector that leaves without having said anything, and its program does not see it.
+/// Never blocks. Throws Error: ECONNREFUSED (QueueFull, too), EACCES, EMFILE.
+UniqueFd reach_listener(const Address& address, Peer& peer);
+
 class ShmConnecting final : public Connecting {
  public:
   /// Throws Error: ECONNREFUSED (QueueFull, too), EACCES, EMFILE, ENOMEM.
@@ -20,7 +25,6 @@ class ShmConnecting final : public Connecting {
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
 
  private:
-  [[nodiscard]] UniqueFd reach_listener();
   void require_sent(int error) const;
   [[noreturn]] void fail(int error, const std::string& advice) const {
     throw Error(error, "connect to", address_.to_string(), advice);

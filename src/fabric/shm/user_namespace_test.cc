@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -72,6 +73,27 @@ TEST(OverflowUid, AUserWithANumberMeetsHimselfThere) {
     return accepted.has_value() && connecting.try_finish().has_value();
   };
   EXPECT_EQ(Child(meets).wait(), 0);
+}
+
+/// In its user namespace the stranger has this process's number, and so looks for the same name.
+TEST(OverflowUid, OfAListenerOutsideOfTheUserNamespaceIsNotTakenForThisUser) {
+  if (!may_be_another_user() || !has_user_namespaces()) GTEST_SKIP() << "needs another user, and user namespaces";
+  const wherry::Listener listener = listen("wherry+shm://*:*");
+  const std::string number = std::to_string(::geteuid());
+  const auto refused = [&] {
+    ::prctl(PR_SET_DUMPABLE, 1);  // a process that has changed its user may not write its own uid_map otherwise
+    enter_user_namespace(number.c_str());
+    try {
+      (void)start_connect(listener.local().to_string());
+    } catch (const Error& error) {
+      return error.code().value() == EACCES &&
+             error.advice() ==
+                 "a process of a user without a number in this user namespace listens there; share the user "
+                 "namespace, or choose another WHERRY_JOB";
+    }
+    return false;
+  };
+  EXPECT_EQ(as_other_user(refused).wait(), 0);
 }
 
 TEST(OverflowUid, IsAUserLikeAnyOtherWhereEverybodyHasANumber) {
