@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry doctor: whether this machine, this user and this environment let Wherry work, and what to change.
+// wherry doctor: whether this machine, this user and this environment let Wherry work, and what to change; or why one
+// address is not reached.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include "commands.hpp"
 #include "common/json_text.hpp"
 #include "doctor/check.hpp"
+#include "doctor/peer.hpp"
+#include "fabric/shm/elsewhere.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -27,6 +30,8 @@ struct Check {
 
 // From the ground up: the first that fails explains those below it.
 constexpr std::array kChecks{
+    Check{"reach", doctor::check_reach},
+    Check{"namespaces", doctor::check_namespaces},
     Check{"kernel", doctor::check_kernel},
     Check{"cores", doctor::check_cores},
     Check{"memory", doctor::check_memory},
@@ -47,6 +52,7 @@ constexpr std::array kChecks{
 };
 
 struct Report {
+  std::string place;  ///< user, job and network namespace that the findings hold for
   std::vector<std::pair<const char*, Finding>> findings;
   int warnings = 0;
   int failures = 0;
@@ -54,6 +60,7 @@ struct Report {
 
 Report examine() {
   Report report;
+  report.place = fabric::shm::place_of_search();
   for (const Check& check : kChecks) {
     report.findings.emplace_back(check.name, check.look());
     report.warnings += report.findings.back().second.verdict == Verdict::warn ? 1 : 0;
@@ -80,12 +87,13 @@ void print_text(const Report& report) {
     if (!finding.advice.empty()) fmt::print("{:<4}  {:<25}  -> {}\n", "", "", finding.advice);
   }
   if (report.failures > 0) {
-    fmt::print("\nWherry does not work here: {} of {} checks failed.\n", report.failures, report.findings.size());
+    fmt::print("\nWherry does not work here for {}: {} of {} checks failed.\n", report.place, report.failures,
+               report.findings.size());
   } else if (report.warnings > 0) {
-    fmt::print("\nWherry works here; {} of {} checks say what could be better.\n", report.warnings,
+    fmt::print("\nWherry works here for {}; {} of {} checks say what could be better.\n", report.place, report.warnings,
                report.findings.size());
   } else {
-    fmt::print("\nWherry works here.\n");
+    fmt::print("\nWherry works here for {}.\n", report.place);
   }
 }
 
@@ -95,9 +103,18 @@ void print_json(const Report& report) {
     checks.push_back(
         {{"name", name}, {"verdict", word(finding.verdict)}, {"found", finding.found}, {"advice", finding.advice}});
   }
-  const nlohmann::json object{
-      {"ok", report.failures == 0}, {"warnings", report.warnings}, {"failures", report.failures}, {"checks", checks}};
+  const nlohmann::json object{{"ok", report.failures == 0},
+                              {"place", report.place},
+                              {"warnings", report.warnings},
+                              {"failures", report.failures},
+                              {"checks", checks}};
   fmt::print("{}\n", json_text(object));
+}
+
+int diagnose_address(const std::string& address, bool json) {
+  const doctor::PeerDiagnosis diagnosis = doctor::diagnose_peer(address);
+  fmt::print("{}", json ? json_text(diagnosis.to_json()) + "\n" : diagnosis.to_text());
+  return diagnosis.reachable ? 0 : 1;
 }
 
 int diagnose(bool json) {
@@ -110,9 +127,15 @@ int diagnose(bool json) {
 
 Action add_doctor(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
+  auto peer = std::make_shared<std::string>();
   command.add_flag("--json", *json, "Print JSON instead of text");
-  command.footer("Exit status: 0 if nothing failed (warnings are no failures), else 1.");
-  return [json] { return diagnose(*json); };
+  command.add_option("--peer", *peer,
+                     "Diagnose one address, such as wherry://0:2000, instead: whether a connect there reaches a "
+                     "listener, and if not, which listener it misses and what to change");
+  command.footer(
+      "Exit status: 0 if nothing failed (warnings are no failures), else 1. With --peer: 0 if a listener is reached,\n"
+      "else 1.");
+  return [json, peer] { return peer->empty() ? diagnose(*json) : diagnose_address(*peer, *json); };
 }
 
 }  // namespace wherry::tools

@@ -14,6 +14,8 @@ import pytest
 from program import PROGRAM, environment, wherry
 
 CHECKS = {
+    "reach",
+    "namespaces",
     "kernel",
     "cores",
     "memory",

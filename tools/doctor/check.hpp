@@ -18,6 +18,10 @@ struct Finding {
   std::string advice;  ///< what to change, and what it is good for; empty if nothing
 };
 
+// namespaces.cc
+Finding check_reach();       ///< user, job and network namespace: processes that differ in one do not meet
+Finding check_namespaces();  ///< the other namespaces, which decide what else works between two processes
+
 // machine.cc
 Finding check_kernel();         ///< the kernel's version
 Finding check_cores();          ///< cores this process may use, and the control group's share of them
