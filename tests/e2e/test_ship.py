@@ -276,7 +276,7 @@ def test_without_a_terminal_there_is_no_progress(tmp_path, transport):
         result = collector.ship(tmp_path / "tree")
         collector.finish()
     assert result.stderr == "" and result.stdout.count("\n") == 1 and result.stdout.startswith("5 files, 6 directories, 3 symlinks: 3.0 MB")
-    assert len(collector.messages) == 1  # where it listens
+    assert len(collector.messages) == 2  # where it listens, and the shipment
 
 
 def test_quiet_says_nothing_at_all(tmp_path):

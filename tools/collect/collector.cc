@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/collector.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <ctime>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -66,7 +68,7 @@ Collector::Collector(CollectOptions options)
 }
 
 CollectReport Collector::run() {
-  if (!options_.quiet) progress_->message(fmt::format("wherry collect: listening on {}", report_.listen));
+  if (!options_.quiet) log("listening on " + report_.listen);
   while (!finished()) {
     if (!wait()) {
       interrupt();
@@ -113,7 +115,7 @@ void Collector::accept_waiting() {
   } catch (const std::exception& error) {
     // One connection that cannot be had is no reason to leave the others. It may wait to be asked for again at once,
     // when descriptors or threads are short: then only time helps.
-    if (error.what() != last_accept_error_) progress_->message(fmt::format("wherry collect: {}", error.what()));
+    if (error.what() != last_accept_error_) log(error.what());
     last_accept_error_ = error.what();
     ::poll(nullptr, 0, kAcceptPauseMs);
   }
@@ -122,7 +124,7 @@ void Collector::accept_waiting() {
 void Collector::start(std::unique_ptr<Channel> channel) {
   Running& session = running_.emplace_back();
   session.channel = std::move(channel);
-  const auto warn = [this](const std::string& text) { progress_->message("wherry collect: " + text); };
+  const auto warn = [this](const std::string& text) { log(text); };
   try {
     session.thread = std::thread([this, &session, warn] {
       session.report = Session(*session.channel, destination_, totals_, warn).run();
@@ -144,15 +146,18 @@ void Collector::reap() {
       continue;
     }
     if (session->thread.joinable()) session->thread.join();
-    const ShipperReport& report = session->report;
-    if (report.end != SessionEnd::complete && report.end != SessionEnd::refused) {
-      progress_->message(fmt::format("wherry collect: {} {}: {}", report.who(), name_of(report.end), report.error));
-    }
+    if (!options_.quiet || session->report.end != SessionEnd::complete) log(session->report.to_text());
     report_.add(std::move(session->report));
     session = running_.erase(session);
     last_gone_ns_ = monotonic_ns();
     ++gone_;
   }
+}
+
+// A collector runs for days, and its messages go to a file: each says when. From any thread.
+void Collector::log(const std::string& text) {
+  const auto now = std::time(nullptr);
+  progress_->message(fmt::format("wherry collect: {:%FT%T%z} {}", fmt::localtime(now), text));
 }
 
 void Collector::interrupt() {

@@ -47,6 +47,7 @@ class Collector {
   void accept_waiting();
   void start(std::unique_ptr<Channel> channel);
   void reap();
+  void log(const std::string& text);
   void interrupt();
   [[nodiscard]] std::string progress_text() const;
 

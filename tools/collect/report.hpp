@@ -3,6 +3,7 @@
 // The report of a collector at its end.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -21,6 +22,7 @@ struct Amounts {
   std::uint64_t symlinks = 0;
   std::uint64_t bytes = 0;  ///< data moved; holes do not count
 
+  [[nodiscard]] std::uint64_t paths() const { return files + directories + symlinks; }
   Amounts& operator+=(const Amounts& other);
 };
 
@@ -32,7 +34,19 @@ enum class SessionEnd {
   broken,       ///< it did not speak the protocol
   interrupted,  ///< the collector was told to stop
 };
+inline constexpr std::array kSessionEnds{SessionEnd::complete, SessionEnd::refused, SessionEnd::died,
+                                         SessionEnd::broken, SessionEnd::interrupted};
 const char* name_of(SessionEnd end);
+
+/// What became of paths that shippers began, or could not begin to, read: each is counted once.
+struct PathCounts {
+  std::uint64_t stored = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t failed = 0;  ///< could not be read by the shipper, or had not arrived when its session broke off
+
+  [[nodiscard]] std::uint64_t all() const { return stored + refused + failed; }
+  PathCounts& operator+=(const PathCounts& other);
+};
 
 struct ShipperReport {
   std::string label;
@@ -43,15 +57,22 @@ struct ShipperReport {
   Amounts stored;
   std::string incomplete_file;         ///< what it was in the middle of when it ended
   std::string error;                   ///< why it ended so
-  std::vector<Failure> failures;       ///< what was refused; the first kKeptFailures of them
+  std::vector<Failure> failures;       ///< what was refused or went wrong; the first kKeptFailures of them
   std::uint64_t failure_count = 0;     ///< how many there were
-  std::uint64_t shipper_failures = 0;  ///< things that the shipper itself could not read
+  std::uint64_t refused_paths = 0;     ///< of these, those of which nothing was stored
+  std::uint64_t begun_paths = 0;       ///< paths of which the shipper sent the beginning
+  bool said_goodbye = false;           ///< the shipper named all it had
+  std::uint64_t shipper_failures = 0;  ///< paths that the shipper itself could not read; known after its goodbye
 
   static constexpr std::size_t kKeptFailures = 1000;  ///< a limit: no shipper can fill this process's memory with them
+  static constexpr std::size_t kShownFailures = 5;    ///< in to_text()
 
   void add_failure(Failure failure);
+  [[nodiscard]] PathCounts paths() const;
   /// "'label' (pid 12, node 1)".
   [[nodiscard]] std::string who() const;
+  /// One line: the shipper, how it ended, what was stored, and the first kShownFailures of what was refused.
+  [[nodiscard]] std::string to_text() const;
 };
 
 /// Running totals of all shippers, for the progress line.
@@ -71,16 +92,18 @@ struct CollectReport {
   bool interrupted = false;             ///< it was told to stop before all it expected had come
   std::vector<ShipperReport> shippers;  ///< the first kKeptComplete complete ones, and kKeptIncomplete others
   std::uint64_t shippers_left_out = 0;  ///< and how many more there were
-  std::uint64_t shippers_complete = 0;  ///< of all
-  std::uint64_t shippers_incomplete = 0;
-  Amounts stored;                 ///< of all
-  std::vector<Failure> failures;  ///< what concerns no single shipper
+  std::array<std::uint64_t, kSessionEnds.size()> ended{};  ///< how many of all ended in each way of kSessionEnds
+  Amounts stored;                                          ///< of all
+  PathCounts paths;                                        ///< of all
+  std::vector<Failure> failures;                           ///< what concerns no single shipper
 
   static constexpr std::uint64_t kKeptComplete = 1000;
   static constexpr std::uint64_t kKeptIncomplete = 1000;
   static constexpr std::uint64_t kKeptFailures = 10'000;  ///< of all shippers together
 
   void add(ShipperReport shipper);
+  [[nodiscard]] std::uint64_t ended_in(SessionEnd end) const { return ended[static_cast<std::size_t>(end)]; }
+  [[nodiscard]] std::uint64_t sessions() const;
   [[nodiscard]] bool complete() const;
   [[nodiscard]] nlohmann::json to_json() const;
   [[nodiscard]] std::string to_text() const;

@@ -79,6 +79,7 @@ ShipperReport Session::run() noexcept {
   file_.reset();
   settle_what_arrived();
   leave();
+  report_.begun_paths = last_id_;
   return std::move(report_);
 }
 
@@ -100,7 +101,7 @@ void Session::greet() {
 }
 
 void Session::serve() {
-  while (!said_goodbye_) {
+  while (!report_.said_goodbye) {
     ShipRecord record;
     read(std::as_writable_bytes(std::span(&record, 1)));
     take(record);
@@ -274,7 +275,7 @@ void Session::goodbye(const ShipRecord& record) {
   if (record.id != last_id_) throw ProtocolError("a goodbye that does not count what was shipped");
   settle();
   report_.shipper_failures = record.length;
-  said_goodbye_ = true;
+  report_.said_goodbye = true;
   report_.end = report_.failure_count + report_.shipper_failures == 0 ? SessionEnd::complete : SessionEnd::refused;
 }
 
@@ -333,6 +334,12 @@ void Session::refuse_incoming(const Refusal& refusal) {
 }
 
 void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& refusal) {
+  ++report_.refused_paths;
+  report_failure(id, path, refusal);
+}
+
+// Also what goes wrong with a path that is stored, or with all of them.
+void Session::report_failure(std::uint64_t id, const std::string& path, const Refusal& refusal) {
   warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), printable(refusal.what())));
   report_.add_failure({path, refusal.what()});
   try {
@@ -357,7 +364,7 @@ void Session::leave() noexcept {
   try {
     flush_directories();
     for (const Failure& failure : destination_.shipper_left()) {
-      refuse(last_id_, failure.path, Refusal(EIO, failure.error));
+      report_failure(last_id_, failure.path, Refusal(EIO, failure.error));
       if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
     }
     flush_file_systems();
@@ -385,7 +392,8 @@ void Session::flush_file_systems() {
 }
 
 void Session::not_durable(int error) {
-  refuse(last_id_, destination_.path(), Refusal(error, "a power failure may undo this session: flushing it failed"));
+  report_failure(last_id_, destination_.path(),
+                 Refusal(error, "a power failure may undo this session: flushing it failed"));
   if (report_.end == SessionEnd::complete) report_.end = SessionEnd::refused;
 }
 

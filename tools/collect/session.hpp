@@ -76,6 +76,7 @@ class Session {
   void tell_what_is_stored();
   void refuse_incoming(const Refusal& refusal);
   void refuse(std::uint64_t id, const std::string& path, const Refusal& refusal);
+  void report_failure(std::uint64_t id, const std::string& path, const Refusal& refusal);
   void settle_what_arrived() noexcept;
   void leave() noexcept;
   void flush_directories();
@@ -96,7 +97,6 @@ class Session {
   std::chrono::milliseconds idle_ = kLeastIdle;       // so long nothing arrives before a batch is settled
   std::uint64_t last_id_ = 0;                         // begun
   std::uint64_t done_id_ = 0;                         // stored or refused, or in the batch
-  bool said_goodbye_ = false;
 };
 
 }  // namespace wherry::tools
