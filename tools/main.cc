@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,15 +16,20 @@
 #include "base/standard_descriptors.hpp"
 #include "commands.hpp"
 #include "manual/program.hpp"
+#include "mpirun/command_line.hpp"
+#include "mpirun/usage_error.hpp"
 
 namespace {
 
 using wherry::tools::Action;
+using Words = std::vector<std::string>;
 
 struct Command {
   const char* name;
   const char* help;
   Action (*add)(CLI::App&);
+  /// Respells the words after the subcommand's name for the parser. Null: the parser reads them as they are.
+  Words (*normalise)(const CLI::App&, const Words&) = nullptr;
 };
 
 // In the order `wherry --help` shows them.
@@ -33,7 +39,8 @@ constexpr std::array kCommands{
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
     Command{"serve", "Serve the files below a directory to the processes of cards", wherry::tools::add_serve},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
-    Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun},
+    Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun,
+            wherry::tools::normalised},
     Command{"card", "Own the cache of files that the programs of a node share", wherry::tools::add_card},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},
@@ -45,6 +52,45 @@ constexpr std::array kCommands{
 bool is_unknown(std::string_view word) {
   return (word == "--" || !word.starts_with('-')) &&
          std::none_of(kCommands.begin(), kCommands.end(), [&](const Command& command) { return word == command.name; });
+}
+
+/// The program's arguments as the parser is to read them.
+Words normalised_arguments(const CLI::App& app, int argc, char** argv) {
+  Words words(argv, argv + argc);
+  if (words.size() < 2) return words;
+  for (const Command& command : kCommands) {
+    if (command.normalise == nullptr || words[1] != command.name) continue;
+    const Words rest = command.normalise(*app.get_subcommand(command.name), Words(words.begin() + 2, words.end()));
+    words.resize(2);
+    words.insert(words.end(), rest.begin(), rest.end());
+  }
+  return words;
+}
+
+/// What main received, respelled. Throws UsageError.
+class Arguments {
+ public:
+  Arguments(const CLI::App& app, int argc, char** argv) : words_(normalised_arguments(app, argc, argv)) {
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+
+  [[nodiscard]] int count() const { return static_cast<int>(words_.size()); }
+  [[nodiscard]] char** pointers() { return pointers_.data(); }
+
+ private:
+  Words words_;
+  std::vector<char*> pointers_;
+};
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    Arguments arguments(app, argc, argv);
+    return wherry::manual::parse(app, "wherry", arguments.count(), arguments.pointers());
+  } catch (const wherry::tools::UsageError& error) {
+    std::fprintf(stderr, "wherry %s: %s\n", argv[1], wherry::printable(error.what()).c_str());
+    return wherry::tools::UsageError::kStatus;
+  }
 }
 
 }  // namespace
@@ -64,7 +110,7 @@ int main(int argc, char** argv) {
                  wherry::printable(argv[1]).c_str());
     return wherry::manual::kUsageError;
   }
-  if (const auto status = wherry::manual::parse(app, "wherry", argc, argv)) return *status;
+  if (const auto status = parse(app, argc, argv)) return *status;
   for (const auto& [command, action] : commands) {
     if (command->parsed()) return wherry::manual::run("wherry " + command->get_name(), action);
   }

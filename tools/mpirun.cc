@@ -20,8 +20,10 @@
 #include "base/config.hpp"
 #include "base/printable.hpp"
 #include "commands.hpp"
+#include "mpirun/hosts.hpp"
 #include "mpirun/job.hpp"
 #include "mpirun/program.hpp"
+#include "mpirun/usage_error.hpp"
 #include "run/exit_status.hpp"
 #include "run/loader.hpp"
 
@@ -64,17 +66,49 @@ int execute(const LauncherCommand& command) {
   return cannot_run(command.words.front(), errno);
 }
 
-int run(MpiJob job, bool only_print) {
+struct CommandLine {
+  MpiJob job;
+  std::string hostfile;
+  std::string hosts;
+  bool only_print = false;
+};
+
+void take_slots(MpiJob& job, const std::vector<Host>& hosts, const std::string& source) {
+  const int slots = slots_of(hosts, own_host_name(), source);
+  if (job.processes != 0) {
+    fmt::print(stderr, "wherry mpirun: {} names this machine only and is not used: -n says how many processes\n",
+               printable(source));
+    return;
+  }
+  if (slots == 0) throw UsageError(source + " has no slots: add a line as localhost slots=4, or write -n 4");
+  job.processes = slots;
+  fmt::print(stderr, "wherry mpirun: {} names this machine only: {} processes, the sum of its slots\n",
+             printable(source), slots);
+}
+
+/// How many processes: as -n says, else the slots of the hosts, which have to be this machine in either case.
+void count_processes(CommandLine& line) {
+  if (!line.hostfile.empty()) take_slots(line.job, read_hostfile(line.hostfile), "--hostfile " + line.hostfile);
+  if (!line.hosts.empty()) take_slots(line.job, hosts_of_list(line.hosts), "--host " + line.hosts);
+  if (line.job.processes == 0) throw UsageError("write how many processes to start, as in wherry mpirun -n 2 ./app");
+}
+
+int run(CommandLine line) {
+  MpiJob& job = line.job;
   try {
+    count_processes(line);
     if (!job.budget.empty()) (void)config::parse_bytes("--budget", job.budget);
     take_launcher_options(job);
     const auto program = find_program(job.program.front());
     if (const int error = obstacle(program)) return cannot_run(job.program.front(), error);
     allow_files_for(job.processes);
     const LauncherCommand command = plan(job, program);
-    if (!only_print) return execute(command);
+    if (!line.only_print) return execute(command);
     fmt::print("{}", command.text());
     return 0;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "wherry mpirun: {}\n", printable(error.what()));
+    return UsageError::kStatus;
   } catch (const Error& error) {
     fmt::print(stderr, "wherry mpirun: {}\n", printable(error.what()));
     return kStartFailed;
@@ -84,9 +118,14 @@ int run(MpiJob job, bool only_print) {
 }  // namespace
 
 Action add_mpirun(CLI::App& command) {
-  auto job = std::make_shared<MpiJob>();
-  auto only_print = std::make_shared<bool>(false);
-  command.add_option("-n,--np", job->processes, "How many processes to start")->required()->check(CLI::Range(1, 65536));
+  auto line = std::make_shared<CommandLine>();
+  MpiJob* const job = &line->job;
+  command.add_option("-n,--np", job->processes, "How many processes to start; -np is the same")
+      ->check(CLI::Range(1, 65536));
+  command.add_option("-f,--hostfile,--machinefile", line->hostfile,
+                     "A hostfile of Open MPI or MPICH, which may name this machine only. Without -n the sum of its "
+                     "slots is the number of processes, 1 for a line that has none");
+  command.add_option("-H,--host,--hosts", line->hosts, "The same as a list: localhost:4");
   command
       .add_option(
           "--layout", job->layout,
@@ -99,17 +138,16 @@ Action add_mpirun(CLI::App& command) {
       "--mpi", job->mpi,
       "The MPI of a program that was not linked with one itself, such as a script: mpich, openmpi or the "
       "path of its launcher; else the first mpiexec in PATH");
-  command.add_flag("--print", *only_print, "Print what would be set and run, and run nothing");
+  command.add_flag("--print", line->only_print, "Print what would be set and run, and run nothing");
   command
       .add_option("PROGRAM", job->program,
                   "The program and its arguments; options for the MPI's launcher stand before it between -- and --")
       ->required();
   command.positionals_at_end();
   command.footer(
-      "Exit status: the launcher's own; 125 if an option is not valid or something is missing, 126 if the program "
-      "cannot\n"
-      "be executed, 127 if it is not found.");
-  return [job, only_print] { return run(*job, *only_print); };
+      "Exit status: the launcher's own; 2 if the command line is wrong, 125 if an option is not valid or something is\n"
+      "missing, 126 if the program cannot be executed, 127 if it is not found.");
+  return [line] { return run(*line); };
 }
 
 }  // namespace wherry::tools

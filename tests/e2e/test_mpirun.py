@@ -5,6 +5,7 @@ sonames, texts and folders by which it tells them apart; tests/mpi/ runs real on
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -144,6 +145,69 @@ def test_other_providers_of_the_user_stay_reachable(mpirun, mpich, prefix):
 def test_options_between_two_hyphens_are_the_launchers(mpirun, mpich):
     words = mpirun("-n", 2, "--", "-l", "-ppn", 1, "--", mpich, "-l").stdout.splitlines()[0]
     assert words.endswith(f" -l -ppn 1 {mpich} -l")
+
+
+@pytest.mark.parametrize("spelling", [["-np", "3"], ["-n", "3"], ["--np", "3"], ["-np=3"], ["--np=3"], ["-n3"], ["-n=3"]])
+def test_the_number_of_processes_is_written_as_for_any_launcher(mpirun, mpich, spelling):
+    result = mpirun(*spelling, "--print", mpich, "-np", 5)
+    assert result.stdout.splitlines()[-1] == f"{mpich.parent}/bin/mpiexec -n 3 {mpich} -np 5"
+
+
+def wrong(result, *texts):
+    assert (result.returncode, result.stdout) == (2, "") and len(result.stderr.splitlines()) == 1
+    for text in texts:
+        assert text in result.stderr
+
+
+def test_an_option_of_the_launcher_is_refused_with_the_line_that_passes_it_on(mpirun, mpich):
+    result = mpirun("-np", 2, "--oversubscribe", "-x", "A", mpich, "word")
+    wrong(result, "wherry mpirun: --oversubscribe is an option of the MPI's launcher: write it between -- and --: wherry mpirun")
+    advised = result.stderr.rstrip("\n").split(": ")[-1].split()
+    assert advised[:2] == ["wherry", "mpirun"]
+    assert mpirun(*advised[2:]).stdout.splitlines()[0].endswith(f" -n 2 --oversubscribe -x A {mpich} word")
+
+
+def test_an_option_that_no_launcher_is_known_to_have_is_named(mpirun, mpich):
+    wrong(mpirun("-n", 2, "--frob", mpich), "--frob is not an option of wherry mpirun")
+
+
+@pytest.mark.parametrize("option", ["--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"])
+def test_the_slots_of_a_hostfile_are_the_number_of_processes(mpirun, mpich, tmp_path, option):
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"# this machine\nlocalhost slots=2\n127.0.0.1:3\n{socket.gethostname()}\n")
+    result = mpirun(option, hosts, "--print", mpich)
+    assert result.stdout.splitlines()[-1] == f"{mpich.parent}/bin/mpiexec -n 6 {mpich}"
+    assert result.stderr == f"wherry mpirun: --hostfile {hosts} names this machine only: 6 processes, the sum of its slots\n"
+
+
+@pytest.mark.parametrize("option", ["--host", "-host", "-hosts", "-H"])
+def test_a_list_of_hosts_counts_as_a_hostfile_does(mpirun, mpich, option):
+    result = mpirun(option, "localhost:2,localhost", "--print", mpich)
+    assert " -n 3 " in result.stdout.splitlines()[-1] and len(result.stderr.splitlines()) == 1
+
+
+def test_hosts_are_not_used_where_the_number_of_processes_is_given(mpirun, mpich):
+    result = mpirun("--host", "localhost:5", "-n", 2, "--print", mpich)
+    assert " -n 2 " in result.stdout.splitlines()[-1]
+    assert result.stderr == "wherry mpirun: --host localhost:5 names this machine only and is not used: -n says how many processes\n"
+
+
+def test_a_hostfile_that_names_another_machine_is_refused_and_nothing_starts(mpirun, mpich, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost\nnode7.example.org slots=2\n")
+    wrong(mpirun("-n", 2, "--hostfile", hosts, mpich), f"--hostfile {hosts}, line 2 names node7.example.org", "processes of one machine",
+          "the MPI's own mpiexec")
+    wrong(mpirun("-n", 2, "--host", "node7", mpich), "--host node7 names node7")
+
+
+def test_a_hostfile_that_cannot_be_read_is_refused(mpirun, mpich, tmp_path):
+    refused(mpirun("-n", 2, "--hostfile", tmp_path / "none", mpich), f"read hostfile {tmp_path}/none: No such file or directory")
+
+
+def test_a_hostfile_without_slots_is_no_number_of_processes(mpirun, mpich, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# nothing\n")
+    wrong(mpirun("--hostfile", hosts, mpich), "has no slots")
 
 
 def test_the_launchers_options_end_with_two_hyphens(mpirun, mpich):
@@ -301,4 +365,4 @@ def test_a_budget_that_is_no_number_of_bytes_is_refused(mpirun, mpich):
 
 
 def test_without_a_number_of_processes_it_is_a_usage_error(mpirun, mpich):
-    assert mpirun(mpich).returncode == 2
+    wrong(mpirun(mpich), "how many processes to start, as in wherry mpirun -n 2")

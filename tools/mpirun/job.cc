@@ -18,6 +18,7 @@
 #include "mpirun/launcher.hpp"
 #include "mpirun/library.hpp"
 #include "mpirun/program.hpp"
+#include "mpirun/shell.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -130,24 +131,12 @@ void add_openmpi_options(const MpiJob& job, const Launcher& launcher, std::vecto
   if (!says(job.launcher_options, "--bind-to")) words.insert(words.end(), {"--bind-to", "none"});
 }
 
-std::string quoted(const std::string& word) {
-  const bool is_plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
-  });
-  if (is_plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 }  // namespace
 
 std::string LauncherCommand::text() const {
   std::string text;
-  for (const auto& [name, value] : variables) text += fmt::format("{}={} \\\n", name, quoted(value));
-  for (const std::string& word : words) text += (&word == words.data() ? "" : " ") + quoted(word);
-  return text + "\n";
+  for (const auto& [name, value] : variables) text += fmt::format("{}={} \\\n", name, shell_quoted(value));
+  return text + shell_line(words) + "\n";
 }
 
 LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
