@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from program import PROGRAM, environment
@@ -220,6 +221,17 @@ def test_print_shows_a_command_that_a_shell_runs(mpirun, mpich):
     assert result.returncode == 0 and "FI_PROVIDER=wherry \\\n" in result.stdout
     ran = subprocess.run(["sh", "-c", result.stdout], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 7 and "MPIR_CVAR_CH4_NETMOD=ofi" in ran.stdout and "two words it's" in ran.stdout
+
+
+def test_what_print_shows_becomes_exports_as_the_manual_has_it(mpirun, mpich, tmp_path):
+    manual = (Path(__file__).parents[2] / "docs" / "mpi.md").read_text()
+    line = next(line.strip() for line in manual.splitlines() if line.strip().startswith('eval "$(wherry mpirun --print -n 2 ./app'))
+    shown = mpirun("-n", 2, "--print", "--budget", "1M", mpich, FI_PROVIDER_PATH="/two words").stdout
+    (tmp_path / "shown").write_text(shown)
+    script = line.replace("wherry mpirun --print -n 2 ./app", f"cat {tmp_path}/shown")
+    exported = subprocess.run(["sh", "-c", f"{script}; unset LD_PRELOAD; env"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"FI_PROVIDER=wherry", "MPIR_CVAR_CH4_NETMOD=ofi", "MPIR_CVAR_NOLOCAL=1", "WHERRY_MPI_BUDGET=1M"} <= set(exported)
+    assert any(name.startswith("FI_PROVIDER_PATH=") and name.endswith(":/two words") for name in exported)
 
 
 def test_a_script_runs_with_the_first_mpi_in_path(mpirun, tmp_path):
