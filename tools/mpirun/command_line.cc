@@ -131,6 +131,7 @@ std::size_t launcher_words(std::string_view word) {
 
 std::vector<std::string> normalised(const CLI::App& command, const std::vector<std::string>& words) {
   Words own;
+  Words written;  // own as the user wrote them
   Words launchers;
   auto word = words.begin();
   const auto take = [&](std::size_t count, Words& to) {
@@ -142,8 +143,11 @@ std::vector<std::string> normalised(const CLI::App& command, const std::vector<s
     const OwnOption option = own_option(command, *word);
     if (!option.words.empty()) {
       own.insert(own.end(), option.words.begin(), option.words.end());
-      ++word;
-      take(option.needs_value ? 1 : 0, own);
+      take(1, written);
+      if (option.needs_value && word != words.end()) {
+        own.push_back(*word);
+        take(1, written);
+      }
     } else if (const std::size_t count = launcher_words(*word)) {
       take(count, launchers);
     } else {
@@ -153,7 +157,7 @@ std::vector<std::string> normalised(const CLI::App& command, const std::vector<s
                       *word));
     }
   }
-  if (!launchers.empty()) refuse(own, launchers, Words(word, words.end()));
+  if (!launchers.empty()) refuse(written, launchers, Words(word, words.end()));
   own.insert(own.end(), word, words.end());
   return own;
 }

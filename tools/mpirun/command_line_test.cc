@@ -69,7 +69,7 @@ TEST_F(NormalisedCommandLine, AValueMayBeginWithAHyphen) {
 TEST_F(NormalisedCommandLine, AnOptionOfTheLauncherIsRefusedWithTheLineThatPassesItOn) {
   EXPECT_EQ(refusal({"-np", "2", "--oversubscribe", "./app"}),
             "--oversubscribe is an option of the MPI's launcher: write it between -- and --: "
-            "wherry mpirun --np 2 -- --oversubscribe -- ./app");
+            "wherry mpirun -np 2 -- --oversubscribe -- ./app");
   EXPECT_THAT(refusal({"-genv", "K", "a b", "-n", "2", "-wdir", "/tmp", "./app", "1"}),
               testing::EndsWith(": wherry mpirun -n 2 -- -genv K 'a b' -wdir /tmp -- ./app 1"));
 }
