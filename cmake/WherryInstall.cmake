@@ -56,9 +56,11 @@ foreach(package IN LISTS packages)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
-# The same folders as in the checkout, so that the papers' links hold.
+# The same folders as in the checkout, so that links between the pages hold. docs/design and docs/words.md describe the
+# sources, which are not installed.
 install(FILES CHANGELOG.md LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
+  PATTERN design EXCLUDE PATTERN words.md EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   PATTERN CMakeLists.txt EXCLUDE PATTERN run EXCLUDE PATTERN "__pycache__" EXCLUDE)
 install(PROGRAMS examples/run DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
