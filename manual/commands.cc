@@ -36,7 +36,8 @@ Command describe(const CLI::App& app, std::vector<std::string> path) {
   // "wherry bench" is two words of a command line.
   std::istringstream words(app.get_name());
   for (std::string word; words >> word;) path.push_back(word);
-  Command command{std::move(path), one_line(app.get_description()), app.get_footer(), {}, {}, {}};
+  Command command{std::move(path), one_line(app.get_description()), app.get_footer(), {}, {}, {}, false};
+  command.is_other_program = app.get_prefix_command();
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;
     const bool positional = option->get_positional();

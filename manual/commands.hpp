@@ -24,6 +24,7 @@ struct Command {
   std::vector<Option> options;
   std::vector<Option> arguments;
   std::vector<Command> commands;  ///< the next level only
+  bool is_other_program = false;  ///< a program of its own, which has its own pages
 
   [[nodiscard]] const std::string& name() const { return path.back(); }
   [[nodiscard]] std::string joined(const std::string& separator) const;

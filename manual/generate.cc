@@ -29,9 +29,11 @@ std::optional<std::filesystem::path> asked_for(int argc, char** argv) {
 
 void generate(const CLI::App& program, const std::filesystem::path& folder) {
   const std::vector<Command> commands = commands_of(program);
-  for (const Command& command : commands) write(folder / "man1" / (command.joined("-") + ".1"), page_of(command));
+  for (const Command& command : commands) {
+    if (!command.is_other_program) write(folder / "man1" / (command.joined("-") + ".1"), page_of(command));
+  }
   const std::string& name = program.get_name();
-  // Of "wherry bench", which is a program's subcommand: a shell asks the program's own completion.
+  // Of "wherry bench", which is a program's subcommand: the completion of wherry names it.
   if (name.find(' ') != std::string::npos) return;
   write(folder / "bash" / name, bash_completion(commands));
   write(folder / "zsh" / ("_" + name), zsh_completion(commands));

@@ -17,11 +17,11 @@ using Action = std::function<int()>;
 /// As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".
 inline constexpr int kUsageError = 2;
 
-/// Reads the command line. The exit status if that is all: --generate FOLDER, --help, --version or an error. `who`
-/// stands before what the program prints about its own output.
+/// Reads the command line. Returns the exit status if that is all: --generate FOLDER, --help, --version or an error.
+/// Messages about the output begin with `who`.
 std::optional<int> parse(CLI::App& app, const std::string& who, int argc, char** argv);
 
-/// Runs the action and flushes standard output. `who` stands before an error.
+/// Runs the action and flushes standard output. Messages about errors begin with `who`.
 int run(const std::string& who, const Action& action);
 
 }  // namespace wherry::manual

@@ -26,9 +26,16 @@ namespace fs = std::filesystem;
 
 constexpr const char* kScript = "report.py";
 
+fs::path existing(fs::path script) {
+  std::error_code ignored;
+  if (fs::exists(script, ignored)) return script;
+  throw std::runtime_error(script.string() +
+                           " is missing: WHERRY_BENCH_REPORT must name the folder bench/report of a checkout");
+}
+
 fs::path find_script() {
   if (const char* named = std::getenv("WHERRY_BENCH_REPORT"); named != nullptr && *named != '\0') {
-    return fs::path(named) / kScript;
+    return existing(fs::path(named) / kScript);
   }
   std::error_code ignored;
   const fs::path here = installation();
@@ -95,8 +102,10 @@ void check_writable(const char* option, const std::string& file) {
   if (fs::is_directory(file, ignored)) {
     error = EISDIR;
   } else {
-    const fs::path place = fs::exists(file, ignored) ? fs::path(file) : fs::absolute(file).parent_path();
-    if (::access(place.c_str(), W_OK) != 0) error = errno;
+    // Of a new file its folder must allow it; "/." makes a folder that is a file an error.
+    const bool is_there = fs::exists(file, ignored);
+    const fs::path place = is_there ? fs::path(file) : fs::absolute(file).parent_path() / ".";
+    if (::access(place.c_str(), is_there ? W_OK : W_OK | X_OK) != 0) error = errno;
   }
   if (error == 0) return;
   throw std::invalid_argument(
@@ -114,7 +123,7 @@ void check_drawing(const std::string& file) {
   const std::string python = python_for(script);
   int status = 0;
   try {
-    status = run({python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('matplotlib') is None)"}, true);
+    status = run({python, "-c", "import matplotlib"}, true);
   } catch (const std::system_error& error) {
     throw std::invalid_argument(fmt::format("{}; --plot needs Python 3 with matplotlib", error.what()));
   }

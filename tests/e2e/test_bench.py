@@ -197,9 +197,31 @@ def test_a_name_that_is_unknown_is_answered_with_those_that_are_known():
 
 def test_a_plot_without_its_script_says_what_to_do(tmp_path):
     result = bench("stream", "--systems", "tcp", "--smoke", "--plot", tmp_path / "a.html", env={"WHERRY_BENCH_REPORT": str(tmp_path)})
-    assert result.returncode == 1
-    assert "could not draw" in result.stderr
-    assert not (tmp_path / "a.html").exists()
+    assert result.returncode == 2
+    assert "WHERRY_BENCH_REPORT" in result.stderr
+    assert not (tmp_path / "a.html").exists() and not result.stdout
+
+
+def test_a_plot_without_matplotlib_is_refused_before_anything_is_measured(tmp_path):
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    report = tmp_path / "report"  # of an installation: there is no .venv beside it
+    report.mkdir()
+    (report / "report.py").write_text("")
+    result = bench("stream", "--systems", "tcp", "--smoke", "--plot", tmp_path / "a.html",
+                   env={"WHERRY_BENCH_REPORT": str(report), "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"})
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1 and "python3-matplotlib" in result.stderr, result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, option):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "nowhere" / "a.html", tmp_path / "file" / "a.html"):
+        result = bench("stream", "--systems", "tcp", "--smoke", option, place)
+        assert result.returncode == 2
+        assert result.stderr.count("\n") == 1 and f"{option} {place}: cannot write it" in result.stderr, result.stderr
+        assert not result.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
