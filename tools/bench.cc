@@ -23,7 +23,7 @@ constexpr const char* kProgram = "wherry-bench";
 /// Beside this program in a build, in lib/wherry/bench when installed.
 fs::path find_bench() {
   std::error_code ignored;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / kProgram;
+  fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / kProgram;
   if (fs::exists(beside, ignored)) return beside;
   fs::path installed = library_folder() / "bench" / kProgram;
   if (fs::exists(installed, ignored)) return installed;

@@ -12,7 +12,6 @@
 namespace {
 
 using wherry::Access;
-using wherry::Result;
 using wherry::Started;
 using wherry::Windows;
 using wherry::capi::configurable_timeout_of;

@@ -2,11 +2,11 @@
 #include "mpirun/hosts.hpp"
 
 #include <fmt/format.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
@@ -44,7 +44,8 @@ Host host_of(std::string_view word, const std::string& where) {
 std::string_view without_domain(std::string_view name) { return name.substr(0, name.find('.')); }
 
 bool equal(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 }  // namespace
