@@ -12,16 +12,16 @@ namespace wherry::manual {
 namespace {
 
 /// The exit status, unless what the program had to say could not be said.
-int ended(int status, const std::string& who) {
+int ended(int status, const std::string& name) {
   const std::string problem = flush_standard_output();
   if (problem.empty()) return status;
-  std::fprintf(stderr, "%s: write standard output: %s\n", who.c_str(), problem.c_str());
+  std::fprintf(stderr, "%s: write standard output: %s\n", name.c_str(), problem.c_str());
   return status == 0 ? 1 : status;
 }
 
 }  // namespace
 
-std::optional<int> parse(CLI::App& app, const std::string& who, int argc, char** argv) {
+std::optional<int> parse(CLI::App& app, const std::string& name, int argc, char** argv) {
   if (const auto folder = asked_for(argc, argv)) {
     generate(app, *folder);
     return 0;
@@ -33,15 +33,15 @@ std::optional<int> parse(CLI::App& app, const std::string& who, int argc, char**
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    return ended(app.exit(error) == 0 ? 0 : kUsageError, who);
+    return ended(app.exit(error) == 0 ? 0 : kUsageError, name);
   }
 }
 
-int run(const std::string& who, const Action& action) {
+int run(const std::string& name, const Action& action) {
   try {
-    return ended(action(), who);
+    return ended(action(), name);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(error.what()).c_str());
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), printable(error.what()).c_str());
     return 1;
   }
 }

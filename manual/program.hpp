@@ -18,10 +18,10 @@ using Action = std::function<int()>;
 inline constexpr int kUsageError = 2;
 
 /// Reads the command line. Returns the exit status if that is all: --generate FOLDER, --help, --version or an error.
-/// Messages about the output begin with `who`.
-std::optional<int> parse(CLI::App& app, const std::string& who, int argc, char** argv);
+/// Messages begin with `name`, such as "wherry ship".
+std::optional<int> parse(CLI::App& app, const std::string& name, int argc, char** argv);
 
-/// Runs the action and flushes standard output. Messages about errors begin with `who`.
-int run(const std::string& who, const Action& action);
+/// Runs the action and flushes standard output. Messages begin with `name`, such as "wherry ship".
+int run(const std::string& name, const Action& action);
 
 }  // namespace wherry::manual
