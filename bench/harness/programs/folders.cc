@@ -20,14 +20,18 @@ fs::path this_folder() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
+/// Of an installed program: its folder is lib/wherry/bench.
+bool is_installed(const fs::path& here) {
+  return here.filename() == "bench" && here.parent_path().filename() == "wherry";
+}
+
 fs::path installed() { return installation() / "lib" / "wherry" / "bench"; }
 
 }  // namespace
 
 fs::path installation() {
   const fs::path here = this_folder();
-  const bool is_installed = here.filename() == "bench" && here.parent_path().filename() == "wherry";
-  return is_installed ? here.parent_path().parent_path().parent_path() : here.parent_path();
+  return is_installed(here) ? here.parent_path().parent_path().parent_path() : here.parent_path();
 }
 
 fs::path wherry_program() { return installation() / "bin" / "wherry"; }
@@ -48,7 +52,10 @@ std::optional<fs::path> find_peer_folder(const std::string& name) {
 
 std::vector<fs::path> program_folders(const char* variable) {
   if (const auto named = named_by(variable)) return {*named};
-  return {this_folder(), installed()};
+  // One folder once: a module that is loaded twice has no systems the second time.
+  const fs::path here = this_folder();
+  if (is_installed(here)) return {here};
+  return {here, installed()};
 }
 
 std::optional<fs::path> find_bench_program(const std::string& name, const char* variable) {
