@@ -165,10 +165,9 @@ def test_a_peer_in_another_network_namespace_is_found_there(job):
     need(OWN_NETWORK)
     address, listener = job.listen(prefix=OWN_NETWORK)
     text, found = job.diagnose(address)
-    (other,) = found["elsewhere"]
-    assert other["found"] == (f"a listener is there in network namespace {network_of(inside(listener))} "
-                              f"(that of process {inside(listener)})")
-    assert other["advice"] == "share that network namespace (docs/containers.md)"
+    # Tests that run meanwhile may listen on this port in jobs of their own.
+    assert {"found": f"a listener is there in network namespace {network_of(inside(listener))} (that of process {inside(listener)})",
+            "advice": "share that network namespace (docs/containers.md)"} in found["elsewhere"]
     assert "is not reachable" in text and "start the listener first" in text
 
 
