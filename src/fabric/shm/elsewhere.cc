@@ -136,7 +136,7 @@ std::vector<ListenerElsewhere> listeners_elsewhere(std::uint16_t node, std::uint
   for (const auto& [sockets, process] : untraceable) {
     if (!seen.contains(sockets)) add_listeners(all, sockets_of(process), ending, process);
   }
-  std::ranges::stable_sort(all, {}, differences);
+  std::ranges::sort(all, {}, differences);
   return all;
 }
 
