@@ -21,7 +21,7 @@ using std::byte;
 // Between looks. A sanitizer's instructions are many times as many, and not the cache's.
 constexpr int kStride = WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0 ? 499 : 1;
 
-// Where a step takes longer than a tick of the clock, the vDSO's reading of the clock starts again for ever.
+// If a step takes longer than a clock tick, the retry loop of the vDSO's clock never ends.
 constexpr int kMostSteps = 30'000;
 
 class FileCacheKilled : public ::testing::Test {
