@@ -7,7 +7,7 @@ namespace wherry::manual {
 namespace {
 
 std::string function_of(const Command& program) {
-  std::string name = "_" + program.name();
+  std::string name = "_" + program.joined("_");
   for (char& c : name) {
     if (c == '-') c = '_';
   }
@@ -26,6 +26,17 @@ std::string names_below(const Command& command) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+/// What a program of its own offers where it is installed, from its file beside this one.
+std::string other_program(const Command& command) {
+  return fmt::format(R"(    '{0}')
+      # shellcheck source=/dev/null
+      if ! declare -F {1} >/dev/null && [[ -r ${{BASH_SOURCE[0]%/*}}/{2} ]]; then source "${{BASH_SOURCE[0]%/*}}/{2}"; fi
+      if declare -F {1} >/dev/null; then {1} && return; fi
+      ;;
+)",
+                     command.joined(" "), function_of(command), command.joined("-"));
+}
+
 /// Follows the words before the cursor from command to subcommand, up to `--`.
 constexpr const char* kWalk = R"({0}() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} command={1} commands= flags= word
@@ -40,7 +51,6 @@ constexpr const char* kWalk = R"({0}() {{
   if [[ $current == -* ]]; then commands=$flags; fi
   mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
 }}
-complete -o default -F {0} {1}
 )";
 
 }  // namespace
@@ -51,11 +61,17 @@ std::string bash_completion(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     const std::string path = command.joined(" ");
     if (command.path.size() > 1) steps += fmt::format("      '{}') command='{}' ;;\n", path, path);
-    words += fmt::format("    '{}') commands='{}' flags='{}' ;;\n", path, names_below(command), flags_of(command));
+    words += command.is_other_program ? other_program(command)
+                                      : fmt::format("    '{}') commands='{}' flags='{}' ;;\n", path,
+                                                    names_below(command), flags_of(command));
   }
   if (steps.empty()) steps = "      *) ;;\n";
   const Command& program = commands.front();
-  return fmt::format(kWalk, function_of(program), program.name(), steps, words);
+  const std::string function = function_of(program);
+  const std::string text = fmt::format(kWalk, function, program.path.front(), steps, words);
+  // What is called from the completion of another program is not registered.
+  return program.path.size() > 1 ? text
+                                 : text + fmt::format("complete -o default -F {} {}\n", function, program.name());
 }
 
 }  // namespace wherry::manual

@@ -40,9 +40,13 @@ std::string flags_of(const Option& option) {
 }  // namespace
 
 std::string fish_completion(const std::vector<Command>& commands) {
-  const std::string begin = "complete -c " + commands.front().name();
+  const std::string begin = "complete -c " + commands.front().path.front();
   std::string text;
   for (const Command& command : commands) {
+    if (command.is_other_program) {
+      const std::string file = fmt::format("(status dirname)/{}.fish", command.joined("-"));
+      text += fmt::format("test -r {0}; and source {0}\n", file);
+    }
     const std::string when = condition(command);
     for (const Command& below : command.commands) {
       text += fmt::format("{}{} -f -a {} -d {}\n", begin, when, below.name(), quote(below.help));

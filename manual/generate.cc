@@ -32,12 +32,10 @@ void generate(const CLI::App& program, const std::filesystem::path& folder) {
   for (const Command& command : commands) {
     if (!command.is_other_program) write(folder / "man1" / (command.joined("-") + ".1"), page_of(command));
   }
-  const std::string& name = program.get_name();
-  // Of "wherry bench", which is a program's subcommand: the completion of wherry names it.
-  if (name.find(' ') != std::string::npos) return;
-  write(folder / "bash" / name, bash_completion(commands));
-  write(folder / "zsh" / ("_" + name), zsh_completion(commands));
-  write(folder / "fish" / (name + ".fish"), fish_completion(commands));
+  const Command& named = commands.front();
+  write(folder / "bash" / named.joined("-"), bash_completion(commands));
+  write(folder / "zsh" / ("_" + named.joined("_")), zsh_completion(commands));
+  write(folder / "fish" / (named.joined("-") + ".fish"), fish_completion(commands));
 }
 
 }  // namespace wherry::manual

@@ -52,7 +52,10 @@ std::string parent(const Command& command) {
   std::string called;
   for (const Command& below : command.commands) {
     offered += fmt::format("\n        '{}:{}'", below.name(), zsh_quoted(below.help));
-    called += fmt::format("        {}) {} ;;\n", below.name(), completion_function(below));
+    const std::string function = completion_function(below);
+    // A program of its own, which may not be installed.
+    const std::string present = below.is_other_program ? fmt::format("(( $+functions[{}] )) && ", function) : "";
+    called += fmt::format("        {}) {}{} ;;\n", below.name(), present, function);
   }
   return fmt::format(R"({0}() {{
   local context state state_descr line
@@ -79,9 +82,13 @@ std::string parent(const Command& command) {
 }  // namespace
 
 std::string zsh_completion(const std::vector<Command>& commands) {
-  std::string text = fmt::format("#compdef {}\n\n", commands.front().name());
-  for (const Command& command : commands) text += command.commands.empty() ? leaf(command) : parent(command);
-  return text + fmt::format("{} \"$@\"\n", completion_function(commands.front()));
+  const Command& program = commands.front();
+  // What is called from the completion of another program is only made known.
+  std::string text = program.path.size() > 1 ? "#autoload\n\n" : fmt::format("#compdef {}\n\n", program.name());
+  for (const Command& command : commands) {
+    if (!command.is_other_program) text += command.commands.empty() ? leaf(command) : parent(command);
+  }
+  return text + fmt::format("{} \"$@\"\n", completion_function(program));
 }
 
 }  // namespace wherry::manual
