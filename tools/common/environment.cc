@@ -17,7 +17,9 @@ std::filesystem::path library_folder() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return {};
-  return program.parent_path().parent_path() / "lib" / "wherry";
+  const auto prefix = program.parent_path().parent_path();
+  const auto installed = prefix / WHERRY_INSTALL_LIBDIR / "wherry";
+  return std::filesystem::exists(installed, error) ? installed : prefix / "lib" / "wherry";
 }
 
 }  // namespace wherry::tools

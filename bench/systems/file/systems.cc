@@ -56,7 +56,7 @@ constexpr std::array kDescriptions{
 
 bool has_preload() {
   std::error_code ignored;
-  return fs::exists(installation() / "lib/wherry/files/libwherry-preload.so", ignored);
+  return fs::exists(library_folder() / "files/libwherry-preload.so", ignored);
 }
 
 /// Why the program of that system cannot run here; empty: it can.

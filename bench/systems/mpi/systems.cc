@@ -67,7 +67,7 @@ const std::vector<MpiSystem::Description>& descriptions() {
 
 bool has_provider() {
   std::error_code ignored;
-  return fs::exists(installation() / "lib/wherry/mpi/libwherry-fi.so", ignored);
+  return fs::exists(library_folder() / "mpi/libwherry-fi.so", ignored);
 }
 
 /// Why that system cannot run here; empty: it can.

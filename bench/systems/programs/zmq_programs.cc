@@ -207,7 +207,7 @@ class ZmqPrograms final : public System {
 
 fs::path find_prefix() {
   if (const char* named = std::getenv("WHERRY_BENCH_ZMQ"); named != nullptr && *named != '\0') return named;
-  return installation() / "lib" / "wherry" / "zmq";
+  return library_folder() / "zmq";
 }
 
 bool complete(const fs::path& prefix) {
