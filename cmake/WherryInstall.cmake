@@ -6,7 +6,7 @@
 
 include(CMakePackageConfigHelpers)
 
-# Readable by everybody, whatever the umask and the modes of the checkout are.
+# Readable by everybody, whatever the modes of the checkout are; scripts/install does the same for the umask.
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
