@@ -74,7 +74,7 @@ void ask(const Asked& question, const BenchArguments& arguments) {
                 [&](const auto& one) { return !one.question.empty() && one.question != question.name; });
   const std::vector<System*> systems =
       options.systems.empty() ? find_all(question, registry) : registry.select(options.systems, question.name);
-  // Names of its own, so that nothing of this user's gets in between.
+  // In a job of its own, this run shares no address or file name with other programs of this user.
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   Circumstances circumstances;
   const std::vector<Row> rows = measure(question, options, systems, circumstances);

@@ -35,8 +35,8 @@ struct StreamCounters {
   std::uint64_t wakes = 0;                 ///< times this side woke the peer (one system call each)
 };
 
-/// How long a blocking call may take. Empty: as long as it needs; of a connect, the configured time
-/// (WHERRY_CONNECT_TIMEOUT). Zero: the call does not wait. nanoseconds::max() is for ever.
+/// How long a call may block. Zero: not at all. nanoseconds::max(): without limit. Empty: a connect blocks for the
+/// configured time (WHERRY_CONNECT_TIMEOUT), every other call without limit.
 using Timeout = std::optional<std::chrono::nanoseconds>;
 
 /// What a plain pointer may point to where a number of bytes follows: anything but iovec, whose number would be taken

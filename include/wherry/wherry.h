@@ -12,8 +12,9 @@
  * how many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
  * returns the failure.
  *
- * Timeouts are nanoseconds. 0: the call does not wait. WHERRY_FOREVER, or any other negative value but one: as long as
- * it needs. WHERRY_TIMEOUT_DEFAULT: as configured, for the calls that say so; of the others, as WHERRY_FOREVER.
+ * Timeouts are nanoseconds: how long a call may block. 0: not at all. WHERRY_FOREVER: without limit.
+ * WHERRY_TIMEOUT_DEFAULT: the configured time in the calls that say so, without limit in all others. Any other negative
+ * value is WHERRY_FOREVER.
  *
  * Errors of moving data: -EAGAIN nothing can be moved now (only the forms that never block); -EPIPE the peer will
  * receive no more; -ECONNRESET the peer died, or closed before it finished, and everything it had sent was received;

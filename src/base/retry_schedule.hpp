@@ -12,7 +12,7 @@ namespace wherry {
 class RetrySchedule {
  public:
   using Clock = std::chrono::steady_clock;
-  using Deadline = std::optional<Clock::time_point>;  ///< empty: for ever
+  using Deadline = std::optional<Clock::time_point>;  ///< empty: none
 
   /// Plans the attempt after one that failed now. False: the deadline has passed, there is no further attempt.
   bool plan_next(const Deadline& deadline) noexcept {

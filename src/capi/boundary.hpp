@@ -37,13 +37,13 @@ int set_up(Call&& call) noexcept {
   }
 }
 
-/// Of a call without a configured timeout: each negative value is for ever.
+/// The timeout of a call that has no configured one: every negative value means without limit.
 inline Timeout timeout_of(std::int64_t nanoseconds) {
   if (nanoseconds < 0) return {};
   return std::chrono::nanoseconds(nanoseconds);
 }
 
-/// Of a call that has one: empty stands for that.
+/// The timeout of a call that has a configured one: an empty Timeout means that one.
 inline Timeout configurable_timeout_of(std::int64_t nanoseconds) {
   if (nanoseconds == WHERRY_TIMEOUT_DEFAULT) return {};
   return nanoseconds < 0 ? std::chrono::nanoseconds::max() : std::chrono::nanoseconds(nanoseconds);

@@ -24,7 +24,7 @@ enum class Bell : std::uint8_t { data = 0, space = 1 };
 inline constexpr std::array<Bell, 2> kBells{Bell::data, Bell::space};
 constexpr std::size_t index(Bell bell) { return static_cast<std::size_t>(bell); }
 
-using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< empty: for ever
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< empty: none
 
 enum class Wake : std::uint8_t {
   rung,     ///< the bell was rung (and is silent again)

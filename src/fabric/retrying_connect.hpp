@@ -8,8 +8,8 @@
 
 namespace wherry::fabric {
 
-/// Until when an attempt that is refused (ECONNREFUSED) is repeated. Empty: for ever; a time that has passed: not at
-/// all. Any other error ends the attempt at once.
+/// The deadlines for repeating an attempt that is refused (ECONNREFUSED), one for each cause. Empty: no deadline. One
+/// that has passed: the attempt is not repeated. Any other error ends the attempt at once.
 struct RetryUntil {
   Deadline nobody_listens;
   Deadline queue_full;

@@ -61,7 +61,7 @@ class HostConnection {
   /// from that very process: it lived when this was opened, so the number was its own.
   [[nodiscard]] int lender() const { return lender_.get(); }
 
-  /// How long each part of a message is waited for; empty: for ever.
+  /// How long each part of a message is waited for; empty: without limit.
   void set_timeout(Timeout timeout) { timeout_ = timeout; }
 
   /// Numbers the request and sends it, its names, and the data.

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
+#include <string>
 #include <thread>
 
 #include "tests/conformance/child_process.hpp"
@@ -332,32 +334,28 @@ TEST_P(MessagesConnectFirst, APublisherWaitsForItsSubscriber) {
   expect_message(subscriber, pattern_, 100);
 }
 
-TEST_P(MessagesConnectFirst, ATakeWaitsForThePublisherToListen) {
+/// A subscriber that has begun in another thread, by `connect`, gets a message of a publisher that listens later.
+void publish_to_earlier(const std::string& where, const Pattern& pattern,
+                        const std::function<void(Subscriber&)>& connect) {
   std::thread subscribing([&] {
     Subscriber subscriber;
-    subscriber.start_connect(where_, kTimeout);
-    expect_message(subscriber, pattern_, 100);
+    connect(subscriber);
+    expect_message(subscriber, pattern, 100);
   });
   std::this_thread::sleep_for(kSomeAttempts);
   Publisher publisher;
-  publisher.listen(where_);
+  publisher.listen(where);
   EXPECT_EQ(publisher.admit(1, kTimeout), 1U);
-  publish(publisher, pattern_, 100);
+  publish(publisher, pattern, 100);
   subscribing.join();
 }
 
+TEST_P(MessagesConnectFirst, ATakeWaitsForThePublisherToListen) {
+  publish_to_earlier(where_, pattern_, [&](Subscriber& subscriber) { subscriber.start_connect(where_, kTimeout); });
+}
+
 TEST_P(MessagesConnectFirst, BlockingConnectsWaitToo) {
-  std::thread subscribing([&] {
-    Subscriber subscriber;
-    subscriber.connect(where_, kTimeout);
-    expect_message(subscriber, pattern_, 100);
-  });
-  std::this_thread::sleep_for(kSomeAttempts);
-  Publisher publisher;
-  publisher.listen(where_);
-  EXPECT_EQ(publisher.admit(1, kTimeout), 1U);
-  publish(publisher, pattern_, 100);
-  subscribing.join();
+  publish_to_earlier(where_, pattern_, [&](Subscriber& subscriber) { subscriber.connect(where_, kTimeout); });
 }
 
 TEST_P(MessagesConnectFirst, WithoutTimeTheyAreRefusedAtOnce) {

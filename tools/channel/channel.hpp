@@ -33,7 +33,7 @@ struct ChannelPeer {
 /// the peer is gone, ECANCELED after `cancel`.
 class Channel {
  public:
-  /// How long to wait at most; empty: for ever.
+  /// How long to wait at most; empty: without limit.
   using Limit = std::optional<std::chrono::milliseconds>;
   static constexpr Limit kForever{};
 

@@ -62,7 +62,7 @@ void WindowClient::Impl::resume() {
 }
 
 void WindowClient::Impl::greet() {
-  // connect_again waits for a server where the options say so.
+  // With options_.reconnect, connect_again does the waiting for a server.
   const Timeout wait = options_.reconnect.count() > 0 ? Timeout(0) : options_.connect_timeout;
   frames_ = FramedStream(start_connect(address_, kStreamOptions, wait).finish(options_.connect_timeout));
   RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
