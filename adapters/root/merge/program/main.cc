@@ -22,14 +22,14 @@
 #include "adapters/root/merge/program/state.hpp"
 #include "adapters/root/merge/program/supervisor.hpp"
 #include "base/standard_descriptors.hpp"
-#include "manual/generate.hpp"
+#include "manual/program.hpp"
 
 namespace {
 
 using wherry::merge::ProgramOptions;
 using wherry::merge::State;
 
-constexpr int kUsageError = 2;
+constexpr const char* kName = "wherry-merge";
 // What the transport can serve.
 constexpr std::size_t kLeastMaxFile = std::size_t{2} << 20;
 constexpr std::size_t kMostMaxFile = std::size_t{1} << 40;
@@ -125,42 +125,23 @@ int run(const ProgramOptions& options) {
   return wherry::merge::report(options, state, status, seconds.count());
 }
 
-int run(int argc, char** argv) {
+}  // namespace
+
+int main(int argc, char** argv) {
+  wherry::reserve_standard_descriptors();
   CLI::App app{"Receives ROOT files from any number of workers, through shared memory, and merges them into one.",
                "wherry-merge"};
   ProgramOptions options;
   std::string compression = "auto";
   auto batch_time = static_cast<std::size_t>(options.batch_time.count());
   add_options(app, options, compression, batch_time);
-  if (const auto folder = wherry::manual::asked_for(argc, argv)) {
-    wherry::manual::generate(app, *folder);
-    return 0;
-  }
-  try {
-    app.parse(argc, argv);
+  app.callback([&] {
     options.batch_time = std::chrono::milliseconds(batch_time);
     if (compression != "auto" && !CLI::detail::lexical_cast(compression, options.compression)) {
       throw CLI::ValidationError("--compression: auto or a number");
     }
     check(options);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
-  }
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "wherry-merge: %s\n", error.what());
-    return 1;
-  }
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  wherry::reserve_standard_descriptors();
-  const int status = run(argc, argv);
-  const std::string problem = wherry::flush_standard_output();
-  if (problem.empty()) return status;
-  std::fprintf(stderr, "wherry-merge: write standard output: %s\n", problem.c_str());
-  return 1;
+  });
+  if (const auto status = wherry::manual::parse(app, kName, argc, argv)) return *status;
+  return wherry::manual::run(kName, [&options] { return run(options); });
 }
