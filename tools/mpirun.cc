@@ -73,23 +73,29 @@ struct CommandLine {
   bool only_print = false;
 };
 
-void take_slots(MpiJob& job, const std::vector<Host>& hosts, const std::string& source) {
+/// `decided_by` is the option that has said how many processes there are, if one has.
+void take_slots(MpiJob& job, const std::vector<Host>& hosts, const std::string& source, std::string& decided_by) {
   const int slots = slots_of(hosts, own_host_name(), source);
-  if (job.processes != 0) {
-    fmt::print(stderr, "wherry mpirun: {} names this machine only and is not used: -n says how many processes\n",
-               printable(source));
+  if (!decided_by.empty()) {
+    fmt::print(stderr, "wherry mpirun: {} names this machine only and is not used: {} says how many processes\n",
+               printable(source), printable(decided_by));
     return;
   }
   if (slots == 0) throw UsageError(source + " has no slots: add a line as localhost slots=4, or write -n 4");
   job.processes = slots;
+  decided_by = source;
   fmt::print(stderr, "wherry mpirun: {} names this machine only: {} processes, the sum of its slots\n",
              printable(source), slots);
 }
 
-/// How many processes: as -n says, else the slots of the hosts, which have to be this machine in either case.
+/// How many processes: as -n says, else the slots of the hosts, --host before --hostfile. The hosts have to be this
+/// machine in any case.
 void count_processes(CommandLine& line) {
-  if (!line.hostfile.empty()) take_slots(line.job, read_hostfile(line.hostfile), "--hostfile " + line.hostfile);
-  if (!line.hosts.empty()) take_slots(line.job, hosts_of_list(line.hosts), "--host " + line.hosts);
+  std::string decided_by = line.job.processes != 0 ? "-n" : "";
+  if (!line.hosts.empty()) take_slots(line.job, hosts_of_list(line.hosts), "--host " + line.hosts, decided_by);
+  if (!line.hostfile.empty()) {
+    take_slots(line.job, read_hostfile(line.hostfile), "--hostfile " + line.hostfile, decided_by);
+  }
   if (line.job.processes == 0) throw UsageError("write how many processes to start, as in wherry mpirun -n 2 ./app");
 }
 

@@ -193,6 +193,14 @@ def test_hosts_are_not_used_where_the_number_of_processes_is_given(mpirun, mpich
     assert result.stderr == "wherry mpirun: --host localhost:5 names this machine only and is not used: -n says how many processes\n"
 
 
+def test_a_list_of_hosts_decides_where_a_hostfile_is_given_too(mpirun, mpich, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost slots=2\n")
+    result = mpirun("--hostfile", hosts, "--host", "localhost:3", "--print", mpich)
+    assert " -n 3 " in result.stdout.splitlines()[-1]
+    assert f"--hostfile {hosts} names this machine only and is not used: --host localhost:3 says how many" in result.stderr
+
+
 def test_a_hostfile_that_names_another_machine_is_refused_and_nothing_starts(mpirun, mpich, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost\nnode7.example.org slots=2\n")
