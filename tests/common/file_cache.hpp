@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +30,12 @@
 namespace wherry::file {
 
 inline constexpr std::size_t kBlockBytes = layout::kFileBlock;
+
+/// Whether the kernel tells of descriptors that are open to write, and the file system stamps what is stored through a mapping.
+inline bool tells_of_mapped_stores(int fd) {
+  struct ::statfs where{};
+  return writers_of(fd) == Writers::none && ::fstatfs(fd, &where) == 0 && where.f_type != TMPFS_MAGIC;
+}
 
 /// A segment that is gone with this object, mapped once more for tests that look at it or spoil it.
 class TestSegment {
