@@ -28,7 +28,7 @@ constexpr std::size_t kMost = 16;
 constinit std::array<char, PATH_MAX> text{};
 constinit std::array<std::string_view, kMost> names{};
 constinit std::size_t count = 0;
-constinit Path path = Path::automatic;
+constinit Path path = Path::local;
 
 struct Rule {
   std::string_view ending;
@@ -65,8 +65,8 @@ void find_devices() {
 /// kernel's own call. `os` would hand calls to the card's process, which a program's calls cannot be: it uses the same
 /// cache.
 Path path_of(std::string_view word) {
-  if (word == "local" || word == "host") return Path::local;
-  return word == "comp" || word == "os" ? Path::comp : Path::automatic;
+  if (word == "comp" || word == "os") return Path::comp;
+  return word == "auto" ? Path::automatic : Path::local;
 }
 
 /// Reads WHERRY_FILE_PATHS and passes over what is no rule: `wherry run` has reported that.

@@ -129,10 +129,10 @@ constexpr std::array kOptions{
            "directories whose files the programs that wherry run starts read by way of the card's cache", Kind::word, 0,
            0, "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{
-        Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
+        Key::file_path, "file_path", "WHERRY_FILE_PATH", "local", "",
         "how files are read: local is the kernel's calls alone, comp fills the cache by every read, os is the card's "
         "process, host the host's server, auto what pays; programs that wherry run starts take os for comp and host "
-        "for local",
+        "for local. All but local and host can release the program's POSIX locks",
         Kind::word, 0, 0, "auto, local, comp, os or host", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,

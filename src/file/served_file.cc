@@ -2,10 +2,12 @@
 #include "file/served_file.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/process_cache.hpp"
 
@@ -60,8 +62,23 @@ ServedFile::ServedFile(std::unique_ptr<Source> source, const Look& look, Cache& 
       remote_(source_->is_remote()),
       straight_(remote_ ? Path::host : Path::local),
       path_(options.path) {
+  warn_of_lost_locks(path());
   comp_.opened(look);
   if (source_->descriptor() >= 0 && !options.appends) os_.emplace(source_->descriptor());
+}
+
+/// The cache opens a file again to look for its writers, and the close releases the locks. Says so once in a process.
+void ServedFile::warn_of_lost_locks(Path path) const {
+  static std::atomic<bool> said{false};
+  if (remote_ || path == Path::local || said.exchange(true, std::memory_order_relaxed)) return;
+  log::write(log::Level::warning,
+             "files: any path but local can release the POSIX locks (fcntl) that this process holds on a file; keep to "
+             "local where processes lock files, as databases do (docs/files.md)");
+}
+
+void ServedFile::set_path(Path path) {
+  warn_of_lost_locks(path);
+  path_.store(path, std::memory_order_relaxed);
 }
 
 ServedFile::~ServedFile() {

@@ -50,9 +50,10 @@ class ServedFile {
   Glimpse view(std::uint64_t offset, std::size_t length);
 
   [[nodiscard]] Path path() const { return path_.load(std::memory_order_relaxed); }
-  void set_path(Path path) { path_.store(path, std::memory_order_relaxed); }
+  void set_path(Path path);
 
  private:
+  void warn_of_lost_locks(Path path) const;
   [[nodiscard]] int refused(Path path) const;
   std::optional<Result> read_by_card(std::span<const iovec> to, std::uint64_t offset);
   Result read_straight(std::span<std::byte> to, std::uint64_t offset, Path path, Reason reason);

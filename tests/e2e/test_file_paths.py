@@ -44,6 +44,23 @@ int main(int count, char** words) {
 }
 """
 CALLS = 30_000
+# Takes a lock, reads the file by descriptors of its own, and asks in a child whether the lock is still there.
+LOCKING = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+fcntl.lockf(fd, fcntl.LOCK_EX, 1)
+for i in range(20000):
+    os.pread(fd, 4096, i % 16 * 4096)
+child = os.fork()
+if child == 0:
+    try:
+        fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+    except OSError:
+        os._exit(0)
+    os._exit(1)
+print("held" if os.waitpid(child, 0)[1] == 0 else "lost")
+"""
+
 PATH_LOCAL, PATH_COMP = 2, 3  # of wherry/file_path.h
 
 
@@ -69,7 +86,7 @@ def top(*options):
 
 def shown(folder, job, rules, *words):
     """What is shown of a program while it waits, as JSON and as text."""
-    command = [PROGRAM, "run", "--files", folder, "--job", job, "--file-paths", rules, "--", sys.executable, "-c", *words]
+    command = [PROGRAM, "run", "--files", folder, "--job", job, "--file-path", "auto", "--file-paths", rules, "--", sys.executable, "-c", *words]
     with subprocess.Popen(list(map(str, command)), env=environment(), cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdout.readline() == "read\n"
         found = json.loads(top("--json"))
@@ -113,6 +130,20 @@ def test_the_c_api_sets_the_path_of_a_file_beside_the_preloaded_library(folder, 
 
     assert printed() == "0 0 -22 1\n"
     assert printed(PROGRAM, "run", "--files", folder, "--job", job, "--") == "0 0 -22 0\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--file-path", "local"], ["--file-path", "host"], ["--file-paths", "*.db=local,*.idx=host"]])
+def test_without_a_path_through_the_cache_the_program_keeps_its_posix_locks(folder, job, options):
+    result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", sys.executable, "-c", LOCKING, folder / "a.root"],
+                            env=environment(), capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "held\n", "")
+
+
+@pytest.mark.parametrize("options", [["--file-path", "auto"], ["--file-path", "comp"], ["--file-paths", "*.db=local,*.idx=comp"]])
+def test_a_path_through_the_cache_is_warned_of_in_one_line(folder, job, options):
+    result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", "true"], env=environment(), capture_output=True, text=True)
+    assert result.returncode == 0
+    assert re.fullmatch(r"wherry run: --file-paths? \S+ can release POSIX locks .* --file-path local .*\n", result.stderr)
 
 
 def test_a_rule_that_is_none_is_said(folder):

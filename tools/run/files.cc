@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
@@ -26,6 +27,29 @@ namespace {
 
 void say(const std::string& line) {
   if (log::enabled(log::Level::warning)) fmt::print(stderr, "wherry run: {}\n", printable(line));
+}
+
+bool is_local(std::string_view path) { return path == "local" || path == "host"; }
+
+/// Of WHERRY_FILE_PATHS, *.root=local,*.idx=comp.
+bool are_all_local(const std::string& rules) {
+  std::istringstream words(rules);
+  for (std::string rule; std::getline(words, rule, ',');) {
+    if (!is_local(std::string_view(rule).substr(rule.rfind('=') + 1))) return false;
+  }
+  return true;
+}
+
+/// The library that the program gets opens its files again, and a close ends the program's POSIX locks.
+void say_what_the_cache_risks() {
+  const std::string path = config::word(config::Key::file_path);
+  const std::string rules = config::word(config::Key::file_paths);
+  const bool all_local = is_local(path);
+  if (all_local && are_all_local(rules)) return;
+  say(
+      fmt::format("{} can release POSIX locks (fcntl) that the program holds, which has broken databases; keep to "
+                  "--file-path local for programs that lock files (docs/files.md)",
+                  all_local ? "--file-paths " + rules : "--file-path " + path));
 }
 
 /// A container's own directories, for one, are on overlayfs.
@@ -45,6 +69,7 @@ void say_what_is_not_cached() {
 
 void serve_files(const std::string& program) {
   use_files_library();
+  say_what_the_cache_risks();
   say_what_is_not_cached();
   try {
     file::ensure_card(std::filesystem::read_symlink("/proc/self/exe").string());

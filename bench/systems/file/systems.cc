@@ -32,7 +32,8 @@ constexpr std::array kDescriptions{
         "the same program by wherry run --files, WHERRY_FILE_PATH=comp: every read fills the card's "
         "cache",
         "wherry-bench-file", Start::run, "comp", true},
-    FileSystem::Description{"wherry-auto", "the same program by wherry run --files with its defaults",
+    FileSystem::Description{"wherry-auto",
+                            "the same program by wherry run --files, WHERRY_FILE_PATH=auto: the cache where it pays",
                             "wherry-bench-file", Start::run, "auto", true},
     FileSystem::Description{"wherry-host",
                             "a program by a connection to wherry serve in each process; the card has no cache",
