@@ -31,7 +31,8 @@ namespace wherry::file {
 
 inline constexpr std::size_t kBlockBytes = layout::kFileBlock;
 
-/// Whether the kernel tells of descriptors that are open to write, and the file system stamps what is stored through a mapping.
+/// Whether the kernel tells of descriptors that are open to write, and the file system stamps what is stored through a
+/// mapping.
 inline bool tells_of_mapped_stores(int fd) {
   struct ::statfs where{};
   return writers_of(fd) == Writers::none && ::fstatfs(fd, &where) == 0 && where.f_type != TMPFS_MAGIC;
