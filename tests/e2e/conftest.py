@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,3 +15,21 @@ from ports import port  # noqa: E402, F401
 def transport(request):
     """Both transports of ship, collect and pipe: they keep the same promises."""
     return request.param
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that everybody may enter; pytest's own are for their owner only."""
+    folder = tempfile.mkdtemp(prefix="wherry-test-")
+    os.chmod(folder, 0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def others_folder(open_folder):
+    """A destination that another user owns."""
+    into = os.path.join(open_folder, "into")
+    os.mkdir(into)
+    os.chown(into, 65534, 65534)
+    yield into

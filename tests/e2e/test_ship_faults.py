@@ -3,10 +3,8 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 
 import pytest
 from collecting import WATCHDOG, Collector, listing, wait_until
@@ -128,15 +126,6 @@ def test_a_file_size_limit_is_a_refusal(tmp_path, transport):
         status, _ = collector.finish()
     assert (status, result.returncode) == (1, 1) and "big: File too large" in result.stderr
     assert os.listdir(tmp_path / "into") == ["small"]
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that everybody may enter; pytest's own are for their owner only."""
-    folder = tempfile.mkdtemp(prefix="wherry-test-")
-    os.chmod(folder, 0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_an_unwritable_directory_refuses_what_goes_there_and_no_more(tmp_path, open_folder):

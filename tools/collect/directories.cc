@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/directories.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -12,12 +15,21 @@
 namespace wherry::tools {
 namespace {
 
-constexpr mode_t kOwnerMayStore = S_IWUSR | S_IXUSR;
+constexpr mode_t kModeBits = 07777;
+constexpr timespec kTimeAsItIs{0, UTIME_OMIT};
+
+bool may_store(int directory) { return ::faccessat(directory, ".", R_OK | W_OK | X_OK, AT_EACCESS) == 0; }
+
+// Also of a descriptor that only names (O_PATH), which fchmod does not take.
+bool change_mode(int descriptor, mode_t mode) {
+  if (::fchmod(descriptor, mode) == 0) return true;
+  return errno == EBADF && ::chmod(fmt::format("/proc/self/fd/{}", descriptor).c_str(), mode) == 0;
+}
 
 // Returns 0 or an errno value.
 int apply(int descriptor, mode_t mode, timespec mtime) {
   const timespec times[2] = {{0, UTIME_OMIT}, mtime};
-  return ::fchmod(descriptor, mode & kPermissions) == 0 && ::futimens(descriptor, times) == 0 ? 0 : errno;
+  return ::fchmod(descriptor, mode) == 0 && ::futimens(descriptor, times) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -38,6 +50,8 @@ std::vector<Failure> Directories::leave(const Open& open, const Settled& settled
     if (error == 0) error = settled(directory.get());
     if (error != 0) failures.push_back({path, "setting its mode and time: " + std::system_category().message(error)});
   }
+  // A mode that no shipper announced may be changed by its owner before the next shipper comes.
+  std::erase_if(wanted_, [](const auto& entry) { return entry.second.mtime.tv_nsec == UTIME_OMIT; });
   if (settled_.size() >= kRemembered) settled_.clear();
   settled_.merge(std::exchange(wanted_, {}));
   return failures;
@@ -46,16 +60,20 @@ std::vector<Failure> Directories::leave(const Open& open, const Settled& settled
 void Directories::announce(std::string_view path, std::uint32_t mode, timespec mtime) {
   const std::lock_guard lock(mutex_);
   settled_.erase(std::string(path));
-  wanted_.insert_or_assign(std::string(path), Wanted{mode, mtime});
+  wanted_.insert_or_assign(std::string(path), Wanted{mode & kPermissions, mtime});
 }
 
 void Directories::touch(std::string_view path, int descriptor) {
   const std::lock_guard lock(mutex_);
   const auto found = settled_.find(path);
-  if (found == settled_.end()) return;
-  const mode_t mode = found->second.mode & kPermissions;
-  if ((mode & kOwnerMayStore) != kOwnerMayStore) ::fchmod(descriptor, mode | S_IRWXU);
-  wanted_.insert(settled_.extract(found));
+  const bool was_settled = found != settled_.end();
+  if (was_settled) wanted_.insert(settled_.extract(found));
+  if (!was_settled && (may_store(descriptor) || errno != EACCES)) return;
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return;
+  const mode_t mode = status.st_mode & kModeBits;
+  if ((mode & S_IRWXU) == S_IRWXU || !change_mode(descriptor, mode | S_IRWXU)) return;
+  wanted_.try_emplace(std::string(path), Wanted{mode, kTimeAsItIs});
 }
 
 }  // namespace wherry::tools

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -23,7 +25,8 @@ struct Failure {
 /// The modes and times that directories shall have in the end. They cannot be set when a directory is made: a file
 /// stored in it later changes its time, and may not be stored at all if its mode forbids writing. So they are set when
 /// no shipper is left that could store something, deepest first; the latest are remembered, and set again after a
-/// later shipper has stored something there. All calls from any thread.
+/// later shipper has stored something there. A directory that was there before and denies its owner access is opened to
+/// the owner meanwhile, as rsync does. All calls from any thread.
 class Directories {
  public:
   /// Opens a directory below the destination by path; invalid when that fails, with errno set.
@@ -38,14 +41,16 @@ class Directories {
 
   /// `path` shall have this mode and time.
   void announce(std::string_view path, std::uint32_t mode, timespec mtime);
-  /// Something is about to be stored in `path`, which is open as `descriptor`: its time will have to be set again, and
-  /// it is made writable again if its mode was already settled.
+  /// Something is about to be stored in `path`, which is open as `descriptor` (O_PATH will do). Its time will be set
+  /// again. If its mode was settled, or if this process may not store in it, the owner gets all permissions until the
+  /// directory is settled; its mode then is the announced one, or else the one found here. If that is not permitted,
+  /// the call that stores reports why.
   void touch(std::string_view path, int descriptor);
 
  private:
   struct Wanted {
-    std::uint32_t mode;
-    timespec mtime;
+    mode_t mode;
+    timespec mtime;  // UTIME_OMIT: not announced
   };
 
   // Settled directories that are remembered: one that is stored in later is settled again.

@@ -17,6 +17,7 @@ namespace wherry::tools {
 namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kNameDirectory = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 // Takes the first component off `path`.
 std::string next_component(std::string_view& path) {
@@ -118,12 +119,20 @@ void OpenDirectories::keep(std::string_view path, const Directory& directory) {
   latest_.pop_back();
 }
 
-OpenDirectories::Directory OpenDirectories::open(int parent, const std::string& name) {
+UniqueFd OpenDirectories::open_or_make(int parent, const std::string& name) {
   UniqueFd directory(::openat(parent, name.c_str(), kOpenDirectory));
   if (!directory.valid() && errno == ENOENT) {
     if (::mkdirat(parent, name.c_str(), 0777) != 0 && errno != EEXIST) refuse_component(parent, name, errno);
     directory.reset(::openat(parent, name.c_str(), kOpenDirectory));
   }
+  if (!directory.valid() && errno == EACCES) directory.reset(::openat(parent, name.c_str(), kNameDirectory));
+  if (!directory.valid()) refuse_component(parent, name, errno);
+  return directory;
+}
+
+OpenDirectories::Directory OpenDirectories::hold(int parent, const std::string& name, UniqueFd named) {
+  const bool readable = (::fcntl(named.get(), F_GETFL) & O_PATH) == 0;
+  UniqueFd directory = readable ? std::move(named) : UniqueFd(::openat(named.get(), ".", kOpenDirectory));
   if (!directory.valid()) refuse_component(parent, name, errno);
   std::shared_ptr<FileSystem> file_system = file_systems_.of(directory.get());
   return std::make_shared<const OpenDirectory>(std::move(directory), std::move(file_system));

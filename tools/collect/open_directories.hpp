@@ -42,7 +42,8 @@ class OpenDirectories {
 
   /// The directory `path`, which must have passed check_path; empty: the destination itself. Makes what is missing.
   /// However deep it lies, no more than two directories are open beside those that are kept.
-  /// @param opened  is called with the path and descriptor of each directory on the way that was not in the cache
+  /// @param opened  is called with the path and a descriptor of each directory on the way that was not in the cache,
+  ///                before anything is done in it; O_PATH where reading is denied, which `opened` may change
   /// Throws Refusal.
   template <class OnOpened>
   Directory enter(std::string_view path, OnOpened&& opened) {
@@ -50,9 +51,11 @@ class OpenDirectories {
     while (known < path.size()) {
       const std::size_t begin = known == 0 ? 0 : known + 1;
       known = std::min(path.find('/', begin), path.size());
-      directory = open(directory->get(), std::string(path.substr(begin, known - begin)));
+      const std::string name(path.substr(begin, known - begin));
       const std::string_view so_far = path.substr(0, known);
-      opened(so_far, directory->get());
+      UniqueFd named = open_or_make(directory->get(), name);
+      opened(so_far, named.get());
+      directory = hold(directory->get(), name, std::move(named));
       keep(so_far, directory);
     }
     return directory;
@@ -73,7 +76,8 @@ class OpenDirectories {
   Directory find(std::string_view path);
   std::pair<Directory, std::size_t> find_deepest(std::string_view path);
   void keep(std::string_view path, const Directory& directory);
-  Directory open(int parent, const std::string& name);
+  static UniqueFd open_or_make(int parent, const std::string& name);
+  Directory hold(int parent, const std::string& name, UniqueFd named);
 
   FileSystems file_systems_;
   Directory root_;
