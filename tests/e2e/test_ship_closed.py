@@ -72,6 +72,36 @@ def test_a_closed_directory_that_is_not_shipped_itself_has_its_mode_again(tmp_pa
     assert found["closed/deeper/file"][3] == b"new"
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o555])
+def test_files_are_replaced_below_a_destination_that_may_not_be_written(tmp_path, others_folder, mode):
+    """They wait for their names in the highest folder that may be."""
+    shares = []
+    for name in ("alice", "bob"):
+        (tmp_path / name / "deeper").mkdir(parents=True)
+        (tmp_path / name / "deeper/file").write_text("new")
+        os.symlink("new", tmp_path / name / "deeper/link")
+        os.chmod(tmp_path / name, mode)
+        os.mkdir(os.path.join(others_folder, name))
+        os.chown(os.path.join(others_folder, name), 65534, 65534)
+        shares.append(["-C", tmp_path, name])
+    os.chown(others_folder, 0, 0)
+    for _ in range(2):
+        ship_as_other_user(others_folder, *shares)
+        assert listing(others_folder) == listing(tmp_path)
+
+
+def test_a_killed_collectors_staging_below_a_closed_destination_is_removed_by_the_next(tmp_path, others_folder):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open/file").write_text("new")
+    stale = os.path.join(others_folder, "open/.wherry-partial.0123456789abcdef0123456789abcdef")
+    os.makedirs(stale, 0o700)
+    for path in (os.path.dirname(stale), stale):
+        os.chown(path, 65534, 65534)
+    os.chown(others_folder, 0, 0)
+    ship_as_other_user(others_folder, ["-C", tmp_path, "open"])
+    assert listing(others_folder) == listing(tmp_path)
+
+
 def test_a_closed_directory_may_be_opened_by_its_user_between_shippers(tmp_path, others_folder):
     """A mode that no shipper announced is not remembered."""
     (tmp_path / "closed").mkdir()

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collect/directories.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -17,8 +15,6 @@ namespace {
 
 constexpr mode_t kModeBits = 07777;
 constexpr timespec kTimeAsItIs{0, UTIME_OMIT};
-
-bool may_store(int directory) { return ::faccessat(directory, ".", R_OK | W_OK | X_OK, AT_EACCESS) == 0; }
 
 // Also of a descriptor that only names (O_PATH), which fchmod does not take.
 bool change_mode(int descriptor, mode_t mode) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "collect/permissions.hpp"
 #include "collect/refusal.hpp"
 
 namespace wherry::tools {
@@ -48,19 +49,29 @@ FileSystem::FileSystem(UniqueFd top)
     : top_(std::move(top)),
       // An unnamed file gets its name through /proc.
       unnamed_files_(::access("/proc/self/fd", X_OK) == 0),
-      each_file_flushed_(must_flush_each(top_.get())) {
+      each_file_flushed_(must_flush_each(top_.get())),
+      top_stages_(may_store(top_.get())) {
   Staging::remove_stale(top_.get());
+}
+
+void FileSystem::offer(int directory) {
+  if (top_stages_) return;
+  const std::lock_guard lock(staging_mutex_);
+  if (lower_.valid() || !may_store(directory)) return;
+  lower_.reset(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  if (lower_.valid()) Staging::remove_stale(lower_.get());
 }
 
 Staging& FileSystem::staging() {
   const std::lock_guard lock(staging_mutex_);
-  if (!staging_) staging_.emplace(top_.get());
+  if (!staging_) staging_.emplace(lower_.valid() ? lower_.get() : top_.get());
   return *staging_;
 }
 
 void FileSystem::end_staging() {
   const std::lock_guard lock(staging_mutex_);
   staging_.reset();
+  lower_.reset();
 }
 
 int FileSystem::flush() {
@@ -91,7 +102,10 @@ int FileSystem::flush() {
 std::shared_ptr<FileSystem> FileSystems::of(int descriptor) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<FileSystem>& known = known_[mount_of(descriptor)];
-  if (auto found = known.lock()) return found;
+  if (auto found = known.lock()) {
+    found->offer(descriptor);
+    return found;
+  }
   UniqueFd top(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   if (!top.valid()) throw Refusal(errno);
   auto made = std::make_shared<FileSystem>(std::move(top));

@@ -30,9 +30,13 @@ class FileSystem {
   [[nodiscard]] bool unnamed_files() const { return unnamed_files_.load(std::memory_order_relaxed); }
   void no_unnamed_files() { unnamed_files_.store(false, std::memory_order_relaxed); }
 
+  /// `directory`, which lies on it, was opened. The first in which this process may store is where files wait, if it
+  /// may not store in `top`.
+  void offer(int directory);
   /// Made when first needed. Throws Refusal.
   Staging& staging();
-  /// Removes it, while no file waits in it: what follows leaves the directory's time as it is.
+  /// Removes it, while no file waits in it: what follows leaves the directory's time as it is. Directories below `top`
+  /// are offered again afterwards: settled, one may be closed to this process.
   void end_staging();
 
   /// Everything done here before the call has reached the disk when it returns, and will survive a power failure; but
@@ -46,7 +50,9 @@ class FileSystem {
   UniqueFd top_;
   std::atomic<bool> unnamed_files_;
   bool each_file_flushed_;
+  bool top_stages_;
   std::mutex staging_mutex_;
+  UniqueFd lower_;  // where files wait if not in top_; invalid until one was offered
   std::optional<Staging> staging_;
 
   std::mutex flush_mutex_;
