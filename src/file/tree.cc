@@ -19,6 +19,9 @@ namespace {
 /// A rename on the way makes the kernel give up (EAGAIN); a tree that is renamed without a pause is not waited for.
 constexpr int kMostAttempts = 128;
 
+/// A name that is removed between the look and the making is looked for again.
+constexpr int kMostMakings = 3;
+
 UniqueFd open_beneath(int root, const std::string& name, std::uint64_t flags, std::uint64_t mode) {
   open_how how{};
   how.flags = flags | O_CLOEXEC;
@@ -32,10 +35,24 @@ UniqueFd open_beneath(int root, const std::string& name, std::uint64_t flags, st
   return UniqueFd(descriptor);
 }
 
+UniqueFd failed_with(int error) {
+  errno = error;
+  return {};
+}
+
 int result_of(int returned) { return returned == 0 ? 0 : errno; }
 
 /// For calls that take no descriptor of the kind that only names.
 std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+UniqueFd open_again(int named, int flags) {
+  const std::string path = proc_path(named);
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags);
+  } while (descriptor < 0 && errno == EINTR);
+  return UniqueFd(descriptor);
+}
 
 }  // namespace
 
@@ -49,6 +66,9 @@ Tree::Tree(const std::string& directory) {
         "the system call openat2, which keeps clients below the directory, is needed: Linux 5.6 or later, and a "
         "sandbox that allows it");
   }
+  if (::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) != 0) {
+    throw Error(errno, "serve", directory, "mount /proc: files are looked at through it before they are opened");
+  }
   root_ = std::move(root);
 }
 
@@ -58,13 +78,43 @@ UniqueFd Tree::resolve(const std::string& name, std::uint64_t flags, std::uint64
 
 UniqueFd Tree::open(const std::string& name, int flags, mode_t mode) const {
   const auto bits = static_cast<std::uint64_t>(flags) | O_NONBLOCK | O_NOCTTY;
-  UniqueFd file = resolve(name, bits, (flags & O_CREAT) != 0 ? mode & 07777U : 0U);
-  if (!file.valid()) return file;
+  const bool creates = (flags & O_CREAT) != 0;
+  // O_EXCL opens nothing that was there before.
+  const auto make = [&] { return resolve(name, bits | O_EXCL, mode & 07777U); };
+  if (creates && (flags & O_EXCL) != 0) return make();
+  const auto name_only = O_PATH | (static_cast<unsigned>(flags) & (O_NOFOLLOW | O_DIRECTORY));
+  for (int attempt = 0; attempt < kMostMakings; ++attempt) {
+    const UniqueFd named = resolve(name, name_only, 0);
+    if (named.valid()) return open_named(named.get(), name, flags);
+    if (errno != ENOENT || !creates) return {};
+    UniqueFd made = make();
+    if (made.valid() || errno != EEXIST) return made;
+  }
+  // There and not there: a symbolic link to nothing, whose target is made.
+  UniqueFd made = resolve(name, bits, mode & 07777U);
   struct stat found{};
-  if (::fstat(file.get(), &found) == 0 && (S_ISREG(found.st_mode) || S_ISDIR(found.st_mode))) return file;
-  file.reset();
-  errno = EOPNOTSUPP;
-  return file;
+  if (made.valid() && (::fstat(made.get(), &found) != 0 || !S_ISREG(found.st_mode))) return failed_with(EOPNOTSUPP);
+  return made;
+}
+
+/// Opens what was looked up as `named`, if it is a file or a directory. The process at a FIFO's other end, or a
+/// device's driver, would notice an opening even if the descriptor were closed at once.
+UniqueFd Tree::open_named(int named, const std::string& name, int flags) const {
+  struct stat found{};
+  if (::fstat(named, &found) != 0) return {};
+  const int bits = (flags & ~(O_CREAT | O_NOFOLLOW)) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  switch (found.st_mode & S_IFMT) {
+    case S_IFREG:
+      return open_again(named, bits);
+    case S_IFDIR:
+      if ((flags & O_CREAT) != 0) return failed_with(EISDIR);
+      // By name, so that what is to be mounted there is: O_DIRECTORY opens nothing else.
+      return resolve(name, static_cast<std::uint64_t>(bits | O_DIRECTORY | (flags & O_NOFOLLOW)), 0);
+    case S_IFLNK:
+      return failed_with(ELOOP);
+    default:
+      return failed_with(EOPNOTSUPP);
+  }
 }
 
 UniqueFd Tree::look_up(const std::string& name, bool follow) const {

@@ -20,11 +20,12 @@ namespace wherry::file {
 /// set. All calls from any thread; they block as long as the file system does.
 class Tree {
  public:
-  /// Opens the directory. Throws Error: ENOENT, ENOTDIR, EACCES, ENOSYS (a kernel or sandbox without openat2).
+  /// Opens the directory. Throws Error: ENOENT (also if /proc is not mounted), ENOTDIR, EACCES, ENOSYS (a kernel or
+  /// sandbox without openat2).
   explicit Tree(const std::string& directory);
 
-  /// As open(2) with these flags, without ever waiting for the other end of a pipe. What is neither file nor directory
-  /// is refused with EOPNOTSUPP.
+  /// As open(2) with these flags. What is neither file nor directory is refused with EOPNOTSUPP, without having been
+  /// opened: it is looked at first (O_PATH), and then this very file is opened, by way of /proc.
   [[nodiscard]] UniqueFd open(const std::string& name, int flags, mode_t mode) const;
   /// Names the object only (O_PATH): for status, modes and times. The last component's symbolic link is followed, or
   /// not.
@@ -45,6 +46,7 @@ class Tree {
     std::string last;
     int error = 0;
   };
+  [[nodiscard]] UniqueFd open_named(int named, const std::string& name, int flags) const;
   [[nodiscard]] UniqueFd resolve(const std::string& name, std::uint64_t flags, std::uint64_t mode) const;
   [[nodiscard]] Place place_of(std::string_view name, bool directory) const;
 

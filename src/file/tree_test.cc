@@ -3,7 +3,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -160,13 +164,67 @@ TEST_F(FileTree, ARenameAtTheSameMomentLeadsNowhereElse) {
   EXPECT_EQ(listing(outside_), before);
 }
 
-TEST_F(FileTree, WhatIsNeitherFileNorDirectoryIsNotWaitedFor) {
+/// Whether the kernel has reported an opening of what `watch` watches since it was last asked.
+bool was_opened(const UniqueFd& watch) {
+  alignas(inotify_event) std::array<char, 4096> events;
+  return ::read(watch.get(), events.data(), events.size()) > 0;
+}
+
+TEST_F(FileTree, WhatIsNeitherFileNorDirectoryIsRefusedBeforeItIsOpened) {
   const Tree tree(root_.string());
   ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(tree.open("pipe", O_RDONLY, 0).valid());
-  EXPECT_EQ(errno, EOPNOTSUPP);
-  EXPECT_FALSE(tree.open("pipe", O_WRONLY, 0).valid());
-  EXPECT_TRUE(tree.look_up("pipe", true).valid());
+  fs::create_symlink("pipe", root_ / "link");
+  std::vector<std::string> names{"pipe", "link", "socket"};
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  (root_ / "socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  // Only root may make a device.
+  if (::mknod((root_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) names.emplace_back("device");
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    ASSERT_GE(::inotify_add_watch(watch.get(), (root_ / name).c_str(), IN_OPEN), 0);
+    for (const int flags :
+         {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_CREAT, O_WRONLY | O_TRUNC, O_WRONLY | O_CREAT | O_TRUNC}) {
+      EXPECT_FALSE(tree.open(name, flags, 0600).valid());
+      EXPECT_EQ(errno, EOPNOTSUPP);
+    }
+    EXPECT_FALSE(tree.open(name, O_RDONLY | O_DIRECTORY, 0).valid());
+    EXPECT_EQ(errno, ENOTDIR);
+    EXPECT_FALSE(tree.open(name, O_RDWR | O_CREAT | O_EXCL, 0600).valid());
+    EXPECT_EQ(errno, EEXIST);
+    EXPECT_FALSE(was_opened(watch));
+    EXPECT_TRUE(tree.look_up(name, true).valid());
+  }
+}
+
+TEST_F(FileTree, OpensAsOpenDoes) {
+  const Tree tree(root_.string());
+  fs::create_symlink("made", root_ / "to nothing");
+  const auto error_of = [&tree](const std::string& name, int flags) {
+    return tree.open(name, flags, 0600).valid() ? 0 : errno;
+  };
+  EXPECT_EQ(error_of("missing", O_RDONLY), ENOENT);
+  EXPECT_EQ(error_of("missing/file", O_RDWR | O_CREAT), ENOENT);
+  EXPECT_EQ(error_of("file", O_RDWR | O_CREAT | O_EXCL), EEXIST);
+  EXPECT_EQ(error_of("file", O_RDONLY | O_DIRECTORY), ENOTDIR);
+  EXPECT_EQ(error_of("file/", O_RDONLY), ENOTDIR);
+  EXPECT_EQ(error_of("inside", O_RDONLY), 0);
+  EXPECT_EQ(error_of("inside", O_RDWR), EISDIR);
+  EXPECT_EQ(error_of("inside", O_RDONLY | O_CREAT), EISDIR);
+  EXPECT_EQ(error_of("in", O_RDONLY | O_NOFOLLOW), ELOOP);
+  EXPECT_EQ(error_of("in", O_RDWR | O_CREAT | O_NOFOLLOW), ELOOP);
+  EXPECT_EQ(error_of("to nothing", O_RDWR | O_CREAT | O_NOFOLLOW), ELOOP);
+  EXPECT_EQ(error_of("to nothing", O_RDWR | O_CREAT | O_EXCL), EEXIST);
+  EXPECT_EQ(error_of("to nothing", O_RDWR), ENOENT);
+  EXPECT_FALSE(fs::exists(root_ / "made"));
+  EXPECT_EQ(error_of("to nothing", O_RDWR | O_CREAT), 0);
+  EXPECT_TRUE(fs::exists(root_ / "made"));
+  const UniqueFd file = tree.open("file", O_WRONLY | O_APPEND | O_CREAT | O_TRUNC, 0600);
+  EXPECT_EQ(::fcntl(file.get(), F_GETFL) & (O_ACCMODE | O_APPEND), O_WRONLY | O_APPEND);
+  EXPECT_EQ(::fcntl(file.get(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(content_of(root_ / "file"), "");
 }
 
 TEST_F(FileTree, ASlashBehindANameAsksForADirectory) {
@@ -205,6 +263,20 @@ TEST_F(FileTree, WithoutOpenat2ItIsRefusedWithWords) {
                                                    "the system call openat2, which keeps clients below the directory, "
                                                    "is needed: Linux 5.6 or later, and a "
                                                    "sandbox that allows it";
+    }
+    return false;
+  });
+  EXPECT_EQ(sandboxed.wait(), 0);
+}
+
+TEST_F(FileTree, WithoutProcItIsRefusedWithWords) {
+  Child sandboxed([&] {
+    refuse_calls({SYS_faccessat, SYS_faccessat2}, ENOENT);
+    try {
+      const Tree tree(root_.string());
+    } catch (const Error& error) {
+      return error.code().value() == ENOENT &&
+             error.advice() == "mount /proc: files are looked at through it before they are opened";
     }
     return false;
   });
