@@ -100,12 +100,15 @@ void Server::run() {
   while (wait()) accept_waiting();
 }
 
-/// False once the server is to stop.
+/// False once the server is to stop. Warnings that were left out wake it, too: a session that ends, which is what
+/// causes most, makes `left_` readable, and the time is asked for again.
 bool Server::wait() {
   const bool full = connections() >= most_connections_;
   std::array<pollfd, 3> wanted{
       {{stop_.get(), POLLIN, 0}, {left_.get(), POLLIN, 0}, {full ? -1 : listener_.descriptor(), POLLIN, 0}}};
-  if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) throw Error(errno, "wait", address(), "");
+  service_.warnings.tell_left_out();
+  if (::poll(wanted.data(), wanted.size(), service_.warnings.told_in_ms()) < 0 && errno != EINTR)
+    throw Error(errno, "wait", address(), "");
   std::uint64_t count = 0;
   if (wanted[1].revents != 0 && ::read(left_.get(), &count, sizeof count) < 0 && errno != EAGAIN) {
     throw Error(errno, "wait", address(), "");
@@ -123,7 +126,7 @@ void Server::accept_waiting() {
     }
   } catch (const Error& error) {
     if (error.what() != last_accept_error_)
-      log::write(log::Level::warning, std::string("wherry serve: ") + error.what());
+      service_.warnings.write(log::Level::warning, std::string("wherry serve: ") + error.what());
     last_accept_error_ = error.what();
     pollfd wanted{stop_.get(), POLLIN, 0};
     ::poll(&wanted, 1, kAcceptPauseMs);

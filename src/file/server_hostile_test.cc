@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -347,6 +348,44 @@ TEST_F(HostileClient, NoiseHarmsNobody) {
   for (const auto& entry : std::filesystem::directory_iterator(served_.root())) std::filesystem::remove_all(entry);
   expect_served();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(served_.outside()), {}), 2);
+}
+
+/// How many times `part` stands in `text`.
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(ServerWarnings, OfManyHostileClientsSomeAreNamedAndTheOthersCounted) {
+  constexpr int kClients = 100;
+  const test::TemporaryDirectory directory;
+  ::testing::internal::CaptureStderr();
+  {
+    Server server({.root = directory.path().string(), .listen = "wherry+shm://*:*", .threads = 1});
+    std::thread serving([&server] { server.run(); });
+    for (int i = 0; i < kClients; ++i) {
+      Stream stream = connect(server.address());
+      stream.send(bytes_of(std::array<std::byte, sizeof(FileHello)>{}));
+      std::byte nothing{};
+      EXPECT_FALSE(stream.receive(std::span(&nothing, 1)).ok());
+    }
+    server.stop();
+    serving.join();
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const int named = count_of(text, ": it is no client of wherry serve\n");
+  int left_out = 0;
+  for (std::size_t at = 0; (at = text.find("wherry serve: ", at)) != std::string::npos; ++at) {
+    int number = 0;
+    char end = 0;
+    if (std::sscanf(text.c_str() + at, "wherry serve: %d more lines were left ou%c", &number, &end) == 2) {
+      left_out += number;
+    }
+  }
+  EXPECT_GT(named, 0);
+  EXPECT_GT(left_out, 0) << text;
+  EXPECT_EQ(named + left_out, kClients) << text;
 }
 
 }  // namespace

@@ -167,8 +167,8 @@ ServerSession::Step ServerSession::nothing_came() {
 }
 
 ServerSession::Step ServerSession::break_off(const char* why) {
-  log::write(log::Level::warning,
-             "wherry serve: the client of process " + std::to_string(stream_.peer().pid) + ": " + why);
+  service_.warnings.write(log::Level::warning,
+                          "wherry serve: the client of process " + std::to_string(stream_.peer().pid) + ": " + why);
   return Step::over;
 }
 

@@ -9,6 +9,7 @@
 
 #include <wherry/stream.hpp>
 
+#include "base/limited_log.hpp"
 #include "file/fault_point.hpp"
 #include "file/layout/wire.hpp"
 #include "file/server_calls.hpp"
@@ -31,6 +32,7 @@ struct Service {
   layout::FileHello hello{};
   std::uint64_t token = 0;  ///< of a card (Secrets), which serves its clients only
   AtFaultPoint at;
+  log::LimitedLog warnings{"wherry serve"};  ///< each of them is caused by a client
 };
 
 /// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer

@@ -98,7 +98,8 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
     }
     connection.receiving = receives;
   } catch (const Error& error) {
-    log::write(log::Level::warning, std::string("wherry serve: a connection is given up: ") + error.what());
+    service_.warnings.write(log::Level::warning,
+                            std::string("wherry serve: a connection is given up: ") + error.what());
     end(token);
   }
 }
