@@ -15,7 +15,8 @@ using namespace wherry::scif;
 
 namespace {
 
-constexpr int kProtections = SCIF_PROT_READ | SCIF_PROT_WRITE;
+/// At least one of the two, and nothing else.
+bool is_protection(int flags) { return flags != 0 && (flags & ~(SCIF_PROT_READ | SCIF_PROT_WRITE)) == 0; }
 
 bool whole_pages(std::uint64_t value) {
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -56,7 +57,7 @@ Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
 
 off_t scif_register(scif_epd_t epd, void* addr, size_t len, off_t offset, int prot_flags, int map_flags) {
   const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
-  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
+  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && is_protection(prot_flags) &&
                     (!fixed || is_page_range(offset, len)) && len != 0 && whole_pages(len) &&
                     whole_pages(reinterpret_cast<std::uintptr_t>(addr));
   return on_link(epd, SCIF_REGISTER_FAILED, [&](Endpoint& endpoint, Link& link, off_t& result) {
@@ -83,8 +84,8 @@ int scif_unregister(scif_epd_t epd, off_t offset, size_t len) {
 
 void* scif_mmap(void* addr, size_t len, int prot_flags, int map_flags, scif_epd_t epd, off_t offset) {
   const bool fixed = (map_flags & SCIF_MAP_FIXED) != 0;
-  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && (prot_flags & ~kProtections) == 0 &&
-                    is_page_range(offset, len) && (!fixed || whole_pages(reinterpret_cast<std::uintptr_t>(addr)));
+  const bool good = (map_flags & ~SCIF_MAP_FIXED) == 0 && is_protection(prot_flags) && is_page_range(offset, len) &&
+                    (!fixed || whole_pages(reinterpret_cast<std::uintptr_t>(addr)));
   return on_link(epd, SCIF_MMAP_FAILED, [&](Endpoint& endpoint, Link& link, void*& result) {
     if (!good) return -EINVAL;
     auto* where = fixed ? static_cast<std::byte*>(addr) : nullptr;

@@ -36,7 +36,7 @@ int error_of(Call&& call) {
 int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection,
                     std::uint64_t& offset) {
   if (memory.empty() || !is_pages(memory.size()) || !is_pages(reinterpret_cast<std::uintptr_t>(memory.data())) ||
-      (protection & ~(PROT_READ | PROT_WRITE)) != 0) {
+      protection == 0 || (protection & ~(PROT_READ | PROT_WRITE)) != 0) {
     return EINVAL;
   }
   if (exposure_ == nullptr) return ENOTSUP;

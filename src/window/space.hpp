@@ -82,7 +82,7 @@ class Space {
   /// ENOTSUP in a forked child: the peer knows of its parent's memory only.
   /// @param offset  none: chosen, never 0. Otherwise a multiple of the page size; EADDRINUSE if a window is there, or
   ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
-  /// @param protection  PROT_READ, PROT_WRITE: what the peer may do
+  /// @param protection  PROT_READ, PROT_WRITE or both: what the peer may do; EINVAL if neither
   /// @param timeout  how long the peer may take to unmap what was there; `give_up` ends that with ECANCELED
   /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left.
   Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection,

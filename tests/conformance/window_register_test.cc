@@ -167,6 +167,7 @@ TEST_P(WindowRegister, OnlyWholePagesAndKnownProtections) {
   EXPECT_EQ(far_.register_memory(pages.bytes().subspan(64, kPage), {}, kReadWrite).error, EINVAL);
   EXPECT_EQ(far_.register_memory({}, {}, kReadWrite).error, EINVAL);
   EXPECT_EQ(far_.register_memory(pages.bytes(), {}, kReadWrite | PROT_EXEC).error, EINVAL);
+  EXPECT_EQ(far_.register_memory(pages.bytes(), {}, PROT_NONE).error, EINVAL);
   EXPECT_EQ(far_.register_memory(pages.bytes(), 100, kReadWrite).error, EINVAL);
   EXPECT_EQ(far_.register_memory(pages.bytes(), std::uint64_t{1} << 63, kReadWrite).error, EINVAL);
 }

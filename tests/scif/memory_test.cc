@@ -32,6 +32,8 @@ TEST_F(ScifRegister, ChecksItsArguments) {
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage - 1, 0, kRw, 0));
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, 0, 0, kRw, 0));
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 0, 4, 0));
+  EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 0, 0, 0));
+  EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 0x10000, 0, SCIF_MAP_FIXED));
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 0, kRw, 1));
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 0, kRw, SCIF_MAP_KERNEL));
   EXPECT_FAILS(EINVAL, scif_register(pair.connector, pages, kPage, 1, kRw, SCIF_MAP_FIXED));
@@ -278,6 +280,8 @@ TEST_F(ScifMmap, ChecksArgumentsRangeProtectionAndState) {
   fails(EINVAL, nullptr, 100, SCIF_PROT_WRITE, 0, 0x40000);
   fails(EINVAL, nullptr, kPage, SCIF_PROT_WRITE, 0, 0x40001);
   fails(EINVAL, nullptr, kPage, 8, 0, 0x40000);
+  fails(EINVAL, nullptr, kPage, 0, 0, 0x40000);
+  fails(EINVAL, pages, kPage, 0, SCIF_MAP_FIXED, 0x40000);
   fails(EINVAL, nullptr, kPage, SCIF_PROT_WRITE, 1, 0x40000);
   fails(EINVAL, pages.at(1), kPage, SCIF_PROT_WRITE, SCIF_MAP_FIXED, 0x40000);
   fails(ENXIO, nullptr, 2 * kPage, SCIF_PROT_WRITE, 0, 0x40000);
