@@ -64,6 +64,7 @@ int Messenger::connect(Link& link) {
 }
 
 bool Messenger::progress() noexcept {
+  requests_ = 0;
   bool moved = take_pieces();
   if (!busy_.empty()) moved |= flush();
   if (!pulls_.empty()) moved |= pull();

@@ -41,7 +41,12 @@ struct Link : Hook {
   std::size_t queued = 0;
   bool pressed = false;  ///< the peer wants announcements only
   bool presses = false;  ///< so do we of it
+  bool told = false;     ///< what the peer was last told of `presses`
   int error = 0;         ///< the connection is lost: an errno value
+
+  // What the peer makes this process hold: messenger_bounds.cc.
+  std::uint64_t overrun = 0;  ///< bytes of its unexpected messages that came unannounced since `presses`
+  std::size_t held = 0;       ///< its announcements that nothing was posted for, and its writes under way
 
   // Long messages from the peer: messenger_stream.cc.
   std::uint64_t heard = 0;       ///< arch::ticks when it last announced one, or streamed
@@ -219,7 +224,6 @@ class Messenger {
   bool read_from_sender(Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   void drop(Unexpected& message);
   void discard(Unexpected& message);
-  void settle(std::uint64_t bytes);
   void take_from_self(Receive& receive, Unexpected& message);
 
   // messenger_arrive.cc
@@ -238,9 +242,19 @@ class Messenger {
   void on_done(Inflow& inflow);
   void read_head(Inflow& inflow);
   static bool read_table(const Inflow& inflow, std::array<RemotePiece, kMostRemotePieces>& table, std::uint16_t& count);
-  Unexpected& keep(Inflow& inflow, const Envelope& envelope);
   Inflow& inflow_of(Mailbox::Peer peer);
+
+  // messenger_bounds.cc
+  Unexpected& keep(Inflow& inflow, const Envelope& envelope);
+  void settle(std::uint64_t bytes);
   void press(Link& link);
+  void tell(Link& link);
+  bool tell_pressure(Link& link) noexcept;
+  void announce_queued(Link& link);
+  [[nodiscard]] bool overruns(const Link& link) const noexcept;
+  void break_with(Inflow& inflow) noexcept;
+  void drop_all_of(const Link& link);
+  void look() noexcept;
 
   // messenger_stream.cc
   bool prefers_stream(Link& from, std::uint64_t bytes);
@@ -289,6 +303,7 @@ class Messenger {
   bool presses_ = false;
   bool peeked_ = false;  ///< in vain, since awaits_message()
   std::uint32_t rounds_ = 0;
+  std::uint32_t requests_ = 0;  ///< to peers since the last look at what they have sent
   std::mutex declared_mutex_;
   std::vector<NeighbourName> declared_;
   std::atomic<bool> declared_changed_{false};

@@ -15,10 +15,9 @@ namespace {
 constexpr int kMostPieces = 64;  // per round: what is to be sent has its turn, too
 // The longest payload that is sent unasked: longer ones are announced.
 constexpr std::uint64_t kMostUnasked = 1 << 20;
-// Bytes of messages that nothing was posted for: senders keep theirs beyond the first, until it has shrunk to the
-// second.
-constexpr std::uint64_t kPress = 64 << 20;
-constexpr std::uint64_t kRelieve = 32 << 20;
+// Of one peer: announcements that nothing was posted for, writes under way, and answers that it does not take. Its own
+// process holds more for each of them than this one does.
+constexpr std::size_t kMostHeld = 1 << 20;
 
 Envelope envelope_of(const PacketHead& packet) {
   return {packet.tag, packet.data, packet.bytes, (packet.flags & kTagged) != 0, (packet.flags & kHasData) != 0};
@@ -130,10 +129,7 @@ void Messenger::take(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
   feed(inflow, piece.bytes.second);
   mailbox_.consume(piece, piece.bytes.size());
   if (end == piece.message_bytes && inflow.error == 0) this->end(inflow);
-  if (inflow.error != 0) {
-    mailbox_.forget(piece.from);
-    lose(piece.from, inflow.error);
-  }
+  if (inflow.error != 0) break_with(inflow);
 }
 
 void Messenger::feed(Inflow& inflow, std::span<const std::byte> bytes) {
@@ -181,6 +177,10 @@ void Messenger::begin(Inflow& inflow) {
     inflow.error = FI_EIO;
     return;
   }
+  if (inflow.link != nullptr && inflow.link->held + inflow.link->queued > kMostHeld) {
+    inflow.error = FI_ENOBUFS;
+    return;
+  }
   switch (operation) {
     case Operation::hello:
       return on_hello(inflow);
@@ -198,7 +198,7 @@ void Messenger::begin(Inflow& inflow) {
       return on_done(inflow);
     case Operation::press:
       inflow.link->pressed = true;
-      return;
+      return announce_queued(*inflow.link);
     case Operation::relieve:
       inflow.link->pressed = false;
       return;
@@ -243,7 +243,12 @@ void Messenger::on_hello(Inflow& inflow) {
     inflow.error = FI_ECONNREFUSED;
     return;
   }
-  inflow.link = &link_to(*name);
+  Link& link = link_to(*name);
+  if (link.error != 0) {  // a name is that of one endpoint, and this one is lost
+    inflow.error = link.error;
+    return;
+  }
+  inflow.link = &link;
   if (inflow.link->peer != Mailbox::kNoPeer) return;
   inflow.link->peer = inflow.peer;
   say_hello(*inflow.link);
@@ -269,7 +274,11 @@ void Messenger::on_eager(Inflow& inflow) {
   const Envelope envelope = envelope_of(inflow.packet);
   Receive* posted = matching_.receive_for(envelope, inflow.link->address);
   if (posted == nullptr) {
-    keep(inflow, envelope);
+    if (overruns(*inflow.link)) {
+      inflow.error = FI_ENOBUFS;
+    } else {
+      keep(inflow, envelope);
+    }
     return;
   }
   Receive& receive = bind(*posted, envelope);
@@ -281,47 +290,13 @@ void Messenger::on_eager(Inflow& inflow) {
   inflow.into = receive.buffers;
 }
 
-Unexpected& Messenger::keep(Inflow& inflow, const Envelope& envelope) {
-  Unexpected& message = unexpected_.take();
-  message.from = inflow.link;
-  message.envelope = envelope;
-  message.wants_reply = (inflow.packet.flags & kWantsReply) != 0;
-  message.peer_request = inflow.packet.request;
-  message.round = rounds_;
-  matching_.keep(message);
-  if (inflow.packet.operation != Operation::eager) return message;
-  if (envelope.bytes > 0) message.payload = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
-  message.inflow = &inflow;
-  inflow.unexpected = &message;
-  inflow.into = Buffers(message.payload.get(), envelope.bytes);
-  buffered_ += kept_bytes(message);
-  if (buffered_ > kPress) press(*inflow.link);
-  return message;
-}
-
-void Messenger::press(Link& link) {
-  if (link.presses) return;
-  link.presses = presses_ = true;
-  control(link, Operation::press, 0, 0);
-}
-
-// So much less is kept.
-void Messenger::settle(std::uint64_t bytes) {
-  buffered_ -= bytes;
-  if (!presses_ || buffered_ > kRelieve) return;
-  presses_ = false;
-  for (auto& [name, link] : links_) {
-    if (link->presses && link->error == 0) control(*link, Operation::relieve, 0, 0);
-    link->presses = false;
-  }
-}
-
 void Messenger::on_announce(Inflow& inflow) {
   const Envelope envelope = envelope_of(inflow.packet);
   Receive* posted = matching_.receive_for(envelope, inflow.link->address);
   if (posted == nullptr) {
     Unexpected& message = keep(inflow, envelope);
     message.announced = true;
+    ++inflow.link->held;
     if (!read_table(inflow, message.remote, message.remote_pieces)) inflow.error = FI_EIO;
     return;
   }

@@ -129,7 +129,11 @@ void Messenger::take_from_self(Receive& receive, Unexpected& message) {
 }
 
 void Messenger::drop(Unexpected& message) {
-  if (!message.announced && message.own == nullptr) settle(kept_bytes(message));
+  if (message.announced) {
+    --message.from->held;
+  } else if (message.own == nullptr) {
+    settle(kept_bytes(message));
+  }
   message.payload.reset();
   unexpected_.give(message);
 }

@@ -16,6 +16,9 @@ namespace {
 // anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
 constexpr std::size_t kMostInjections = 1 << 17;
+// A program may send for long and read no completion meanwhile: what peers ask for in the meantime, as that it stops
+// to send unasked, is seen after so many requests.
+constexpr std::uint32_t kRequestsPerLook = 32;
 // What goes before a payload in a section: the message's length after padding, and the head.
 constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
 // Sections' fill of an eager payload where the receiver runs beside the sender.
@@ -79,6 +82,8 @@ int Messenger::make_way(Link& link, bool injects) {
   if (link.peer == Mailbox::kNoPeer || link.error != 0) {
     if (const int status = connect(link); status != 0) return status;
   }
+  if (++requests_ >= kRequestsPerLook) look();
+  if (link.error != 0) return -link.error;
   if (!is_congested(link, injects)) return 0;
   progress();
   return is_congested(link, injects) ? -FI_EAGAIN : 0;
@@ -205,6 +210,7 @@ bool Messenger::flush(Link& link) noexcept {
   for (std::size_t left = link.queued; left > 0; --left) {
     Send* const send = link.queue.front();
     if (send == nullptr) break;
+    if (send->outgoing.taken == 0 && !tell_pressure(link)) return moved;
     const std::uint64_t before = send->outgoing.taken;
     const Push result = push(*send);
     moved |= send->outgoing.taken != before || result != Push::blocked;
@@ -217,7 +223,7 @@ bool Messenger::flush(Link& link) noexcept {
       complete(*send, link.error);
     }
   }
-  if (link.queue.empty()) link.unlink();
+  if (tell_pressure(link) && link.queue.empty()) link.unlink();
   return moved;
 }
 

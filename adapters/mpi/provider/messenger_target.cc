@@ -88,6 +88,7 @@ Receive& Messenger::new_target(const Inflow& inflow, const Regions::Found& found
   receive.envelope.data = inflow.packet.data;
   receive.envelope.has_data = (inflow.packet.flags & kHasData) != 0;
   receive.peer_request = inflow.packet.request;
+  ++inflow.link->held;
   return receive;
 }
 
@@ -122,6 +123,7 @@ void Messenger::finish_write(Receive& receive, int error) {
   const auto regions = receive.regions;
   control(from, Operation::done, receive.peer_request, static_cast<std::uint64_t>(error));
   receives_.give(receive);
+  --from.held;
   if (error == 0) note_access(packet, &from, regions);
 }
 

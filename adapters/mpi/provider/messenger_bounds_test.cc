@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer that speaks the protocol's first packet and then ignores what it is told, beside one that keeps the rules.
+#include <gtest/gtest.h>
+#include <rdma/fi_errno.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "messenger_pair.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+constexpr std::uint64_t kHostile = 66;  // what b_ calls it
+
+PacketHead empty_message() {
+  PacketHead head{};
+  head.operation = Operation::eager;
+  head.flags = kTagged;
+  head.tag = 4;
+  return head;
+}
+
+/// Its packets by hand, into the mailbox of a messenger.
+class RawSender {
+ public:
+  explicit RawSender(const Name& to) {
+    mailbox_.listen(Address::parse("wherry+shm://*:*"));
+    name_ = Name::of(mailbox_.local());
+    peer_ = mailbox_.connect(to.address(), std::chrono::nanoseconds(0));
+    PacketHead head{};
+    head.operation = Operation::hello;
+    head.data = to.incarnation;
+    const auto name = name_.bytes();
+    add(head, name.data(), name.size());
+  }
+
+  [[nodiscard]] const Name& name() const { return name_; }
+
+  /// The next packet, after all that were added before.
+  void add(const PacketHead& head, const void* tail, std::size_t bytes) {
+    packet_.resize(sizeof(head) + bytes);
+    std::memcpy(packet_.data(), &head, sizeof(head));
+    if (bytes > 0) std::memcpy(packet_.data() + sizeof(head), tail, bytes);
+    piece_ = {packet_.data(), packet_.size()};
+    outgoing_ = {.pieces = std::span(&piece_, 1), .bytes = packet_.size()};
+  }
+  /// True once the packet has left.
+  bool push() {
+    if (outgoing_.taken == outgoing_.bytes) return true;
+    const Result result = mailbox_.try_send(peer_, outgoing_);
+    if (result.failed()) is_closed_ = true;
+    if (!result.ok()) mailbox_.progress();
+    return outgoing_.taken == outgoing_.bytes;
+  }
+  [[nodiscard]] bool is_closed() const { return is_closed_; }
+
+ private:
+  Mailbox mailbox_;
+  Name name_;
+  Mailbox::Peer peer_ = Mailbox::kNoPeer;
+  std::vector<std::byte> packet_;
+  iovec piece_{};
+  Mailbox::Outgoing outgoing_;
+  bool is_closed_ = false;
+};
+
+class HostileSender : public MessengerTest {
+ protected:
+  HostileSender() { b_.link_to(hostile_.name()).address = kHostile; }
+
+  /// Sends the packet `count` times at most, or until the pair is closed. Returns how often.
+  std::size_t flood(const PacketHead& head, const std::string& tail, std::size_t count) {
+    testing::internal::CaptureStderr();
+    std::size_t sent = 0;
+    while (sent < count && !hostile_.is_closed()) {
+      if (!hostile_.push()) {
+        b_.progress();
+        continue;
+      }
+      hostile_.add(head, tail.data(), tail.size());
+      ++sent;
+    }
+    for (int i = 0; i < 1000 && !hostile_.push(); ++i) b_.progress();
+    log_ = testing::internal::GetCapturedStderr();
+    return sent;
+  }
+  std::size_t flood_unasked(std::size_t bytes, std::size_t count) {
+    PacketHead head = empty_message();
+    head.bytes = bytes;
+    return flood(head, std::string(bytes, 'h'), count);
+  }
+  void expect_closed_by_name() {
+    EXPECT_TRUE(hostile_.is_closed());
+    EXPECT_NE(log_.find("closed the connection to " + hostile_.name().text() + " (address 66 here)"), std::string::npos)
+        << log_;
+  }
+  /// Messages in both sizes, and none that would have to wait for a receive.
+  void expect_others_go_on() {
+    for (const std::size_t bytes : {std::size_t{5}, std::size_t{1} << 20}) {
+      std::string buffer(bytes, ' ');
+      at_a_log_.sends.clear();
+      ASSERT_EQ(b_.receive(into(buffer)), 0);
+      ASSERT_EQ(a_.send(message(std::string(bytes, 'a'))), 0);
+      EXPECT_EQ(next_receive().error, 0);
+      EXPECT_EQ(buffer, std::string(bytes, 'a'));
+      progress_until([&] { return !at_a_log_.sends.empty(); });
+    }
+  }
+
+  RawSender hostile_{b_.name()};
+  std::string log_;
+};
+
+constexpr std::size_t kLimit = 192 << 20;  // of memory, and far beyond what is allowed
+
+TEST_F(HostileSender, ThatSendsUnaskedAfterItWasToldToStopIsClosedAndNamed) {
+  settle();
+  constexpr std::size_t kBytes = 16 << 10;
+  EXPECT_LT(flood_unasked(kBytes, kLimit / kBytes), kLimit / kBytes);
+  expect_closed_by_name();
+  expect_others_go_on();
+}
+
+TEST_F(HostileSender, OfEmptyMessagesIsClosedToo) {
+  EXPECT_LT(flood_unasked(0, 2'000'000), 2'000'000U);
+  expect_closed_by_name();
+  expect_others_go_on();
+}
+
+TEST_F(HostileSender, OfAnnouncementsWithoutEndIsClosed) {
+  PacketHead head = empty_message();
+  head.operation = Operation::announce;
+  EXPECT_LT(flood(head, "", 1'200'000), 1'200'000U);
+  expect_closed_by_name();
+  expect_others_go_on();
+}
+
+TEST_F(HostileSender, ThatIsClosedLeavesNothingThatKeepsOthersFromSendingUnasked) {
+  settle();
+  flood_unasked(16 << 10, kLimit >> 14);
+  ASSERT_EQ(a_.send(message(std::string(100, 'a'))), 0);
+  settle();
+  for (int i = 0; i < 100; ++i) a_.progress();
+  at_a_log_.sends.clear();
+  ASSERT_EQ(a_.send(message(std::string(100, 'a'))), 0);
+  settle();
+  EXPECT_EQ(at_a_log_.sends.size(), 2U) << "that of settle(), and the other before any receive";
+}
+
+TEST_F(HostileSender, ThatIsClosedFailsTheReceivesThatOnlyItCouldSatisfy) {
+  std::string buffer(5, ' ');
+  ReceiveRequest request = into(buffer, 77);
+  request.source = kHostile;
+  ASSERT_EQ(b_.receive(request), 0);
+  flood_unasked(16 << 10, kLimit >> 14);
+  ASSERT_EQ(at_b_log_.receives.size(), 1U);
+  EXPECT_EQ(at_b_log_.receives.front().error, FI_ECONNRESET);
+  EXPECT_EQ(at_b_log_.receives.front().source, kHostile);
+}
+
+TEST_F(HostileSender, CannotComeBackUnderTheSameName) {
+  flood_unasked(16 << 10, kLimit >> 14);
+  RawSender again(b_.name());
+  PacketHead hello{};
+  hello.operation = Operation::hello;
+  hello.data = b_.name().incarnation;
+  const auto name = hostile_.name().bytes();
+  again.add(hello, name.data(), name.size());
+  for (int i = 0; i < 100'000 && !again.is_closed(); ++i) {
+    if (again.push()) again.add(empty_message(), nullptr, 0);
+    b_.progress();
+  }
+  EXPECT_TRUE(again.is_closed());
+}
+
+TEST_F(HostileSender, WhoseReceiverTakesAllIsNeverClosed) {
+  std::string buffer(16 << 10, ' ');
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_EQ(b_.receive(into(buffer, 4)), 0);
+    flood_unasked(buffer.size(), 1);
+  }
+  while (at_b_log_.receives.size() < 20'000) {
+    hostile_.push();
+    b_.progress();
+  }
+  EXPECT_FALSE(hostile_.is_closed());
+}
+
+/// Neither reads a completion, nor does a send ever find its receiver busy.
+TEST_F(MessengerTest, ASenderThatReadsNoCompletionSeesThatItIsToldToStop) {
+  constexpr std::size_t kCount = 16 << 10;
+  constexpr std::size_t kBytes = 16 << 10;
+  const std::string text(kBytes, 'u');
+  settle();
+  at_a_log_.sends.clear();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    SendRequest request = message("", 4);
+    request.buffers = Buffers(text.data(), text.size());
+    ASSERT_EQ(a_.send(request), 0);
+    for (int k = 0; k < 8; ++k) b_.progress();
+  }
+  EXPECT_LT(at_a_log_.sends.size(), (66U << 20) / kBytes);
+  std::string buffer(kBytes, ' ');
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(b_.receive(into(buffer, 4)), 0);
+    ASSERT_EQ(next_receive().error, 0);
+  }
+}
+
+}  // namespace
+}  // namespace wherry::mpi
