@@ -25,6 +25,15 @@ using std::chrono::steady_clock;
 bool is_refusal(const Error& error) { return error.code().value() == ECONNREFUSED; }
 bool is_full(const Error& refusal) { return dynamic_cast<const QueueFull*>(&refusal) != nullptr; }
 
+/// A place in a full queue is free for microseconds, so it is looked for more often than a listener: during a storm of
+/// other users' connectors a longer pause makes connecting take several times as long.
+constexpr steady_clock::duration kLongestPauseWhenFull = std::chrono::milliseconds(8);
+
+bool plan_next(RetrySchedule& schedule, const RetryUntil& until, bool queue_full) {
+  return queue_full ? schedule.plan_next(until.queue_full, kLongestPauseWhenFull)
+                    : schedule.plan_next(until.nobody_listens);
+}
+
 /// "3 s", "0.25 s".
 std::string seconds_text(steady_clock::duration time) {
   const double seconds = std::chrono::duration<double>(time).count();
@@ -84,7 +93,7 @@ class RetryingConnect final : public Connecting {
       if (!is_refusal(refusal)) throw;
       note(refusal);
       // The timer then stays expired: the descriptor tells of the failure until the attempt is dropped.
-      if (!schedule_.plan_next(queue_full_ ? until_.queue_full : until_.nobody_listens)) give_up(refusal_, schedule_);
+      if (!plan_next(schedule_, until_, queue_full_)) give_up(refusal_, schedule_);
       set_timer();
       return;
     }
@@ -139,7 +148,7 @@ std::unique_ptr<Connecting> start_connect(Fabric& fabric, const Address& address
     return fabric.connect(address, offer);
   } catch (const Error& refusal) {
     if (!is_refusal(refusal)) throw;
-    if (!schedule.plan_next(is_full(refusal) ? until.queue_full : until.nobody_listens)) throw;
+    if (!plan_next(schedule, until, is_full(refusal))) throw;
     log_waiting(refusal);
     return std::make_unique<RetryingConnect>(fabric, address, offer, until, schedule, refusal);
   }

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "base/beyond_select.hpp"
@@ -21,6 +22,19 @@ std::uint64_t random_number() {
     if (errno != EINTR && number == 0) throw Error(errno, "connect", "", advice_on(errno, "getrandom"));
   }
   return number;
+}
+
+/// A full queue is tried so often at once: during a storm of other users' connectors that wait for a place, the next of
+/// them takes a free one within microseconds. One try instead of 16 made connecting take seven times as long.
+constexpr int kTriesAtFullQueue = 16;
+
+/// 0 or an errno value; EAGAIN: the listener's queue was full each time.
+int connect_to(int socket, const SocketName& name) {
+  for (int tries = 1;; ++tries) {
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0) return 0;
+    if (errno != EAGAIN || tries == kTriesAtFullQueue) return errno;
+    std::this_thread::yield();
+  }
 }
 
 /// The advice where there is no listener: what the kernel shows of a listener that this process misses, or else all
@@ -53,14 +67,14 @@ UniqueFd reach_listener(const Address& address, Peer& peer) {
   const std::string text = address.to_string();
   const auto fail = [&text](int error, const std::string& advice) { throw Error(error, "connect to", text, advice); };
   UniqueFd socket = make_socket("connect to", text);
-  const SocketName name = socket_name(*address.node, *address.port);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+  const int error = connect_to(socket.get(), socket_name(*address.node, *address.port));
+  if (error != 0) {
     // A full backlog is a refusal too: there is nothing to wait on.
-    if (errno == EAGAIN) {
+    if (error == EAGAIN) {
       throw QueueFull(ECONNREFUSED, "connect to", text,
                       "too many connectors wait there already; try again, or accept faster");
     }
-    if (errno != ECONNREFUSED) fail(errno, advice_on(errno, "connect"));
+    if (error != ECONNREFUSED) fail(error, advice_on(error, "connect"));
     fail(ECONNREFUSED, advice_where_nobody_listens(*address.node, *address.port));
   }
   peer = credentials(socket.get());
@@ -69,10 +83,14 @@ UniqueFd reach_listener(const Address& address, Peer& peer) {
   return socket;
 }
 
-ShmConnecting::ShmConnecting(const Address& address, const Offer& offer) : address_(address), own_(offer) {
-  check_own_user("connect to", address.to_string());
+UniqueFd ShmConnecting::reach_companion() {
+  check_own_user("connect to", address_.to_string());
+  return beyond_select(reach_listener(address_, peer_));
+}
+
+ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
+    : address_(address), companion_(reach_companion()), own_(offer) {
   const std::uint64_t companion = random_number();
-  companion_ = beyond_select(reach_listener(address_, peer_));
   const Peer first = peer_;
   require_sent(send_companion(companion_.get(), companion));
   socket_ = reach_listener(address_, peer_);

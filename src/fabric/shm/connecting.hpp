@@ -25,6 +25,7 @@ class ShmConnecting final : public Connecting {
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
 
  private:
+  UniqueFd reach_companion();
   void require_sent(int error) const;
   [[noreturn]] void fail(int error, const std::string& advice) const {
     throw Error(error, "connect to", address_.to_string(), advice);
@@ -32,8 +33,8 @@ class ShmConnecting final : public Connecting {
 
   Address address_;
   Peer peer_;
+  UniqueFd companion_;  ///< first: a listener that cannot be reached now costs no memory of `own_`
   OwnSide own_;
-  UniqueFd companion_;
   UniqueFd socket_;
 };
 

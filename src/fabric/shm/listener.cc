@@ -49,7 +49,7 @@ ShmListener::ShmListener(const Address& wanted)
     const int error = errno;
     throw Error(error, "listen", text, error == EADDRINUSE ? advice_on_taken_port() : advice_on(error, "bind"));
   }
-  if (::listen(socket_.get(), SOMAXCONN) != 0) throw Error(errno, "listen", text, advice_on(errno, "listen"));
+  if (::listen(socket_.get(), queue_length_) != 0) throw Error(errno, "listen", text, advice_on(errno, "listen"));
   pending_.watch(socket_.get());
   spare_ = spare_descriptor(socket_.get());
 }
@@ -91,6 +91,7 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   if (auto connection = serve(offer, obstacle)) return connection;
   while (const auto late = pending_.take_late(Pending::Clock::now())) drop(late->peer, ETIMEDOUT);
   if (const int refused = take_connectors(); refused != 0) obstacle = refused;
+  adapt_queue();
   if (auto connection = serve(offer, obstacle)) return connection;
   if (obstacle == 0) return nullptr;
   throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
@@ -110,6 +111,7 @@ int ShmListener::take_connectors() {
     }
     Peer peer = credentials(socket.get());
     if (!same_user(peer)) {
+      strangers_.spend(StrangerBudget::Clock::now());
       drop(peer, EACCES);
       continue;
     }
@@ -117,6 +119,13 @@ int ShmListener::take_connectors() {
     pending_.add(std::move(socket), std::move(peer), timeout);
   }
   return 0;
+}
+
+/// Not in a forked child: listening again would make it the process that connectors see.
+void ShmListener::adapt_queue() {
+  const int wanted = strangers_.queue_length(StrangerBudget::Clock::now());
+  if (wanted == queue_length_ || origin_.inherited()) return;
+  if (::listen(socket_.get(), wanted) == 0) queue_length_ = wanted;
 }
 
 /// Out of descriptors: connectors are refused at once and may try again. Many may be of this very process, and hold the

@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 
+#include "base/fork_generation.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/rendezvous.hpp"
 #include "fabric/shm/pending.hpp"
 #include "fabric/shm/socket_names.hpp"
+#include "fabric/shm/stranger_budget.hpp"
 
 namespace wherry::fabric::shm {
 
@@ -28,6 +30,7 @@ class ShmListener final : public Listener {
   void bind_any_port();
   [[nodiscard]] std::string advice_on_taken_port() const;
   int take_connectors();
+  void adapt_queue();
   void refuse_connectors();
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
   std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
@@ -36,7 +39,10 @@ class ShmListener final : public Listener {
   Address local_;
   UniqueFd socket_;
   PendingConnectors pending_;
-  UniqueFd spare_;  ///< closed for a moment to refuse a connector when there is no other descriptor
+  const Origin origin_;
+  StrangerBudget strangers_{StrangerBudget::Clock::now()};
+  int queue_length_ = SOMAXCONN;  ///< as the kernel was told last
+  UniqueFd spare_;                ///< closed for a moment to refuse a connector when there is no other descriptor
 };
 
 }  // namespace wherry::fabric::shm

@@ -17,6 +17,7 @@
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/socket_names.hpp"
+#include "fabric/shm/stranger_budget.hpp"
 #include "tests/common/other_user.hpp"
 #include "tests/common/sanitizer.hpp"
 
@@ -106,6 +107,33 @@ TEST_F(Strangers, ThatFillTheKernelsQueueDoNotShutOutAnOwnerWhoWaits) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, 50ms) << "it did not wait for its turn";
   const Child owner([where = listener.local().to_string()] { return connect(where, {}, 3600s).is_open(); });
   EXPECT_TRUE(listener.accept(3600s).is_open());
+}
+
+TEST_F(Strangers, WhoStormLoseTheirPlacesInTheKernelsQueueUntilTheStormIsOver) {
+  const SharedValue<std::atomic<int>> places;
+  const auto fill = [&, name = name()] {
+    for (*places = 0; knock(name).valid();) ++*places;
+    return true;
+  };
+  const auto drain = [&] {
+    do EXPECT_EQ(listener_->try_accept(kOffer), nullptr);
+    while (becomes_readable(listener_->descriptor(), 0ms));
+  };
+  for (int strangers = 0; strangers < 2 * StrangerBudget::kAtOnce; strangers += *places) {
+    ASSERT_EQ(as_other_user(fill).wait(), 0);
+    drain();
+  }
+  ASSERT_EQ(as_other_user(fill).wait(), 0);
+  EXPECT_LE(*places, StrangerBudget::kShortQueue + 1);
+  constexpr std::size_t kOwners = 2 * StrangerBudget::kShortQueue;
+  std::size_t owners = 0;
+  while (owners < kOwners) {
+    drain();
+    std::vector<UniqueFd> silent;
+    do silent.push_back(knock(name()));
+    while (silent.back().valid() && silent.size() < kOwners);
+    owners = silent.back().valid() ? silent.size() : 0;
+  }
 }
 
 TEST_F(Strangers, AreDroppedAlthoughAsManySilentConnectorsWaitAsMay) {
