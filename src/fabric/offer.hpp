@@ -16,6 +16,9 @@ inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;
 /// layout/stream_page.hpp).
 using Greeting = std::array<std::byte, 64>;
 
+/// Why a connector is refused for what it says of its side, nullptr if it is not. `segment_bytes`: of its segment.
+using Objection = const char* (*)(const Greeting& greeting, std::size_t segment_bytes);
+
 /// What a side brings into a connection.
 struct Offer {
   std::size_t segment_bytes =
@@ -37,6 +40,9 @@ struct Offer {
   /// that have very many connections. It then begins at a multiple of a cache line, and may have up to a page less than
   /// `segment_bytes`. Not with `memory`.
   bool compact = false;
+  /// For accepting: a connector with an objection is refused before it hears anything, and the listener's log says why.
+  /// Null: the fabric looks into no greeting.
+  Objection objection = nullptr;
 };
 
 }  // namespace wherry::fabric

@@ -17,7 +17,7 @@ class Listener {
  public:
   virtual ~Listener() = default;
   /// Null when no connector waits. Throws Error for what is wrong on this side (out of memory, out of descriptors);
-  /// a connector that breaks the handshake is dropped silently.
+  /// a connector that breaks the handshake is refused, which the log says.
   virtual std::unique_ptr<Connection> try_accept(const Offer& offer) = 0;
   /// Readable while try_accept may have something to do.
   [[nodiscard]] virtual int descriptor() const = 0;

@@ -40,16 +40,36 @@ void log_dropped(const std::exception& error) noexcept {
   }
 }
 
+MailboxGreeting greeting_in(const fabric::Greeting& bytes) {
+  MailboxGreeting greeting{};
+  std::memcpy(&greeting, bytes.data(), sizeof greeting);
+  return greeting;
+}
+
+bool is_of_a_mailbox(const MailboxGreeting& greeting) {
+  return greeting.magic == layout::kMailboxMagic && greeting.version == layout::kMailboxVersion;
+}
+
+/// What cannot be true of a mailbox's greeting.
+const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
+  const MailboxGreeting greeting = greeting_in(bytes);
+  if (!is_of_a_mailbox(greeting)) return nullptr;
+  if (greeting.header < layout::kMailboxLine || greeting.header % layout::kMailboxLine != 0) {
+    return "its header is not a multiple of 64 bytes";
+  }
+  if (segment_bytes < layout::kMailboxWordsBytes + greeting.header) return "its header is larger than its segment";
+  return greeting.mailbox == 0 ? "its mailbox has no number" : nullptr;
+}
+
 /// Throws Error(EPROTO).
 MailboxGreeting greeting_of(const fabric::Connection& connection) {
-  MailboxGreeting greeting{};
-  std::memcpy(&greeting, connection.peer_greeting().data(), sizeof greeting);
-  const bool speaks = greeting.magic == layout::kMailboxMagic && greeting.version == layout::kMailboxVersion;
-  const bool fits = connection.remote_bytes() >= layout::kMailboxWordsBytes + greeting.header &&
-                    greeting.header >= layout::kMailboxLine && greeting.header % layout::kMailboxLine == 0;
-  if (speaks && fits && greeting.mailbox != 0) return greeting;
+  const MailboxGreeting greeting = greeting_in(connection.peer_greeting());
+  const char* const wrong = objection(connection.peer_greeting(), connection.remote_bytes());
+  if (is_of_a_mailbox(greeting) && wrong == nullptr) return greeting;
   throw Error(EPROTO, "exchange messages with", connection.peer().address.to_string(),
-              "what has this port is no mailbox of this version of Wherry; use another port, or one version");
+              wrong != nullptr
+                  ? std::string(wrong) + "; use one version on both sides"
+                  : "what has this port is no mailbox of this version of Wherry; use another port, or one version");
 }
 
 }  // namespace
@@ -91,7 +111,7 @@ fabric::Offer Mailbox::Impl::offer() const {
   const std::size_t section = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
   // Compact: a peer that says little takes one page on each side.
   const std::size_t before = layout::segment_place(true) + layout::kMailboxWordsBytes;
-  fabric::Offer offer{.segment_bytes = whole_pages(before + section), .compact = true};
+  fabric::Offer offer{.segment_bytes = whole_pages(before + section), .compact = true, .objection = objection};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   return offer;

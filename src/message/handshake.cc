@@ -21,6 +21,32 @@ constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+MessageGreeting greeting_in(const fabric::Greeting& bytes) {
+  MessageGreeting greeting{};
+  std::memcpy(&greeting, bytes.data(), sizeof greeting);
+  return greeting;
+}
+
+bool is_of_a_message(const MessageGreeting& greeting) {
+  return greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion;
+}
+
+/// What cannot be true of the greeting of a side in that role. How large a place is depends on the role.
+template <MessageRole kRole>
+const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
+  constexpr std::size_t kPlaceBytes =
+      kRole == MessageRole::subscriber ? sizeof(layout::MessageEntry) : sizeof(layout::MessageReturn);
+  const MessageGreeting greeting = greeting_in(bytes);
+  if (!is_of_a_message(greeting) || greeting.role != static_cast<std::uint32_t>(kRole)) return nullptr;
+  if (!std::has_single_bit(greeting.queue) || greeting.queue > layout::kMessageMaxQueue) {
+    return "its queue is not a power of two from 1 to 65536 messages";
+  }
+  if (layout::kMessagePageBytes + greeting.queue * kPlaceBytes > segment_bytes) {
+    return "its queue is larger than its segment";
+  }
+  return nullptr;
+}
+
 fabric::Offer offer_of(MessageRole role, MessageOverflow overflow, std::uint64_t places, std::size_t place_bytes) {
   const MessageGreeting greeting{.magic = layout::kMessageMagic,
                                  .version = layout::kMessageVersion,
@@ -43,22 +69,20 @@ std::string advice_on_magic(std::uint32_t magic) {
 }
 
 /// What the peer said, if it is of the role expected and has the memory it speaks of.
-MessageGreeting checked(const fabric::Connection& connection, MessageRole expected, std::size_t place_bytes) {
-  MessageGreeting greeting{};
-  std::memcpy(&greeting, connection.peer_greeting().data(), sizeof greeting);
-  const bool speaks = greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion;
-  const bool has_role = greeting.role == static_cast<std::uint32_t>(expected);
-  // How large a place is depends on the role.
-  const bool fits = std::has_single_bit(greeting.queue) && greeting.queue <= layout::kMessageMaxQueue &&
-                    layout::kMessagePageBytes + greeting.queue * place_bytes <= connection.remote_bytes();
+template <MessageRole kExpected>
+MessageGreeting checked(const fabric::Connection& connection) {
+  const MessageGreeting greeting = greeting_in(connection.peer_greeting());
   const std::string peer = connection.peer().address.to_string();
-  if (!speaks || (has_role && !fits)) {
+  if (!is_of_a_message(greeting)) {
     throw Error(EPROTO, "exchange messages with", peer, advice_on_magic(greeting.magic));
   }
-  if (!has_role) {
+  if (const char* wrong = objection<kExpected>(connection.peer_greeting(), connection.remote_bytes())) {
+    throw Error(EPROTO, "exchange messages with", peer, std::string(wrong) + "; use one version on both sides");
+  }
+  if (greeting.role != static_cast<std::uint32_t>(kExpected)) {
     throw Error(EPROTO, "exchange messages with", peer,
-                expected == MessageRole::publisher ? "two subscribers met; connect one to a publisher"
-                                                   : "two publishers met; connect one to a subscriber");
+                kExpected == MessageRole::publisher ? "two subscribers met; connect one to a publisher"
+                                                    : "two publishers met; connect one to a subscriber");
   }
   if (connection.map() == nullptr) {
     throw Error(ENOTSUP, "exchange messages with", peer,
@@ -73,17 +97,20 @@ fabric::Offer publishers_offer(const std::shared_ptr<memory::SharedMemory>& pool
   fabric::Offer offer =
       offer_of(MessageRole::publisher, MessageOverflow::wait, layout::kMessageMaxQueue, sizeof(layout::MessageReturn));
   offer.shared = pool;
+  offer.objection = objection<MessageRole::subscriber>;
   return offer;
 }
 
 fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow) {
-  return offer_of(MessageRole::subscriber,
-                  overflow == Overflow::wait ? MessageOverflow::wait : MessageOverflow::drop_oldest, places,
-                  sizeof(layout::MessageEntry));
+  fabric::Offer offer = offer_of(MessageRole::subscriber,
+                                 overflow == Overflow::wait ? MessageOverflow::wait : MessageOverflow::drop_oldest,
+                                 places, sizeof(layout::MessageEntry));
+  offer.objection = objection<MessageRole::publisher>;
+  return offer;
 }
 
 std::unique_ptr<PublisherConnection> make_publisher_connection(std::unique_ptr<fabric::Connection> connection) {
-  const MessageGreeting peer = checked(*connection, MessageRole::subscriber, sizeof(layout::MessageEntry));
+  const MessageGreeting peer = checked<MessageRole::subscriber>(*connection);
   auto* page = reinterpret_cast<layout::MessageOutbox*>(connection->segment().data());
   page->version = layout::kMessageVersion;
   const bool drops = peer.overflow == static_cast<std::uint32_t>(MessageOverflow::drop_oldest);
@@ -92,7 +119,7 @@ std::unique_ptr<PublisherConnection> make_publisher_connection(std::unique_ptr<f
 
 SubscriberConnectionPtr make_subscriber_connection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
                                                    Overflow overflow) {
-  const MessageGreeting peer = checked(*connection, MessageRole::publisher, sizeof(layout::MessageReturn));
+  const MessageGreeting peer = checked<MessageRole::publisher>(*connection);
   if (peer.queue < places) {
     throw Error(EPROTO, "exchange messages with", connection->peer().address.to_string(),
                 "the publisher has no room for the returns of a queue this deep; use a smaller one");

@@ -14,28 +14,46 @@
 namespace wherry::stream {
 namespace {
 
-/// Why a greeting is none of a stream's.
-std::string advice_on_greeting(const fabric::Greeting& bytes) {
+layout::StreamGreeting greeting_in(const fabric::Greeting& bytes) {
   layout::StreamGreeting greeting{};
   std::memcpy(&greeting, bytes.data(), sizeof greeting);
+  return greeting;
+}
+
+bool is_of_a_stream(const layout::StreamGreeting& greeting) {
+  return greeting.magic == layout::kStreamMagic && greeting.version == layout::kStreamVersion;
+}
+
+/// What cannot be true of a stream's greeting. What something else says is no stream's to object to: its connector
+/// learns from the answer what it has met.
+const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
+  const layout::StreamGreeting greeting = greeting_in(bytes);
+  if (!is_of_a_stream(greeting)) return nullptr;
+  if (!std::has_single_bit(greeting.capacity) || greeting.capacity < ring::kMinCapacity ||
+      greeting.capacity > ring::kMaxCapacity) {
+    return "its ring's capacity is not a power of two from 4 KiB to 1 GiB";
+  }
+  if (!std::has_single_bit(greeting.most) || greeting.most < ring::kMinCapacity) {
+    return "its limit on the use of a ring is not a power of two from 4 KiB up";
+  }
+  if (greeting.capacity + layout::kStreamPageBytes > segment_bytes) return "its ring is larger than its segment";
+  const bool windows = (greeting.features & layout::kStreamWindows) != 0;
+  if (windows && greeting.capacity + layout::kStreamPageBytes + window::Space::kBytes > segment_bytes) {
+    return "its segment has no room for its windows";
+  }
+  return nullptr;
+}
+
+/// Why a greeting is none of a stream's, or cannot be true.
+std::string advice_on_greeting(const fabric::Greeting& bytes, std::size_t segment_bytes) {
+  const layout::StreamGreeting greeting = greeting_in(bytes);
   if (greeting.magic == layout::kMessageMagic)
     return "a Publisher or a Subscriber has this port; use one, or another port";
   if (greeting.magic != layout::kStreamMagic)
     return "something that is no stream of Wherry's has this port; use another";
-  return "the peer is no stream of this version of Wherry; use one version on both sides";
-}
-
-/// What the peer says of its side; a capacity of 0 if it cannot be true.
-layout::StreamGreeting greeting_in(const fabric::Greeting& bytes, std::size_t segment_bytes) {
-  layout::StreamGreeting greeting{};
-  std::memcpy(&greeting, bytes.data(), sizeof greeting);
-  const std::size_t behind = (greeting.features & layout::kStreamWindows) != 0 ? window::Space::kBytes : 0;
-  const bool good = greeting.magic == layout::kStreamMagic && greeting.version == layout::kStreamVersion &&
-                    std::has_single_bit(greeting.capacity) && greeting.capacity >= ring::kMinCapacity &&
-                    greeting.capacity <= ring::kMaxCapacity && std::has_single_bit(greeting.most) &&
-                    greeting.most >= ring::kMinCapacity &&
-                    greeting.capacity + layout::kStreamPageBytes + behind <= segment_bytes;
-  return good ? greeting : layout::StreamGreeting{};
+  const char* const wrong = objection(bytes, segment_bytes);
+  return std::string(wrong != nullptr ? wrong : "the peer is no stream of this version of Wherry") +
+         "; use one version on both sides";
 }
 
 }  // namespace
@@ -51,7 +69,8 @@ fabric::Offer offer_of(const Rings& rings) {
   fabric::Offer offer{.segment_bytes = layout::kStreamPageBytes + rings.own + behind,
                       .memory = nullptr,
                       .greeting = {},
-                      .exposes = rings.windows};
+                      .exposes = rings.windows,
+                      .objection = objection};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   return offer;
@@ -60,10 +79,10 @@ fabric::Offer offer_of(const Rings& rings) {
 /// Each ring is used as far as its sender wants to: what lies behind is never touched, and takes no memory.
 Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, const Rings& rings,
                    std::string_view fabric) {
-  const layout::StreamGreeting peers = greeting_in(connection->peer_greeting(), connection->remote_bytes());
-  if (peers.capacity == 0) {
+  const layout::StreamGreeting peers = greeting_in(connection->peer_greeting());
+  if (!is_of_a_stream(peers) || objection(connection->peer_greeting(), connection->remote_bytes()) != nullptr) {
     throw Error(EPROTO, "open a stream with", connection->peer().address.to_string(),
-                advice_on_greeting(connection->peer_greeting()));
+                advice_on_greeting(connection->peer_greeting(), connection->remote_bytes()));
   }
   auto* page = reinterpret_cast<layout::StreamPage*>(connection->segment().data());
   page->version = layout::kStreamVersion;

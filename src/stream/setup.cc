@@ -2,9 +2,11 @@
 // Listening and connecting, over the fabric that the address names.
 #include <bit>
 #include <cerrno>
+#include <string>
 
 #include "arch/shared_copy.hpp"
 #include "base/config.hpp"
+#include "base/log.hpp"
 #include "fabric/retrying_connect.hpp"
 #include "fabric/wait_for_events.hpp"
 #include "ring/ring.hpp"
@@ -58,8 +60,9 @@ class Listener::Impl {
     } catch (const Error& error) {
       // A connector that speaks something else is dropped. The next may be good; but they may be many, and the
       // descriptor stays readable for them.
-      if (error.code().value() == EPROTO) return std::nullopt;
-      throw;
+      if (error.code().value() != EPROTO) throw;
+      log::write(log::Level::info, std::string("dropped a connector: ") + error.what());
+      return std::nullopt;
     }
   }
 

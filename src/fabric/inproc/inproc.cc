@@ -54,6 +54,7 @@ class InprocListener final : public Listener {
     check_offer("accept", local_, offer);
     while (auto attempt = queue_->pop()) {
       try {
+        if (is_refused(*attempt, offer)) continue;
         auto own = std::make_unique<Side>(offer, form_.reach);
         if (auto connection = meet(*attempt, std::move(own))) return connection;
       } catch (...) {
@@ -68,6 +69,18 @@ class InprocListener final : public Listener {
   [[nodiscard]] const Address& local() const override { return local_; }
 
  private:
+  static bool is_refused(Attempt& attempt, const Offer& offer) {
+    if (offer.objection == nullptr) return false;
+    {
+      const std::lock_guard lock(attempt.mutex);
+      if (attempt.state != Attempt::State::waiting) return false;
+      if (offer.objection(attempt.side->greeting, attempt.side->segment.own().size()) == nullptr) return false;
+      attempt.state = Attempt::State::refused;
+    }
+    attempt.news.notify();
+    return true;
+  }
+
   /// Null: the connector has given up.
   std::unique_ptr<Connection> meet(Attempt& attempt, std::unique_ptr<Side> own) {
     Ends ends;
@@ -105,7 +118,9 @@ class InprocConnecting final : public Connecting {
   std::unique_ptr<Connection> try_finish() override {
     const std::lock_guard lock(attempt_->mutex);
     if (attempt_->state == Attempt::State::refused) {
-      throw Error(ECONNREFUSED, "connect", attempt_->target.to_string(), "the listener was closed before it accepted");
+      throw Error(
+          ECONNREFUSED, "connect", attempt_->target.to_string(),
+          "the listener was closed before it accepted, or refused this connector; use one version on both sides");
     }
     return std::move(attempt_->connection);
   }

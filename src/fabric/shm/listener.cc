@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/config.hpp"
@@ -31,6 +32,16 @@ std::size_t most_pending() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kMostPending;
   return static_cast<std::size_t>(std::clamp<rlim_t>(files.rlim_cur / kShareOfDescriptors, 1, kMostPending));
+}
+
+constexpr std::chrono::seconds kBetweenWarnings{1};
+
+const char* objection_to(const layout::ShmHello& hello, const Offer& offer) {
+  if (offer.objection == nullptr) return nullptr;
+  Greeting greeting;
+  static_assert(sizeof greeting == sizeof hello.greeting);
+  std::memcpy(greeting.data(), hello.greeting, sizeof greeting);
+  return offer.objection(greeting, hello.segment_bytes);
 }
 
 /// With a low number: one beyond a limit that is lowered later would make no room.
@@ -154,8 +165,12 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
     Pending pending = pending_.take(*ready);
     // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
-    if (error != 0 || companion != 0) {
-      drop(pending.peer, error != 0 ? error : EPROTO);
+    if (error == EPROTO || companion != 0) {
+      refuse(pending.peer, "its request is malformed, or of another version of Wherry");
+      continue;
+    }
+    if (error != 0) {
+      drop(pending.peer, error);
       continue;
     }
     if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;
@@ -171,15 +186,35 @@ void ShmListener::drop(const Peer& peer, int error) const {
                                    std::generic_category().message(error));
 }
 
+/// A peer of this user that breaks the handshake: worth a warning, but not a line for each of very many.
+void ShmListener::refuse(const Peer& peer, const std::string& reason) {
+  const auto now = Pending::Clock::now();
+  const bool warns = now >= next_warning_;
+  const auto level = warns ? log::Level::warning : log::Level::info;
+  if (!warns) ++unwarned_;
+  if (log::enabled(level)) {
+    const std::string others = warns && unwarned_ > 0 ? " (and " + std::to_string(unwarned_) + " before)" : "";
+    log::write(level, "refused a connector to " + local_.to_string() + ", process " + std::to_string(peer.pid) +
+                          others + ": " + reason + "; use one version of Wherry on both sides");
+  }
+  if (!warns) return;
+  next_warning_ = now + kBetweenWarnings;
+  unwarned_ = 0;
+}
+
 std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {
   UniqueFd companion;
   if (packet.hello.companion != 0) {
     // It was connected, and said what it is, before this request was.
     companion = pending_.take_companion(packet.hello.companion, pending.peer);
     if (!companion.valid()) {
-      drop(pending.peer, EPROTO);
+      drop(pending.peer, EPROTO);  // or it has gone again, as a mailbox whose peer connects to it does
       return nullptr;
     }
+  }
+  if (const char* reason = objection_to(packet.hello, offer); reason != nullptr) {
+    refuse(pending.peer, reason);
+    return nullptr;
   }
   pending.peer.address = shm_address(packet.hello.node, packet.hello.port);
   OwnSide own(offer);
@@ -193,7 +228,7 @@ std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, 
                                                  pending.peer, std::move(companion));
   } catch (const Error& error) {
     if (error.code().value() != EPROTO) throw;
-    drop(pending.peer, EPROTO);
+    refuse(pending.peer, "its memory is not a sealed memfd of the size announced");
     return nullptr;
   }
   if (const int error = send_packet(socket, hello, descriptors); error != 0) {

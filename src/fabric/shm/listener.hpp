@@ -35,6 +35,7 @@ class ShmListener final : public Listener {
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
   std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
   void drop(const Peer& peer, int error) const;
+  void refuse(const Peer& peer, const std::string& reason);
 
   Address local_;
   UniqueFd socket_;
@@ -42,7 +43,9 @@ class ShmListener final : public Listener {
   const Origin origin_;
   StrangerBudget strangers_{StrangerBudget::Clock::now()};
   int queue_length_ = SOMAXCONN;  ///< as the kernel was told last
-  UniqueFd spare_;                ///< closed for a moment to refuse a connector when there is no other descriptor
+  Pending::Clock::time_point next_warning_{};
+  std::uint64_t unwarned_ = 0;  ///< connectors refused since the last warning
+  UniqueFd spare_;              ///< closed for a moment to refuse a connector when there is no other descriptor
 };
 
 }  // namespace wherry::fabric::shm
