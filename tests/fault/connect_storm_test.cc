@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of another user connect to a listener's name as fast as they can, while its owner connects.
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <iostream>
 
