@@ -5,6 +5,7 @@
 #include <TTreeCloner.h>
 
 #include "adapters/root/merge/read/branches.hpp"
+#include "adapters/root/merge/tree_layout.hpp"
 
 namespace {
 
@@ -29,6 +30,10 @@ constexpr UInt_t kClonerOptions = TTreeCloner::kNoWarnings | TTreeCloner::kNoFil
 }  // namespace
 
 Way way_between(TTree& from, TTree& to, std::string* reason) {
+  if (const std::string difference = difference_in_layout(from, to); !difference.empty()) {
+    if (reason != nullptr) *reason = std::string("tree ") + from.GetName() + ": " + difference;
+    return Way::none;
+  }
   TTreeCloner cloner(&from, &to, "", kClonerOptions);
   if (cloner.IsValid()) return Way::baskets;
   if (cloner.NeedConversion()) return Way::entries;

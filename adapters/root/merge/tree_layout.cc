@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapters/root/merge/tree_layout.hpp"
+
+#include <TBranch.h>
+#include <TBranchElement.h>
+#include <TLeaf.h>
+#include <TLeafC.h>
+#include <TLeafD32.h>
+#include <TLeafF16.h>
+#include <TStreamerElement.h>
+#include <TTree.h>
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace wherry::merge {
+
+namespace {
+
+// Branches that a message names.
+constexpr std::size_t kMostNamed = 8;
+
+/// What the bytes of a leaf's values depend on.
+struct LeafLayout {
+  std::string name = {};
+  TClass* type = nullptr;
+  int length = 0;
+  int value_bytes = 0;
+  bool is_unsigned = false;
+  std::string counter = {};  // of an array of variable length
+  double low = 0;            // of numbers that are stored in few bits
+  double factor = 0;
+  bool operator==(const LeafLayout&) const = default;
+};
+
+/// What the bytes of a branch of objects depend on.
+struct ObjectLayout {
+  std::string class_name = {};
+  std::string clones_name = {};
+  int type = 0;
+  int streamer_type = 0;
+  int version = 0;  // of the class that a member belongs to: objects bring their own
+  bool operator==(const ObjectLayout&) const = default;
+};
+
+const char* packed_type(const TLeaf& leaf) {
+  if (leaf.InheritsFrom(TLeafD32::Class())) return "Double32_t";
+  return leaf.InheritsFrom(TLeafF16::Class()) ? "Float16_t" : nullptr;
+}
+
+LeafLayout layout_of(const TLeaf& leaf, bool only_one) {
+  LeafLayout layout{.type = leaf.IsA(),
+                    // Of a string it is the length of the longest.
+                    .length = leaf.InheritsFrom(TLeafC::Class()) ? 0 : leaf.GetLenStatic(),
+                    .value_bytes = leaf.GetLenType(),
+                    .is_unsigned = leaf.IsUnsigned()};
+  // Values of several leaves follow each other; the name of a single one is only a name.
+  if (!only_one) layout.name = leaf.GetName();
+  if (const TLeaf* counter = leaf.GetLeafCount()) layout.counter = counter->GetName();
+  if (const char* packed = packed_type(leaf)) {
+    const TStreamerElement element(leaf.GetName(), leaf.GetTitle(), 0, 0, packed);
+    layout.low = element.GetXmin();
+    layout.factor = element.GetFactor();
+  }
+  return layout;
+}
+
+ObjectLayout layout_of(TBranch& branch) {
+  ObjectLayout layout{.class_name = branch.GetClassName()};
+  if (auto* element = dynamic_cast<TBranchElement*>(&branch)) {
+    layout.clones_name = element->GetClonesName();
+    layout.type = element->GetType();
+    layout.streamer_type = element->GetStreamerType();
+    if (element->GetID() >= 0) layout.version = element->GetClassVersion();
+  }
+  return layout;
+}
+
+bool same_leaves(TBranch& one, TBranch& other) {
+  const TObjArray& leaves = *one.GetListOfLeaves();
+  const TObjArray& others = *other.GetListOfLeaves();
+  const int count = leaves.GetEntries();
+  if (count != others.GetEntries()) return false;
+  for (int i = 0; i < count; ++i) {
+    const auto& leaf = static_cast<const TLeaf&>(*leaves.At(i));
+    if (layout_of(leaf, count == 1) != layout_of(static_cast<const TLeaf&>(*others.At(i)), count == 1)) return false;
+  }
+  return true;
+}
+
+std::string describe(TBranch& branch) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const ObjectLayout layout = layout_of(branch);
+  if (!layout.class_name.empty()) {
+    add(layout.class_name + (layout.version == 0 ? "" : " version " + std::to_string(layout.version)));
+  }
+  for (const TObject* object : *branch.GetListOfLeaves()) {
+    const auto& leaf = static_cast<const TLeaf&>(*object);
+    add(std::string(leaf.IsUnsigned() ? "unsigned " : "") + leaf.ClassName() + " " + leaf.GetTitle());
+  }
+  return text.empty() ? branch.ClassName() : text;
+}
+
+class Comparison {
+ public:
+  void compare(TObjArray& file, TObjArray& output, const std::string& path) {
+    std::vector<TBranch*> others;
+    for (TObject* object : output) others.push_back(static_cast<TBranch*>(object));
+    std::size_t next = 0;
+    for (TObject* object : file) {
+      auto& branch = static_cast<TBranch&>(*object);
+      TBranch* other = take(others, next++, branch.GetName());
+      if (other == nullptr) {
+        only_in_file_.push_back(path + branch.GetName());
+      } else {
+        compare(branch, *other, path);
+      }
+    }
+    for (const TBranch* other : others) {
+      if (other != nullptr) only_in_output_.push_back(path + other->GetName());
+    }
+  }
+
+  [[nodiscard]] std::string result() const {
+    if (!different_.empty()) return different_;
+    std::string text = named(only_in_file_, "not in the output");
+    const std::string missing = named(only_in_output_, "in the output only");
+    return text + (text.empty() || missing.empty() ? "" : "; ") + missing;
+  }
+
+ private:
+  /// Mostly they are in the same order.
+  static TBranch* take(std::vector<TBranch*>& branches, std::size_t likely, std::string_view name) {
+    const auto is_it = [name](const TBranch* branch) { return branch != nullptr && branch->GetName() == name; };
+    if (likely < branches.size() && is_it(branches[likely])) return std::exchange(branches[likely], nullptr);
+    const auto found = std::ranges::find_if(branches, is_it);
+    return found == branches.end() ? nullptr : std::exchange(*found, nullptr);
+  }
+
+  void compare(TBranch& file, TBranch& output, const std::string& path) {
+    if (file.IsA() == output.IsA() && layout_of(file) == layout_of(output) && same_leaves(file, output)) {
+      compare(*file.GetListOfBranches(), *output.GetListOfBranches(), path + file.GetName() + "/");
+    } else if (different_.empty()) {
+      different_ = "branch " + path + file.GetName() + " is " + describe(file) + ", in the output " + describe(output);
+    }
+  }
+
+  static std::string named(const std::vector<std::string>& branches, const char* where) {
+    if (branches.empty()) return {};
+    std::string text = branches.size() == 1 ? "branch " : "branches ";
+    for (std::size_t i = 0; i < std::min(branches.size(), kMostNamed); ++i) text += (i == 0 ? "" : ", ") + branches[i];
+    if (branches.size() > kMostNamed) text += " and " + std::to_string(branches.size() - kMostNamed) + " more";
+    return text + (branches.size() == 1 ? " is " : " are ") + where;
+  }
+
+  std::vector<std::string> only_in_file_;
+  std::vector<std::string> only_in_output_;
+  std::string different_;
+};
+
+}  // namespace
+
+std::string difference_in_layout(TTree& file, TTree& output) {
+  Comparison comparison;
+  comparison.compare(*file.GetListOfBranches(), *output.GetListOfBranches(), "");
+  return comparison.result();
+}
+
+}  // namespace wherry::merge
