@@ -35,7 +35,7 @@ Way way_between(TTree& from, TTree& to, std::string* reason) {
     return Way::none;
   }
   TTreeCloner cloner(&from, &to, "", kClonerOptions);
-  if (cloner.IsValid()) return Way::baskets;
+  if (cloner.IsValid()) return calculates_offsets(from) || calculates_offsets(to) ? Way::entries : Way::baskets;
   if (cloner.NeedConversion()) return Way::entries;
   if (reason != nullptr) *reason = std::string("tree ") + from.GetName() + ": " + cloner.GetWarning();
   return Way::none;

@@ -9,10 +9,13 @@
 #include <TLeafF16.h>
 #include <TStreamerElement.h>
 #include <TTree.h>
+#include <ROOT/TIOFeatures.hxx>
 #include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "adapters/root/merge/read/branches.hpp"
 
 namespace wherry::merge {
 
@@ -166,6 +169,16 @@ std::string difference_in_layout(TTree& file, TTree& output) {
   Comparison comparison;
   comparison.compare(*file.GetListOfBranches(), *output.GetListOfBranches(), "");
   return comparison.result();
+}
+
+bool calculates_offsets(TTree& tree) {
+  bool found = false;
+  for_each_branch(tree.GetListOfBranches(), [&found](TBranch& branch) {
+    const ROOT::TIOFeatures features = branch.GetIOFeatures();
+    found =
+        found || (branch.GetEntryOffsetLen() > 0 && features.Test(ROOT::Experimental::EIOFeatures::kGenerateOffsetMap));
+  });
+  return found;
 }
 
 }  // namespace wherry::merge

@@ -13,4 +13,8 @@ namespace wherry::merge {
 /// that differ. A branch that is split in one tree only does not count: ROOT converts its entries.
 std::string difference_in_layout(TTree& file, TTree& output);
 
+/// Whether baskets of this tree have no entry offsets: ROOT calculates them from another branch (kGenerateOffsetMap).
+/// Its fast copy (6.40) loses track of that branch, and its result cannot be read.
+bool calculates_offsets(TTree& tree);
+
 }  // namespace wherry::merge

@@ -11,6 +11,7 @@ from merge_test import Merging
 from processes import Server, post
 
 ROOT.gInterpreter.Declare(r"""
+#include <ROOT/TIOFeatures.hxx>
 #include <TFile.h>
 #include <TLorentzVector.h>
 #include <TTree.h>
@@ -38,6 +39,28 @@ void write(const char* path, const std::vector<std::string>& branches, int entri
   file.Write();
 }
 
+// Arrays whose entry offsets are calculated from the branch of their lengths. In every file other lengths.
+void calculated(const char* path, int seed, int entries) {
+  TFile file(path, "RECREATE", "", seed % 2 ? 505 : 101);
+  auto* tree = new TTree("tree", "");
+  ROOT::TIOFeatures features;
+  features.Set(ROOT::Experimental::EIOFeatures::kGenerateOffsetMap);
+  tree->SetIOFeatures(features);
+  tree->SetAutoFlush(37);
+  int count, values[10];
+  std::vector<std::string> words;
+  tree->Branch("count", &count, "count/I");
+  tree->Branch("values", values, "values[count]/I");
+  tree->Branch("words", &words);
+  for (int i = 0; i < entries; ++i) {
+    count = (i + seed) % 10;
+    for (int k = 0; k < count; ++k) values[k] = i * k + seed;
+    words.assign(i % 3, "word " + std::to_string(i));
+    tree->Fill();
+  }
+  file.Write();
+}
+
 void vectors(const char* path, int seed, int split_level) {
   TFile file(path, "RECREATE");
   auto* tree = new TTree("tree", "");
@@ -60,6 +83,26 @@ void text(const char* path, int length) {
     tree->Fill();
   }
   file.Write();
+}
+
+// All values in one line each.
+std::vector<std::string> lines(const char* path) {
+  TFile file(path);
+  auto* tree = file.Get<TTree>("tree");
+  int count, values[10];
+  std::vector<std::string>* words = nullptr;
+  tree->SetBranchAddress("count", &count);
+  tree->SetBranchAddress("values", values);
+  tree->SetBranchAddress("words", &words);
+  std::vector<std::string> lines;
+  for (Long64_t i = 0; i < tree->GetEntries(); ++i) {
+    if (tree->GetEntry(i) <= 0) return {"entry " + std::to_string(i) + " cannot be read"};
+    std::string line = std::to_string(count);
+    for (int k = 0; k < count; ++k) line += " " + std::to_string(values[k]);
+    for (const std::string& word : *words) line += " " + word;
+    lines.push_back(line);
+  }
+  return lines;
 }
 
 }  // namespace layouts
@@ -170,6 +213,25 @@ def test_objects_that_are_split_in_one_file_only_are_refused_whichever_comes_fir
         merging.add(f"worker {seed}", 1, np.fromfile(tmp_path / f"{seed}.root", dtype=np.uint8))
     merging.close()
     assert merging.outcome["worker 0", 1] == "" and "branch v" in merging.outcome["worker 1", 1], merging.outcome
+
+
+@pytest.mark.parametrize("restart, options", [(False, {}), (True, {}), (False, {"compact": True})])
+def test_arrays_whose_offsets_are_calculated_can_be_read_again(tmp_path, restart, options):
+    paths = [tmp_path / f"{seed}.root" for seed in range(6)]
+    merging = Merging(tmp_path / "out.root", **options)
+    for seed, path in enumerate(paths):
+        ROOT.layouts.calculated(str(path), seed, 200 + 11 * seed)
+        merging.add("worker", seed + 1, np.fromfile(path, dtype=np.uint8))
+        if seed % 2:
+            merging.merge()
+            if restart:
+                del merging.merger
+                merging = Merging(tmp_path / "out.root", **options)
+    merging.close()
+    expected = [line for path in paths for line in ROOT.layouts.lines(str(path))]
+    assert len(expected) == 1200 + 11 * 15
+    found = list(ROOT.layouts.lines(str(tmp_path / "out.root")))
+    assert [(i, pair) for i, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1]][:3] == []
 
 
 def test_a_worker_with_other_branches_is_refused_by_the_program(tmp_path):
