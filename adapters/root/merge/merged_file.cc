@@ -25,14 +25,17 @@ namespace wherry::merge {
 
 namespace {
 
-// Workers of one program write the same one, or a few. More are copied each time.
-constexpr std::size_t kMostStreamerInfos = 64;
-
 /// All that an object is, in one string: equal objects that cannot be merged are kept once.
 std::string identity_of(const std::string& path, TClass& type, void* object) {
   TBufferFile buffer(TBuffer::kWrite);
   type.Streamer(object, buffer);
   return path + '\0' + type.GetName() + '\0' + std::string(buffer.Buffer(), static_cast<std::size_t>(buffer.Length()));
+}
+
+void add_classes(std::map<std::string, Shape>& shapes, const ClassList::Classes& classes) {
+  for (const auto& [title, members] : ClassList::fixed(classes)) {
+    shapes[title] = Shape{.path = title, .members = members};
+  }
 }
 
 std::vector<Shape> shapes_of(Source& source) {
@@ -41,6 +44,7 @@ std::vector<Shape> shapes_of(Source& source) {
   for (const SourceTree& from : source.trees) shapes[from.place.path()].tree = from.tree.get();
   for (const SourceObject& from : source.objects) shapes[from.place.path()].type = from.type;
   for (const SourceNTuple& from : source.ntuples) shapes["/" + from.name].fields = from.fields;
+  add_classes(shapes, source.classes());
   std::vector<Shape> all;
   for (auto& [path, shape] : shapes) all.push_back(std::move(shape));
   return all;
@@ -137,6 +141,9 @@ void MergedFile::tell_shapes() {
     if (kind == Kind::ntuple) shape.fields = ntuple_fields_[place.name];
     options_.shapes->agree(this, {shape});
   }
+  std::map<std::string, Shape> classes;
+  add_classes(classes, ClassList::read(*file_));
+  for (const auto& [title, shape] : classes) options_.shapes->agree(this, {shape});
   options_.shapes->keep(this);
 }
 
@@ -144,7 +151,8 @@ std::string MergedFile::objection(Source& source) {
   if (!source.error().empty()) return source.error();
   std::string reason = file_ ? difference(source) : "";
   const auto known = [this](const auto& entry) { return kinds_.contains(entry.first); };
-  if (reason.empty() && options_.shapes && !std::all_of(source.kinds.begin(), source.kinds.end(), known)) {
+  const bool nothing_new = has_classes_of(source) && std::all_of(source.kinds.begin(), source.kinds.end(), known);
+  if (reason.empty() && options_.shapes && !nothing_new) {
     agreed_ = true;
     reason = options_.shapes->agree(this, shapes_of(source));
   }
@@ -159,6 +167,8 @@ std::string MergedFile::difference(Source& source) {
     }
   }
   std::string reason;
+  if (!has_classes_of(source)) reason = file_->classes().objection(source.classes(), source.trees);
+  if (!reason.empty()) return reason;
   for (SourceTree& from : source.trees) {
     Tree* to = known_tree(from.place);
     if (to == nullptr) continue;
@@ -206,16 +216,14 @@ void MergedFile::append(Source& source, const Sequences& last) {
 
 /// False if something could not be read.
 bool MergedFile::append_all(Source& source, const std::string& worker) {
-  const auto infos = source.streamer_infos();
-  const std::string record(reinterpret_cast<const char*>(infos.data()), infos.size());
-  const bool new_infos = !streamer_infos_.contains(record);
+  take_classes(source);
   bool complete = true;
   for (const std::string& path : source.order) directories_->put_in_order(path);
   for (const auto& [path, title] : source.directories) {
     if (directories_->make(path, title.c_str()) == nullptr) throw std::runtime_error(path + " cannot be made");
   }
   for (SourceTree& from : source.trees) {
-    complete = append_tree(source, from, worker, new_infos) && complete;
+    complete = append_tree(source, from, worker) && complete;
   }
   for (SourceObject& from : source.objects) {
     if (source.whole.contains(from.place.path())) {
@@ -232,7 +240,6 @@ bool MergedFile::append_all(Source& source, const std::string& worker) {
     ntuple_fields_.emplace(from.name, from.fields);
   }
   kinds_.insert(source.kinds.begin(), source.kinds.end());
-  if (new_infos && !source.trees.empty() && streamer_infos_.size() < kMostStreamerInfos) streamer_infos_.insert(record);
   return complete;
 }
 
@@ -251,7 +258,7 @@ MergedFile::Tree* MergedFile::tree_for(Source& source, SourceTree& from) {
 
 // One that is not begun anew with each file has the entries that it had before, and perhaps more. So has the first file
 // of one that is begun anew from then on.
-bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string& worker, bool streamer_infos) {
+bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string& worker) {
   const std::string path = from.place.path();
   const bool whole = source.whole.contains(path);
   const Long64_t before = sums_->parts().entries(worker, path);
@@ -265,12 +272,14 @@ bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string
   if (!whole && before > 0) sums_->parts().drop_entries(worker, path);
   Tree* to = tree_for(source, from);
   if (to == nullptr) return false;
+  if (before > 0 || from.way == Way::entries) require_readable_objects();
   if (before > 0) return append_entries(*from.tree, *to->tree, before);
-  return merge::append(*from.tree, *to->tree, from.way, streamer_infos || whole);
+  return merge::append(*from.tree, *to->tree, from.way);
 }
 
 void MergedFile::append_key(SourceKey& from) {
   TClass* type = TClass::GetClass(from.key->GetClassName());
+  if (!type->IsLoaded()) require_readable_objects();
   void* object = from.key->ReadObjectAny(type);
   if (object == nullptr) {
     warnings_.push_back(from.place.path() + " is left out: it cannot be read");

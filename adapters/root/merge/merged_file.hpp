@@ -102,8 +102,11 @@ class MergedFile {
   Way way_of(Source& source, TTree& from, TTree& to, std::string* reason) const;
   bool append_all(Source& source, const std::string& worker);
   Tree* tree_for(Source& source, SourceTree& from);
-  bool append_tree(Source& source, SourceTree& from, const std::string& worker, bool streamer_infos);
+  bool append_tree(Source& source, SourceTree& from, const std::string& worker);
   void append_key(SourceKey& from);
+  void take_classes(Source& source);
+  [[nodiscard]] bool has_classes_of(const Source& source) const;
+  void require_readable_objects() const;
   void remember(TDirectory& directory, const std::string& path);
   void merge_ntuples(const RootErrors& errors);
   void warn(const Messages& messages) { warnings_.insert(warnings_.end(), messages.begin(), messages.end()); }
@@ -129,8 +132,10 @@ class MergedFile {
   std::map<std::string, NTuple> ntuples_;
   std::map<std::string, Kind> kinds_;  // by path, of all that is there or appended
   std::map<std::string, std::string> ntuple_fields_;
-  std::set<std::string> kept_;            // of what cannot be merged: what is there already
-  std::set<std::string> streamer_infos_;  // records; the output has their contents
+  std::set<std::string> kept_;  // of what cannot be merged: what is there already
+  // Records, and which class of each is misread; the output has their contents.
+  std::map<std::string, std::string> streamer_infos_;
+  std::string misread_;  // a class of the file being appended, which the process knows with other members
   Messages warnings_;
   bool agreed_ = false;  // to shapes that are not committed
 };

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/root/merge/output_file.hpp"
 
+#include <TArrayC.h>
+#include <TClass.h>
 #include <TDirectoryFile.h>
 #include <TFree.h>
+#include <TInterpreter.h>
+#include <TKey.h>
 #include <TList.h>
+#include <TObjString.h>
+#include <TROOT.h>
+#include <TSchemaRule.h>
+#include <TSchemaRuleSet.h>
+#include <TVirtualMutex.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -11,6 +20,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 
@@ -27,6 +37,20 @@ constexpr Long64_t kGap = 4;  // no more than its length, which is written: the 
 // By what ROOT moves the end of what it may write to, in files that large.
 constexpr Long64_t kBeyondLarge = 1000000000;
 
+/// By which classes with a dictionary convert what older ones have written.
+void add_rules(const TList& infos, TList& rules) {
+  std::set<TClass*> seen;
+  for (TObject* object : infos) {
+    TClass* type = static_cast<TStreamerInfo*>(object)->GetClass();
+    if (type == nullptr || type->GetSchemaRules() == nullptr || !seen.insert(type).second) continue;
+    for (TObject* rule : *type->GetSchemaRules()->GetRules()) {
+      auto* text = new TObjString;
+      static_cast<ROOT::TSchemaRule*>(rule)->AsString(text->String());
+      rules.Add(text);
+    }
+  }
+}
+
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path) : OutputFile(path, path, "UPDATE", 1) {}
@@ -38,7 +62,11 @@ OutputFile::OutputFile(const std::string& path, const std::string& shown_as, con
     : TFile(shown_as.c_str(), mode, "", compression), path_(path) {
   if (IsZombie() || !IsWritable()) throw std::runtime_error("cannot open " + path + " for writing");
   // Another thread may have told ROOT not to, for a moment that is over by now.
-  if (fSeekInfo > 0) ReadStreamerInfo();
+  if (fSeekInfo > 0) {
+    ReadStreamerInfo();
+    classes_.add(ClassList::read(*this));
+    classes_.set_written();
+  }
   hide_holes();
   end_ = fEND;
   position_ = ::lseek(fD, 0, SEEK_CUR);
@@ -199,6 +227,43 @@ void OutputFile::apply(const std::vector<Patch>& patches) {
   replaced_.clear();
   written_by_last_ = fBytesWrite - written_before_;
   hide_holes();
+}
+
+std::vector<TStreamerInfo*> OutputFile::tagged_classes() const {
+  std::vector<TStreamerInfo*> tagged;
+  R__LOCKGUARD(gInterpreterMutex);
+  for (TObject* object : *gROOT->GetListOfStreamerInfo()) {
+    auto* info = static_cast<TStreamerInfo*>(object);
+    const int number = info == nullptr ? 0 : info->GetNumber();
+    if (number > 0 && number < fClassIndex->fN && fClassIndex->fArray[number] != 0) tagged.push_back(info);
+  }
+  return tagged;
+}
+
+// As TFile does it, but for the list. The first element of the index says whether there is anything new, and 2 keeps
+// ROOT from noting what is written here.
+void OutputFile::WriteStreamerInfo() {
+  if (fClassIndex == nullptr || !fWritable) return;
+  if (fClassIndex->fArray[0] == 0 && !classes_.has_changed() && fSeekInfo != 0) return;
+  SafeDelete(fInfoCache);
+  TList list;
+  for (TStreamerInfo* info : classes_.with(tagged_classes())) list.Add(info);
+  TList rules;
+  rules.SetOwner();
+  rules.SetName("listOfRules");
+  add_rules(list, rules);
+  if (!rules.IsEmpty()) list.Add(&rules);
+  fClassIndex->fArray[0] = 2;
+  if (fSeekInfo != 0) MakeFree(fSeekInfo, fSeekInfo + fNbytesInfo - 1);
+  TKey key(&list, "StreamerInfo", GetBestBuffer(), this);
+  fKeys->Remove(&key);
+  fSeekInfo = key.GetSeekKey();
+  fNbytesInfo = key.GetNbytes();
+  SumBuffer(key.GetObjlen());
+  key.WriteFile(0);
+  fClassIndex->fArray[0] = 0;
+  classes_.set_written();
+  list.Clear("nodelete");
 }
 
 Int_t OutputFile::Write(const char* /*name*/, Int_t /*option*/, Int_t /*buffer_size*/) { return 0; }

@@ -16,6 +16,7 @@
 class TObject;
 
 #include "adapters/root/merge/commit/journal.hpp"
+#include "adapters/root/merge/read/class_list.hpp"
 
 namespace wherry::merge {
 
@@ -53,6 +54,11 @@ class OutputFile final : public TFile {
   /// No room is kept for commits to come: one is as good as the last, or the file is written anew between them.
   void keep_no_room() { keeps_room_ = false; }
 
+  /// What is written of classes, with what describes those that this process writes itself.
+  [[nodiscard]] ClassList& classes() { return classes_; }
+
+  // The output's own list: ROOT's has whatever any file of this process brought.
+  void WriteStreamerInfo() override;
   // Nothing: only a commit writes what is in memory. The writer of RNTuples calls it.
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) override;
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) const override;
@@ -68,6 +74,7 @@ class OutputFile final : public TFile {
 
  private:
   OutputFile(const std::string& path, const std::string& shown_as, const char* mode, int compression);
+  [[nodiscard]] std::vector<TStreamerInfo*> tagged_classes() const;
   void show_holes();
   void hide_holes();
   void make_hole(Long64_t bytes);
@@ -77,6 +84,7 @@ class OutputFile final : public TFile {
   bool write_at(const void* buffer, std::size_t length, std::int64_t offset);
 
   std::string path_;
+  ClassList classes_;
   bool keeps_room_ = true;
   bool ready_ = false;    // false while TFile's constructor and destructor write
   bool holding_ = false;  // what is written now goes to held_

@@ -77,6 +77,9 @@ std::string Shapes::objection(const Shape& shape) const {
   if (shape.type != known.type && known.type != nullptr) {
     return shape.path + ": is a " + known.type->GetName() + " in the output, not a " + shape.type->GetName();
   }
+  if (shape.members != known.members) {
+    return shape.path + ", has the members " + shape.members + "in the output " + known.members;
+  }
   if (shape.fields != known.fields) return "RNTuple " + shape.path + ": has other fields in the output";
   return {};
 }

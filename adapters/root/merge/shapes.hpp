@@ -23,7 +23,8 @@ struct Shape {
   Kind kind = Kind::kept;
   TTree* tree = nullptr;
   TClass* type = nullptr;
-  std::string fields = {};  ///< of an RNTuple
+  std::string fields = {};   ///< of an RNTuple
+  std::string members = {};  ///< of a class
 };
 
 /// An output has what it has committed; what it has only begun with is given up if that turns out to be wrong. Threads:

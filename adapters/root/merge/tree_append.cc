@@ -10,8 +10,8 @@
 namespace {
 
 // One step of the cloner's Exec is private, and Exec itself copies the streamer infos of every file: they are
-// decompressed and read, which costs more than copying the baskets. Naming a private member is allowed in an explicit
-// instantiation.
+// decompressed and read, which costs more than copying the baskets, and are those of the process (class_list.hpp).
+// Naming a private member is allowed in an explicit instantiation.
 template <void (TTreeCloner::*Import)()>
 struct ClusterAccess {
   friend void import_cluster_ranges(TTreeCloner& cloner) { (cloner.*Import)(); }
@@ -57,7 +57,7 @@ TTree* make_like(TTree& from, TDirectory* directory, int compression) {
   return tree;
 }
 
-bool append(TTree& from, TTree& to, Way way, bool streamer_infos) {
+bool append(TTree& from, TTree& to, Way way) {
   if (way == Way::entries) {
     const Long64_t entries = to.GetEntries() + from.GetEntries();
     return to.CopyEntries(&from, -1, "", true) >= 0 && to.GetEntries() == entries;
@@ -66,7 +66,6 @@ bool append(TTree& from, TTree& to, Way way, bool streamer_infos) {
   if (!cloner.IsValid()) return false;
   to.SetEntries(to.GetEntries() + from.GetEntries());
   import_cluster_ranges(cloner);
-  if (streamer_infos) cloner.CopyStreamerInfos();
   cloner.CopyProcessIds();
   cloner.CloseOutWriteBaskets();
   cloner.CollectBaskets();

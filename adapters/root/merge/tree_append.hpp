@@ -15,9 +15,8 @@ Way way_between(TTree& from, TTree& to, std::string* reason);
 /// A tree in `directory` like this one, without entries. compression: of its baskets, -1 for those of `from`.
 TTree* make_like(TTree& from, TDirectory* directory, int compression);
 
-/// streamer_infos: whether what describes the classes in `from` has to be copied too.
-/// False if something could not be read.
-bool append(TTree& from, TTree& to, Way way, bool streamer_infos);
+/// What describes its classes is not copied. False if something could not be read.
+bool append(TTree& from, TTree& to, Way way);
 /// Appends the entries from `first` on, one by one. False as above.
 bool append_entries(TTree& from, TTree& to, Long64_t first);
 

@@ -130,6 +130,7 @@ void Source::become(std::span<const std::byte> bytes) {
   bytes_ = bytes;
   error_.clear();
   warnings_.clear();
+  classes_.reset();
   try {
     const Header header = read_header(bytes);
     file_->turn_to(bytes, static_cast<Long64_t>(header.info_seek), static_cast<Int_t>(header.info_bytes));
@@ -151,6 +152,11 @@ std::span<const std::byte> Source::streamer_infos() const {
   const auto record = bytes_.subspan(seek, size);
   const std::size_t key = static_cast<std::size_t>(record[kKeyLengthAt]) << 8 | static_cast<std::size_t>(record[15]);
   return key <= size ? record.subspan(key) : std::span<const std::byte>{};
+}
+
+const ClassList::Classes& Source::classes() {
+  if (!classes_) classes_ = ClassList::read(*file_);
+  return *classes_;
 }
 
 void Source::read() { read_directory(*file_, "", 0); }

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "adapters/root/merge/read/class_list.hpp"
 #include "adapters/root/merge/read/root_errors.hpp"
 #include "adapters/root/merge/read/viewed_file.hpp"
 
@@ -95,6 +97,8 @@ class Source {
   [[nodiscard]] int compression() const { return file_->GetCompressionSettings(); }
   /// The record that describes the classes, as it is in the file.
   [[nodiscard]] std::span<const std::byte> streamer_infos() const;
+  /// What that says, read when it is first asked for.
+  [[nodiscard]] const ClassList::Classes& classes();
 
   std::vector<SourceDirectory> directories;  ///< each behind the one that it is in
   std::vector<SourceTree> trees;
@@ -119,6 +123,7 @@ class Source {
   std::string error_;
   Messages warnings_;
   std::unique_ptr<ViewedFile> file_;
+  std::optional<ClassList::Classes> classes_;
 };
 
 }  // namespace wherry::merge
