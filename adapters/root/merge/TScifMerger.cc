@@ -2,6 +2,7 @@
 #include "adapters/root/merge/TScifMerger.h"
 
 #include <exception>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,6 +79,7 @@ class TScifMerger::Impl {
 
   std::vector<Input> waiting;
   Counts counts;
+  std::set<std::string> not_added;
   std::string error;
   std::string warning;
 
@@ -119,6 +121,7 @@ class TScifMerger::Impl {
   }
 
   void take_warnings() {
+    not_added.insert(output_->not_added().begin(), output_->not_added().end());
     for (const std::string& line : output_->take_warnings()) warning += (warning.empty() ? "" : "\n") + line;
   }
 
@@ -220,4 +223,5 @@ bool TScifMerger::Close(bool whole) { return fImpl->close(whole); }
 bool TScifMerger::IsOpen() const { return fImpl->open(); }
 const std::string& TScifMerger::Error() const { return fImpl->error; }
 const std::string& TScifMerger::Warning() const { return fImpl->warning; }
+std::vector<std::string> TScifMerger::NotAdded() const { return {fImpl->not_added.begin(), fImpl->not_added.end()}; }
 const TScifMerger::Counts& TScifMerger::GetCounts() const { return fImpl->counts; }

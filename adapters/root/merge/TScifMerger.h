@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace wherry::merge {
 class Shapes;
@@ -98,6 +99,8 @@ class TScifMerger {
   /// What ROOT said of files that are in the output all the same, since the last Merge began: a line each. So it says
   /// what could not be added up, as histograms of other axes.
   const std::string& Warning() const;
+  /// The paths of objects that could not be added up, as histograms of other axes: the output has part of them.
+  std::vector<std::string> NotAdded() const;
   const Counts& GetCounts() const;
 
  private:

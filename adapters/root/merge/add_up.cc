@@ -6,21 +6,38 @@
 #include <TList.h>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "adapters/root/merge/read/source.hpp"
 
 namespace wherry::merge {
 
-// Histograms at once, which is faster; for other classes, as lists, it matters what is added to what.
-bool add_up(TClass& type, TObject& sum, const std::vector<TObject*>& inputs, TDirectory* directory) {
-  const bool at_once = type.InheritsFrom("TH1");
+namespace {
+
+bool merge(TClass& type, TObject& sum, TList& list, TDirectory* directory) {
   TFileMergeInfo info(directory);
+  return type.GetMerge()(&sum, &list, &info) >= 0;
+}
+
+}  // namespace
+
+// Histograms at once, which is faster; for other classes, as lists, it matters what is added to what. One that does not
+// fit keeps none of the others out; what a merge of several has added when it fails is not known.
+bool add_up(TClass& type, std::unique_ptr<TObject>& sum, const std::vector<TObject*>& inputs, TDirectory* directory) {
+  if (type.InheritsFrom("TH1") && inputs.size() > 1) {
+    TList list;
+    for (TObject* input : inputs) list.Add(input);
+    auto before = copy_of(*sum);
+    const bool good = merge(type, *sum, list, directory);
+    list.Clear("nodelete");
+    if (good) return true;
+    sum = std::move(before);
+  }
   bool good = true;
   TList list;
   for (TObject* input : inputs) {
     list.Add(input);
-    if (at_once && input != inputs.back()) continue;
-    good = type.GetMerge()(&sum, &list, &info) >= 0 && good;
+    good = merge(type, *sum, list, directory) && good;
     list.Clear("nodelete");
   }
   return good;

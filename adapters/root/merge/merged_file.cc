@@ -50,6 +50,12 @@ std::vector<Shape> shapes_of(Source& source) {
   return all;
 }
 
+std::string joined(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const std::string& path : paths) text += (text.empty() ? "" : ", ") + path;
+  return text;
+}
+
 /// Deletes what a newer object of this name has replaced.
 void delete_older_cycles(TDirectory& directory, const char* name) {
   std::vector<TKey*> older;
@@ -371,8 +377,8 @@ void MergedFile::make_commit(AddUp add_up) {
   if (appended_.empty() && !closing_) return;
   const TDirectory::TContext context;
   const RootErrors errors;
-  const std::string wrong = sums_->merge();
-  const std::string problem = wrong.empty() ? errors.first() : wrong;
+  const std::vector<std::string> wrong = sums_->merge(errors);
+  const std::string problem = wrong.empty() ? errors.first() : joined(wrong) + " could not be added up";
   if (add_up == AddUp::all && !problem.empty()) throw std::runtime_error(problem);
   merge_ntuples(errors);
   file_->begin_commit();
@@ -385,7 +391,8 @@ void MergedFile::make_commit(AddUp add_up) {
   if (std::exchange(agreed_, false)) options_.shapes->keep(this);
   for (const auto& [worker, sequence] : appended_) sequences_[worker] = sequence;
   appended_.clear();
-  if (!wrong.empty()) warnings_.push_back(wrong);
+  not_added_.insert(wrong.begin(), wrong.end());
+  for (const std::string& path : wrong) warnings_.push_back(path + " could not be added up and is incomplete");
   warn(errors.messages());
 }
 

@@ -62,11 +62,13 @@ class MergedFile {
   void note_end(bool whole);
   /// What a commit needs: that all can be added up, or only some (histograms of other axes cannot).
   enum class AddUp : std::uint8_t { some, all };
-  /// Makes everything appended since the last commit part of the output. What could not be added up is a warning, or
+  /// Makes everything appended since the last commit part of the output. What could not be added up is noted, or
   /// thrown, and nothing changed, if all must be. Throws FileRefused, too.
   void commit(AddUp add_up = AddUp::some);
   /// Returns ROOT's messages since the last call, about what was merged all the same.
   Messages take_warnings() { return std::exchange(warnings_, {}); }
+  /// The paths of all that could not be added up.
+  [[nodiscard]] const std::set<std::string>& not_added() const { return not_added_; }
   /// Nothing more comes from this worker: what it has written whole it will not replace.
   void finish(const std::string& worker) {
     if (sums_) sums_->parts().finish(worker);
@@ -137,6 +139,7 @@ class MergedFile {
   std::map<std::string, std::string> streamer_infos_;
   std::string misread_;  // a class of the file being appended, which the process knows with other members
   Messages warnings_;
+  std::set<std::string> not_added_;
   bool agreed_ = false;  // to shapes that are not committed
 };
 

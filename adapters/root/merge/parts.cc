@@ -47,8 +47,8 @@ void Parts::drop(const std::string& worker, const std::string& path) {
 
 bool Parts::add_to_rest(const std::string& path, const std::vector<TObject*>& inputs) {
   changed_.insert(kRest);
-  TObject* const there = rest(path);
-  return add_up(*there->IsA(), *there, inputs, nullptr);
+  std::unique_ptr<TObject>& there = owners_.at(kRest).at(path);
+  return add_up(*there->IsA(), there, inputs, nullptr);
 }
 
 std::vector<TObject*> Parts::all(const std::string& path) const {

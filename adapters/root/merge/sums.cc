@@ -53,18 +53,19 @@ void Sums::replace(const std::string& worker, SourceObject& from) {
   parts_.replace(worker, path, std::move(from.object));
 }
 
-std::string Sums::merge() {
-  std::string wrong;
+std::vector<std::string> Sums::merge(const RootErrors& errors) {
+  std::vector<std::string> wrong;
   for (auto& [path, sum] : sums_) {
     if (!sum.changed) continue;
     bool good = true;
+    const std::size_t before = errors.count();
     if (parts_.has(path)) {
       good = merge_parts(path, sum);
     } else if (!sum.inputs.empty()) {
-      good = add_up(*sum.type, *sum.object, sum.inputs, sum.directory);
+      good = add_up(*sum.type, sum.object, sum.inputs, sum.directory);
     }
     sum.inputs.clear();
-    if (!good) wrong = path + " could not be merged";
+    if (!good || errors.count() > before) wrong.push_back(path);
   }
   return wrong;
 }
@@ -80,7 +81,7 @@ bool Sums::merge_parts(const std::string& path, Sum& sum) {
   std::vector<TObject*> all = parts_.all(path);
   sum.object = copy_of(*all.front());
   all.erase(all.begin());
-  return (all.empty() || add_up(*sum.type, *sum.object, all, sum.directory)) && good;
+  return (all.empty() || add_up(*sum.type, sum.object, all, sum.directory)) && good;
 }
 
 void Sums::write(bool more_may_come) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/root/merge/parts.hpp"
+#include "adapters/root/merge/read/root_errors.hpp"
 #include "adapters/root/merge/read/source.hpp"
 
 class TClass;
@@ -31,8 +32,9 @@ class Sums {
   /// The part of a worker, which replaces the one before.
   void replace(const std::string& worker, SourceObject& from);
   Parts& parts() { return parts_; }
-  /// Adds up what was added. Returns which could not be, empty if all could.
-  std::string merge();
+  /// Adds up what was added. Returns the paths of those of which something could not be, or of which ROOT has reported
+  /// an error.
+  std::vector<std::string> merge(const RootErrors& errors);
   /// Writes what has changed. The parts only as long as more may come.
   void write(bool more_may_come);
 

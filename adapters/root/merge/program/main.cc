@@ -90,8 +90,8 @@ void add_options(CLI::App& app, ProgramOptions& options, std::string& compressio
       "batch, and the same command goes on from there.\n"
       "Exit status: 0 if all was merged; 1 if an output could not be written; 2 if the command line is wrong; 3 if "
       "the\n"
-      "output is not whole: no worker came, or fewer than --workers says, one had not finished, or a file was "
-      "refused.\n"
+      "output is not whole: no worker came, or fewer than --workers says, one had not finished, a file was\n"
+      "refused, or objects could not be added up, as histograms of other axes.\n"
       "What is missing is named. An output of which nothing came is not begun: what --force was to replace stays.");
 }
 

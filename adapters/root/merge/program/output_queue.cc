@@ -30,6 +30,11 @@ std::unique_lock<std::mutex> alone_if_careful(const State& state) {
   return state.careful ? std::unique_lock(one_output) : std::unique_lock<std::mutex>();
 }
 
+std::mutex& name_lists() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 std::string name_of(const root::WorkerId& worker) {
   static constexpr std::string_view digits = "0123456789abcdef";
   std::string name;
@@ -173,8 +178,14 @@ void OutputQueue::finish_forgotten() {
   for (const std::string& worker : workers) merger_->Finish(worker);
 }
 
+void OutputQueue::note_not_added() {
+  const std::lock_guard lock(name_lists());
+  for (const std::string& path : merger_->NotAdded()) state_.not_added.insert(path_ + ":" + path);
+}
+
 // ROOT says the same of each worker's files.
 void OutputQueue::tell_warnings() {
+  note_not_added();
   std::istringstream lines(merger_->Warning());
   for (std::string line; std::getline(lines, line);) {
     if (warned_.size() < kMostWarnings && warned_.insert(line).second) message_(path_ + ": warning: " + line);

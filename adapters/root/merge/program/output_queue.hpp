@@ -26,6 +26,9 @@ std::string name_of(const root::WorkerId& worker);
 /// For what is done with ROOT. A trial forks: a lock of ROOT's that another thread holds would never be released there.
 std::unique_lock<std::mutex> alone_if_careful(const State& state);
 
+/// For the lists of names in a State: outputs write them from their threads.
+std::mutex& name_lists();
+
 class OutputQueue {
  public:
   /// message: prints a line; from any thread. shapes: null, or what it shares with outputs that are joined with it.
@@ -55,6 +58,7 @@ class OutputQueue {
   void released(root::PostedFile& file, const std::string& problem);
   void finish_forgotten();
   void tell_warnings();
+  void note_not_added();
   void fail();
 
   std::string path_;

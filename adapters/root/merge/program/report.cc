@@ -64,6 +64,8 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
   for (const auto& [worker, how] : unfinished(state)) {
     missing.push_back({{"process", worker->process}, {"command", worker->command.data()}, {"how", how}});
   }
+  auto not_added = nlohmann::json::array();
+  state.not_added.each([&](std::string_view name) { not_added.push_back(name); });
   return {{"output", options.output},
           {"whole", status == 0 && is_whole(options, state)},
           {"files", state.files.load()},
@@ -77,6 +79,7 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
           {"lost_bytes", state.lost_bytes.load()},
           {"missing", missing},
           {"never_came", never_came(options, state)},
+          {"not_added", not_added},
           {"shards", options.shards},
           {"joined", state.joined.load()},
           {"joined_bytes", state.joined_bytes.load()},
@@ -130,6 +133,10 @@ void print_missing(const ProgramOptions& options, const State& state) {
   }
   if (all.size() > kMostLines) say(fmt::format("and {} more did not finish", all.size() - kMostLines));
   if (state.refused > 0) say(counted(state.refused, "file") + " refused");
+  state.not_added.each([&](std::string_view name) {
+    say(printable(std::string(name)) + " could not be added up, as histograms of other axes; it has part of them only");
+  });
+  if (state.not_added.is_cut()) say("and more objects could not be added up than can be named");
 }
 
 }  // namespace
@@ -137,7 +144,7 @@ void print_missing(const ProgramOptions& options, const State& state) {
 bool is_whole(const ProgramOptions& options, const State& state) {
   const bool all_came =
       state.end_resumed ? !state.end_was_incomplete : state.finished > 0 && state.finished >= options.workers;
-  return all_came && state.refused == 0 && state.lost == 0 && state.present == 0;
+  return all_came && state.refused == 0 && state.lost == 0 && state.present == 0 && state.not_added.empty();
 }
 
 int report(const ProgramOptions& options, const State& state, int status, double seconds) {

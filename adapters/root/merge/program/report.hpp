@@ -7,7 +7,8 @@
 
 namespace wherry::merge {
 
-/// Whether at least one worker came, as many as --workers says, and all of them finished with nothing refused.
+/// Whether at least one worker came, as many as --workers says, and all of them finished with nothing refused, and
+/// everything that is added up could be.
 bool is_whole(const ProgramOptions& options, const State& state);
 
 /// Prints the summary, writes the JSON file, and names on standard error what is missing. Returns the exit status:

@@ -20,6 +20,7 @@ constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
 constexpr std::size_t kCommand = 160;    // characters of a command line that are remembered
 constexpr std::size_t kBusyThreads = 256;
 constexpr std::size_t kMostNames = 4096;
+constexpr std::size_t kMostNameBytes = std::size_t{256} << 10;
 
 using WorkerName = std::array<char, kWorkerName>;
 
@@ -68,6 +69,37 @@ class WorkerSet {
   std::array<WorkerEntry, kMostNames> workers_{};
 };
 
+/// Names that can lie in shared memory, each once. Those that do not fit are left out.
+class NameList {
+ public:
+  void insert(std::string_view name) {
+    for (std::size_t at = 0; at < size_; at += get(at).size() + 1) {
+      if (get(at) == name) return;
+    }
+    if (name.size() >= text_.size() - size_) {
+      cut_ = true;
+      return;
+    }
+    name.copy(&text_[size_], name.size());
+    size_ += name.size() + 1;  // with a 0
+  }
+  /// Calls it with each.
+  template <typename Function>
+  void each(const Function& function) const {
+    for (std::size_t at = 0; at < size_; at += get(at).size() + 1) function(get(at));
+  }
+  [[nodiscard]] bool empty() const { return size_ == 0 && !cut_; }
+  /// Whether one was left out.
+  [[nodiscard]] bool is_cut() const { return cut_; }
+
+ private:
+  [[nodiscard]] std::string_view get(std::size_t at) const { return &text_[at]; }
+
+  std::size_t size_ = 0;
+  bool cut_ = false;
+  std::array<char, kMostNameBytes> text_{};
+};
+
 /// A thread that is busy with a worker's file, and since when.
 struct BusyThread {
   using Clock = std::chrono::steady_clock;
@@ -100,6 +132,7 @@ struct State {
   WorkerSet connected;              ///< and not finished
   WorkerSet missing;                ///< were connected to a child that died, and have not come back
   WorkerSet gone;                   ///< went without finishing
+  NameList not_added;               ///< OUTPUT:PATH of objects that could not be added up; under name_lists()
   [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
   /// A worker that went without finishing. It no longer counts as lost if it connects again.
   void lose(const WorkerEntry& worker) {

@@ -27,6 +27,7 @@ void handle_root_error(int level, bool abort, const char* location, const char* 
   if (messages.size() < kMostMessages && std::ranges::find(messages, text) == messages.end()) messages.push_back(text);
   const bool error = level >= kError;
   if (error && current->first_.empty()) current->first_ = text;
+  if (error) ++current->count_;
   if (abort || (error && current->left_-- == 0)) throw std::runtime_error(text);
 }
 

@@ -22,6 +22,7 @@ class RootErrors {
 
   /// The first error, empty if there was none.
   [[nodiscard]] const std::string& first() const { return first_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
   /// The first few errors and warnings, each once.
   [[nodiscard]] const Messages& messages() const { return messages_; }
 
@@ -29,6 +30,7 @@ class RootErrors {
   friend void handle_root_error(int level, bool abort, const char* location, const char* message);
   std::string first_;
   Messages messages_;
+  std::size_t count_ = 0;
   std::size_t left_;
 };
 
