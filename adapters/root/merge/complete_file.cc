@@ -84,7 +84,7 @@ bool MergedFile::write_anew() {
 
 void MergedFile::write_copy(MergedFile& copy) {
   const FileImage image(path_);
-  Source source(image.bytes());
+  Source source(image.bytes(), Origin::output);
   if (!source.error().empty()) throw std::runtime_error(source.error());
   copy.append(source, {});
   if (!closing_) sums_->parts().write_all(*copy.directories_);

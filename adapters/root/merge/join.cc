@@ -36,7 +36,7 @@ bool holds(const MergedFile& output, const Sequences& of, const std::string& fro
 
 void append(MergedFile& to, const std::string& from, const Sequences& sequences, bool whole) {
   const FileImage image(from);
-  Source source(image.bytes());
+  Source source(image.bytes(), Origin::output);
   std::string problem = to.objection(source);
   if (problem.empty() && !to.sequences().contains(kEnding)) {
     to.begin(source);

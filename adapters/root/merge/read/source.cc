@@ -72,6 +72,10 @@ bool is_checked_directory(const TClass& type) {
   return name == "TDirectory" || name == "TDirectoryFile";
 }
 
+std::string reserved(const std::string& name) {
+  return "/" + name + ": outputs use this name until they are complete; give it another, or put it into a directory";
+}
+
 std::unique_ptr<ViewedFile> open(std::span<const std::byte> bytes) {
   const WithoutStreamerInfos without;
   return std::make_unique<ViewedFile>(bytes);
@@ -95,7 +99,7 @@ void take_out_of_directory(TObject& object) {
   if (const auto add = object.IsA()->GetDirectoryAutoAdd()) add(&object, nullptr);
 }
 
-Source::Source(std::span<const std::byte> bytes) : bytes_(bytes) {
+Source::Source(std::span<const std::byte> bytes, Origin origin) : bytes_(bytes), origin_(origin) {
   const TDirectory::TContext context;
   const RootErrors errors(kMostErrors);
   try {
@@ -188,7 +192,10 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
     warnings_.push_back(place.path() + " is left out: its class " + key.GetClassName() + " is not known");
     return;
   }
-  if (place.path() == kPartsDirectory) return;
+  if (place.path() == kPartsDirectory) {
+    if (origin_ == Origin::worker) error_ = reserved(place.name);
+    return;
+  }
   if (path.empty() && place.name == layout::kRootWholeObjects) return read_whole(key);
   const Kind kind = kind_of(*type);
   if (std::string_view(type->GetName()) == "TProcessID") {
@@ -222,7 +229,11 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
 
 void Source::read_whole(TKey& key) {
   const std::unique_ptr<std::vector<std::string>> paths(key.ReadObject<std::vector<std::string>>());
-  if (paths) whole.insert(paths->begin(), paths->end());
+  if (paths) {
+    whole.insert(paths->begin(), paths->end());
+  } else {
+    error_ = reserved(key.GetName());
+  }
 }
 
 void Source::read_subdirectory(TKey& key, const Place& place, int depth) {

@@ -35,8 +35,12 @@ enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
 Kind kind_of(TClass& type);
 const char* to_string(Kind kind);
 
-/// The directory of an output that is not complete with what merging goes on with. No content of a file.
+/// The directory of an output that is not complete with what merging goes on with. A worker's file must have no object
+/// of that path.
 inline constexpr const char* kPartsDirectory = "/.wherry";
+
+/// What a file is: one of a worker, or an output that may not be complete.
+enum class Origin : std::uint8_t { worker, output };
 
 /// Undoes that ROOT adds what it reads or copies to a directory, which would delete it.
 void take_out_of_directory(TObject& object);
@@ -82,7 +86,7 @@ struct SourceNTuple {
 class Source {
  public:
   /// Reads. The bytes must stay until this is gone. Never throws for what the bytes are: see `error`.
-  explicit Source(std::span<const std::byte> bytes);
+  explicit Source(std::span<const std::byte> bytes, Origin origin = Origin::worker);
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   ~Source();
@@ -120,6 +124,7 @@ class Source {
   void read_object(TKey& key, TClass& type, const Place& place);
 
   std::span<const std::byte> bytes_;
+  const Origin origin_;
   std::string error_;
   Messages warnings_;
   std::unique_ptr<ViewedFile> file_;
