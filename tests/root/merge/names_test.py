@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that an output uses itself."""
+"""Names that an output uses itself, and objects that only look like trees."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from merge_test import Merging
 from processes import Server, post
 
 ROOT.gInterpreter.Declare(r"""
+#include <TChain.h>
 namespace names {
 void directory(const char* path, const char* outer, const char* name) {
   TFile file(path, "RECREATE");
@@ -22,6 +23,20 @@ void object(const char* path, const char* name) {
   TFile file(path, "RECREATE");
   TH1D(name, "", 10, 0, 10).Write();
   TNamed("other", "").Write();
+}
+void chain(const char* path, int seed) {
+  TFile file(path, "RECREATE");
+  TChain chain("tree", "of no file that is there");
+  chain.Add(("/nowhere/" + std::to_string(seed) + ".root").c_str());
+  chain.Write("chain");
+  TH1D histogram("histogram", "", 10, 0, 10);
+  histogram.Fill(seed);
+  histogram.Write();
+}
+int files_of(const char* path, const char* name) {
+  TFile file(path);
+  auto* chain = file.Get<TChain>(name);
+  return chain == nullptr ? -1 : chain->GetListOfFiles()->GetEntries();
 }
 }  // namespace names
 """)
@@ -73,3 +88,30 @@ def test_the_program_says_why_such_a_name_is_refused(tmp_path):
     status, done, error = post(server, tmp_path / "bad.root")
     assert (status, done) == (1, 0) and "/.wherry: outputs use this name" in error
     assert server.end()[0] == 3
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_chain_is_kept_and_the_rest_merged(tmp_path, restart):
+    merging = Merging(tmp_path / "out.root")
+    for i, seed in enumerate([1, 2, 1]):
+        merging.add("worker", i + 1, make(tmp_path / f"{i}.root", "chain", seed))
+        if restart:
+            merging.merge()
+            del merging.merger
+            merging = Merging(tmp_path / "out.root")
+    merging.close()
+    with uproot.open(tmp_path / "out.root") as file:
+        assert float(file["histogram"].values().sum()) == 3
+    # Equal ones once.
+    file = ROOT.TFile.Open(str(tmp_path / "out.root"))
+    assert sorted((key.GetName(), key.GetCycle()) for key in file.GetListOfKeys()) == [("chain", 1), ("chain", 2), ("histogram", 1)]
+    assert ROOT.names.files_of(str(tmp_path / "out.root"), "chain;1") == 1
+
+
+def test_a_chain_does_not_kill_the_merging_process(tmp_path):
+    server = Server(tmp_path / "out.root", "--workers", 2)
+    for seed in [1, 2]:
+        make(tmp_path / f"{seed}.root", "chain", seed)
+        assert post(server, tmp_path / f"{seed}.root") == (0, 1, "")
+    status, summary = server.end()
+    assert (status, summary["restarts"]) == (0, 0), server.messages

@@ -72,6 +72,9 @@ bool is_checked_directory(const TClass& type) {
   return name == "TDirectory" || name == "TDirectoryFile";
 }
 
+/// Trees without entries of their own: what is asked of them opens the files that they name, if those are there.
+bool is_list_of_files(const TClass& type) { return type.InheritsFrom("TChain"); }
+
 std::string reserved(const std::string& name) {
   return "/" + name + ": outputs use this name until they are complete; give it another, or put it into a directory";
 }
@@ -85,7 +88,7 @@ std::unique_ptr<ViewedFile> open(std::span<const std::byte> bytes) {
 
 Kind kind_of(TClass& type) {
   if (type.InheritsFrom(TDirectory::Class())) return Kind::directory;
-  if (type.InheritsFrom(TTree::Class())) return Kind::tree;
+  if (type.InheritsFrom(TTree::Class())) return is_list_of_files(type) ? Kind::kept : Kind::tree;
   if (std::string_view(type.GetName()) == "ROOT::RNTuple") return Kind::ntuple;
   return type.IsTObject() && type.GetMerge() != nullptr ? Kind::object : Kind::kept;
 }
