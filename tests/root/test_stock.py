@@ -34,6 +34,35 @@ def test_a_data_frame_that_is_saved_can_be_read_again(tmp_path):
             assert sorted(file[tree]["x"].array(library="np")) == list(range(10000))
 
 
+SNAPSHOT_OF_AN_NTUPLE = """
+if "mt" in sys.argv[2:]:
+    ROOT.EnableImplicitMT(2)
+options = ROOT.RDF.RSnapshotOptions()
+options.fOutputFormat = ROOT.RDF.ESnapshotOutputFormat.kRNTuple
+options.fLazy = "lazy" in sys.argv[2:]
+ROOT.gInterpreter.Declare("double compute() { std::puts(\\"computed\\"); return 1.5; }")
+try:
+    saved = ROOT.RDataFrame(3).Define("x", "compute()").Snapshot("events", sys.argv[1], ["x"], options)
+    print(saved.Count().GetValue())
+except Exception as problem:
+    print("refused")
+file = ROOT.TFile.Open(sys.argv[1], "RECREATE")
+ROOT.TNamed("note", "").Write()
+file.Close()
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["mt"], ["lazy"]])
+def test_a_data_frame_is_not_saved_as_an_ntuple_and_that_is_said_before_it_computes(tmp_path, words):
+    with merging(tmp_path, "--workers", "1") as (address, output, _):
+        process = start_python(tmp_path, SNAPSHOT_OF_AN_NTUPLE, address + "//out.root", *words)
+        text, errors = process.communicate(timeout=TIMEOUT)
+        assert (process.returncode, text) == (0, "refused\n"), errors
+        assert "Snapshot cannot write an RNTuple here" in errors
+    with uproot.open(output) as file:
+        assert file.keys(cycle=False) == ["note"]
+
+
 READ_BACK = """
 def write(value):
     file = ROOT.TFile.Open(sys.argv[1], "RECREATE")

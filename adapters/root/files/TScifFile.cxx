@@ -3,6 +3,7 @@
 
 #include <TArrayC.h>
 #include <TDirectoryFile.h>
+#include <TError.h>
 #include <TKey.h>
 #include <TROOT.h>
 
@@ -23,6 +24,7 @@
 #include "outputs.hpp"
 #include "process_end.hpp"
 #include "scif_file_impl.hpp"
+#include "snapshot.hpp"
 #include "stock_socket.hpp"
 #include "trees.hpp"
 #include "url.hpp"
@@ -61,6 +63,13 @@ TFile* TScifFile::OpenUrl(const char* url, Option_t* option, const char* title, 
     } catch (const std::exception&) {
       // It is said below.
     }
+  }
+  if (wherry::root::is_ntuple_snapshot()) {
+    ::Error("TScifFile::OpenUrl",
+            "%s: Snapshot cannot write an RNTuple here, for it reads it again by a URL that RNTuple does not know; let"
+            " it write a TTree (RSnapshotOptions::fOutputFormat = kTTree), or a local file",
+            url);
+    return nullptr;
   }
   return new TScifFile(url, option, title, compress);
 }
