@@ -169,11 +169,18 @@ struct flock whole_file() {
   return lock;
 }
 
-void refuse_if_in_use(int journal, const std::string& output) {
+/// The process that has the journal, if another one has.
+std::optional<pid_t> user_of(int journal) {
   struct flock lock = whole_file();
-  if (::fcntl(journal, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return;
+  if (::fcntl(journal, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
+  return lock.l_pid;
+}
+
+void refuse_if_in_use(int journal, const std::string& output) {
+  const auto user = user_of(journal);
+  if (!user) return;
   errno = EBUSY;
-  fail(output + " is being merged by process " + std::to_string(lock.l_pid));
+  fail(output + " is being merged by process " + std::to_string(*user));
 }
 
 /// An empty file that no other process has, open.
@@ -223,6 +230,11 @@ void synchronize(const std::string& path, int flags) {
 std::string Journal::hidden(std::string output) {
   output.back() = output.back() == '~' ? '_' : '~';
   return output;
+}
+
+bool Journal::is_in_use(const std::string& output) {
+  const Open journal(path_of(output), O_RDONLY);
+  return journal.get() >= 0 && user_of(journal.get()).has_value();
 }
 
 std::optional<Sequences> Journal::recover(const std::string& output) {

@@ -52,6 +52,9 @@ class Journal {
   /// another process has the journal.
   static std::optional<Sequences> recover(const std::string& output);
 
+  /// Whether another process has the journal of this output.
+  static bool is_in_use(const std::string& output);
+
   /// Begins a new journal, which replaces an older one. `sequences` is what the output holds already, at `first`.
   Journal(const std::string& output, const Commit& first, bool durable);
   Journal(const Journal&) = delete;

@@ -30,6 +30,21 @@ std::optional<std::string> output_of_shard(const std::string& path) {
   return path.substr(0, at);
 }
 
+std::set<std::string> unfinished_outputs(const std::string& directory) {
+  const std::string ending = Journal::path_of("");
+  std::set<std::string> outputs;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::string path = entry.path().string();
+    if (path.ends_with(ending)) {
+      path.resize(path.size() - ending.size());
+    } else if (!output_of_shard(path)) {
+      continue;
+    }
+    outputs.insert(output_of_shard(path).value_or(path));
+  }
+  return outputs;
+}
+
 std::vector<unsigned> shards_beside(const std::string& output) {
   namespace fs = std::filesystem;
   std::vector<unsigned> shards;

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ std::string shard_path(const std::string& output, unsigned shard);
 
 /// The output that a file of this name is a shard of, if it is one's.
 std::optional<std::string> output_of_shard(const std::string& path);
+
+/// The outputs in a directory of which a journal is there, their own or a shard's: they are not complete.
+std::set<std::string> unfinished_outputs(const std::string& directory);
 
 /// The shards from 1 on of which a file or a journal is there; rising.
 std::vector<unsigned> shards_beside(const std::string& output);

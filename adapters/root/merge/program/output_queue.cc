@@ -198,6 +198,10 @@ void OutputQueue::released(root::PostedFile& file, const std::string& problem) {
     return;
   }
   ++state_.refused;
+  {
+    const std::lock_guard lock(name_lists());
+    state_.refused_of.insert(path_);
+  }
   message_("file " + std::to_string(file.sequence()) + " of worker " + std::to_string(file.worker().number) +
            " is refused, and the worker dropped: " + problem);
   file.refuse(problem);

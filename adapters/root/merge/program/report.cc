@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "adapters/root/merge/commit/journal.hpp"
 #include "adapters/root/merge/program/worker_names.hpp"
 #include "base/printable.hpp"
 #include "base/readable.hpp"
@@ -59,10 +61,22 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+/// Outputs of this run of which the journal is still there.
+std::vector<std::string> incomplete(const State& state) {
+  std::vector<std::string> all;
+  state.outputs.each([&](std::string_view output) {
+    if (std::filesystem::exists(Journal::path_of(std::string(output)))) all.emplace_back(output);
+  });
+  return all;
+}
+
 nlohmann::json summary_of(const ProgramOptions& options, const State& state, int status, double seconds) {
   auto missing = nlohmann::json::array();
   for (const auto& [worker, how] : unfinished(state)) {
-    missing.push_back({{"process", worker->process}, {"command", worker->command.data()}, {"how", how}});
+    missing.push_back({{"process", worker->process},
+                       {"command", worker->command.data()},
+                       {"output", worker->output.data()},
+                       {"how", how}});
   }
   auto not_added = nlohmann::json::array();
   state.not_added.each([&](std::string_view name) { not_added.push_back(name); });
@@ -80,6 +94,7 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
           {"missing", missing},
           {"never_came", never_came(options, state)},
           {"not_added", not_added},
+          {"incomplete", incomplete(state)},
           {"shards", options.shards},
           {"joined", state.joined.load()},
           {"joined_bytes", state.joined_bytes.load()},
@@ -118,10 +133,18 @@ void print_summary(const ProgramOptions& options, const State& state, double sec
   }
 }
 
+void say_of(const std::string& output, const std::string& what) {
+  fmt::print(stderr, "wherry-merge: {} is not whole: {}\n", printable(output), what);
+}
+
+void print_incomplete(const State& state) {
+  for (const std::string& output : incomplete(state)) {
+    say_of(output, "it was not completed; the same command goes on with it");
+  }
+}
+
 void print_missing(const ProgramOptions& options, const State& state) {
-  const auto say = [&](const std::string& what) {
-    fmt::print(stderr, "wherry-merge: {} is not whole: {}\n", printable(options.output), what);
-  };
+  const auto say = [&](const std::string& what) { say_of(options.output, what); };
   if (state.end_was_incomplete) say("the process that began to complete it had not seen all workers finish");
   if (state.workers() == 0 && !state.end_resumed) say("no worker came");
   if (state.workers() > 0 && never_came(options, state) > 0) {
@@ -129,10 +152,14 @@ void print_missing(const ProgramOptions& options, const State& state) {
   }
   const std::vector<Missing> all = unfinished(state);
   for (std::size_t at = 0; at < std::min(all.size(), kMostLines); ++at) {
-    say(fmt::format("{} {}", describe(*all[at].worker), all[at].how));
+    const std::string output = all[at].worker->output.data();
+    say_of(output.empty() ? options.output : output, fmt::format("{} {}", describe(*all[at].worker), all[at].how));
   }
   if (all.size() > kMostLines) say(fmt::format("and {} more did not finish", all.size() - kMostLines));
   if (state.refused > 0) say(counted(state.refused, "file") + " refused");
+  if (options.by_name) {
+    state.refused_of.each([](std::string_view output) { say_of(std::string(output), "a file of it was refused"); });
+  }
   state.not_added.each([&](std::string_view name) {
     say(printable(std::string(name)) + " could not be added up, as histograms of other axes; it has part of them only");
   });
@@ -151,6 +178,7 @@ int report(const ProgramOptions& options, const State& state, int status, double
   const bool whole = status == 0 && is_whole(options, state);
   if (options.json != "-" && (!options.quiet || !whole)) print_summary(options, state, seconds);
   if (status == 0 && !whole) print_missing(options, state);
+  if (!whole) print_incomplete(state);
   if (!options.json.empty()) write_json(options, state, status, seconds);
   if (status != 0) return status;
   return whole ? 0 : kIncomplete;

@@ -84,7 +84,7 @@ class Serving {
     server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
     // An output that cannot be written is known before a worker sends.
     if (options_.by_name) {
-      go_on_with_shards();
+      go_on_with_unfinished();
     } else if (!is_complete(options_.output)) {
       output_for(options_.output);
     }
@@ -200,13 +200,27 @@ class Serving {
     const std::string path = path_for(file.name());
     std::string reason = outputs_.contains(path) ? "" : objection(path);
     if (reason.empty() && output_for(path).ended()) reason = path + " is complete but for its end";
+    note_output_of(file.worker(), path);
     if (!reason.empty()) {
       ++state_.refused;
+      {
+        const std::lock_guard lock(name_lists());
+        state_.refused_of.insert(path);
+      }
       message(fmt::format("a file of worker {} is refused, and the worker dropped: {}", file.worker().number, reason));
       file.refuse(reason);
     } else {
       output_for(path).push(std::move(file));
     }
+  }
+
+  // Where the files of a worker go, should it be lost.
+  void note_output_of(const root::Worker& worker, const std::string& path) {
+    auto entry = state_.connected.erase(name_of(worker.id));
+    if (!entry) return;
+    entry->output = {};
+    path.copy(entry->output.data(), entry->output.size() - 1);
+    state_.connected.insert(*entry);
   }
 
   static WorkerEntry entry_of(const root::Worker& worker) {
@@ -277,6 +291,7 @@ class Serving {
   ShardedOutput& output_for(const std::string& path) {
     auto& output = outputs_[path];
     if (!output) {
+      state_.outputs.insert(path);
       const auto print = [this](const std::string& line) { message(line); };
       output = std::make_unique<ShardedOutput>(path, options_, state_, print);
       output->set_workers(connected_.size());
@@ -284,18 +299,14 @@ class Serving {
     return *output;
   }
 
-  // No worker may post under their names again.
-  void go_on_with_shards() {
-    std::set<std::string> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(options_.output)) {
-      if (auto path = output_of_shard(entry.path().string())) paths.insert(std::move(*path));
-    }
-    for (const std::string& path : paths) {
-      const std::string reason = objection(path);
+  // What this command, or a merging process before this one, has begun: perhaps no worker posts under its name again.
+  void go_on_with_unfinished() {
+    for (const std::string& path : unfinished_outputs(options_.output)) {
+      std::string reason = Journal::is_in_use(path) ? "another process is merging it" : objection(path);
       if (reason.empty()) {
         output_for(path);
       } else {
-        message(fmt::format("the shards of {} are left alone: {}", path, reason));
+        message(fmt::format("{} is not complete, and is left alone: {}", path, reason));
       }
     }
   }

@@ -18,6 +18,7 @@ namespace wherry::merge {
 
 constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
 constexpr std::size_t kCommand = 160;    // characters of a command line that are remembered
+constexpr std::size_t kOutput = 512;     // of the path of an output, that of a directory's file as a rule
 constexpr std::size_t kBusyThreads = 256;
 constexpr std::size_t kMostNames = 4096;
 constexpr std::size_t kMostNameBytes = std::size_t{256} << 10;
@@ -29,6 +30,7 @@ struct WorkerEntry {
   pid_t process = 0;                     ///< 0: not known here
   bool returns = false;                  ///< when a server dies, it will look for another
   std::array<char, kCommand> command{};  ///< its command line, printable; ends with a 0
+  std::array<char, kOutput> output{};    ///< of its last file; empty: none came yet, or its path is longer
 };
 
 inline std::string_view name_of(const WorkerEntry& worker) { return {worker.name.data(), kWorkerName}; }
@@ -132,6 +134,8 @@ struct State {
   WorkerSet connected;              ///< and not finished
   WorkerSet missing;                ///< were connected to a child that died, and have not come back
   WorkerSet gone;                   ///< went without finishing
+  NameList outputs;                 ///< that were begun, or gone on with
+  NameList refused_of;              ///< outputs of which a file was refused; under name_lists()
   NameList not_added;               ///< OUTPUT:PATH of objects that could not be added up; under name_lists()
   [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
   /// A worker that went without finishing. It no longer counts as lost if it connects again.
