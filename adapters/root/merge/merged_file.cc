@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/root/merge/merged_file.hpp"
 
-#include <TBufferFile.h>
 #include <TClass.h>
 #include <TFileMergeInfo.h>
 #include <TKey.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "adapters/root/merge/commit/directory_lock.hpp"
+#include "adapters/root/merge/identity.hpp"
 #include "adapters/root/merge/read/ntuple_check.hpp"
 #include "adapters/root/merge/read/root_errors.hpp"
 #include "adapters/root/merge/shapes.hpp"
@@ -24,13 +24,6 @@
 namespace wherry::merge {
 
 namespace {
-
-/// All that an object is, in one string: equal objects that cannot be merged are kept once.
-std::string identity_of(const std::string& path, TClass& type, void* object) {
-  TBufferFile buffer(TBuffer::kWrite);
-  type.Streamer(object, buffer);
-  return path + '\0' + type.GetName() + '\0' + std::string(buffer.Buffer(), static_cast<std::size_t>(buffer.Length()));
-}
 
 void add_classes(std::map<std::string, Shape>& shapes, const ClassList::Classes& classes) {
   for (const auto& [title, members] : ClassList::fixed(classes)) {

@@ -78,6 +78,18 @@ def test_outputs_that_another_process_is_merging_are_left_to_it(folder):
     check_complete(folder, {"a.root": {1: 300}, "b.root": {2: 300}, "c.root": {3: 200}})
 
 
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_files_of_another_program_that_are_called_as_outputs_and_journals_are_left_alone(folder, force):
+    for name in ["data.db", "data.db.journal", "alone.journal"]:
+        (folder / name).write_text(name)
+    server = Server(folder, "--workers", 1, *force)
+    assert start_worker(f"{server.address}/a.root", 1, 2, 100).wait() == 0
+    assert server.end()[0] == 0, server.messages
+    for name in ["data.db", "data.db.journal", "alone.journal"]:
+        assert (folder / name).read_text() == name
+    assert sorted(os.listdir(folder)) == ["a.root", "alone.journal", "data.db", "data.db.journal"]
+
+
 def test_what_is_not_whole_is_named_by_its_output(folder):
     server = Server(folder, "--workers", 2)
     worker = start_two(server, folder)

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -302,12 +303,23 @@ class Serving {
   // What this command, or a merging process before this one, has begun: perhaps no worker posts under its name again.
   void go_on_with_unfinished() {
     for (const std::string& path : unfinished_outputs(options_.output)) {
-      std::string reason = Journal::is_in_use(path) ? "another process is merging it" : objection(path);
+      const std::string reason = why_not_to_go_on_with(path);
       if (reason.empty()) {
         output_for(path);
       } else {
         message(fmt::format("{} is not complete, and is left alone: {}", path, reason));
       }
+    }
+  }
+
+  // A file that is only called as a journal would be belongs to another program, and so does what it is beside.
+  [[nodiscard]] std::string why_not_to_go_on_with(const std::string& path) const {
+    if (Journal::is_in_use(path)) return "another process is merging it";
+    try {
+      const bool begun = Journal::recover(path).has_value() || !shards_beside(path).empty();
+      return begun ? objection(path) : Journal::path_of(path) + " names no files that were merged";
+    } catch (const std::exception& problem) {
+      return problem.what();
     }
   }
 
