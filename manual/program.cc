@@ -16,7 +16,7 @@ int ended(int status, const std::string& name) {
   const std::string problem = flush_standard_output();
   if (problem.empty()) return status;
   std::fprintf(stderr, "%s: write standard output: %s\n", name.c_str(), problem.c_str());
-  return status == 0 ? 1 : status;
+  return 1;
 }
 
 }  // namespace
