@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <iostream>
 
@@ -26,8 +27,8 @@ class ConnectStorm : public FaultTest {
         [this, waits, name = fabric::shm::socket_name(*listener.local().node, *listener.local().port)] {
           while (true) {
             const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | (waits ? 0 : SOCK_NONBLOCK), 0));
-            (void)::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
-            ++*attempts_;
+            const int result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
+            if (result == 0 || errno != EINTR) ++*attempts_;
           }
           return true;
         });

@@ -161,7 +161,7 @@ void print_missing(const ProgramOptions& options, const State& state) {
     state.refused_of.each([](std::string_view output) { say_of(std::string(output), "a file of it was refused"); });
   }
   state.not_added.each([&](std::string_view name) {
-    say(printable(std::string(name)) + " could not be added up, as histograms of other axes; it has part of them only");
+    say(printable(name) + " could not be added up, as histograms of other axes; it has part of them only");
   });
   if (state.not_added.is_cut()) say("and more objects could not be added up than can be named");
 }
