@@ -27,12 +27,12 @@
 
 namespace wherry::file {
 
-/// The cache of a card that no other test has: the job of all processes made while it lives. It has no process of its
-/// own, and none can be started.
+/// The cache of a card that no other test has: the job of all processes made while it lives, which read by way of it
+/// where that pays. It has no process of its own, and none can be started.
 class TestCard {
  public:
   explicit TestCard(std::uint64_t bytes = std::uint64_t{32} << 20)
-      : job_("WHERRY_JOB", new_job().c_str()), programs_("PATH", "/nonexistent") {
+      : job_("WHERRY_JOB", new_job().c_str()), programs_("PATH", "/nonexistent"), reads_("WHERRY_FILE_PATH", "auto") {
     std::array<char, kPathBytes> path{};
     if (!segment_path(path)) throw std::runtime_error("no path");
     path_ = path.data();
@@ -52,6 +52,7 @@ class TestCard {
 
   ScopedEnvironment job_;
   ScopedEnvironment programs_;
+  ScopedEnvironment reads_;
   std::string path_;
 };
 
