@@ -56,7 +56,7 @@ std::string refusal(const Address& where, const fabric::Offer& offer, const std:
   }
 }
 
-/// Each case at a listener of its own: one that refuses many warns once a second.
+/// Each case at a listener of its own: one that refuses many warns of some.
 void expect_refused(const Case& wrong, const Address& where, const std::function<void()>& poll) {
   std::string log;
   EXPECT_THAT(refusal(where, wrong.offer, poll, log), HasSubstr("or refused this connector")) << wrong.reason;

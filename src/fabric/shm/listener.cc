@@ -34,8 +34,6 @@ std::size_t most_pending() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(files.rlim_cur / kShareOfDescriptors, 1, kMostPending));
 }
 
-constexpr std::chrono::seconds kBetweenWarnings{1};
-
 const char* objection_to(const layout::ShmHello& hello, const Offer& offer) {
   if (offer.objection == nullptr) return nullptr;
   Greeting greeting;
@@ -186,20 +184,11 @@ void ShmListener::drop(const Peer& peer, int error) const {
                                    std::generic_category().message(error));
 }
 
-/// A peer of this user that breaks the handshake: worth a warning, but not a line for each of very many.
+/// A peer of this user that breaks the handshake.
 void ShmListener::refuse(const Peer& peer, const std::string& reason) {
-  const auto now = Pending::Clock::now();
-  const bool warns = now >= next_warning_;
-  const auto level = warns ? log::Level::warning : log::Level::info;
-  if (!warns) ++unwarned_;
-  if (log::enabled(level)) {
-    const std::string others = warns && unwarned_ > 0 ? " (and " + std::to_string(unwarned_) + " before)" : "";
-    log::write(level, "refused a connector to " + local_.to_string() + ", process " + std::to_string(peer.pid) +
-                          others + ": " + reason + "; use one version of Wherry on both sides");
-  }
-  if (!warns) return;
-  next_warning_ = now + kBetweenWarnings;
-  unwarned_ = 0;
+  warnings_.write(log::Level::warning, "refused a connector to " + local_.to_string() + ", process " +
+                                           std::to_string(peer.pid) + ": " + reason +
+                                           "; use one version of Wherry on both sides");
 }
 
 std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {

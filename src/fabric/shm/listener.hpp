@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fork_generation.hpp"
+#include "base/limited_log.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/rendezvous.hpp"
 #include "fabric/shm/pending.hpp"
@@ -43,9 +44,8 @@ class ShmListener final : public Listener {
   const Origin origin_;
   StrangerBudget strangers_{StrangerBudget::Clock::now()};
   int queue_length_ = SOMAXCONN;  ///< as the kernel was told last
-  Pending::Clock::time_point next_warning_{};
-  std::uint64_t unwarned_ = 0;  ///< connectors refused since the last warning
-  UniqueFd spare_;              ///< closed for a moment to refuse a connector when there is no other descriptor
+  log::LimitedLog warnings_{"refused connectors"};
+  UniqueFd spare_;  ///< closed for a moment to refuse a connector when there is no other descriptor
 };
 
 }  // namespace wherry::fabric::shm
