@@ -12,9 +12,9 @@
  * how many bytes they moved. If a failure comes after some bytes were moved they return that number, and the next call
  * returns the failure.
  *
- * Timeouts are nanoseconds: how long a call may block. 0: not at all. WHERRY_FOREVER: without limit.
- * WHERRY_TIMEOUT_DEFAULT: the configured time in the calls that say so, without limit in all others. Any other negative
- * value is WHERRY_FOREVER.
+ * Timeouts are nanoseconds: how long a call may block. 0: not at all. WHERRY_FOREVER: without limit. Some calls have a
+ * configured time and say so; there WHERRY_TIMEOUT_DEFAULT means that time. In all other calls it means without limit,
+ * as any other negative value does in every call.
  *
  * Errors of moving data: -EAGAIN nothing can be moved now (only the forms that never block); -EPIPE the peer will
  * receive no more; -ECONNRESET the peer died, or closed before it finished, and everything it had sent was received;

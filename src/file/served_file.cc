@@ -67,7 +67,8 @@ ServedFile::ServedFile(std::unique_ptr<Source> source, const Look& look, Cache& 
   if (source_->descriptor() >= 0 && !options.appends) os_.emplace(source_->descriptor());
 }
 
-/// The cache opens a file again to look for its writers, and the close releases the locks. Says so once in a process.
+/// To look for writers the cache opens the file again. Closing that descriptor releases the process's locks on the
+/// file. The warning is logged once in a process.
 void ServedFile::warn_of_lost_locks(Path path) const {
   static std::atomic<bool> said{false};
   if (remote_ || path == Path::local || said.exchange(true, std::memory_order_relaxed)) return;

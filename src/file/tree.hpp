@@ -24,8 +24,8 @@ class Tree {
   /// sandbox without openat2).
   explicit Tree(const std::string& directory);
 
-  /// As open(2) with these flags. What is neither file nor directory is refused with EOPNOTSUPP, without having been
-  /// opened: it is looked at first (O_PATH), and then this very file is opened, by way of /proc.
+  /// As open(2) with these flags. Anything but a file or a directory is refused with EOPNOTSUPP and is not opened: the
+  /// name is resolved with O_PATH, the type is checked, and then the same file is opened through /proc.
   [[nodiscard]] UniqueFd open(const std::string& name, int flags, mode_t mode) const;
   /// Names the object only (O_PATH): for status, modes and times. The last component's symbolic link is followed, or
   /// not.

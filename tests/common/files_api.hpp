@@ -27,8 +27,8 @@
 
 namespace wherry::file {
 
-/// The cache of a card that no other test has: the job of all processes made while it lives, which read by way of it
-/// where that pays. It has no process of its own, and none can be started.
+/// The cache of a card that no other test has. All processes made while it lives belong to its job, and their path of
+/// reading is `auto`. It has no process of its own, and none can be started.
 class TestCard {
  public:
   explicit TestCard(std::uint64_t bytes = std::uint64_t{32} << 20)

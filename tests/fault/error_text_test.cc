@@ -93,8 +93,8 @@ TEST_F(ErrorText, OfConnectingInVainSaysWhereItLooked) {
                         own_place(std::getenv("WHERRY_JOB")) + "; "));
 }
 
-/// The text of connecting there in vain again and again, until it names a listener elsewhere: not each attempt looks
-/// for one, and this process may have looked just before.
+/// Connects to an address without a listener until the error names a listener elsewhere, and returns that error's text.
+/// One attempt is not enough: this process looks for such listeners once a second at most.
 std::string text_that_names_a_listener(const std::string& address) {
   while (true) {
     std::string said = text_of([&] { (void)start_connect(address, {}, 0s); });

@@ -16,8 +16,8 @@ namespace {
 // anything. Others are in the application's own memory: it may send as many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
 constexpr std::size_t kMostInjections = 1 << 17;
-// A program may send for long and read no completion meanwhile: what peers ask for in the meantime, as that it stops
-// to send unasked, is seen after so many requests.
+// The sender looks at its mailbox after this many requests. A program that sends for long without reading completions
+// would otherwise miss what peers ask of it, such as to announce messages.
 constexpr std::uint32_t kRequestsPerLook = 32;
 // What goes before a payload in a section: the message's length after padding, and the head.
 constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
