@@ -3,6 +3,7 @@
 // processes meet, memory.hpp for what they share, connection.hpp for how they talk.
 #include "fabric/check.hpp"
 #include "fabric/registry.hpp"
+#include "fabric/shm/at_load.hpp"
 #include "fabric/shm/connecting.hpp"
 #include "fabric/shm/listener.hpp"
 
@@ -10,6 +11,8 @@ namespace wherry::fabric::shm {
 namespace {
 
 constexpr std::string_view kName = "shm";
+
+[[maybe_unused]] const bool kPrepared = prepare_at_load();
 
 class ShmFabric final : public Fabric {
  public:
