@@ -183,6 +183,17 @@ class Stream {
   /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
   /// part, and when the peer is gone; the next `try_send`, even of nothing, silences it. Otherwise as above.
   int send_descriptor();
+  /// For an event loop that calls `try_receive` until it would block: the descriptor that the peer itself rings. Waking
+  /// by it takes less time than by `receive_descriptor`, an epoll set. Readable once bytes, the end or a failure came
+  /// after a `try_receive` that would block, until the next that would; silent about what was there before. Always
+  /// writable. From the first call on `receive_descriptor` tells only of `cancel` and the peer's end, and at the
+  /// latter's epoll may report EPOLLHUP here. Belongs to the stream. -1 on a closed stream. Throws Error if the process
+  /// is out of descriptors.
+  int receive_event_descriptor();
+  /// The same for space: readable once space returned after a `try_send` or `reserve` that found none, or the peer is
+  /// gone, until the next `try_send`, even of nothing. A `reserve` that gives nothing because sending has failed is not
+  /// told of: `commit(0)` then returns the failure.
+  int send_event_descriptor();
   /// Makes the send descriptor readable, if there is one, until the next `try_send`: for an event loop in which this
   /// stream has had its turn and has more to send.
   void raise_send_descriptor() noexcept;

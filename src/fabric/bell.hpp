@@ -73,6 +73,10 @@ class Bells {
   /// Readable while `bell` is rung or the peer is gone. Throws Error(EMFILE ...) if it is made here, at the first call.
   /// Owned by the connection.
   virtual int descriptor(Bell bell) = 0;
+  /// What the peer itself rings `bell` on: a wake-up by it costs the least. Readable while the peer's ring waits or the
+  /// peer is gone, and always writable; `notify_self` does not show on it. From the first call on the peer's rings do
+  /// not show on `descriptor` any more. Owned by the connection. Where a fabric has no such thing: `descriptor`.
+  virtual int event_descriptor(Bell bell) { return descriptor(bell); }
   /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
   virtual void notify_self(Bell bell) = 0;
 

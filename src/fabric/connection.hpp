@@ -56,6 +56,8 @@ class Connection : public Bells {
   /// True once the peer has closed or died. Costs a system call; cheap once true. Everything the peer had published is
   /// visible before it returns true.
   virtual bool peer_gone() = 0;
+  /// The same as of the last `arm(bell)`, which may have seen it: then it costs no system call of its own.
+  virtual bool peer_gone_when_armed(Bell /*bell*/) { return peer_gone(); }
 
   [[nodiscard]] virtual const Peer& peer() const = 0;
   [[nodiscard]] virtual const Greeting& peer_greeting() const = 0;

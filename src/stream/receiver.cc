@@ -66,8 +66,12 @@ Result Receiver::try_readable() {
   // A watcher returns credit before it sleeps, and hears of a death by the bell.
   if (!now.would_block() || watcher_ != nullptr) return now;
   return_credit();
-  if (polled_) rearm_descriptor();
-  look_for_death(polled_);
+  if (polled_) {
+    rearm_descriptor();
+    look_when_armed();
+  } else {
+    look_for_death(false);
+  }
   return state();
 }
 
@@ -275,12 +279,20 @@ int Receiver::descriptor() {
   return fd;
 }
 
+int Receiver::event_descriptor() {
+  const int fd = connection_.event_descriptor(Bell::data);
+  polled_ = true;
+  event_polled_ = true;
+  rearm_descriptor();
+  return fd;
+}
+
 /// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if
-/// they came before it was armed, this side rings it.
+/// they came before it was armed, this side rings it, or the attempt that armed it goes on.
 void Receiver::rearm_descriptor() {
   if (watcher_ != nullptr) return;
   connection_.arm(Bell::data);
-  if (!state().would_block()) connection_.notify_self(Bell::data);
+  if (!event_polled_ && !state().would_block()) connection_.notify_self(Bell::data);
 }
 
 void Receiver::take_bell_back() {
@@ -312,6 +324,14 @@ void Receiver::look_for_death(bool always) {
     next_look_ = now + kLookInterval;
   }
   if (connection_.peer_gone()) connection_state_.gone.store(true, std::memory_order_release);  // GONE
+}
+
+/// A death makes the descriptor readable for good, and the attempt that it asks for must return the reason.
+void Receiver::look_when_armed() {
+  if (connection_state_.gone.load(std::memory_order_relaxed)) return;
+  if (connection_.peer_gone_when_armed(Bell::data)) {
+    connection_state_.gone.store(true, std::memory_order_release);  // GONE
+  }
 }
 
 }  // namespace wherry::stream

@@ -43,6 +43,7 @@ class Receiver {
   /// Tells the sender that nothing more will be received.
   void close();
   int descriptor();
+  int event_descriptor();
 
   // For a watcher: it alone arms the bell and silences it, but for a blocking call that sleeps on it ----------------
   /// Null ends the watching; call `take_bell_back` then.
@@ -71,6 +72,7 @@ class Receiver {
   void account(std::size_t bytes);
   void return_credit();
   void look_for_death(bool always);
+  void look_when_armed();
   void rearm_descriptor();
 
   fabric::Connection& connection_;
@@ -83,7 +85,8 @@ class Receiver {
   ReceiveCoalescing coalescing_;
   SplitReceiver split_;
   std::size_t shown_ = 0;
-  bool polled_ = false;  ///< the descriptor was asked for
+  bool polled_ = false;        ///< a descriptor was asked for
+  bool event_polled_ = false;  ///< it tells only of what comes after an attempt that would block
   Watcher* watcher_ = nullptr;
   SteadyClock::time_point next_look_{};
 };

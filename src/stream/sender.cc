@@ -77,7 +77,7 @@ Result Sender::try_send(std::span<const iovec> buffers) {
   const Result result = copy_and_publish(buffers, copied);
   if (!result.failed()) {
     short_ = copied < wanted;
-    if (polled_ && short_) rearm_descriptor();
+    if (polled_ && short_ && rearm_descriptor() && copied == 0) return try_send(buffers);
   }
   if (result.failed() || copied != 0 || (wanted == 0 && !polled_)) return result;
   // Also for an empty buffer: a death makes the descriptor readable for good, and this call must return the reason.
@@ -229,8 +229,8 @@ Regions Sender::reserve(std::size_t want) {
   reserved_ = regions.size();
   first_lap_.reserved(producer_.tail(), reserved_, want);
   wanted_ = 1;
-  if (polled_ && regions.empty() && want != 0) rearm_descriptor();
-  return regions;
+  if (!polled_ || !regions.empty() || want == 0) return regions;
+  return rearm_descriptor() && obstacle() == 0 ? reserve(want) : regions;
 }
 
 Result Sender::commit(std::size_t bytes) {
@@ -261,7 +261,7 @@ Result Sender::try_writable(std::size_t bytes) {
   if (const int error = obstacle(); error != 0) return Result::failure(error);
   if (producer_.space() >= wanted_) return Result::moved(producer_.space());
   short_ = true;
-  if (polled_) rearm_descriptor();
+  if (polled_ && rearm_descriptor()) return try_writable(bytes);
   look_for_death();
   const int error = obstacle();
   return error != 0 ? Result::failure(error) : Result::blocked();

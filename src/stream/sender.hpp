@@ -49,6 +49,7 @@ class Sender {
   [[nodiscard]] Result finish();
   [[nodiscard]] Result limit_unread(std::size_t bytes);
   int descriptor();
+  int event_descriptor();
   void raise_descriptor();
 
   [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }
@@ -73,7 +74,7 @@ class Sender {
   bool set_peers_word(std::size_t offset, std::uint64_t value);
   void watch_for_death();
   void look_for_death();
-  void rearm_descriptor();
+  bool rearm_descriptor();
   void silence_descriptor(bool always);
 
   fabric::Connection& connection_;
@@ -92,7 +93,8 @@ class Sender {
   std::size_t wanted_ = 1;  ///< space that the descriptor is to tell of
   bool finished_ = false;
   bool short_ = false;             ///< the last try_send did not take everything
-  bool polled_ = false;            ///< the descriptor was asked for
+  bool polled_ = false;            ///< a descriptor was asked for
+  bool event_polled_ = false;      ///< it tells only of what comes after an attempt that would block
   bool descriptor_armed_ = false;  ///< the peer may ring it, or has
   bool rang_self_ = false;         ///< this side has rung it
   std::int64_t next_look_ns_ = 0;
@@ -112,7 +114,7 @@ fabric::Wake Sender::sleep_for_space(Ready&& ready, fabric::Deadline deadline) {
   spin_.learn(connection_, fabric::Bell::space);
   if (wake == fabric::Wake::gone) connection_state_.gone.store(true, std::memory_order_release);  // GONE
   descriptor_armed_ = false;
-  if (polled_) rearm_descriptor();
+  if (polled_) (void)rearm_descriptor();
   return wake;
 }
 

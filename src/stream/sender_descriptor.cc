@@ -12,8 +12,16 @@ int Sender::descriptor() {
   const int fd = connection_.descriptor(Bell::space);
   if (!polled_) {
     polled_ = true;
-    if (short_) rearm_descriptor();  // The attempt that asks for space came before the descriptor it is to ring.
+    if (short_) (void)rearm_descriptor();  // The attempt that asks for space came before the descriptor it is to ring.
   }
+  return fd;
+}
+
+int Sender::event_descriptor() {
+  const int fd = connection_.event_descriptor(Bell::space);
+  polled_ = true;
+  event_polled_ = true;
+  if (short_) (void)rearm_descriptor();
   return fd;
 }
 
@@ -23,12 +31,15 @@ void Sender::raise_descriptor() {
   connection_.notify_self(Bell::space);
 }
 
-/// The receiver's descriptor rule for space: armed, or ringing.
-void Sender::rearm_descriptor() {
+/// The receiver's descriptor rule for space: armed, or ringing. True: there is space now, of which an event descriptor
+/// will not tell.
+bool Sender::rearm_descriptor() {
   connection_.arm(Bell::space);
   descriptor_armed_ = true;
-  rang_self_ = producer_.space() >= wanted_ || obstacle() != 0;
+  const bool may_go_on = producer_.space() >= wanted_ || obstacle() != 0;
+  rang_self_ = may_go_on && !event_polled_;
   if (rang_self_) connection_.notify_self(Bell::space);
+  return may_go_on && event_polled_;
 }
 
 /// A descriptor that rang is silenced by the attempt it asked for, whatever comes of it; one that cannot have rung

@@ -113,7 +113,7 @@ std::optional<Result> Sender::over_offer(std::span<const std::byte> bytes) {
 std::optional<Result> Sender::account_split(const std::optional<Result>& result) {
   if (!result) return {};
   descriptor_armed_ = false;
-  if (polled_) rearm_descriptor();
+  if (polled_) (void)rearm_descriptor();
   if (result->bytes != 0) {
     bump(counters_.bytes_sent, result->bytes);
     bump(counters_.sends, 1);

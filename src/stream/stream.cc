@@ -133,6 +133,8 @@ Result Stream::wait_writable(std::size_t bytes, Timeout timeout) noexcept {
 
 int Stream::receive_descriptor() { return impl_ ? impl_->receiver.descriptor() : -1; }
 int Stream::send_descriptor() { return impl_ ? impl_->sender.descriptor() : -1; }
+int Stream::receive_event_descriptor() { return impl_ ? impl_->receiver.event_descriptor() : -1; }
+int Stream::send_event_descriptor() { return impl_ ? impl_->sender.event_descriptor() : -1; }
 
 void Stream::raise_send_descriptor() noexcept {
   if (impl_) impl_->sender.raise_descriptor();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/faulty/connection.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -100,8 +102,16 @@ FaultyConnection::~FaultyConnection() = default;
 bool FaultyConnection::lives() {
   if (plan_.die != 0 && calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= plan_.die && !dead_.exchange(true)) {
     for (const Bell bell : kBells) inner_->notify_self(bell);
+    // An event descriptor shows the end of a socket only. Another kind shows what the loop above rang.
+    for (const auto& descriptor : event_descriptors_) (void)::shutdown(descriptor, SHUT_RDWR);
   }
   return !dead_;
+}
+
+int FaultyConnection::event_descriptor(Bell bell) {
+  const int descriptor = inner_->event_descriptor(bell);
+  event_descriptors_[index(bell)] = descriptor;
+  return descriptor;
 }
 
 void FaultyConnection::delay(Dice& dice) const {

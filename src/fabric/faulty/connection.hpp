@@ -39,6 +39,7 @@ class FaultyConnection final : public Connection {
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override { return inner_->descriptor(bell); }
+  int event_descriptor(Bell bell) override;
   void notify_self(Bell bell) override { inner_->notify_self(bell); }
   bool peer_gone() override;
 
@@ -79,7 +80,8 @@ class FaultyConnection final : public Connection {
   std::unique_ptr<PrivateMemory> private_memory_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> dead_{false};
-  std::mutex mutex_;  // guards what follows
+  std::array<std::atomic<int>, 2> event_descriptors_{-1, -1};  // [bell]: that was asked for
+  std::mutex mutex_;                                           // guards what follows
   Dice puts_;
   std::vector<Held> held_;
   std::array<Dice, 2> wakes_;  // [bell that is rung]: its announcing thread's

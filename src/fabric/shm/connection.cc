@@ -149,7 +149,9 @@ void ShmConnection::arm(Bell which) {
   Sleep& sleep = sleeps_[index(which)];
   // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a
   // polled descriptor readable for ever.
-  if (sleep.may_ring.load(std::memory_order_relaxed)) silence(which);
+  const bool may_ring = sleep.may_ring.load(std::memory_order_relaxed);
+  if (may_ring) silence(which);
+  sleep.saw_socket = may_ring && sleep.bell != nullptr && sleep.bell->rings();
   sleep.may_ring.store(true, std::memory_order_relaxed);
   sleep.epoch = (sleep.epoch + 1) | 1;
   // SLEEP release; pairs with the acquire in announce().
@@ -174,6 +176,7 @@ Wake ShmConnection::wait(Bell which, Deadline deadline) {
 }
 
 int ShmConnection::descriptor(Bell which) { return sleeps_[index(which)].bell->descriptor(); }
+int ShmConnection::event_descriptor(Bell which) { return sleeps_[index(which)].bell->event_descriptor(); }
 
 bool ShmConnection::notify(Bell which) {
   const int socket = sockets_[index(which)].get();
@@ -200,6 +203,11 @@ bool ShmConnection::peer_gone() {
   // PEER-GONE release: the kernel closed its socket after its last store, so what it had published is visible.
   gone_.store(true, std::memory_order_release);
   return true;
+}
+
+bool ShmConnection::peer_gone_when_armed(Bell which) {
+  if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
+  return !sleeps_[index(which)].saw_socket && peer_gone();
 }
 
 }  // namespace wherry::fabric::shm

@@ -64,8 +64,10 @@ class ShmConnection final : public Connection, private Exposure {
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
   int descriptor(Bell bell) override;
+  int event_descriptor(Bell bell) override;
   void notify_self(Bell bell) override;
   bool peer_gone() override;
+  bool peer_gone_when_armed(Bell bell) override;
 
   [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const Greeting& peer_greeting() const override { return greeting_; }
@@ -82,6 +84,7 @@ class ShmConnection final : public Connection, private Exposure {
     std::unique_ptr<OwnBell> bell;      ///< null: none
     std::uint64_t epoch = 0;            ///< as last written into the peer's page
     std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
+    bool saw_socket = false;            ///< the last arming, which would have seen the peer's end
   };
 
   void take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells);

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <thread>
 
@@ -32,6 +33,7 @@ OwnBell::OwnBell() : set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC))
 
 void OwnBell::listen_to(int socket, bool rings) {
   heard_events_ = EPOLLRDHUP | (rings ? static_cast<std::uint32_t>(EPOLLIN) : 0);
+  rings_ = rings;
   socket_ = socket;
   epoll_event event{.events = heard_events_, .data = {.fd = socket_}};
   if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, socket_, &event) == 0) return;
@@ -71,7 +73,7 @@ OwnBell::Heard OwnBell::silence() noexcept {
       heard = Heard::notification;
     }
   }
-  if ((heard_events_ & EPOLLIN) == 0) return heard;
+  if (!rings_) return heard;
   // One packet is all that a peer of ours has on the way. What a hostile one sends beyond that rings once more.
   std::byte anything{};
   const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
@@ -80,7 +82,21 @@ OwnBell::Heard OwnBell::silence() noexcept {
   return end && heard == Heard::nothing ? Heard::end : heard;
 }
 
-bool OwnBell::await(const Deadline& deadline) const noexcept { return wait_until_readable(set_.get(), deadline); }
+bool OwnBell::await(const Deadline& deadline) const noexcept {
+  if (!socket_alone_) return wait_until_readable(set_.get(), deadline);
+  std::array polled{pollfd{.fd = set_.get(), .events = POLLIN, .revents = 0},
+                    pollfd{.fd = socket_, .events = POLLIN, .revents = 0}};
+  return wait_for_events(polled, deadline) != 0;
+}
+
+int OwnBell::event_descriptor() noexcept {
+  if (!rings_) return descriptor();
+  const std::lock_guard lock(mutex_);
+  socket_alone_ = true;
+  heard_events_ &= ~static_cast<std::uint32_t>(EPOLLIN);
+  show_own_ring(rung_);
+  return socket_;
+}
 
 int OwnBell::descriptor() noexcept {
   const std::lock_guard lock(mutex_);

@@ -40,6 +40,11 @@ class OwnBell {
   /// Readable while it was rung or the peer is gone. At the first call, by the thread that sleeps on it, it takes a
   /// number that select() can name.
   int descriptor() noexcept;
+  /// The socket alone, which this side's own rings do not show on. From now on the peer's rings do not show on
+  /// `descriptor`. For a bell that the peer does not ring: `descriptor`. By the thread that sleeps on it.
+  int event_descriptor() noexcept;
+  /// Whether `silence` looks at the socket: it sees the peer's end then.
+  [[nodiscard]] bool rings() const noexcept { return rings_; }
 
  private:
   void show_own_ring(bool rung) noexcept;
@@ -47,7 +52,9 @@ class OwnBell {
   std::mutex mutex_;  ///< for the number of the set, and for whether this side rings
   UniqueFd set_;
   int socket_ = -1;
-  std::uint32_t heard_events_ = 0;
+  std::uint32_t heard_events_ = 0;  ///< of the socket, by the set
+  bool rings_ = false;
+  bool socket_alone_ = false;  ///< the set does not show the peer's rings
   bool rung_ = false;
   bool shown_ = false;
 };
