@@ -38,10 +38,6 @@ constexpr int kRestAfterLongTurn = 64;
 /// How much one event moves before the other engines of the I/O thread have their turn.
 constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
 
-/// After so long without large messages the memory that is kept for them is given back.
-constexpr int kIdleMs = 1000;
-constexpr int kIdleTimer = 1;
-
 /// The result of read and write is an int.
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
 
@@ -91,39 +87,11 @@ std::string wherry_name(wherry::Address address) {
 }
 
 wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
-    : stream(std::move(connected)), receive_fd(stream.receive_descriptor()), send_fd(stream.send_descriptor()) {
+    : stream(std::move(connected)),
+      fd(stream.receive_descriptor()),
+      receive_fd(stream.receive_event_descriptor()),
+      send_fd(stream.send_event_descriptor()) {
   if (options.sndbuf > 0) (void)stream.limit_unread(static_cast<std::size_t>(options.sndbuf));
-}
-
-wherry_watch_t::wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news)
-    : io_object_t(io_thread), engine_(engine), news_(news), watched_(add_fd(fd)) {
-  set_pollin(watched_);
-}
-
-wherry_watch_t::~wherry_watch_t() {
-  if (timed_) {
-    cancel_timer(kIdleTimer);
-    wherry_message_memory().end_watch();
-  }
-  rm_fd(watched_);
-}
-
-/// The engine, and this watch with it, may be gone when the call returns.
-void wherry_watch_t::in_event() { (engine_.*news_)(); }
-
-void wherry_watch_t::await_idle_memory() {
-  if (std::exchange(timed_, true)) return;
-  wherry_message_memory().begin_watch();
-  add_timer(kIdleMs, kIdleTimer);
-}
-
-void wherry_watch_t::timer_event(int /*id*/) {
-  timed_ = !wherry_message_memory().release_unused();
-  if (timed_) {
-    add_timer(kIdleMs, kIdleTimer);
-  } else {
-    wherry_message_memory().end_watch();
-  }
 }
 
 wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const endpoint_uri_pair_t& endpoints)
@@ -136,7 +104,7 @@ wherry_engine_t::wherry_engine_t(fd_t socket, const options_t& options, const en
 wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints)
     : wherry_engine_t(any_socket(), options, endpoints) {
   set_stream(std::move(link));
-  const int rc = ::close(std::exchange(_s, receive_fd_));
+  const int rc = ::close(std::exchange(_s, stream_fd_));
   errno_assert(rc == 0);
   // What ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show is compared with lists of addresses.
   _peer_address = "127.0.0.1";
@@ -144,7 +112,7 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
 
 wherry_engine_t::~wherry_engine_t() {
   for (call_t* call = innermost_; call != nullptr; call = call->outer) call->gone = true;
-  if (_s == receive_fd_) _s = retired_fd;  // the base class closes its own
+  if (_s == stream_fd_) _s = retired_fd;  // the base class closes its own
   const int rc = outgoing_.close();
   errno_assert(rc == 0);
 }
@@ -156,6 +124,7 @@ void wherry_engine_t::set_stream(wherry_link_t link) {
   _options.out_batch_size = std::max(_options.out_batch_size, kBatch);
   memory_user_.emplace();
   stream_ = std::move(link.stream);
+  stream_fd_ = link.fd;
   receive_fd_ = link.receive_fd;
   send_fd_ = link.send_fd;
 }
@@ -163,10 +132,15 @@ void wherry_engine_t::set_stream(wherry_link_t link) {
 void wherry_engine_t::go_on_over(wherry_link_t link, io_thread_t* io_thread) {
   set_stream(std::move(link));
   rm_fd(_handle);
-  _handle = add_fd(receive_fd_);
+  _handle = add_fd(stream_fd_);
   if (!_input_stopped) set_pollin();
-  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  watch_stream(io_thread);
   on_receivable();
+}
+
+void wherry_engine_t::watch_stream(io_thread_t* io_thread) {
+  data_.emplace(io_thread, receive_fd_, *this, &wherry_engine_t::on_receivable);
+  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
 }
 
 /// The kernel vouches for these. The address says only that the peer is on this machine.
@@ -183,7 +157,7 @@ bool wherry_engine_t::init_properties(properties_t& properties) {
 /// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,
 /// too: connections then become ready in the order in which they were made, as programs know it from other transports.
 void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
-  space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
+  watch_stream(io_thread);
   const call_t call(*this);
   zmtp_engine_t::plug(io_thread, session);
   if (!call.gone) out_event();
@@ -193,6 +167,7 @@ void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
 
 /// Never blocks. -1 with EAGAIN: nothing there. Any other error: no more will come.
 int wherry_engine_t::read(void* data, size_t size) {
+  data_->resume();  // The base class reads again once the program has taken what stopped the input.
   const std::span buffer(static_cast<std::byte*>(data), std::min(size, kMostPerCall));
   const bool in_place = size > static_cast<size_t>(_options.in_batch_size);
   if (in_place) {
@@ -248,14 +223,18 @@ void wherry_engine_t::in_event() {
   }
 }
 
-/// The base class reads once per event. While there is more it is cheaper to go on than to ask the poller; the
-/// descriptor stays readable until a read in vain. While its input is stopped an event means an error to the base
-/// class: it does not poll then, and restart_input reads.
+/// The base class reads once per event. An event descriptor is silent about what was there before, so this goes on
+/// until a read in vain, if need be in another turn. While its input is stopped an event means an error to the base
+/// class: nothing is called then, and restart_input reads.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;
   do {
-    if (_input_stopped) return;
+    if (_input_stopped) {
+      data_->end_turn();
+      data_->pause();
+      return;
+    }
     zmtp_engine_t::in_event();
     if (call.gone) return;
     // In a handshake each step answers the last.
@@ -263,6 +242,11 @@ void wherry_engine_t::on_receivable() {
     if (call.gone) return;
     moved += read_bytes_;
   } while (read_bytes_ != 0 && moved < kMostPerEvent);
+  if (read_bytes_ == 0) {
+    data_->end_turn();
+  } else {
+    data_->ask_for_turn();
+  }
 }
 
 // Sending ------------------------------------------------------------------------------------------------------------
@@ -273,17 +257,16 @@ int wherry_engine_t::write(const void* data, size_t size) {
   return result.failed() ? -1 : static_cast<int>(result.bytes);  // on_sendable goes on with the rest
 }
 
-/// While it is raised the descriptor says no more than that there is more to send.
+/// For space, and for a turn that was asked for. Sending nothing silences the descriptor.
 void wherry_engine_t::on_sendable() {
-  if (raised_ || silence_send_descriptor()) out_event();
+  if (may_go_on_sending(stream_.try_send(std::span<const std::byte>()))) out_event();
 }
 
-/// Sending nothing silences the descriptor, and fails if it speaks of the peer's end: that will not be unsaid, and is
-/// for the reader to report, after all that has arrived. False then.
-bool wherry_engine_t::silence_send_descriptor() {
-  raised_ = false;
-  const wherry::Result result = stream_.try_send(std::span<const std::byte>());
+/// A failure speaks of the peer's end: that will not be unsaid, and is for the reader to report, after all that has
+/// arrived.
+bool wherry_engine_t::may_go_on_sending(const wherry::Result& result) {
   if (!result.failed()) return true;
+  space_->end_turn();
   space_->pause();
   // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
   if (result.error == EPROTO) stream_.cancel();
@@ -291,36 +274,35 @@ bool wherry_engine_t::silence_send_descriptor() {
 }
 
 /// Called when there is space again, for the next turn, and for new messages, whatever of this is the case. That the
-/// base class polls for output now and then means nothing: its descriptor is never writable.
+/// base class polls for output now and then means nothing: the descriptor that it polls is never writable.
 void wherry_engine_t::out_event() {
   if (_encoder == nullptr || _outsize != 0) zmtp_engine_t::out_event();  // the greeting
   if (_encoder != nullptr && _outsize == 0) send_some(kMostPerEvent);
 }
 
-/// The descriptor for sending stays raised from turn to turn, as to raise and to silence it are system calls. This
+/// The turn that was asked for stands until it is not needed, as to ask for one and to end it are system calls. This
 /// object may be gone when the call returns.
 void wherry_engine_t::send_some(size_t budget) {
   while (budget != 0) {
     const wherry::Regions space =
         stream_.reserve(std::min({budget, kPiece, std::max<size_t>(stream_.send_capacity() / 4, 1)}));
-    if (space.empty()) {  // full, or the peer is gone; reserve has armed the descriptor for space
-      if (!raised_ || !silence_send_descriptor()) return;
-      continue;  // what it may have said of space is lost
+    if (space.empty()) {  // the ring is full, and the descriptor will tell of space; or sending is over
+      if (may_go_on_sending(stream_.commit(0))) space_->end_turn();
+      return;
     }
     size_t bytes = 0;
     Filled filled = encode_into(space.first, bytes);
     if (filled == Filled::all && !space.second.empty()) filled = encode_into(space.second, bytes);
     if (filled == Filled::dead) return;
-    if (bytes != 0 && !stream_.commit(bytes).ok()) return;
+    if (bytes != 0 && !may_go_on_sending(stream_.commit(bytes))) return;
     if (filled == Filled::some) {
       // Once established, the session calls out_event for new messages in any case. In a handshake the base class asks.
       if (!is_established()) _output_stopped = true;
-      if (raised_) (void)silence_send_descriptor();
-      return;
+      return space_->end_turn();
     }
     budget -= bytes;
   }
-  if (!std::exchange(raised_, true)) stream_.raise_send_descriptor();
+  space_->ask_for_turn();
 }
 
 /// Encodes messages until `space` is full (all) or there are no more (some).

@@ -3,9 +3,9 @@
 // ZMTP over a stream of Wherry's. C++20: none of libzmq's own sources includes this.
 //
 // libzmq's engine polls one descriptor for both directions, and takes "readable" for an error while its input is
-// stopped. A stream has two descriptors, both readable when there is news. So the engine polls the one for receiving as
-// its own, and a watch in the same I/O thread looks at the one for sending. Neither is ever writable: an engine
-// with more to send than one turn takes makes the second readable.
+// stopped. A stream has an event descriptor for each direction, both readable when there is news and both always
+// writable. So two watches in the same I/O thread look at those, and an engine that has more to do than one turn takes
+// asks its watch for another. What libzmq's engine polls as its own tells only of `cancel` and of the peer's end.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,7 @@
 #include "wherry_memory.hpp"
 #include "wherry_message.hpp"
 #include "wherry_prefault.hpp"
+#include "wherry_watch.hpp"
 
 namespace zmq {
 
@@ -35,30 +36,9 @@ struct wherry_link_t {
   wherry_link_t(wherry::Stream connected, const options_t& options);
 
   wherry::Stream stream;
+  fd_t fd;  ///< of the stream: what monitors and ZMQ_SRCFD tell of
   fd_t receive_fd;
   fd_t send_fd;
-};
-
-class wherry_engine_t;
-
-/// Looks at one descriptor in the engine's I/O thread and tells the engine when it is readable.
-class wherry_watch_t final : public io_object_t {
- public:
-  using news_t = void (wherry_engine_t::*)();
-  wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news);
-  ~wherry_watch_t() override;
-  void pause() { reset_pollin(watched_); }
-  /// Large messages pass: when there are none for a while, their memory goes back to the system.
-  void await_idle_memory();
-
- private:
-  void in_event() override;
-  void timer_event(int id) override;
-
-  wherry_engine_t& engine_;
-  news_t news_;
-  handle_t watched_;
-  bool timed_ = false;
 };
 
 class wherry_engine_t : public zmtp_engine_t {
@@ -106,17 +86,19 @@ class wherry_engine_t : public zmtp_engine_t {
   void set_stream(wherry_link_t link);
   void on_receivable();
   void on_sendable();
-  bool silence_send_descriptor();
+  void watch_stream(io_thread_t* io_thread);
+  bool may_go_on_sending(const wherry::Result& result);
   void send_some(size_t budget);
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
 
   std::optional<wherry_memory_user_t> memory_user_;  ///< from when there is a stream
   wherry::Stream stream_;
+  fd_t stream_fd_ = retired_fd;  ///< `_s`, where that is the stream's
   fd_t receive_fd_ = retired_fd;
   fd_t send_fd_ = retired_fd;
+  std::optional<wherry_watch_t> data_;
   std::optional<wherry_watch_t> space_;
-  bool raised_ = false;                   ///< the descriptor for sending, by this side, for another turn
   msg_t outgoing_;                        ///< handed to the encoder until that has copied it
   const unsigned char* large_ = nullptr;  ///< where the encoder stands in a large message
   size_t large_left_ = 0;
