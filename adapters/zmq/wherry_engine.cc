@@ -18,6 +18,7 @@
 #include <err.hpp>
 #include <i_encoder.hpp>
 #include <mechanism.hpp>
+#include "wherry_sessions.hpp"
 
 namespace zmq {
 namespace {
@@ -112,6 +113,7 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
 
 wherry_engine_t::~wherry_engine_t() {
   for (call_t* call = innermost_; call != nullptr; call = call->outer) call->gone = true;
+  if (drain_ != nullptr) drain_->engine_gone();
   if (_s == stream_fd_) _s = retired_fd;  // the base class closes its own
   const int rc = outgoing_.close();
   errno_assert(rc == 0);
@@ -298,6 +300,7 @@ void wherry_engine_t::send_some(size_t budget) {
     if (filled == Filled::some) {
       // Once established, the session calls out_event for new messages in any case. In a handshake the base class asks.
       if (!is_established()) _output_stopped = true;
+      all_written();
       return space_->end_turn();
     }
     budget -= bytes;
@@ -322,6 +325,7 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
       continue;
     }
     if ((this->*_next_msg)(&outgoing_) == -1) return errno == ECONNRESET ? Filled::dead : Filled::some;
+    count_taken_message();
     large_ = static_cast<const unsigned char*>(outgoing_.data());
     large_left_ = outgoing_.size() < wherry_large ? 0 : outgoing_.size();
     if (large_left_ != 0) space_->await_idle_memory();
@@ -329,6 +333,22 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
     _encoder->load_msg(&outgoing_);
   }
   return Filled::all;
+}
+
+void wherry_engine_t::tell_when_written() {
+  draining_ = true;
+  if (!is_established()) return all_written();
+  out_event();
+}
+
+/// A program that goes on sending would keep its drain waiting for ever.
+void wherry_engine_t::count_taken_message() {
+  if (!draining_ || (outgoing_.flags() & msg_t::more) != 0) return;
+  if (_options.sndhwm > 0 && ++taken_in_draining_ > _options.sndhwm) all_written();
+}
+
+void wherry_engine_t::all_written() {
+  if (std::exchange(draining_, false)) std::exchange(drain_, nullptr)->all_written();
 }
 
 bool wherry_engine_t::is_established() const {

@@ -41,6 +41,8 @@ struct wherry_link_t {
   fd_t send_fd;
 };
 
+class wherry_drain_t;
+
 class wherry_engine_t : public zmtp_engine_t {
  public:
   wherry_engine_t(wherry_link_t link, const options_t& options, const endpoint_uri_pair_t& endpoints);
@@ -48,6 +50,13 @@ class wherry_engine_t : public zmtp_engine_t {
 
   /// The one that is polled: what monitors and ZMQ_SRCFD tell of.
   [[nodiscard]] fd_t descriptor() const { return _s; }
+
+  /// Null: none. It is told when this object goes away. Until this is plugged in by any thread, then by the I/O thread.
+  void set_drain(wherry_drain_t* drain) { drain_ = drain; }
+  /// Tells the drain, once, when all that the program has sent until now is written, or as many messages as its socket
+  /// may hold: it may go on to send. At once if no message can be under way. This object may be gone when the call
+  /// returns.
+  void tell_when_written();
 
   void plug(io_thread_t* io_thread, session_base_t* session) override;
   void in_event() override;
@@ -89,6 +98,8 @@ class wherry_engine_t : public zmtp_engine_t {
   void watch_stream(io_thread_t* io_thread);
   bool may_go_on_sending(const wherry::Result& result);
   void send_some(size_t budget);
+  void count_taken_message();
+  void all_written();
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
 
@@ -105,7 +116,10 @@ class wherry_engine_t : public zmtp_engine_t {
   wherry_prefault_t outgoing_pages_{wherry_prefault_t::access_t::reads};
   wherry_heap_prefault_t outgoing_heap_;
   wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
-  size_t read_bytes_ = 0;  ///< by the last read
+  wherry_drain_t* drain_ = nullptr;
+  bool draining_ = false;      ///< the drain waits
+  int taken_in_draining_ = 0;  ///< messages
+  size_t read_bytes_ = 0;      ///< by the last read
   const void* last_batch_ = nullptr;
   std::chrono::steady_clock::time_point next_turn_;  ///< before this the program is not let catch up
   std::optional<size_t> body_left_;                  ///< of a large message that is being received, if that is known

@@ -18,6 +18,7 @@
 #include <socket_base.hpp>
 #include "wherry_engine.hpp"
 #include "wherry_ports.hpp"
+#include "wherry_sessions.hpp"
 
 namespace zmq {
 namespace {
@@ -57,7 +58,7 @@ wherry::Listener listen_on(const char* name, const options_t& options) {
 }  // namespace
 
 wherry_listener_t::wherry_listener_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options)
-    : stream_listener_base_t(io_thread, socket, options) {}
+    : stream_listener_base_t(io_thread, socket, options), io_thread_(io_thread) {}
 
 wherry_listener_t::~wherry_listener_t() = default;
 
@@ -103,13 +104,17 @@ void wherry_listener_t::attach(wherry::Stream stream) {
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
   const fd_t fd = engine->descriptor();
 
-  // As the base class has it, which knows two engines only.
+  // As the base class has it, which knows two engines only, but for the owner of the session.
   io_thread_t* io_thread = choose_io_thread(options.affinity);
   zmq_assert(io_thread);
   session_base_t* session = session_base_t::create(io_thread, false, _socket, options, nullptr);
   errno_assert(session);
   session->inc_seqnum();
-  launch_child(session);
+  if (sessions_ == nullptr) {
+    sessions_ = new wherry_sessions_t(io_thread_, options);
+    launch_child(sessions_);
+  }
+  sessions_->launch(session, io_thread, *engine);
   send_attach(session, engine, false);
   _socket->event_accepted(pair, fd);
 }

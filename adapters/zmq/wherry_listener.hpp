@@ -17,6 +17,8 @@ class Stream;
 
 namespace zmq {
 
+class wherry_sessions_t;
+
 class wherry_listener_t final : public stream_listener_base_t {
  public:
   wherry_listener_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options);
@@ -34,6 +36,8 @@ class wherry_listener_t final : public stream_listener_base_t {
  private:
   void attach(wherry::Stream stream);
 
+  io_thread_t* const io_thread_;
+  wherry_sessions_t* sessions_ = nullptr;  ///< none before the first connection
   std::unique_ptr<wherry::Listener> listener_;
   bool resting_ = false;
 };

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of accepted messages when their socket gives up its port. The peers read too late, or never."""
+
+import threading
+
+import pytest
+import zmq
+
+REPLY = 3_000_000
+
+
+class Client:
+    """A connected socket that does not connect again, and knows when its connection has ended."""
+
+    def __init__(self, context, kind, endpoint, rcvhwm=1000):
+        self.socket = context.socket(kind)
+        self.socket.reconnect_ivl = 3_600_000  # -1 makes libzmq itself drop what it has not read
+        self.socket.linger = 0
+        self.socket.rcvhwm = rcvhwm
+        self.monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self.socket.connect(endpoint)
+
+    def close(self):
+        self.socket.disable_monitor()
+        self.monitor.close()
+        self.socket.close()
+
+
+@pytest.fixture
+def context():
+    with zmq.Context() as context:
+        yield context
+
+
+def bound(context, kind, linger):
+    socket = context.socket(kind)
+    socket.linger = linger
+    socket.bind("wherry://*:*")
+    return socket, socket.getsockopt(zmq.LAST_ENDPOINT)
+
+
+@pytest.mark.parametrize("linger", [-1, 30_000])
+def test_a_reply_survives_that_the_server_unbinds_and_closes_at_once(context, linger):
+    for _ in range(50):
+        server, endpoint = bound(context, zmq.REP, linger)
+        client = Client(context, zmq.REQ, endpoint)
+        client.socket.send(b"?")
+        server.recv()
+        server.send(b"r" * REPLY)
+        server.unbind(endpoint)
+        server.close()
+        poller = zmq.Poller()
+        poller.register(client.socket, zmq.POLLIN)
+        poller.register(client.monitor, zmq.POLLIN)
+        poller.poll()
+        # What came before the end of the connection is there within a moment.
+        assert client.socket.poll(1000), "the connection ended before the reply"
+        assert len(client.socket.recv()) == REPLY
+        client.close()
+
+
+def test_messages_to_several_peers_survive_as_well(context):
+    server, endpoint = bound(context, zmq.PUSH, -1)
+    clients = [Client(context, zmq.PULL, endpoint) for _ in range(5)]
+    for number in range(100):
+        server.send(number.to_bytes(4, "little") + bytes(100_000))
+    server.unbind(endpoint)
+    server.close()
+    received = set()
+    while len(received) < 100:
+        for client in clients:
+            while client.socket.poll(10):
+                received.add(int.from_bytes(client.socket.recv()[:4], "little"))
+    assert received == set(range(100))
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("linger", [0, 200])
+def test_a_peer_that_never_reads_is_given_up_when_linger_ends(context, linger):
+    servers = zmq.Context()
+    server, endpoint = bound(servers, zmq.PUSH, linger)
+    client = Client(context, zmq.PULL, endpoint, rcvhwm=1)
+    server.sndtimeo = 1000
+    with pytest.raises(zmq.Again):
+        while True:
+            server.send(bytes(1_000_000))
+    server.unbind(endpoint)
+    server.close()
+    servers.term()  # returns when its last connection has ended
+    client.close()
+
+
+def test_a_program_that_goes_on_sending_loses_its_unbound_peer_all_the_same(context):
+    server, endpoint = bound(context, zmq.PUSH, -1)
+    server.sndhwm = 1000
+    client = Client(context, zmq.PULL, endpoint)
+    server.send(b"first")
+    assert client.socket.recv() == b"first"
+    server.sndtimeo = 100
+
+    def read():
+        while not client.monitor.poll(0):
+            client.socket.poll(100)
+            while client.socket.poll(0):
+                client.socket.recv()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    server.unbind(endpoint)
+    while reader.is_alive():
+        try:
+            server.send(b"another")
+        except zmq.Again:
+            pass
+    reader.join()
+    server.linger = 0
+    server.close()
+    client.close()
