@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "environment.hpp"
 
-#include <dlfcn.h>
 #include <limits.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "base/loaded_libraries.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -64,10 +65,9 @@ char* rewritten(const char* list, file::Sight sight, std::span<char> text) {
 }  // namespace
 
 void keep_environment() noexcept {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&keep_environment), &info) == 0 || info.dli_fname == nullptr) return;
-  if (info.dli_fname[0] != '/' || std::strlen(info.dli_fname) >= library.size()) return;
-  std::strcpy(library.data(), info.dli_fname);
+  const char* const path = path_of_this_library();
+  if (path == nullptr || path[0] != '/' || std::strlen(path) >= library.size()) return;
+  std::strcpy(library.data(), path);
   char* next = texts.data();
   for (const char* const name : kKept) {
     const char* const value = std::getenv(name);

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/loaded_libraries.hpp"
+
 namespace wherry::preload {
 namespace {
 
@@ -21,7 +23,9 @@ constexpr std::array<const char*, kCount> kNames{
 constinit std::array<std::atomic<void*>, kCount> found{};
 // A lookup may allocate, and an allocator may open files when it is first used.
 constinit thread_local bool looking = false;
-constinit bool plain_writes = false;
+
+enum class Plain : unsigned char { unasked, no, yes };
+constinit std::atomic<Plain> plain_writes{Plain::unasked};
 
 /// In place of a function that is not there.
 long fails() {
@@ -53,43 +57,52 @@ void* missing(Hook hook) {
   return returns_pointer(hook) ? reinterpret_cast<void*>(&fails_with_null) : reinterpret_cast<void*>(&fails);
 }
 
-void* look_up(Hook hook) {
-  if (looking) return missing(hook);
+void* ask_loader(const char* name) {
+  if (looking) return nullptr;
   looking = true;
   const int error = errno;
-  const auto index = static_cast<std::size_t>(hook);
-  void* function = dlsym(RTLD_NEXT, kNames[index]);
-  if (function == nullptr) {
-    // Clears the error, which the program would get from its own dlerror().
-    (void)dlerror();
-    function = missing(hook);
-  }
-  found[index].store(function, std::memory_order_relaxed);
+  void* const function = dlsym(RTLD_NEXT, name);
+  // Clears the error, which the program would get from its own dlerror().
+  if (function == nullptr) (void)dlerror();
   errno = error;
   looking = false;
   return function;
 }
 
-/// Where the library with the function behind a hook is; null: not known.
+void* look_up(Hook hook) {
+  const auto index = static_cast<std::size_t>(hook);
+  const NextSymbol next = next_symbol(kNames[index]);
+  void* function = next.is_certain ? next.address : ask_loader(kNames[index]);
+  if (function == nullptr) function = missing(hook);
+  if (!looking) found[index].store(function, std::memory_order_relaxed);
+  return function;
+}
+
+/// The library with the function behind a hook; null: not known.
 const void* library_of(Hook hook) {
-  Dl_info info{};
-  return dladdr(next_function(hook), &info) == 0 ? nullptr : info.dli_fbase;
+  const NextSymbol next = next_symbol(kNames[static_cast<std::size_t>(hook)]);
+  return next.is_certain ? next.library : nullptr;
+}
+
+bool are_writes_plain() {
+  const void* const library = library_of(Hook::k_syscall);
+  if (library == nullptr) return false;
+  for (const Hook hook : {Hook::k_write, Hook::k_pwrite64, Hook::k_writev, Hook::k_pwritev64}) {
+    if (library_of(hook) != library) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-void find_next_functions() noexcept {
-  for (std::size_t i = 0; i < kCount; i++) {
-    if (found[i].load(std::memory_order_relaxed) == nullptr) look_up(static_cast<Hook>(i));
+bool writes_are_plain() noexcept {
+  Plain plain = plain_writes.load(std::memory_order_relaxed);
+  if (plain == Plain::unasked) {
+    plain = are_writes_plain() ? Plain::yes : Plain::no;
+    plain_writes.store(plain, std::memory_order_relaxed);
   }
-  const void* const library = library_of(Hook::k_syscall);
-  plain_writes = library != nullptr;
-  for (const Hook hook : {Hook::k_write, Hook::k_pwrite64, Hook::k_writev, Hook::k_pwritev64}) {
-    plain_writes = plain_writes && library_of(hook) == library;
-  }
+  return plain == Plain::yes;
 }
-
-bool writes_are_plain() noexcept { return plain_writes; }
 
 void* next_function(Hook hook) noexcept {
   void* const function = found[static_cast<std::size_t>(hook)].load(std::memory_order_relaxed);

@@ -32,11 +32,8 @@ enum class Hook : unsigned {
       kCount
 };
 
-/// Looks all of them up, so that none is looked up in a signal handler or a forked child.
-void find_next_functions() noexcept;
-
-/// The function behind a hook, never null. Where there is none, and while a thread that looks one up comes here again,
-/// it is one that fails with ENOSYS. What is asked for before find_next_functions is looked up at once.
+/// The function behind a hook, never null. Where there is none it is one that fails with ENOSYS. It is looked up when
+/// it is first asked for, also in a signal handler or a forked child: most processes call a few of them.
 void* next_function(Hook hook) noexcept;
 
 /// Whether write, pwrite, writev and pwritev behind the hooks are the C library's: then the kernel's call says the

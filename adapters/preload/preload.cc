@@ -4,13 +4,11 @@
 #include "directories.hpp"
 #include "environment.hpp"
 #include "marks.hpp"
-#include "next.hpp"
 
 namespace {
 
 __attribute__((constructor)) void loaded() {
   using namespace wherry::preload;
-  find_next_functions();
   read_environment();
   if (!any_directories()) return;
   keep_environment();
