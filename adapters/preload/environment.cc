@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/loaded_libraries.hpp"
+#include "program_memory.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -83,9 +84,15 @@ void keep_environment() noexcept {
 }
 
 std::size_t count_variables(char* const* given) noexcept {
+  if (given == nullptr) return 0;
+  ProgramMemory memory;
   std::size_t count = 0;
-  while (given != nullptr && given[count] != nullptr) count++;
-  return count;
+  while (true) {
+    if (!memory.can_read(static_cast<const void*>(given + count), sizeof(*given))) return ProgramMemory::kUnreadable;
+    if (given[count] == nullptr) return count;
+    if (memory.length_of(given[count]) == ProgramMemory::kUnreadable) return ProgramMemory::kUnreadable;
+    count++;
+  }
 }
 
 std::size_t text_for(char* const* given) noexcept {

@@ -16,10 +16,11 @@ void keep_environment() noexcept;
 
 /// How many words `complete` may need beside those of `given`.
 inline constexpr std::size_t kMostVariables = 8;
-/// The number of variables in a null-ended list.
+/// The number of variables in a null-ended list; ProgramMemory::kUnreadable: the kernel will refuse it with EFAULT.
 std::size_t count_variables(char* const* given) noexcept;
 
-/// The list `given` with what it lacks of the variables kept; itself if it lacks nothing. `room` has count_variables()
+/// The list `given`, which can be read, with what it lacks of the variables kept; itself if it lacks nothing. `room`
+/// has count_variables()
 /// + kMostVariables + 1 words, `text` as many bytes as LD_PRELOAD has in `given`, and PATH_MAX more. Where the
 /// program's loader is foreign, LD_PRELOAD is without this library instead.
 char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept;

@@ -20,6 +20,7 @@
 #include "hooks_open.hpp"
 #include "marks.hpp"
 #include "next.hpp"
+#include "program_memory.hpp"
 #include "sharing.hpp"
 #include "vfork.hpp"
 
@@ -86,11 +87,16 @@ bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
   }                                                          \
   static_assert(true, "a semicolon may follow")
 
+/// UIO_MAXIOV: sendmmsg sends no more at once.
+constexpr unsigned kMostMessages = 1024;
+
 /// Descriptors that a message gives to another process.
-void share_passed(const msghdr* message) {
-  if (message == nullptr || message->msg_control == nullptr) return;
+void share_passed_in(const msghdr* message) {
+  const char* const end = static_cast<const char*>(message->msg_control) + message->msg_controllen;
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(message), part)) {
+    // The kernel refuses a part that ends outside.
+    if (part->cmsg_len > static_cast<std::size_t>(end - reinterpret_cast<const char*>(part))) return;
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(0)) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; i++) {
@@ -99,6 +105,17 @@ void share_passed(const msghdr* message) {
       share_offset(fd);
     }
   }
+}
+
+/// The same for a message that the kernel has not seen yet; false: it will refuse it.
+bool share_passed(const msghdr* message) {
+  if (highest_descriptor() == 0) return true;
+  ProgramMemory memory;
+  if (!memory.can_read(message, sizeof(*message))) return false;
+  if (message->msg_control == nullptr) return true;
+  if (!memory.can_read(message->msg_control, message->msg_controllen)) return false;
+  share_passed_in(message);
+  return true;
 }
 
 bool is_lock(int command) {
@@ -249,7 +266,8 @@ WHERRY_HOOK ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 }
 
 WHERRY_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  for (unsigned i = 0; messages != nullptr && i < count; i++) share_passed(&messages[i].msg_hdr);
+  for (unsigned i = 0; i < std::min(count, kMostMessages) && share_passed(&messages[i].msg_hdr); i++) {
+  }
   return WHERRY_NEXT(sendmmsg, fd, messages, count, flags);
 }
 

@@ -11,6 +11,7 @@
 
 #include <alloca.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -25,6 +26,7 @@
 #include "marks.hpp"
 #include "next.hpp"
 #include "processes.hpp"
+#include "program_memory.hpp"
 #include "sharing.hpp"
 #include "store.hpp"
 #include "vfork.hpp"
@@ -47,13 +49,27 @@ namespace file = wherry::file;
 
 namespace {
 
+bool is_string(const char* string) { return ProgramMemory().length_of(string) != ProgramMemory::kUnreadable; }
+
+/// What becomes of a program; the kernel will refuse one whose name cannot be read.
+file::Sight sight_of(int at, const char* path, int flags) {
+  return is_string(path) ? file::look_at(at, path, flags) : file::Sight::seen;
+}
+
+/// The same of a name that is looked for in PATH.
+file::Sight sight_of_found(const char* name) {
+  std::array<char, PATH_MAX> room{};
+  if (!is_string(name)) return file::Sight::seen;
+  const char* const path = file::find_in_path(name, room.data());
+  return path == nullptr ? file::Sight::unseen : file::look_at(AT_FDCWD, path, 0);
+}
+
 /// A program about to be executed: its environment, and the mark if it cannot be seen.
 class Execution {
  public:
-  Execution(int at, const char* path, int flags) noexcept : sight_(file::look_at(at, path, flags)) {
+  explicit Execution(file::Sight sight) noexcept : sight_(sight) {
     if (sight_ != file::Sight::seen) unseen_program_begins();
   }
-  explicit Execution(const char* path) noexcept : Execution(AT_FDCWD, path, 0) {}
   /// It failed.
   ~Execution() {
     if (sight_ != file::Sight::seen) unseen_program_ended(0);
@@ -73,12 +89,17 @@ class Execution {
 };
 
 /// `given` completed, on the stack of the caller.
-#define WHERRY_ENVIRONMENT(given, sight)                                                \
-  ({                                                                                    \
-    const std::size_t words = count_variables(given) + kMostVariables + 1;              \
-    const std::size_t bytes = text_for(given);                                          \
-    complete(given, sight, {static_cast<char**>(alloca(words * sizeof(char*))), words}, \
-             {static_cast<char*>(alloca(bytes)), bytes});                               \
+#define WHERRY_ENVIRONMENT(given, sight)                                                              \
+  ({                                                                                                  \
+    const std::size_t variables = count_variables(given);                                             \
+    char* const* completed = given;                                                                   \
+    if (variables != ProgramMemory::kUnreadable) {                                                    \
+      const std::size_t words = variables + kMostVariables + 1;                                       \
+      const std::size_t bytes = text_for(given);                                                      \
+      completed = complete(given, sight, {static_cast<char**>(alloca(words * sizeof(char*))), words}, \
+                           {static_cast<char*>(alloca(bytes)), bytes});                               \
+    }                                                                                                 \
+    completed;                                                                                        \
   })
 
 struct Start {
@@ -184,27 +205,26 @@ WHERRY_HOOK int unshare(int flags) noexcept {
 
 WHERRY_HOOK int execve(const char* path, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(path);
+  const Execution execution(sight_of(AT_FDCWD, path, 0));
   return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 
 WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char* const environment[],
                          int flags) noexcept {
   const AllShared shared;
-  const Execution execution(at, path, flags);
+  const Execution execution(sight_of(at, path, flags));
   return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()), flags);
 }
 
 WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(fd, nullptr, 0);
+  const Execution execution(file::look_at(fd, nullptr, 0));
   return WHERRY_NEXT(fexecve, fd, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 
 WHERRY_HOOK int execvpe(const char* name, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  auto* const room = static_cast<char*>(alloca(PATH_MAX));
-  const Execution execution(file::find_in_path(name, room));
+  const Execution execution(sight_of_found(name));
   return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 
@@ -240,7 +260,7 @@ WHERRY_HOOK int execle(const char* path, const char* first, ...) noexcept {
 WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  Execution execution(path);
+  Execution execution(sight_of(AT_FDCWD, path, 0));
   pid_t pid = 0;
   const int result = WHERRY_NEXT(posix_spawn, &pid, path, actions, attributes, arguments,
                                  WHERRY_ENVIRONMENT(environment, execution.sight()));
@@ -252,8 +272,7 @@ WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_fi
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  auto* const room = static_cast<char*>(alloca(PATH_MAX));
-  Execution execution(file::find_in_path(name, room));
+  Execution execution(sight_of_found(name));
   pid_t pid = 0;
   const int result = WHERRY_NEXT(posix_spawnp, &pid, name, actions, attributes, arguments,
                                  WHERRY_ENVIRONMENT(environment, execution.sight()));

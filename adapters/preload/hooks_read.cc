@@ -48,13 +48,9 @@ WHERRY_HOOK ssize_t __pread64_chk(int fd, void* buffer, std::size_t bytes, off64
                       : pread_here(fd, buffer, bytes, offset);
 }
 
-WHERRY_HOOK ssize_t readv(int fd, const iovec* parts, int count) {
-  if (count == 1 && parts != nullptr) return read_here(fd, parts->iov_base, parts->iov_len);
-  return readv_here(fd, parts, count);
-}
+WHERRY_HOOK ssize_t readv(int fd, const iovec* parts, int count) { return readv_here(fd, parts, count); }
 
 WHERRY_HOOK ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) {
-  if (count == 1 && parts != nullptr) return pread_here(fd, parts->iov_base, parts->iov_len, offset);
   return preadv_here(fd, parts, count, offset);
 }
 

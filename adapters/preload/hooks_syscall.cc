@@ -26,6 +26,7 @@
 #include "marks.hpp"
 #include "next.hpp"
 #include "processes.hpp"
+#include "program_memory.hpp"
 #include "sharing.hpp"
 
 using namespace wherry::preload;
@@ -172,8 +173,11 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
       if (words[1] == 0) separate[0] &= ~static_cast<long>(CLONE_VM | CLONE_VFORK);
       return forked(number, separate, static_cast<std::uint64_t>(separate[0]));
     }
-    case SYS_clone3:
-      return forked(number, words, *as<const std::uint64_t*>(words[0]));
+    case SYS_clone3: {
+      const auto* const flags = as<const std::uint64_t*>(words[0]);
+      if (!can_read(flags, sizeof(*flags))) return std::nullopt;
+      return forked(number, words, *flags);
+    }
     case SYS_unshare:
       return by_name(&unshare, words);
     case SYS_execve:

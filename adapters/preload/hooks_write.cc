@@ -19,6 +19,7 @@
 #include "hook.hpp"
 #include "marks.hpp"
 #include "next.hpp"
+#include "program_memory.hpp"
 #include "sharing.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
@@ -30,10 +31,15 @@ using namespace wherry::preload;
 
 namespace {
 
-/// What writing these parts at an offset changes.
-Range range_of(const iovec* parts, int count, off_t offset) {
+/// IOV_MAX: more parts are refused.
+constexpr int kMostParts = 1024;
+
+/// What writing these parts at an offset changes of the file; if the kernel will refuse them, any part of it.
+Range range_of(const std::optional<Changed>& file, const iovec* parts, int count, off_t offset) {
+  if (!file || count <= 0 || count > kMostParts) return {};
+  if (!can_read(parts, static_cast<std::size_t>(count) * sizeof(*parts))) return {};
   std::uint64_t bytes = 0;
-  for (int i = 0; parts != nullptr && i < count && i < 1024; i++) {
+  for (int i = 0; i < count; i++) {
     if (__builtin_add_overflow(bytes, parts[i].iov_len, &bytes)) return {};
   }
   return Range::of(offset, bytes);
@@ -65,9 +71,10 @@ WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
 }
 
 WHERRY_HOOK ssize_t pwritev64(int fd, const iovec* parts, int count, off64_t offset) {
+  const auto file = changed_file(fd);
   // The offset has two words, of which the kernel takes the first here.
   return change_plainly(
-      changed_file(fd), range_of(parts, count, offset),
+      file, range_of(file, parts, count, offset),
       [&] { return WHERRY_NEXT(syscall, SYS_pwritev, fd, parts, count, offset, 0L); },
       [&] { return WHERRY_NEXT(pwritev64, fd, parts, count, offset); });
 }
@@ -77,8 +84,8 @@ WHERRY_HOOK ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset)
 }
 
 WHERRY_HOOK ssize_t pwritev64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) {
-  return change<Cancelled::before>(changed_file(fd),
-                                   (flags & RWF_APPEND) != 0 ? Range{} : range_of(parts, count, offset),
+  const auto file = changed_file(fd);
+  return change<Cancelled::before>(file, (flags & RWF_APPEND) != 0 ? Range{} : range_of(file, parts, count, offset),
                                    [&] { return WHERRY_NEXT(pwritev64v2, fd, parts, count, offset, flags); });
 }
 

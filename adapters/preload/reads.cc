@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reads.hpp"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,9 +83,10 @@ bool go_inside(Entry& entry, State before, std::uint64_t cost) {
 
 namespace {
 
-/// Estimates the bytes of all parts from the first: the others may lie outside of mapped memory.
-std::uint64_t bytes_of(const iovec* parts, int count) {
-  return parts == nullptr || count <= 0 ? 0 : parts->iov_len * static_cast<std::uint64_t>(count);
+/// Estimates the bytes of all parts: they may lie outside of mapped memory.
+std::uint64_t bytes_of(int count) {
+  constexpr std::uint64_t kUsual = 4096;
+  return count <= 0 || count > IOV_MAX ? 0 : kUsual * static_cast<std::uint64_t>(count);
 }
 
 /// read or readv of so many bytes: `tracked(entry, state)` reads a tracked descriptor of mode `user` at the offset it
@@ -153,7 +155,7 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
 
 ssize_t readv_here(int fd, const iovec* parts, int count) {
   return read_on(
-      fd, bytes_of(parts, count),
+      fd, bytes_of(count),
       [&](Entry& entry, State state) {
         return readv_tracked(fd, entry, state, parts, count, static_cast<off_t>(state.number()));
       },
@@ -168,7 +170,7 @@ ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
 
 ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {
   return read_at(
-      fd, bytes_of(parts, count),
+      fd, bytes_of(count),
       [&](Entry& entry, State state) { return readv_tracked(fd, entry, state, parts, count, offset); },
       [&] { return WHERRY_NEXT(preadv64, fd, parts, count, offset); });
 }

@@ -19,6 +19,7 @@
 #include "file/cache_looks.hpp"
 #include "miss.hpp"
 #include "next.hpp"
+#include "program_memory.hpp"
 #include "progress.hpp"
 #include "sharing.hpp"
 #include "store.hpp"
@@ -98,7 +99,7 @@ bool can_be_memory(const void* buffer, std::size_t bytes) {
 
 /// Returns the bytes of all parts, or 0 if the kernel must judge them.
 std::uint64_t bytes_in_memory(const iovec* parts, int count) {
-  if (!can_be_memory(parts, sizeof *parts) || count > kMostParts) return 0;
+  if (count <= 0 || count > kMostParts || !can_read(parts, static_cast<std::size_t>(count) * sizeof *parts)) return 0;
   std::uint64_t bytes = 0;
   for (int i = 0; i < count; i++) {
     if (parts[i].iov_len > kLongest || (parts[i].iov_len != 0 && !can_be_memory(parts[i].iov_base, parts[i].iov_len))) {
