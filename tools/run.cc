@@ -68,7 +68,7 @@ void replace_zmq(const Values& values, bool refused, const std::string& program)
       fmt::print(stderr, "wherry run: {}\n", printable(line));
     }
   }
-  use_zmq_library(*library);
+  use_zmq_library();
 }
 
 int run(Values values, const Libraries& libraries, std::vector<std::string> words) {
@@ -116,7 +116,7 @@ Action add_run(CLI::App& command) {
   auto libraries = std::make_shared<Libraries>();
   command.add_flag(
       "--no-zmq", libraries->no_zmq,
-      "Leave LD_LIBRARY_PATH and LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, "
+      "Leave LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, "
       "if it is installed (docs/zmq.md)");
   command.add_flag("--no-root", libraries->no_root,
                    "Leave LD_LIBRARY_PATH and ROOT's variables alone; else TFile::Open knows wherry:// if the adapter "

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from processes import DEBIAN_PYTHON, LIBRARY, PREFIX, PROGRAM, SOURCE, succeed
 
+FORWARD = PREFIX.parent / "zmq-forward/libzmq.so.5"
+
 
 def symbols(library):
     output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
@@ -36,6 +38,10 @@ def test_it_exports_every_function_that_its_header_declares_and_nothing_else():
     exported = symbols(LIBRARY)
     assert all(name.startswith("zmq_") for name in exported)
     assert {name for name in declared if name not in exported} <= {"zmq_free_fn", "zmq_timer_fn", "zmq_thread_fn"}
+
+
+def test_the_library_that_forwards_exports_the_same_functions():
+    assert symbols(FORWARD) - {"dl_iterate_phdr"} == symbols(LIBRARY)
 
 
 def test_the_patch_changes_at_most_60_lines_of_libzmq():
@@ -65,13 +71,62 @@ int main(void) {
 """
 
 
-def compiled(folder, *commands, **environment):
-    """A program that tells whether its libzmq knows wherry://."""
-    (folder / "program.c").write_text(ASKS)
+def compiled(folder, *commands, source=ASKS, **environment):
+    """A program that tells whether its libzmq knows wherry://, or another one."""
+    (folder / "program.c").write_text(source)
     script = "\n".join(["set -e", *commands]).replace("PREFIX", str(PREFIX.parents[2]))
     clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     subprocess.run(["sh", "-c", script], cwd=folder, env={**clean, **environment}, check=True)
     return folder / "a.out"
+
+
+SHOWS = r"""
+#include <stdio.h>
+#include <zmq.h>
+int main(int count, char** words) {
+  char line[4096];
+  FILE* maps = fopen("/proc/self/maps", "r");
+  while (fgets(line, sizeof(line), maps) != NULL) fputs(line, stdout);
+  return count > 1 ? zmq_has(words[1]) : 0;
+}
+"""
+
+
+def loaded(output):
+    """The libraries called libzmq in the map of a process."""
+    return {Path(line.split()[-1]) for line in output.splitlines() if "libzmq" in line}
+
+
+def test_a_process_that_calls_no_function_of_libzmq_does_not_load_it(processes):
+    assert loaded(run_and_say(processes, "--", "cat", "/proc/self/maps")) == {FORWARD}
+
+
+@pytest.mark.parametrize("option", ["", "-Wl,--disable-new-dtags,-rpath,$(dirname $(cc -print-file-name=libzmq.so))"])
+def test_a_program_that_is_linked_with_a_libzmq_has_this_one_from_the_start_and_no_other(processes, tmp_path, option):
+    if not Path("/usr/include/zmq.h").exists():
+        pytest.skip("Debian's libzmq3-dev is not installed")
+    program = compiled(tmp_path, f"cc program.c -lzmq {option}", source=SHOWS)
+    assert loaded(run_and_say(processes, "--log", "error", "--", program)) == {FORWARD, LIBRARY.resolve()}
+
+
+def test_a_program_that_loads_libzmq_by_its_name_has_this_one(processes):
+    script = "import ctypes; zmq = ctypes.CDLL('libzmq.so.5'); print(zmq.zmq_has(b'wherry'), zmq.zmq_has(b'curve'))"
+    assert run_and_say(processes, "--", DEBIAN_PYTHON, "-c", script) == "1 1\n"
+
+
+def test_a_library_that_is_gone_is_named_with_what_to_do(processes, tmp_path):
+    place = tmp_path / "lib/wherry"
+    (tmp_path / "bin").mkdir()
+    for folder in ("zmq/lib", "zmq-forward"):
+        (place / folder).mkdir(parents=True)
+    program, copy = shutil.copy(PROGRAM, tmp_path / "bin"), place / "zmq/lib/libzmq.so.5"
+    shutil.copy(FORWARD, place / "zmq-forward")
+    copy.write_text("no library")
+    script = "import ctypes; print('starts', flush=True); ctypes.CDLL('libzmq.so.5').zmq_has(b'wherry')"
+    process = processes.start(program, "run", "--", DEBIAN_PYTHON, "-c", script)
+    said, error = process.communicate(timeout=60)[0].splitlines()
+    assert process.returncode == 127 and said == "starts"
+    assert error.startswith(f"wherry: cannot load {place}/zmq-forward/../zmq/lib/libzmq.so.5: ") and "make zmq" in error and "--no-zmq" in error
 
 
 def documented_compile_lines():
@@ -151,14 +206,14 @@ def test_endpoints_to_carry_without_the_library_that_carries_them_are_an_error(p
 def test_with_no_zmq_the_program_keeps_its_own(processes, tmp_path):
     process = processes.start(PROGRAM, "run", "--no-zmq", "--", "env")
     output = succeed(process)
-    assert str(LIBRARY) not in output
+    assert str(FORWARD) not in output
 
 
 def test_what_the_environment_preloads_already_stays(processes):
     process = processes.start(PROGRAM, "run", "--no-root", "--", "env", env={"LD_LIBRARY_PATH": "/nowhere", "LD_PRELOAD": ""})
     lines = succeed(process).splitlines()
-    assert f"LD_LIBRARY_PATH={LIBRARY.parent}:/nowhere" in lines
-    assert f"LD_PRELOAD={LIBRARY}" in lines
+    assert "LD_LIBRARY_PATH=/nowhere" in lines
+    assert f"LD_PRELOAD={FORWARD}" in lines
 
 
 def refused(*arguments):

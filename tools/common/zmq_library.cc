@@ -16,9 +16,6 @@ std::optional<std::filesystem::path> find_zmq_library() {
   return library;
 }
 
-void use_zmq_library(const std::filesystem::path& library) {
-  put_first("LD_LIBRARY_PATH", library.parent_path().string());
-  put_first("LD_PRELOAD", library.string());
-}
+void use_zmq_library() { put_first("LD_PRELOAD", (library_folder() / "zmq-forward" / "libzmq.so.5").string()); }
 
 }  // namespace wherry::tools

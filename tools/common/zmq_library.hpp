@@ -14,9 +14,9 @@ std::filesystem::path zmq_library_place();
 /// The same if there is such a file.
 std::optional<std::filesystem::path> find_zmq_library();
 
-/// Makes the programs that this process starts or becomes use that library in place of any other libzmq.so.5: those
-/// that were linked with one find it by LD_LIBRARY_PATH, those that bring one of their own under another name (Python's
-/// wheels) meet its functions first by LD_PRELOAD.
-void use_zmq_library(const std::filesystem::path& library);
+/// Makes the programs that this process starts or becomes use that library in place of any other libzmq, also of one
+/// that they bring under another name (Python's wheels): LD_PRELOAD names a small library which has the functions of
+/// libzmq and loads that one when they are needed (adapters/zmq/forward).
+void use_zmq_library();
 
 }  // namespace wherry::tools

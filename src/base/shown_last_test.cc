@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/shown_last.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace wherry {
+namespace {
+
+using Addresses = std::vector<ElfW(Addr)>;
+
+int add(dl_phdr_info* info, std::size_t, void* list) {
+  static_cast<Addresses*>(list)->push_back(info->dlpi_addr);
+  return 0;
+}
+
+TEST(ShownLast, TheOneThatAsksComesLastAndTheOthersInTheirOrder) {
+  Addresses usual;
+  Addresses shown;
+  dl_iterate_phdr(add, &usual);
+  EXPECT_EQ(iterate_with_this_last(&dl_iterate_phdr, add, &shown), 0);
+  ASSERT_GT(usual.size(), 2U);
+  // The program, which this file is linked into here, is the first otherwise.
+  usual.push_back(usual.front());
+  usual.erase(usual.begin());
+  EXPECT_EQ(shown, usual);
+}
+
+TEST(ShownLast, ACallThatEndsTheListEndsIt) {
+  int calls = 0;
+  const auto end = [](dl_phdr_info*, std::size_t, void* count) { return ++*static_cast<int*>(count) == 2 ? 7 : 0; };
+  EXPECT_EQ(iterate_with_this_last(&dl_iterate_phdr, end, &calls), 7);
+  EXPECT_EQ(calls, 2);
+}
+
+}  // namespace
+}  // namespace wherry
