@@ -19,7 +19,7 @@
   X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg) X(sendmmsg) X(daemon) X(login_tty)        \
   X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty) X(execve) X(execveat)   \
   X(execvpe) X(fexecve) X(unshare) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid) X(aio_write) X(aio_write64)    \
-  X(lio_listio) X(lio_listio64) X(syscall)
+  X(lio_listio) X(lio_listio64) X(syscall) X(dl_iterate_phdr)
 
 // clang-format on
 
