@@ -30,10 +30,12 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 constexpr Elf64_Half kMachine = EM_NONE;
 #endif
 
-/// A file open to be read.
+/// A file open to be read. Its beginning, which has the headers of most programs, is read at once.
 class File {
  public:
-  File(int at, const char* path, int flags) : fd_(::openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) {}
+  File(int at, const char* path, int flags) : fd_(::openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) {
+    if (fd_ >= 0) head_size_ = pread(head_.data(), head_.size(), 0);
+  }
   ~File() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -43,12 +45,20 @@ class File {
   [[nodiscard]] int get() const { return fd_; }
   /// How much of `to` was read.
   std::size_t read(void* to, std::size_t bytes, std::uint64_t offset) const {
+    if (offset > head_size_ || bytes > head_size_ - offset) return pread(to, bytes, offset);
+    std::memcpy(to, head_.data() + offset, bytes);
+    return bytes;
+  }
+
+ private:
+  std::size_t pread(void* to, std::size_t bytes, std::uint64_t offset) const {
     const ssize_t got = ::pread(fd_, to, bytes, static_cast<off_t>(offset));
     return got < 0 ? 0 : static_cast<std::size_t>(got);
   }
 
- private:
   int fd_;
+  std::array<char, 1024> head_{};
+  std::size_t head_size_ = 0;
 };
 
 /// Whether its user or group, or its capabilities, are not the caller's: the loader then ignores LD_PRELOAD.
