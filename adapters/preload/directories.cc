@@ -19,6 +19,7 @@
 
 #include "base/loaded_libraries.hpp"
 #include "file/cached_file_systems.hpp"
+#include "kept_text.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -26,22 +27,20 @@ namespace {
 constexpr std::size_t kMost = 16;
 
 // Written when the library is loaded.
-constinit std::array<char, PATH_MAX> text{};
-constinit std::array<std::string_view, kMost> names{};
-constinit std::size_t count = 0;
-constinit Path path = Path::local;
+WHERRY_START_DATA std::array<std::string_view, kMost> names{};
+WHERRY_START_DATA std::size_t count = 0;
+WHERRY_START_DATA Path path = Path::local;
 
 struct Rule {
   std::string_view ending;
-  Path path = Path::automatic;
+  Path path = Path::local;
 };
-constinit std::array<char, 1024> rule_text{};
 constinit std::array<Rule, 64> rules{};
-constinit std::size_t rule_count = 0;
+WHERRY_START_DATA std::size_t rule_count = 0;
 
 // Filled at first use. Two threads may do that at the same moment, with the same numbers.
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
-constinit std::atomic<bool> have_devices{false};
+WHERRY_START_DATA std::atomic<bool> have_devices{false};
 
 bool can_be_cached(const char* directory) {
   struct statfs system{};
@@ -52,7 +51,7 @@ void find_devices() {
   const int error = errno;
   for (std::size_t i = 0; i < count; i++) {
     struct stat status{};
-    // The names end with a null byte in `text`.
+    // A null byte stands behind each name.
     const char* const name = names[i].data();
     const bool usable = stat(name, &status) == 0 && S_ISDIR(status.st_mode) && can_be_cached(name);
     devices[i].store(usable ? status.st_dev : 0, std::memory_order_relaxed);
@@ -70,13 +69,25 @@ Path path_of(std::string_view word) {
   return word == "auto" ? Path::automatic : Path::local;
 }
 
+/// The next word of a list, which is cut off there; null: there is none. strsep's code would cost each process two
+/// pages.
+char* take_word(char*& list, char separator) {
+  char* const word = list;
+  if (word == nullptr) return nullptr;
+  while (*list != separator && *list != '\0') list++;
+  if (*list == '\0') {
+    list = nullptr;
+  } else {
+    *list++ = '\0';
+  }
+  return word;
+}
+
 /// Reads WHERRY_FILE_PATHS and passes over what is no rule: `wherry run` has reported that.
 void read_rules() {
   const char* const list = std::getenv("WHERRY_FILE_PATHS");
-  if (list == nullptr || std::strlen(list) >= rule_text.size()) return;
-  std::strcpy(rule_text.data(), list);
-  char* next = rule_text.data();
-  while (char* const word = strsep(&next, ",")) {
+  char* next = list == nullptr ? nullptr : keep_text(list);
+  while (char* const word = take_word(next, ',')) {
     const char* const sign = std::strrchr(word, '=');
     if (word[0] != '*' || sign == nullptr || rule_count == rules.size()) continue;
     rules[rule_count++] = {.ending = {word + 1, static_cast<std::size_t>(sign - word - 1)}, .path = path_of(sign + 1)};
@@ -106,10 +117,8 @@ bool name_lies_below(std::string_view file) {
 
 void read_environment() noexcept {
   const char* const list = std::getenv("WHERRY_FILES");
-  if (list == nullptr || std::strlen(list) >= text.size()) return;
-  std::strcpy(text.data(), list);
-  char* next = text.data();
-  while (char* const name = strsep(&next, ":")) {
+  char* next = list == nullptr ? nullptr : keep_text(list);
+  while (char* const name = take_word(next, ':')) {
     std::string_view directory(name);
     while (directory.size() > 1 && directory.ends_with('/')) {
       name[directory.size() - 1] = '\0';

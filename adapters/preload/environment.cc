@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/loaded_libraries.hpp"
+#include "kept_text.hpp"
 #include "program_memory.hpp"
 
 namespace wherry::preload {
@@ -20,11 +21,11 @@ constexpr std::array<const char*, 6> kKept{"WHERRY_FILES", "WHERRY_FILE_PATH", "
                                            "WHERRY_JOB",   "WHERRY_NODE",      "WHERRY_LOG"};
 static_assert(kKept.size() + 1 <= kMostVariables);
 
-constinit std::array<char, PATH_MAX> library{};
-constinit std::array<char, 2 * PATH_MAX> texts{};
-constinit std::array<char*, kKept.size()> variables{};
-constinit std::array<std::string_view, kKept.size()> signs{};  // the beginning of each, with its =
-constinit std::size_t variable_count = 0;
+WHERRY_START_DATA const char* library = nullptr;
+WHERRY_START_DATA std::size_t library_length = 0;
+WHERRY_START_DATA std::array<char*, kKept.size()> variables{};
+WHERRY_START_DATA std::array<std::string_view, kKept.size()> signs{};  // the beginning of each, with its =
+WHERRY_START_DATA std::size_t variable_count = 0;
 
 bool is_named(const char* variable, std::string_view name_and_sign) {
   return std::string_view(variable, strnlen(variable, name_and_sign.size())) == name_and_sign;
@@ -32,13 +33,12 @@ bool is_named(const char* variable, std::string_view name_and_sign) {
 
 /// Whether a list of names with colons or spaces has this library in it; where.
 const char* library_in(const char* list) {
-  const std::size_t length = std::strlen(library.data());
   const char* found = list;
-  while ((found = std::strstr(found, library.data())) != nullptr) {
+  while ((found = std::strstr(found, library)) != nullptr) {
     const bool begins = found == list || found[-1] == ':' || found[-1] == ' ';
-    const char end = found[length];
+    const char end = found[library_length];
     if (begins && (end == '\0' || end == ':' || end == ' ')) return found;
-    found += length;
+    found += library_length;
   }
   return nullptr;
 }
@@ -46,14 +46,13 @@ const char* library_in(const char* list) {
 /// LD_PRELOAD with this library before the others, or without it.
 char* rewritten(const char* list, file::Sight sight, std::span<char> text) {
   char* end = std::copy(kPreload.begin(), kPreload.end(), text.begin().base());
-  const std::size_t length = std::strlen(library.data());
   const char* const there = list == nullptr ? nullptr : library_in(list);
   if (sight == file::Sight::foreign && there != nullptr) {
     end = std::copy(list, there, end);
-    const char* const rest = there + length;
+    const char* const rest = there + library_length;
     end = std::copy(rest, rest + std::strlen(rest), end);
   } else {
-    end = std::copy(library.data(), library.data() + length, end);
+    end = std::copy(library, library + library_length, end);
     if (list != nullptr && *list != '\0') {
       *end++ = ':';
       end = std::copy(list, list + std::strlen(list), end);
@@ -67,19 +66,18 @@ char* rewritten(const char* list, file::Sight sight, std::span<char> text) {
 
 void keep_environment() noexcept {
   const char* const path = path_of_this_library();
-  if (path == nullptr || path[0] != '/' || std::strlen(path) >= library.size()) return;
-  std::strcpy(library.data(), path);
-  char* next = texts.data();
+  if (path == nullptr || path[0] != '/') return;
+  library = path;
+  library_length = std::strlen(path);
   for (const char* const name : kKept) {
     const char* const value = std::getenv(name);
     if (value == nullptr) continue;
-    const std::size_t size = std::strlen(name) + 1 + std::strlen(value) + 1;
-    if (size > static_cast<std::size_t>(texts.end() - next)) return;
-    variables[variable_count] = next;
-    signs[variable_count++] = {next, std::strlen(name) + 1};
-    next = std::copy(name, name + std::strlen(name), next);
-    *next++ = '=';
-    next = std::copy(value, value + std::strlen(value) + 1, next);
+    // In the environment the name and its sign stand before the value.
+    const std::size_t sign = std::strlen(name) + 1;
+    char* const variable = keep_text({value - sign, sign + std::strlen(value)});
+    if (variable == nullptr) return;
+    variables[variable_count] = variable;
+    signs[variable_count++] = {variable, sign};
   }
 }
 
@@ -100,11 +98,11 @@ std::size_t text_for(char* const* given) noexcept {
   for (char* const* variable = given; variable != nullptr && *variable != nullptr; variable++) {
     if (is_named(*variable, kPreload)) longest = std::max(longest, std::strlen(*variable));
   }
-  return longest + kPreload.size() + library.size() + 2;
+  return longest + kPreload.size() + library_length + 2;
 }
 
 char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept {
-  if (library[0] == '\0') return given;
+  if (library == nullptr) return given;
   std::size_t count = 0;
   bool changed = false;
   bool has_preload = false;

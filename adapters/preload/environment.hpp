@@ -20,9 +20,8 @@ inline constexpr std::size_t kMostVariables = 8;
 std::size_t count_variables(char* const* given) noexcept;
 
 /// The list `given`, which can be read, with what it lacks of the variables kept; itself if it lacks nothing. `room`
-/// has count_variables()
-/// + kMostVariables + 1 words, `text` as many bytes as LD_PRELOAD has in `given`, and PATH_MAX more. Where the
-/// program's loader is foreign, LD_PRELOAD is without this library instead.
+/// has count_variables() + kMostVariables + 1 words, `text` as many bytes as text_for() says. Where the program's
+/// loader is foreign, LD_PRELOAD is without this library instead.
 char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept;
 /// The bytes that `complete` wants for its text.
 std::size_t text_for(char* const* given) noexcept;

@@ -131,7 +131,8 @@ struct Started {
   const link_map* last = nullptr;
 };
 
-constinit std::atomic<const link_map*> last_started{nullptr};
+// Beside data that the loader writes, so that it costs no page of its own.
+[[gnu::section(".data.start")]] constinit std::atomic<const link_map*> last_started{nullptr};
 
 /// The first call is made before main. Later ones see the same end of the list.
 Started started_with() {
