@@ -114,13 +114,13 @@ Action add_run(CLI::App& command) {
                                              fmt::format("Set {}: {}{}", option.environment, option.help, unit));
   }
   auto libraries = std::make_shared<Libraries>();
+  command.add_flag("--no-zmq", libraries->no_zmq,
+                   "Leave LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, if it is "
+                   "installed (docs/zmq.md)");
   command.add_flag(
-      "--no-zmq", libraries->no_zmq,
-      "Leave LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, "
-      "if it is installed (docs/zmq.md)");
-  command.add_flag("--no-root", libraries->no_root,
-                   "Leave LD_LIBRARY_PATH and ROOT's variables alone; else TFile::Open knows wherry:// if the adapter "
-                   "for ROOT is installed (docs/root.md)");
+      "--no-root", libraries->no_root,
+      "Leave ROOT's variables alone; else TFile::Open knows wherry:// if the adapter for ROOT is installed "
+      "(docs/root.md)");
   auto words = std::make_shared<std::vector<std::string>>();
   command.add_option("PROGRAM", *words, "The program and its arguments; put -- before it if one of them begins with -")
       ->required();

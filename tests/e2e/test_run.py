@@ -27,6 +27,10 @@ def test_options_not_given_keep_what_the_environment_says():
     assert "WHERRY_RING=8K" in result.stdout and "WHERRY_NODE=3" in result.stdout
 
 
+def test_the_loader_is_given_no_more_folders_to_look_for_each_library_in():
+    assert "LD_LIBRARY_PATH=/own\n" in wherry("run", "--", "env", env={"LD_LIBRARY_PATH": "/own"}).stdout
+
+
 @pytest.mark.parametrize("status", [0, 1, 2, 42, 125, 255])
 def test_the_exit_status_is_the_programs_own(status):
     assert wherry("run", "--node", 1, "--", "sh", "-c", f"exit {status}").returncode == status

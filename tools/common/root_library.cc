@@ -58,7 +58,7 @@ std::optional<std::string> merged_by_root(const std::vector<std::string>& words)
 }
 
 void use_root_folder(const std::filesystem::path& folder) {
-  put_first("LD_LIBRARY_PATH", folder.string());
+  put_first("ROOT_LIBRARY_PATH", folder.string());
   let_root_read(folder);
   put_first("ROOT_INCLUDE_PATH", folder.string());
 }
