@@ -130,8 +130,9 @@ void read_environment() noexcept {
   const std::string_view chosen = word == nullptr ? "" : word;
   path = path_of(chosen);
   read_rules();
-  // AddressSanitizer checks the buffer of each read in a function of its own, which stands behind the hook.
-  if ((path != Path::local || rule_count != 0) && any_library_defines("__asan_init")) {
+  // A sanitizer checks the buffer of each read in a function of its own, which stands behind the hook.
+  if ((path != Path::local || rule_count != 0) &&
+      (any_library_defines("__asan_init") || any_library_defines("__tsan_init"))) {
     path = Path::local;
     rule_count = 0;
   }
