@@ -78,6 +78,8 @@ static void try_names(void) {
   show("execveat", execveat(AT_FDCWD, bad, words, environ, 0));
   show("execveat of descriptor", execveat(file, bad, words, environ, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
   show("fopen", fopen(bad, "r") == NULL ? -1 : 0);
+  FILE* const opened = fopen("/dev/null", "r");
+  show("freopen", freopen(bad, "r", opened) == NULL ? -1 : 0);
   pid_t child = 0;
   show_error("posix_spawn", posix_spawn(&child, bad, NULL, NULL, words, environ));
   show("syscall open", syscall(SYS_open, bad, O_RDONLY));
@@ -208,6 +210,16 @@ static void try_waits(void) {
   show("syscall clone3", syscall(SYS_clone3, bad, kind == kind_names[6] ? 8 : sizeof(struct clone_args)));
 }
 
+// At the end: a library may give up all it does for a process with such rings.
+static void try_rings(void) {
+  for (int i = 0; i < kKinds; i++) {
+    kind = kind_names[i];
+    bad = kinds[i];
+    show("syscall io_setup", syscall(SYS_io_setup, 1, bad));
+    show("syscall io_uring_setup", syscall(SYS_io_uring_setup, 1, bad));
+  }
+}
+
 // Of good pointers to lies.
 static void try_lies(int socket) {
   kind = "lie";
@@ -265,6 +277,7 @@ int main(int count, char** words) {
     close(file);
   }
   try_lists_of_read_file();
+  try_rings();
   puts("done");
   return 0;
 }
