@@ -60,7 +60,8 @@ int highest_descriptor() noexcept {
 }
 
 void repair_descriptors_after_fork() noexcept {
-  setup_held.store(false, std::memory_order_relaxed);
+  // A look first: stores would cost the child its own pages.
+  if (setup_held.load(std::memory_order_relaxed)) setup_held.store(false, std::memory_order_relaxed);
   for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).

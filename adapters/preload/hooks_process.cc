@@ -147,6 +147,7 @@ char** take_words(char** words, const char* first, va_list& list) {
 
 WHERRY_HOOK pid_t fork() noexcept {
   if (in_vfork_child()) return WHERRY_NEXT(fork);
+  find_functions_of_children();
   const AllShared shared;
   const pid_t child = WHERRY_NEXT(fork);
   if (child == 0) repair_after_fork();
@@ -155,6 +156,7 @@ WHERRY_HOOK pid_t fork() noexcept {
 
 WHERRY_HOOK pid_t _Fork() noexcept {
   if (in_vfork_child()) return WHERRY_NEXT(_Fork);
+  find_functions_of_children();
   const AllShared shared;
   const pid_t child = WHERRY_NEXT(_Fork);
   if (child == 0) repair_after_fork();

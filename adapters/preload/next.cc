@@ -95,6 +95,13 @@ bool are_writes_plain() {
 
 }  // namespace
 
+void find_functions_of_children() noexcept {
+  for (const Hook hook : {Hook::k_execve, Hook::k_close, Hook::k_dup2, Hook::k_fcntl, Hook::k_fcntl64, Hook::k_open,
+                          Hook::k_open64, Hook::k_openat, Hook::k_pread64, Hook::k_syscall}) {
+    (void)next_function(hook);
+  }
+}
+
 bool writes_are_plain() noexcept {
   Plain plain = plain_writes.load(std::memory_order_relaxed);
   if (plain == Plain::unasked) {

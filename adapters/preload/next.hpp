@@ -36,6 +36,10 @@ enum class Hook : unsigned {
 /// it is first asked for, also in a signal handler or a forked child: most processes call a few of them.
 void* next_function(Hook hook) noexcept;
 
+/// Looks up what a child usually calls between fork and exec. The child would touch seven pages for that, and the next
+/// one again.
+void find_functions_of_children() noexcept;
+
 /// Whether write, pwrite, writev and pwritev behind the hooks are the C library's: then the kernel's call says the
 /// same, and no thread is cancelled in it.
 bool writes_are_plain() noexcept;
