@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/fault_signals.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "file/mapped/guarded_copy.hpp"
+#include "file/mapped/signals_blocked.hpp"
+
+namespace wherry::file::mapped {
+namespace {
+
+enum class Mask : std::uint8_t { unknown, open, blocked };
+
+constinit thread_local Mask mask_of_thread = Mask::unknown;
+// Reads that a thread with a blocked signal makes before its mask is asked for again: siglongjmp may have restored it.
+constexpr std::uint8_t kReadsBlocked = 64;
+constinit thread_local std::uint8_t reads_blocked = 0;
+
+/// The program's action for a signal. Two copies: the handler reads one while the other is written.
+struct Actions {
+  std::array<struct sigaction, 2> copies;
+  std::atomic<unsigned> current;
+};
+constinit std::array<Actions, 2> actions{};
+constinit std::atomic<Sigaction> next_sigaction{nullptr};  // set: both signals are caught
+constinit std::atomic<unsigned> ignored{0};                // a bit for each of the two
+constinit std::atomic<bool> changing{false};
+
+constexpr std::size_t index_of(int signal) { return signal == SIGBUS ? 0 : 1; }
+
+const struct sigaction& action_of(int signal) {
+  const Actions& both = actions[index_of(signal)];
+  return both.copies[both.current.load(std::memory_order_acquire)];  // ACTION acquire: its fields
+}
+
+void set_action(int signal, const struct sigaction& action) {
+  Actions& both = actions[index_of(signal)];
+  const unsigned other = 1 - both.current.load(std::memory_order_relaxed);
+  both.copies[other] = action;
+  both.current.store(other, std::memory_order_release);  // ACTION release: its fields
+}
+
+class Changing {
+ public:
+  Changing() noexcept {
+    while (changing.exchange(true, std::memory_order_acquire)) sched_yield();  // CHANGING acquire: the actions
+  }
+  ~Changing() { changing.store(false, std::memory_order_release); }  // CHANGING release: the actions
+  Changing(const Changing&) = delete;
+  Changing& operator=(const Changing&) = delete;
+
+ private:
+  SignalsBlocked blocked_;
+};
+
+void set_ignored(int signal, bool is_ignored) {
+  const unsigned bit = 1U << index_of(signal);
+  if (is_ignored) {
+    ignored.fetch_or(bit, std::memory_order_relaxed);
+  } else {
+    ignored.fetch_and(~bit, std::memory_order_relaxed);
+  }
+}
+
+/// The default of both signals ends the process: by the same instruction again, or by the same signal if it was sent.
+void end_by(int signal, const siginfo_t* info) {
+  struct sigaction standard{};
+  standard.sa_handler = SIG_DFL;
+  next_sigaction.load(std::memory_order_relaxed)(signal, &standard, nullptr);
+  // Blocked in its handler, it is delivered when that returns.
+  if (info->si_code <= 0) ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), signal);
+}
+
+/// What the kernel would block while the program's handler runs.
+void set_mask_of_handler(int signal, const struct sigaction& action, const sigset_t& interrupted) {
+  sigset_t mask;
+  sigorset(&mask, &interrupted, &action.sa_mask);
+  if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, signal);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  forget_signal_mask();
+}
+
+/// Runs with all signals blocked: a handler that interrupted it could not copy, as this signal is blocked meanwhile.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const bool by_kernel = info->si_code > 0;
+  if (by_kernel && resume_after_fault(context)) return;
+  const struct sigaction action = action_of(signal);
+  if (action.sa_handler == SIG_IGN && !by_kernel) return;
+  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) return end_by(signal, info);
+  if ((action.sa_flags & SA_RESETHAND) != 0) {
+    struct sigaction reset = action;
+    reset.sa_handler = SIG_DFL;
+    set_action(signal, reset);
+  }
+  set_mask_of_handler(signal, action, static_cast<const ucontext_t*>(context)->uc_sigmask);
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signal, info, context);
+  } else {
+    action.sa_handler(signal);
+  }
+  forget_signal_mask();
+}
+
+/// What the kernel is given for the program's action.
+struct sigaction action_for_kernel(const struct sigaction& action) {
+  if (action.sa_handler == SIG_IGN) return action;
+  struct sigaction caught = action;
+  if (action.sa_handler == SIG_DFL) caught.sa_flags = SA_ONSTACK | SA_RESTART;
+  caught.sa_flags = (caught.sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
+  caught.sa_sigaction = on_fault;
+  sigfillset(&caught.sa_mask);
+  return caught;
+}
+
+bool catch_signal(int signal, Sigaction next) {
+  struct sigaction before{};
+  if (next(signal, nullptr, &before) != 0) return false;
+  set_action(signal, before);
+  set_ignored(signal, before.sa_handler == SIG_IGN);
+  const struct sigaction caught = action_for_kernel(before);
+  return next(signal, &caught, nullptr) == 0;
+}
+
+bool is_mask_open() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  const int error = errno;
+  const bool known = ::pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0;
+  errno = error;
+  return known && sigismember(&mask, SIGBUS) == 0 && sigismember(&mask, SIGSEGV) == 0;
+}
+
+}  // namespace
+
+bool catch_faults(Sigaction next) noexcept {
+  if (next_sigaction.load(std::memory_order_acquire) == nullptr) {  // CAUGHT acquire: the actions
+    if (!can_guard_copies()) return false;
+    const Changing here;
+    if (next_sigaction.load(std::memory_order_relaxed) == nullptr) {
+      if (!catch_signal(SIGBUS, next) || !catch_signal(SIGSEGV, next)) return false;
+      next_sigaction.store(next, std::memory_order_release);  // CAUGHT release: the actions
+    }
+  }
+  return ignored.load(std::memory_order_relaxed) == 0;
+}
+
+int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept {
+  const Changing here;
+  if (next_sigaction.load(std::memory_order_relaxed) == nullptr) return next(signal, wanted, before);
+  const struct sigaction old = action_of(signal);
+  if (wanted != nullptr) {
+    const struct sigaction now = *wanted;
+    const struct sigaction caught = action_for_kernel(now);
+    // Before the action changes: a copy that begins now must not meet a signal that is not caught.
+    if (now.sa_handler == SIG_IGN) set_ignored(signal, true);
+    set_action(signal, now);
+    if (next(signal, &caught, nullptr) != 0) {
+      set_action(signal, old);
+      return -1;
+    }
+    set_ignored(signal, now.sa_handler == SIG_IGN);
+  }
+  if (before != nullptr) *before = old;
+  return 0;
+}
+
+bool takes_faults() noexcept {
+  if (ignored.load(std::memory_order_relaxed) != 0) return false;
+  if (mask_of_thread == Mask::open) [[likely]]
+    return true;
+  if (mask_of_thread == Mask::blocked && ++reads_blocked < kReadsBlocked) return false;
+  const bool open = is_mask_open();
+  mask_of_thread = open ? Mask::open : Mask::blocked;
+  reads_blocked = 0;
+  return open;
+}
+
+void forget_signal_mask() noexcept { mask_of_thread = Mask::unknown; }
+
+void repair_faults_after_fork() noexcept { changing.store(false, std::memory_order_relaxed); }
+
+}  // namespace wherry::file::mapped

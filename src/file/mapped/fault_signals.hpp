@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SIGBUS and SIGSEGV of guarded copies, beside the handlers that the program has for these signals.
+#pragma once
+
+#include <signal.h>
+
+namespace wherry::file::mapped {
+
+/// sigaction(2) of the C library: the preloaded library stands in front of the symbol.
+using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
+
+/// Takes both signals from now on, and hands on those that no guarded copy raised. Returns whether guarded copies can
+/// be made: not if a signal is ignored. Any number of times, from any thread.
+bool catch_faults(Sigaction next) noexcept;
+
+/// Whether the signal is one of the two.
+constexpr bool is_fault_signal(int signal) { return signal == SIGBUS || signal == SIGSEGV; }
+
+/// sigaction(2) of one of the two signals, as the program means it. Its action is what it reads back.
+int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept;
+
+/// Whether a guarded copy may be made in this thread: both signals are caught, and unblocked here. The kernel is asked
+/// for a thread's mask once.
+bool takes_faults() noexcept;
+/// The mask of this thread was changed.
+void forget_signal_mask() noexcept;
+
+/// In a forked child: another thread of the parent's may have been changing an action.
+void repair_faults_after_fork() noexcept;
+
+}  // namespace wherry::file::mapped

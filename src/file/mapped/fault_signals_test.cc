@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/fault_signals.hpp"
+
+#include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+
+#include "file/mapped/guarded_copy.hpp"
+#include "tests/common/in_child.hpp"
+#include "tests/common/sanitizer.hpp"
+
+namespace wherry::file::mapped {
+namespace {
+
+using test::in_child;
+
+volatile sig_atomic_t calls = 0;
+volatile sig_atomic_t last = 0;
+sigjmp_buf back;
+
+void count(int signal) {
+  calls = calls + 1;
+  last = signal;
+}
+
+void count_and_leave(int signal, siginfo_t* /*info*/, void* /*context*/) {
+  count(signal);
+  siglongjmp(back, 1);
+}
+
+bool copy_faults() {
+  std::array<std::byte, 64> there;
+  return !copy_or_fault(there.data(), nullptr, there.size());
+}
+
+int set(int signal, const struct sigaction& wanted, struct sigaction* before = nullptr) {
+  return program_sigaction(signal, &wanted, before, ::sigaction);
+}
+
+struct sigaction with(void (*handler)(int), int flags = 0) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  return action;
+}
+
+/// The signal that ends a child that runs `body`; 0: none.
+template <class Body>
+int ends_by(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+class FaultSignals : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!can_guard_copies()) GTEST_SKIP() << "no guarded copies on this processor";
+  }
+};
+
+TEST_F(FaultSignals, TheProgramsHandlerGetsItsOwnFaultsAndNoneOfACopy) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    struct sigaction action{};
+    action.sa_sigaction = count_and_leave;
+    action.sa_flags = SA_SIGINFO;
+    ASSERT_EQ(set(SIGSEGV, action), 0);
+    EXPECT_TRUE(copy_faults());
+    EXPECT_EQ(calls, 0);
+    if (sigsetjmp(back, 1) == 0) ::raise(SIGSEGV);
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(last, SIGSEGV);
+    EXPECT_TRUE(takes_faults()) << "siglongjmp has restored the mask";
+    EXPECT_TRUE(copy_faults());
+    EXPECT_EQ(calls, 1);
+  });
+}
+
+TEST_F(FaultSignals, AnActionSetBeforeOrAfterIsReadBackAsItWasSet) {
+  in_child([] {
+    struct sigaction action = with(count, SA_ONSTACK | static_cast<int>(SA_RESETHAND));
+    sigfillset(&action.sa_mask);
+    ASSERT_EQ(::sigaction(SIGBUS, &action, nullptr), 0);
+    ASSERT_TRUE(catch_faults(::sigaction));
+    struct sigaction found{};
+    ASSERT_EQ(program_sigaction(SIGBUS, nullptr, &found, ::sigaction), 0);
+    EXPECT_EQ(found.sa_handler, count);
+    EXPECT_NE(found.sa_flags & SA_ONSTACK, 0);
+    EXPECT_EQ(sigismember(&found.sa_mask, SIGSEGV), 1);
+    ASSERT_EQ(set(SIGBUS, with(SIG_DFL), &found), 0);
+    EXPECT_EQ(found.sa_handler, count);
+    ASSERT_EQ(program_sigaction(SIGBUS, nullptr, &found, ::sigaction), 0);
+    EXPECT_EQ(found.sa_handler, SIG_DFL);
+  });
+}
+
+TEST_F(FaultSignals, WithoutAHandlerTheProgramsOwnFaultsAndSignalsEndIt) {
+  if (WHERRY_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "the sanitizer handles these signals";
+  const auto prepare = [] { (void)catch_faults(::sigaction); };
+  EXPECT_EQ(ends_by([&] {
+              prepare();
+              *static_cast<volatile int*>(nullptr) = 1;
+            }),
+            SIGSEGV);
+  EXPECT_EQ(ends_by([&] {
+              prepare();
+              ::raise(SIGBUS);
+            }),
+            SIGBUS);
+  EXPECT_EQ(ends_by([&] {
+              prepare();
+              (void)set(SIGSEGV, with(count, static_cast<int>(SA_RESETHAND)));
+              ::raise(SIGSEGV);
+              ::raise(SIGSEGV);
+            }),
+            SIGSEGV);
+}
+
+TEST_F(FaultSignals, WhereASignalIsIgnoredNoCopyIsMade) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    ASSERT_TRUE(takes_faults());
+    ASSERT_EQ(set(SIGBUS, with(SIG_IGN)), 0);
+    EXPECT_FALSE(takes_faults());
+    EXPECT_FALSE(catch_faults(::sigaction));
+    ::raise(SIGBUS);
+    ASSERT_EQ(set(SIGBUS, with(SIG_DFL)), 0);
+    EXPECT_TRUE(takes_faults());
+  });
+}
+
+TEST_F(FaultSignals, WhereASignalIsBlockedNoCopyIsMade) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    ASSERT_TRUE(takes_faults());
+    sigset_t bus;
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &bus, nullptr), 0);
+    forget_signal_mask();
+    EXPECT_FALSE(takes_faults());
+    ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &bus, nullptr), 0);
+    // No hook has seen that: the mask is asked for again after a while.
+    int reads = 0;
+    while (!takes_faults()) reads++;
+    EXPECT_LT(reads, 1000);
+  });
+}
+
+TEST_F(FaultSignals, InTheHandlerOfASignalCopiesDoNotRaiseItAgain) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    ASSERT_TRUE(takes_faults());
+    ASSERT_EQ(set(SIGSEGV, with([](int) { last = takes_faults() ? 1 : 2; })), 0);
+    ::raise(SIGSEGV);
+    EXPECT_EQ(last, 2);
+    EXPECT_TRUE(takes_faults());
+  });
+}
+
+}  // namespace
+}  // namespace wherry::file::mapped

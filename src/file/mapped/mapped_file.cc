@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace wherry::file::mapped {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kLateness = 4'000'000;  // ns, of the coarse clock where the kernel ticks 250 times a second
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
+constexpr std::size_t kMostPages = 512;  // that are looked at at once
+
+std::uint64_t page_of_end(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_size) / kPage * kPage;
+}
+
+/// Whether fewer bytes are allocated than the file has. Only on tmpfs does a read of a hole through a mapping allocate.
+bool has_holes(const struct stat& status) {
+  constexpr std::uint64_t kBlock = 512;
+  return static_cast<std::uint64_t>(status.st_blocks) * kBlock < page_of_end(status);
+}
+
+long type_of_file_system(int fd) {
+  struct statfs system{};
+  return ::fstatfs(fd, &system) == 0 ? static_cast<long>(system.f_type) : 0;
+}
+
+/// Room behind the end, so that a file that grows need not be mapped again at once. It takes addresses only.
+std::uint64_t reach_for(const struct stat& status) {
+  constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  return (size + size / 8 + kStep) / kStep * kStep;
+}
+
+}  // namespace
+
+std::uint64_t coarse_clock() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+bool can_be_mapped(int fd, const struct stat& status) noexcept {
+  constexpr long kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
+  if (!can_guard_copies() || !S_ISREG(status.st_mode)) return false;
+  const int error = errno;
+  const int flags = ::fcntl(fd, F_GETFL);
+  bool can = flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 && (flags & O_ACCMODE) != O_WRONLY;
+  if (can) {
+    const long type = type_of_file_system(fd);
+    can = type == EXT4_SUPER_MAGIC || type == kXfs || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
+  }
+  errno = error;
+  return can;
+}
+
+bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Revoke revoke) noexcept {
+  if (status.st_size <= 0 || static_cast<std::uint64_t>(status.st_size) >= kLargest) return false;
+  const int error = errno;
+  const bool may_be_sparse = type_of_file_system(fd) == TMPFS_MAGIC;
+  errno = error;
+  if (may_be_sparse && has_holes(status)) return false;
+  if (is_mapped()) drop(owner);
+  const Region region = map_region(fd, reach_for(status), owner, revoke);
+  if (region.number == kNoRegion) return false;
+  device_.store(status.st_dev, std::memory_order_relaxed);
+  inode_.store(status.st_ino, std::memory_order_relaxed);
+  counter_.store(&truncation_counter(status.st_dev, status.st_ino), std::memory_order_relaxed);
+  may_be_sparse_.store(may_be_sparse, std::memory_order_relaxed);
+  reach_.store(region.bytes.size(), std::memory_order_relaxed);
+  readable_.store(0, std::memory_order_relaxed);
+  deadline_.store(0, std::memory_order_relaxed);  // refresh() reads the size
+  region_.store(region.number, std::memory_order_relaxed);
+  begin_.store(region.bytes.data(), std::memory_order_release);  // MAPPED release: the fields
+  return true;
+}
+
+void MappedFile::drop(std::uint32_t owner) noexcept {
+  const std::uint32_t region = region_.exchange(kNoRegion, std::memory_order_relaxed);
+  forget();
+  if (region != kNoRegion) unmap_region(region, owner);
+}
+
+void MappedFile::forget() noexcept {
+  begin_.store(nullptr, std::memory_order_relaxed);
+  readable_.store(0, std::memory_order_relaxed);
+  region_.store(kNoRegion, std::memory_order_relaxed);
+}
+
+MappedFile::Look MappedFile::refresh(int fd) noexcept {
+  const int error = errno;
+  const TruncationCounter* const counter = counter_.load(std::memory_order_relaxed);
+  std::uint32_t count = 0;
+  const bool counted = counter != nullptr && read_counter(*counter, count);
+  std::atomic_thread_fence(std::memory_order_acquire);  // TRUNCATED acquire: the truncations that were counted
+  struct stat status{};
+  const bool known = ::fstat(fd, &status) == 0;
+  errno = error;
+  if (!known || status.st_dev != device_.load(std::memory_order_relaxed) ||
+      status.st_ino != inode_.load(std::memory_order_relaxed)) {
+    return Look::other_file;
+  }
+  const std::uint64_t reach = reach_.load(std::memory_order_relaxed);
+  const bool sparse = may_be_sparse_.load(std::memory_order_relaxed) && has_holes(status);
+  const std::uint64_t now = coarse_clock();
+  readable_.store(sparse || !counted ? 0 : std::min(page_of_end(status), reach), std::memory_order_relaxed);
+  count_.store(count, std::memory_order_release);                             // SIZE release: the size
+  deadline_.store(now + kSizeCounts - kLateness, std::memory_order_release);  // SIZE release: the size
+  touch_region(region_.load(std::memory_order_relaxed), now);
+  return page_of_end(status) > reach ? Look::outgrown : Look::usable;
+}
+
+bool MappedFile::is_resident(std::uint64_t offset, std::size_t bytes) const noexcept {
+  const std::byte* const begin = begin_.load(std::memory_order_acquire);  // MAPPED acquire: the fields
+  const std::uint64_t first = offset / kPage * kPage;
+  const std::size_t pages =
+      std::min<std::size_t>(static_cast<std::size_t>((offset + bytes - first + kPage - 1) / kPage), kMostPages);
+  if (begin == nullptr || !has(first, pages * kPage)) return false;
+  std::array<unsigned char, kMostPages> resident{};
+  const int error = errno;
+  const bool known = ::mincore(const_cast<std::byte*>(begin) + first, pages * kPage, resident.data()) == 0;
+  errno = error;
+  return known && std::all_of(resident.begin(), resident.begin() + static_cast<std::ptrdiff_t>(pages),
+                              [](unsigned char page) { return (page & 1) != 0; });
+}
+
+}  // namespace wherry::file::mapped

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file read in place: its pages in the kernel's page cache, mapped through the program's own descriptor.
+//
+// A read is served here if it ends before the page in which the file ends. The size is known from an fstat that is at
+// most kSizeCounts old, and newer than the last truncation by a process that counts it (truncations.hpp). All other
+// reads are the kernel's.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "file/mapped/fault_signals.hpp"
+#include "file/mapped/guarded_copy.hpp"
+#include "file/mapped/regions.hpp"
+#include "file/mapped/truncations.hpp"
+
+namespace wherry::file::mapped {
+
+/// ns. How long a size counts, as stated in docs/files.md.
+inline constexpr std::uint64_t kSizeCounts = 10'000'000;
+
+/// ns of a clock that costs no system call and is kClockLateness late at most.
+std::uint64_t coarse_clock() noexcept;
+
+/// Whether a file may be read in place: a regular one of ext2, ext3, ext4, XFS, btrfs or tmpfs, opened without O_DIRECT
+/// and O_PATH, to be read. Keeps errno.
+bool can_be_mapped(int fd, const struct ::stat& status) noexcept;
+
+/// What is known of the file of one descriptor. Several threads may read at the same time; one thread at a time, the
+/// holder of a lock, calls map() and refresh(). A copy that was made while drop() ran must not count: the owner
+/// compares a generation after each copy, which it has raised before it calls drop().
+class MappedFile {
+ public:
+  enum class Look : unsigned char {
+    usable,
+    outgrown,    ///< the file is longer than the mapping: to be dropped and mapped again
+    other_file,  ///< the descriptor has another file: to be dropped
+  };
+
+  /// False: nothing is mapped, the kernel must read.
+  bool map(int fd, const struct ::stat& status, std::uint32_t owner, Revoke revoke) noexcept;
+  /// Forgets the mapping, and unmaps it.
+  void drop(std::uint32_t owner) noexcept;
+  /// The same where it is unmapped already: of a Revoke, or in a forked child.
+  void forget() noexcept;
+  [[nodiscard]] bool is_mapped() const { return begin_.load(std::memory_order_relaxed) != nullptr; }
+
+  [[nodiscard]] bool has_region(std::uint32_t region) const {
+    return region_.load(std::memory_order_relaxed) == region;
+  }
+
+  /// Whether what is known of the size still counts.
+  [[nodiscard]] bool is_fresh() const noexcept {
+    std::uint32_t count = 0;
+    const TruncationCounter* const counter = counter_.load(std::memory_order_relaxed);
+    // SIZE acquire: the size
+    return counter != nullptr && coarse_clock() < deadline_.load(std::memory_order_acquire) &&
+           read_counter(*counter, count) && count == count_.load(std::memory_order_acquire);  // SIZE acquire: the size
+  }
+  /// Asks the kernel for the size. Keeps errno.
+  Look refresh(int fd) noexcept;
+
+  /// Whether these bytes lie before the page in which the file ends.
+  [[nodiscard]] bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
+    const std::uint64_t readable = readable_.load(std::memory_order_relaxed);
+    return offset <= readable && bytes <= readable - offset;
+  }
+  /// Copies them; requires is_fresh() and has(). False: the kernel must read, `to` may be written in part.
+  bool copy(void* to, std::uint64_t offset, std::size_t bytes) noexcept {
+    const std::byte* const begin = begin_.load(std::memory_order_acquire);  // MAPPED acquire: the fields
+    if (begin == nullptr || !has(offset, bytes) || !takes_faults()) return false;
+    if (copy_or_fault(to, begin + offset, bytes)) [[likely]]
+      return true;
+    deadline_.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  [[nodiscard]] std::uint64_t inode() const { return inode_.load(std::memory_order_relaxed); }
+  /// Bytes before the page in which the file ends.
+  [[nodiscard]] std::uint64_t readable() const { return readable_.load(std::memory_order_relaxed); }
+  /// Whether all pages of a range are in the page cache. Keeps errno.
+  [[nodiscard]] bool is_resident(std::uint64_t offset, std::size_t bytes) const noexcept;
+
+ private:
+  std::atomic<const std::byte*> begin_{nullptr};
+  std::atomic<std::uint64_t> reach_{0};     // bytes mapped
+  std::atomic<std::uint64_t> readable_{0};  // bytes before the page in which the file ends
+  std::atomic<std::uint64_t> deadline_{0};
+  std::atomic<const TruncationCounter*> counter_{nullptr};
+  std::atomic<std::uint32_t> count_{0};  // of truncations, before the size was asked for
+  std::atomic<std::uint32_t> region_{kNoRegion};
+  std::atomic<std::uint64_t> device_{0};
+  std::atomic<std::uint64_t> inode_{0};
+  std::atomic<bool> may_be_sparse_{false};  // a fault in a hole would allocate a page
+};
+
+}  // namespace wherry::file::mapped

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/regions.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+#include "file/mapped/signals_blocked.hpp"
+
+namespace wherry::file::mapped {
+namespace {
+
+struct Slot {
+  void* begin;  // null: free
+  std::size_t bytes;
+  std::uint32_t owner;
+  std::atomic<std::uint64_t> used;
+};
+
+// Pages of zeros take no memory until they are written to.
+constinit std::array<Slot, kMostRegions> slots{};
+constinit std::uint32_t slots_used = 0;  // those from here on were never in use
+constinit std::atomic<bool> locked{false};
+constinit std::atomic<bool> maps_no_more{false};
+
+class Locked {
+ public:
+  Locked() noexcept : error_(errno) {
+    while (locked.exchange(true, std::memory_order_acquire)) sched_yield();  // REGIONS acquire: the table
+  }
+  ~Locked() {
+    locked.store(false, std::memory_order_release);  // REGIONS release: the table
+    errno = error_;
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  SignalsBlocked blocked_;
+  int error_;
+};
+
+void unmap(Slot& slot) {
+  ::munmap(slot.begin, slot.bytes);
+  slot.begin = nullptr;
+}
+
+/// A free slot; if there is none, the least recently used one, whose owner loses it.
+std::uint32_t take_slot(Revoke revoke) {
+  std::uint32_t oldest = 0;
+  for (std::uint32_t i = 0; i < slots_used; i++) {
+    if (slots[i].begin == nullptr) return i;
+    const std::uint64_t used = slots[i].used.load(std::memory_order_relaxed);
+    if (used < slots[oldest].used.load(std::memory_order_relaxed)) oldest = i;
+  }
+  if (slots_used < kMostRegions) return slots_used++;
+  revoke(slots[oldest].owner, oldest);
+  unmap(slots[oldest]);
+  return oldest;
+}
+
+bool address_space_is_limited() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+}  // namespace
+
+Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept {
+  if (bytes == 0 || maps_no_more.load(std::memory_order_relaxed)) return {};
+  const Locked here;
+  if (address_space_is_limited()) return {};
+  // Private, as a shared mapping of a descriptor that can write counts as a writer. Nothing writes to it.
+  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (begin == MAP_FAILED) return {};
+  if (::madvise(begin, bytes, MADV_DONTFORK) != 0) {
+    ::munmap(begin, bytes);
+    return {};
+  }
+  const std::uint32_t number = take_slot(revoke);
+  Slot& slot = slots[number];
+  slot.begin = begin;
+  slot.bytes = bytes;
+  slot.owner = owner;
+  slot.used.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  return {.number = number, .bytes = {static_cast<const std::byte*>(begin), bytes}};
+}
+
+void unmap_region(std::uint32_t region, std::uint32_t owner) noexcept {
+  if (region >= kMostRegions) return;
+  const Locked here;
+  Slot& slot = slots[region];
+  if (slot.begin != nullptr && slot.owner == owner) unmap(slot);
+}
+
+void touch_region(std::uint32_t region, std::uint64_t now) noexcept {
+  if (region < kMostRegions) slots[region].used.store(now, std::memory_order_relaxed);
+}
+
+void map_no_more() noexcept { maps_no_more.store(true, std::memory_order_relaxed); }
+
+void forget_regions_after_fork() noexcept {
+  for (std::uint32_t i = 0; i < slots_used; i++) slots[i].begin = nullptr;
+  locked.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace wherry::file::mapped

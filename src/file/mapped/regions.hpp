@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mappings of this process: at most kMostRegions, the least recently used one makes room. A forked child has none
+// of its parent's (MADV_DONTFORK): a mapping would keep the parent's open file, with its locks, from being closed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace wherry::file::mapped {
+
+inline constexpr std::uint32_t kMostRegions = 1024;
+inline constexpr std::uint32_t kNoRegion = ~std::uint32_t{0};
+
+/// Called before the region of an owner is unmapped for another one. Afterwards nothing that a copy reads from the
+/// region may count. It is called with the table locked, and must not use it.
+using Revoke = void (*)(std::uint32_t owner, std::uint32_t region);
+
+struct Region {
+  std::uint32_t number = kNoRegion;
+  std::span<const std::byte> bytes;
+};
+
+/// Maps the first `bytes` of the file to read. No number: the kernel refuses, or this process maps nothing (its address
+/// space is limited, or maps are to be locked in memory). Keeps errno.
+Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept;
+
+/// Unmaps it, unless it is another owner's by now. Keeps errno.
+void unmap_region(std::uint32_t region, std::uint32_t owner) noexcept;
+
+/// The region was used at this time.
+void touch_region(std::uint32_t region, std::uint64_t now) noexcept;
+
+/// From now on this process maps nothing; what it has mapped stays until it is unmapped.
+void map_no_more() noexcept;
+
+/// In a forked child.
+void forget_regions_after_fork() noexcept;
+
+}  // namespace wherry::file::mapped

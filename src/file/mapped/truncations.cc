@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/truncations.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+
+#include "file/mapped/guarded_copy.hpp"
+
+namespace wherry::file::mapped {
+namespace {
+
+using Page = layout::TruncationPage;
+
+constinit Page own_page{};
+constinit std::atomic<Page*> page{nullptr};
+
+/// Maps the shared page, and makes its file if there is none. Null: that failed, or the file is another user's.
+Page* map_page() {
+  std::array<char, 64> path{"/dev/shm/wherry-truncations-"};
+  *std::to_chars(path.data() + std::strlen(path.data()), std::prev(path.end()), ::geteuid()).ptr = '\0';
+  const int fd = ::open(path.data(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+  if (fd < 0) return nullptr;
+  struct stat status{};
+  bool usable = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  // Allocated here: a full /dev/shm would be SIGBUS at the first count.
+  usable = usable && ::posix_fallocate(fd, 0, sizeof(Page)) == 0;
+  void* const place = usable ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  ::close(fd);
+  return place == MAP_FAILED ? nullptr : static_cast<Page*>(place);
+}
+
+Page& shared_page() {
+  Page* known = page.load(std::memory_order_acquire);  // PAGE acquire: it is mapped
+  if (known != nullptr) return *known;
+  const int error = errno;
+  Page* const mapped = map_page();
+  errno = error;
+  Page* const mine = mapped == nullptr ? &own_page : mapped;
+  // PAGE release: it is mapped. Another thread may have been faster.
+  if (page.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) return *mine;
+  if (mapped != nullptr) ::munmap(mapped, sizeof(Page));
+  return *known;
+}
+
+TruncationCounter& counter_of(dev_t device, ino_t inode) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  const std::uint64_t hash = (std::uint64_t{device} * kGolden ^ std::uint64_t{inode}) * kGolden;
+  return shared_page().counters[(hash >> 32) % layout::kTruncationCounters];
+}
+
+}  // namespace
+
+void note_truncation(dev_t device, ino_t inode) noexcept {
+  counter_of(device, inode).fetch_add(1, std::memory_order_release);  // TRUNCATED release: the truncation
+}
+
+const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept { return counter_of(device, inode); }
+
+bool read_counter(const TruncationCounter& counter, std::uint32_t& value) noexcept {
+  return copy_or_fault(&value, &counter, sizeof value);
+}
+
+}  // namespace wherry::file::mapped
