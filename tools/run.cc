@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry run: starts a program with a node of its own and any other option of the configuration table set, with the
-// libzmq and the library for ROOT that know wherry://, where they are installed, and with a cache for its files.
+// libzmq and the library for ROOT that know wherry://, where they are installed, and with a library that reads files in
+// place.
 #include <fmt/format.h>
 #include <unistd.h>
 

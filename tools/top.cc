@@ -91,7 +91,7 @@ Action add_top(CLI::App& command) {
   command.add_flag("--once", options->once, "Show one interval and exit");
   command.add_flag("--json", options->json, "Print one JSON object a line instead of a table");
   command.add_flag("--files", options->files,
-                   "Show the programs of wherry run --files instead: what they read, and from where");
+                   "Show the programs that use the cache of wherry::files instead: what they read, and from where");
   command.add_option("--interval", options->interval, "Seconds to measure rates over, between two pictures")
       ->check(CLI::Range(kShortestInterval, kLongestInterval))
       ->capture_default_str();

@@ -4,6 +4,9 @@
 #include <array>
 #include <span>
 
+#include "file/mapped/fault_signals.hpp"
+#include "file/mapped/regions.hpp"
+
 namespace wherry::preload {
 namespace {
 
@@ -26,22 +29,53 @@ Entry* entry_of(int fd) noexcept {
 
 void forget(int fd) noexcept { remember(fd, false); }
 
+namespace {
+
+/// Begins another generation of an entry. Before the mapping goes (rule 3).
+template <typename Next>
+void begin_generation(Entry& entry, Next next) {
+  State before = entry.load();
+  while (!entry.exchange(before, next(before))) {
+  }
+}
+
+State same_state(State before) { return State::of(before.generation() + 1, before.mode(), before.number()); }
+
+void unmap_file(int fd, Entry& entry) {
+  if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uint32_t>(fd));
+}
+
+}  // namespace
+
 void remember(int fd, bool alone) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
   entry->progress.store(0, std::memory_order_relaxed);
-  State before = entry->load();
-  while (!entry->exchange(before, State::of(before.generation() + 1, alone ? Mode::own : Mode::unknown, 0))) {
-  }
+  begin_generation(*entry, [alone](State before) {
+    return State::of(before.generation() + 1, alone ? Mode::own : Mode::unknown, 0);
+  });
+  unmap_file(fd, *entry);
 }
 
 void never_track(int fd) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
-  State before = entry->load();
-  while ((before.mode() == Mode::shared || before.mode() == Mode::unknown) &&
-         !entry->exchange(before, before.with(Mode::never, 0))) {
-  }
+  begin_generation(*entry, [](State before) { return State::of(before.generation() + 1, Mode::never, 0); });
+  unmap_file(fd, *entry);
+}
+
+void drop_mapping(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr || !entry->file.is_mapped()) return;
+  begin_generation(*entry, same_state);
+  unmap_file(fd, *entry);
+}
+
+void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept {
+  Entry& entry = entries[fd];
+  if (!entry.file.has_region(region)) return;
+  begin_generation(entry, same_state);
+  entry.file.forget();
 }
 
 void stop_tracking() noexcept { stopped.store(true, std::memory_order_relaxed); }
@@ -62,10 +96,14 @@ int highest_descriptor() noexcept {
 void repair_descriptors_after_fork() noexcept {
   // A look first: stores would cost the child its own pages.
   if (setup_held.load(std::memory_order_relaxed)) setup_held.store(false, std::memory_order_relaxed);
+  file::mapped::forget_regions_after_fork();
+  file::mapped::repair_faults_after_fork();
   for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
     if (before.mode() == Mode::own) entry.exchange(before, before.with(Mode::unknown, before.spent()));
+    // A look first: stores would cost the child its own pages.
+    if (entry.file.is_mapped()) entry.file.forget();
   }
 }
 

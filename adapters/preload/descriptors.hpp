@@ -21,7 +21,8 @@
 //  1. The generation grows before a descriptor is closed, and after one is opened.
 //  2. Fields are stored by the thread that holds a SetupLock, before the word goes to `user` or `shared` by a
 //     compare-exchange from the word that was there before; so they are those of that generation.
-//  3. What was read by way of the fields counts only if the generation is the same afterwards.
+//  3. What was read by way of the fields counts only if the generation is the same afterwards. So it grows before a
+//     mapping goes, and where only the mapping goes the mode and the number stay.
 //  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call
 //     that would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
 #pragma once
@@ -29,6 +30,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "file/mapped/mapped_file.hpp"
 
 namespace wherry::preload {
 
@@ -59,23 +62,11 @@ struct State {
   [[nodiscard]] constexpr bool tracked() const { return mode() == Mode::user || mode() == Mode::shared; }
 };
 
-/// What writing through a descriptor may change: `here` and, with O_APPEND, `end` a file that may be in the cache.
-enum class Target : std::uint8_t { unasked, elsewhere, here, end };
-
 struct alignas(64) Entry {
   std::atomic<std::uint64_t> state{0};
-  // Of a tracked file, by rule 2.
-  std::atomic<std::uint64_t> file{0};      ///< the slot in the cache and its incarnation
-  std::atomic<std::uint64_t> deadline{0};  ///< ns: the stamp is compared again then; and a Validity
-  std::atomic<std::uint64_t> size{0};      ///< of the file, when the stamp was last compared
   // Any thread that reads stores it: a hint.
   std::atomic<std::uint64_t> progress{0};  ///< where the last read ended, and how it was served (progress.hpp)
-  // Of a file that is written, by rule 2.
-  std::atomic<std::uint64_t> target{0};  ///< generation and Target
-  std::atomic<std::uint64_t> device{0};
-  std::atomic<std::uint64_t> inode{0};
-  alignas(64) std::atomic<std::uint64_t> mark{
-      0};  ///< generation-free: 1 + the slot on which this descriptor holds a mark `unseen`
+  file::mapped::MappedFile file;           ///< of a tracked descriptor, by rule 2
 
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation
@@ -96,9 +87,14 @@ Entry* entry_of(int fd) noexcept;
 /// A descriptor is going to be closed, or its number was given to something unknown: rule 1.
 void forget(int fd) noexcept;
 
-/// Descriptors whose file is another now, or that cannot be read by way of the cache any more: never again in this
-/// generation. The offset must be shared already.
+/// The file of a descriptor is another now, or cannot be read in place any more: never again in this generation. The
+/// offset must be shared already.
 void never_track(int fd) noexcept;
+
+/// Unmaps the file of a descriptor, whose mode and offset stay.
+void drop_mapping(int fd) noexcept;
+/// The same where the engine unmaps it (file::mapped::Revoke).
+void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept;
 
 /// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
 void remember(int fd, bool alone) noexcept;

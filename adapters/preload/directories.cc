@@ -29,11 +29,11 @@ constexpr std::size_t kMost = 16;
 // Written when the library is loaded.
 WHERRY_START_DATA std::array<std::string_view, kMost> names{};
 WHERRY_START_DATA std::size_t count = 0;
-WHERRY_START_DATA Path path = Path::local;
+WHERRY_START_DATA Path path = Path::automatic;
 
 struct Rule {
   std::string_view ending;
-  Path path = Path::local;
+  Path path = Path::kernel;
 };
 constinit std::array<Rule, 64> rules{};
 WHERRY_START_DATA std::size_t rule_count = 0;
@@ -61,12 +61,11 @@ void find_devices() {
   errno = error;
 }
 
-/// The path of a rule. `host` asks for data straight in the caller's buffer: under the host's kernel that is the
-/// kernel's own call. `os` would hand calls to the card's process, which a program's calls cannot be: it uses the same
-/// cache.
+/// The path that a word names, one of this release or of the last one (comp, os). All others are the kernel's own call:
+/// files of a card or of a host are no business of this library.
 Path path_of(std::string_view word) {
-  if (word == "comp" || word == "os") return Path::comp;
-  return word == "auto" ? Path::automatic : Path::local;
+  if (word == "cache" || word == "comp" || word == "os") return Path::cache;
+  return word == "auto" ? Path::automatic : Path::kernel;
 }
 
 /// The next word of a list, which is cut off there; null: there is none. strsep's code would cost each process two
@@ -127,13 +126,13 @@ void read_environment() noexcept {
     if (directory.starts_with('/') && count < kMost) names[count++] = directory;
   }
   const char* const word = std::getenv("WHERRY_FILE_PATH");
-  const std::string_view chosen = word == nullptr ? "" : word;
+  const std::string_view chosen = word == nullptr || *word == '\0' ? "auto" : word;
   path = path_of(chosen);
   read_rules();
   // A sanitizer checks the buffer of each read in a function of its own, which stands behind the hook.
-  if ((path != Path::local || rule_count != 0) &&
+  if ((path != Path::kernel || rule_count != 0) &&
       (any_library_defines("__asan_init") || any_library_defines("__tsan_init"))) {
-    path = Path::local;
+    path = Path::kernel;
     rule_count = 0;
   }
 }

@@ -28,9 +28,11 @@ WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
     never_track(fd);
     return 0;
   }
-  const auto choice = path == WHERRY_PATH_AUTO ? Progress::Choice::automatic : Progress::Choice::comp;
-  Progress{.end = Progress::of(*entry).end, .choice = choice}.store(*entry);
-  // What was local before is looked at again.
+  Progress progress = Progress::of(*entry);
+  progress.choice = path == WHERRY_PATH_AUTO ? Progress::Choice::automatic : Progress::Choice::cache;
+  progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
+  progress.store(*entry);
+  // What was left to the kernel before is looked at again.
   State before = entry->load();
   while (before.mode() == Mode::never && !entry->exchange(before, before.with(Mode::unknown, 0))) {
   }

@@ -14,14 +14,13 @@
 #include <cstdarg>
 #include <cstring>
 
-#include "changes.hpp"
 #include "descriptors.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
-#include "marks.hpp"
 #include "next.hpp"
 #include "program_memory.hpp"
 #include "sharing.hpp"
+#include "shortened.hpp"
 #include "vfork.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
@@ -47,15 +46,13 @@ int opened(int fd, int flags) noexcept {
       remember(fd, false);
     }
   }
-  if ((flags & O_TRUNC) != 0) truncated_by_open(fd);
-  number_taken(fd);
+  if ((flags & O_TRUNC) != 0) shortened(fd);
   errno = error;
   return fd;
 }
 
 int doubled(int fd) noexcept {
   if (fd >= 0 && !in_vfork_child()) forget(fd);
-  if (fd >= 0) number_taken(fd);
   return fd;
 }
 
@@ -63,7 +60,6 @@ void forget_range(unsigned first, unsigned last) noexcept {
   if (in_vfork_child()) return;
   const int end = highest_descriptor();
   for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
-    const MarkOfClosed mark(static_cast<int>(fd));
     forget(static_cast<int>(fd));
   }
 }
@@ -141,12 +137,9 @@ int control(Hook hook, int fd, int command, void* argument) {
   // A lock may begin at the offset.
   if (is_lock(command)) share_offset(fd);
   const int result = next(fd, command, argument);
-  if (command == F_SETFL && result == 0) {
-    flags_changed(fd);
-    if ((reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
-      share_offset(fd);
-      never_track(fd);
-    }
+  if (command == F_SETFL && result == 0 && (reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
+    share_offset(fd);
+    never_track(fd);
   }
   return result;
 }
@@ -194,13 +187,14 @@ WHERRY_HOOK int __openat64_2(int at, const char* path, int flags) {
 }
 
 WHERRY_HOOK int close(int fd) {
-  const MarkOfClosed mark(fd);
   if (!in_vfork_child()) forget(fd);
   return WHERRY_NEXT(close, fd);
 }
 
 WHERRY_HOOK int close_range(unsigned first, unsigned last, int flags) noexcept {
+  constexpr int kUnshare = 1 << 1;      // CLOSE_RANGE_UNSHARE: other threads keep the descriptors
   constexpr int kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC: nothing is closed yet
+  if ((flags & kUnshare) != 0 && !in_vfork_child()) share_all_for_good();
   if ((flags & kCloseOnExec) == 0) forget_range(first, last);
   return WHERRY_NEXT(close_range, first, last, flags);
 }
@@ -220,7 +214,6 @@ WHERRY_HOOK int dup2(int from, int to) noexcept {
   if (from == to) return WHERRY_NEXT(dup2, from, to);
   share_offset(from);
   share_offset(to);
-  const MarkOfClosed mark(to);
   if (!in_vfork_child()) forget(to);
   return doubled(WHERRY_NEXT(dup2, from, to));
 }
@@ -229,7 +222,6 @@ WHERRY_HOOK int dup3(int from, int to, int flags) noexcept {
   if (from == to) return WHERRY_NEXT(dup3, from, to, flags);
   share_offset(from);
   share_offset(to);
-  const MarkOfClosed mark(to);
   if (!in_vfork_child()) forget(to);
   return doubled(WHERRY_NEXT(dup3, from, to, flags));
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that make processes, replace their programs and wait for them.
+// Hooks of calls that make processes and replace their programs.
 #include <fcntl.h>
 #include <limits.h>
 #include <pty.h>
 #include <sched.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <alloca.h>
@@ -23,12 +22,11 @@
 #include "file/visible.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
-#include "marks.hpp"
 #include "next.hpp"
 #include "processes.hpp"
 #include "program_memory.hpp"
 #include "sharing.hpp"
-#include "store.hpp"
+#include "stepping_aside.hpp"
 #include "vfork.hpp"
 
 namespace wherry::preload {
@@ -37,8 +35,6 @@ void repair_after_fork() noexcept {
   const int error = errno;
   repair_sharing_after_fork();
   repair_descriptors_after_fork();
-  repair_store_after_fork();
-  repair_marks_after_fork();
   errno = error;
 }
 
@@ -53,35 +49,22 @@ bool is_string(const char* string) { return ProgramMemory().length_of(string) !=
 
 /// What becomes of a program; the kernel will refuse one whose name cannot be read.
 file::Sight sight_of(int at, const char* path, int flags) {
+  if (stands_aside()) return file::Sight::seen;
   return is_string(path) ? file::look_at(at, path, flags) : file::Sight::seen;
 }
 
 /// The same of a name that is looked for in PATH.
 file::Sight sight_of_found(const char* name) {
   std::array<char, PATH_MAX> room{};
-  if (!is_string(name)) return file::Sight::seen;
+  if (stands_aside() || !is_string(name)) return file::Sight::seen;
   const char* const path = file::find_in_path(name, room.data());
   return path == nullptr ? file::Sight::unseen : file::look_at(AT_FDCWD, path, 0);
 }
 
-/// A program about to be executed: its environment, and the mark if it cannot be seen.
+/// A program about to be executed: what its loader will do with its environment.
 class Execution {
  public:
-  explicit Execution(file::Sight sight) noexcept : sight_(sight) {
-    if (sight_ != file::Sight::seen) unseen_program_begins();
-  }
-  /// It failed.
-  ~Execution() {
-    if (sight_ != file::Sight::seen) unseen_program_ended(0);
-  }
-  Execution(const Execution&) = delete;
-  Execution& operator=(const Execution&) = delete;
-
-  /// It runs as this child.
-  void becomes(pid_t child) noexcept {
-    if (sight_ != file::Sight::seen) unseen_program_is(child);
-    sight_ = file::Sight::seen;
-  }
+  explicit Execution(file::Sight sight) noexcept : sight_(sight) {}
   [[nodiscard]] file::Sight sight() const { return sight_; }
 
  private:
@@ -112,11 +95,6 @@ int start_in_child(void* start) {
   repair_after_fork();
   all_shared_no_more();
   return copy.function(copy.argument);
-}
-
-pid_t reaped(pid_t child, const int* status) {
-  if (child > 0 && (status == nullptr || WIFEXITED(*status) || WIFSIGNALED(*status))) unseen_program_ended(child);
-  return child;
 }
 
 std::size_t count_words(va_list list) {
@@ -262,25 +240,17 @@ WHERRY_HOOK int execle(const char* path, const char* first, ...) noexcept {
 WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  Execution execution(sight_of(AT_FDCWD, path, 0));
-  pid_t pid = 0;
-  const int result = WHERRY_NEXT(posix_spawn, &pid, path, actions, attributes, arguments,
-                                 WHERRY_ENVIRONMENT(environment, execution.sight()));
-  if (result == 0) execution.becomes(pid);
-  if (result == 0 && child != nullptr) *child = pid;
-  return result;
+  const Execution execution(sight_of(AT_FDCWD, path, 0));
+  return WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
+                     WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  Execution execution(sight_of_found(name));
-  pid_t pid = 0;
-  const int result = WHERRY_NEXT(posix_spawnp, &pid, name, actions, attributes, arguments,
-                                 WHERRY_ENVIRONMENT(environment, execution.sight()));
-  if (result == 0) execution.becomes(pid);
-  if (result == 0 && child != nullptr) *child = pid;
-  return result;
+  const Execution execution(sight_of_found(name));
+  return WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
+                     WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 
 // The shell that these start finds this library in the environment, and looks at the programs that it executes.
@@ -295,37 +265,4 @@ WHERRY_HOOK FILE* popen(const char* command, const char* mode) {
   FILE* const file = WHERRY_NEXT(popen, command, mode);
   if (file != nullptr) forget(fileno(file));
   return file;
-}
-
-WHERRY_HOOK pid_t wait(int* status) {
-  int own = 0;
-  int* const ended = status == nullptr ? &own : status;
-  return reaped(WHERRY_NEXT(wait, ended), ended);
-}
-
-WHERRY_HOOK pid_t waitpid(pid_t pid, int* status, int options) {
-  int own = 0;
-  int* const ended = status == nullptr ? &own : status;
-  return reaped(WHERRY_NEXT(waitpid, pid, ended, options), ended);
-}
-
-WHERRY_HOOK pid_t wait3(int* status, int options, rusage* usage) noexcept {
-  int own = 0;
-  int* const ended = status == nullptr ? &own : status;
-  return reaped(WHERRY_NEXT(wait3, ended, options, usage), ended);
-}
-
-WHERRY_HOOK pid_t wait4(pid_t pid, int* status, int options, rusage* usage) noexcept {
-  int own = 0;
-  int* const ended = status == nullptr ? &own : status;
-  return reaped(WHERRY_NEXT(wait4, pid, ended, options, usage), ended);
-}
-
-WHERRY_HOOK int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
-  const int result = WHERRY_NEXT(waitid, type, id, info, options);
-  if (result == 0 && info != nullptr && info->si_pid != 0 && (options & WNOWAIT) == 0 &&
-      (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)) {
-    unseen_program_ended(info->si_pid);
-  }
-  return result;
 }

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,14 +22,15 @@
 #include <type_traits>
 #include <utility>
 
-#include "changes.hpp"
+#include "base/not_cancelled.hpp"
+#include "file/mapped/fault_signals.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
-#include "marks.hpp"
 #include "next.hpp"
 #include "processes.hpp"
 #include "program_memory.hpp"
 #include "sharing.hpp"
+#include "stepping_aside.hpp"
 
 using namespace wherry::preload;
 
@@ -80,16 +83,6 @@ std::optional<long> that_reads(long number, const Words& words) {
 
 std::optional<long> that_changes(long number, const Words& words) {
   switch (number) {
-    case SYS_write:
-      return by_name(&write, words);
-    case SYS_pwrite64:
-      return by_name(&pwrite64, words);
-    case SYS_writev:
-      return by_name(&writev, words);
-    case SYS_pwritev:
-      return by_name(&pwritev, words);
-    case SYS_pwritev2:
-      return pwritev2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));
     case SYS_truncate:
       return by_name(&truncate, words);
     case SYS_ftruncate:
@@ -104,8 +97,6 @@ std::optional<long> that_changes(long number, const Words& words) {
       return by_name(&splice, words);
     case SYS_ioctl:
       return ioctl(as<int>(words[0]), as<unsigned long>(words[1]), words[2]);
-    case SYS_mmap:
-      return by_name(&mmap, words);
     default:
       return std::nullopt;
   }
@@ -184,12 +175,36 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
       return by_name(&execve, words);
     case SYS_execveat:
       return by_name(&execveat, words);
-    case SYS_io_setup:
-      writes_unseen();
-      return std::nullopt;
     case SYS_io_uring_setup:
-      writes_unseen();
       share_all_for_good();
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Of the whole process: its signals, its memory, and which calls it may make.
+std::optional<long> that_rules(long number, const Words& words) {
+  switch (number) {
+    case SYS_rt_sigprocmask:
+      wherry::file::mapped::forget_signal_mask();
+      return std::nullopt;
+    case SYS_rt_sigaction:
+      // The handler behind guarded copies is gone, or never known.
+      if (wherry::file::mapped::is_fault_signal(static_cast<int>(words[0])) && words[1] != 0) step_aside();
+      return std::nullopt;
+    case SYS_seccomp:
+      step_aside();
+      return std::nullopt;
+    case SYS_prctl:
+      return prctl(as<int>(words[0]), words[1], words[2], words[3], words[4]);
+    case SYS_mlockall:
+      return by_name(&mlockall, words);
+    case SYS_setrlimit:
+      if (words[0] == RLIMIT_AS) unmap_for_good();
+      return std::nullopt;
+    case SYS_prlimit64:
+      if (words[1] == RLIMIT_AS && words[2] != 0) unmap_for_good();
       return std::nullopt;
     default:
       return std::nullopt;
@@ -205,8 +220,8 @@ WHERRY_HOOK long syscall(long number, ...) noexcept {
   for (long& word : words) word = va_arg(arguments, long);
   va_end(arguments);
   // syscall() itself is no place where a thread is cancelled.
-  const NotCancelled here;
-  for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes}) {
+  const wherry::NotCancelled here;
+  for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes, that_rules}) {
     if (const auto result = served(number, words)) return *result;
   }
   return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);

@@ -24,9 +24,6 @@ constinit std::array<std::atomic<void*>, kCount> found{};
 // A lookup may allocate, and an allocator may open files when it is first used.
 constinit thread_local bool looking = false;
 
-enum class Plain : unsigned char { unasked, no, yes };
-constinit std::atomic<Plain> plain_writes{Plain::unasked};
-
 /// In place of a function that is not there.
 long fails() {
   errno = ENOSYS;
@@ -78,21 +75,6 @@ void* look_up(Hook hook) {
   return function;
 }
 
-/// The library with the function behind a hook; null: not known.
-const void* library_of(Hook hook) {
-  const NextSymbol next = next_symbol(kNames[static_cast<std::size_t>(hook)]);
-  return next.is_certain ? next.library : nullptr;
-}
-
-bool are_writes_plain() {
-  const void* const library = library_of(Hook::k_syscall);
-  if (library == nullptr) return false;
-  for (const Hook hook : {Hook::k_write, Hook::k_pwrite64, Hook::k_writev, Hook::k_pwritev64}) {
-    if (library_of(hook) != library) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void find_functions_of_children() noexcept {
@@ -100,15 +82,6 @@ void find_functions_of_children() noexcept {
                           Hook::k_open64, Hook::k_openat, Hook::k_pread64, Hook::k_syscall}) {
     (void)next_function(hook);
   }
-}
-
-bool writes_are_plain() noexcept {
-  Plain plain = plain_writes.load(std::memory_order_relaxed);
-  if (plain == Plain::unasked) {
-    plain = are_writes_plain() ? Plain::yes : Plain::no;
-    plain_writes.store(plain, std::memory_order_relaxed);
-  }
-  return plain == Plain::yes;
 }
 
 void* next_function(Hook hook) noexcept {

@@ -12,14 +12,13 @@
   X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2)            \
   X(__openat64_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(fcntl64) X(ioctl)       \
   X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64)       \
-  X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(write) X(pwrite) X(pwrite64) X(writev) X(pwritev) X(pwritev64)  \
-  X(pwritev2) X(pwritev64v2) X(truncate) X(truncate64) X(ftruncate) X(ftruncate64) X(fallocate) X(fallocate64)   \
-  X(posix_fallocate) X(posix_fallocate64) X(copy_file_range) X(sendfile) X(sendfile64) X(splice) X(mmap)         \
-  X(mmap64) X(lockf) X(lockf64) X(vdprintf) X(__vdprintf_chk) X(fopen) X(fopen64) X(freopen) X(freopen64)        \
-  X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg) X(sendmmsg) X(daemon) X(login_tty)        \
-  X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty) X(execve) X(execveat)   \
-  X(execvpe) X(fexecve) X(unshare) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid) X(aio_write) X(aio_write64)    \
-  X(lio_listio) X(lio_listio64) X(syscall) X(dl_iterate_phdr)
+  X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(truncate) X(truncate64) X(ftruncate) X(ftruncate64)             \
+  X(fallocate) X(fallocate64) X(copy_file_range) X(sendfile) X(sendfile64) X(splice) X(lockf) X(lockf64)         \
+  X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir)          \
+  X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
+  X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
+  X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl)      \
+  X(mlockall) X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dl_iterate_phdr)
 
 // clang-format on
 
@@ -39,10 +38,6 @@ void* next_function(Hook hook) noexcept;
 /// Looks up what a child usually calls between fork and exec. The child would touch seven pages for that, and the next
 /// one again.
 void find_functions_of_children() noexcept;
-
-/// Whether write, pwrite, writev and pwritev behind the hooks are the C library's: then the kernel's call says the
-/// same, and no thread is cancelled in it.
-bool writes_are_plain() noexcept;
 
 /// The function `name` that the caller would have found without this library: of a library that it may have loaded for
 /// itself. Never null, as above.

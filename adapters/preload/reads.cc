@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 
@@ -14,41 +15,45 @@
 #include "progress.hpp"
 #include "served.hpp"
 #include "sharing.hpp"
-#include "store.hpp"
 #include "vfork.hpp"
 
 namespace wherry::preload {
 namespace {
 
-// The time that the kernel's reads of a descriptor may take before its file is looked at, in units of 256 ns. A look
-// takes about 10 us, and 50 more in a process that is no client of the cache yet: a twentieth of that time, so a file
-// that is read once pays next to nothing, however large. Two calls where every read is to fill.
-constexpr std::uint64_t kSpentBefore = 1000;
-constexpr std::uint64_t kSpentBeforeFirst = 8000;
-constexpr std::uint64_t kSpentBeforeEager = 2;
+// The time that the kernel's reads of a descriptor may take before its file is mapped, in units of 256 ns. To map and
+// unmap it takes about 4 us, and 20 more the first time in a process: a twentieth of that time, so a file that is read
+// once pays next to nothing. Some calls where every read is to be made in place.
+constexpr std::uint64_t kSpentBefore = 300;
+constexpr std::uint64_t kSpentBeforeFirst = 1000;
+constexpr std::uint64_t kSpentBeforeEager = 8;
+constinit std::atomic<bool> any_tracked{false};
 
 /// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
 constexpr std::uint64_t cost(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
 
 bool has_spent_enough(const Entry& entry, State state) {
   // Nothing is looked at then, and what it spends need not be counted.
-  if (chosen_path() == Path::local && !any_rules()) return true;
+  if (chosen_path() == Path::kernel && !any_rules()) return true;
   if (state.spent() < kSpentBeforeEager) return false;
-  const Progress::Choice choice = Progress::of(entry).choice;
-  if (choice == Progress::Choice::comp) return true;
-  if (choice == Progress::Choice::none && chosen_path() == Path::comp) return true;
-  return state.spent() >= (cache_if_ready() == nullptr ? kSpentBeforeFirst : kSpentBefore);
+  const Progress progress = Progress::of(entry);
+  const bool eager = progress.choice == Progress::Choice::cache ||
+                     (progress.choice == Progress::Choice::none && chosen_path() == Path::cache);
+  if (eager && !progress.refused) return true;
+  return state.spent() >= (any_tracked.load(std::memory_order_relaxed) ? kSpentBefore : kSpentBeforeFirst);
 }
 
 /// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
 bool try_tracking(int fd, Entry& entry, State before) {
   switch (track(fd, entry, before)) {
     case Tracking::later:
+      // After as much time again.
+      entry.exchange(before, before.with(before.mode(), 0));
       break;
     case Tracking::never:
       entry.exchange(before, before.with(Mode::never, 0));
       break;
     case Tracking::tracked:
+      any_tracked.store(true, std::memory_order_relaxed);
       if (before.mode() == Mode::own) {
         own_offset(fd, entry, before, 0);
       } else {
@@ -56,6 +61,7 @@ bool try_tracking(int fd, Entry& entry, State before) {
       }
       break;
   }
+  if (!entry.load().tracked()) drop_mapping(fd);
   return entry.load().word != before.word;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads of descriptors, from the cache where it has them.
+// Reads of descriptors, in place where the file is mapped.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 namespace wherry::preload {
 
 /// read(2), readv(2), pread(2), preadv(2) and lseek(2), with their results and errno. The kernel's own calls wherever
-/// the cache is not certain.
+/// a copy from a mapping could differ.
 ssize_t read_here(int fd, void* buffer, std::size_t bytes);
 ssize_t readv_here(int fd, const iovec* parts, int count);
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset);

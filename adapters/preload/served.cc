@@ -1,242 +1,188 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "served.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
-#include <cstring>
 #include <optional>
-#include <span>
 
 #include "directories.hpp"
-#include "file/cache_looks.hpp"
-#include "miss.hpp"
+#include "file/mapped/fault_signals.hpp"
+#include "file/mapped/guarded_copy.hpp"
 #include "next.hpp"
-#include "program_memory.hpp"
 #include "progress.hpp"
 #include "sharing.hpp"
-#include "store.hpp"
 
 namespace wherry::preload {
 namespace {
 
-/// Longer reads are the kernel's.
-constexpr std::size_t kLongest = std::size_t{64} << 20;
-/// IOV_MAX: more are refused.
-constexpr int kMostParts = 1024;
+using file::mapped::MappedFile;
+using Choice = Progress::Choice;
 
-constexpr unsigned kValidityBits = 2;
+/// Longer reads are the kernel's, which may cut them.
+constexpr std::uint64_t kLongest = std::uint64_t{1} << 30;
+/// Parts of a readv that are read in place; with more it is the kernel's.
+constexpr std::size_t kMostParts = 16;
 
-/// When the stamp is to be compared next, and what was found when it was compared last.
-std::uint64_t deadline_for(file::Validity validity) {
-  return (file::coarse_clock() + file::counts_for(validity)) << kValidityBits | static_cast<std::uint64_t>(validity);
+file::mapped::Sigaction next_sigaction() {
+  return reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
 }
 
-file::Validity validity_of(std::uint64_t deadline) {
-  return static_cast<file::Validity>(deadline & ((1U << kValidityBits) - 1));
+/// Maps the file, for the holder of the SetupLock. False: the fields are not stored.
+bool map_file(int fd, Entry& entry, const struct stat& status) {
+  return file::mapped::catch_faults(next_sigaction()) &&
+         entry.file.map(fd, status, static_cast<std::uint32_t>(fd), revoke_mapping);
 }
 
-/// A place for the file in the cache, compared with its stamp.
-std::uint64_t opened(file::Cache& cache, int fd, const struct stat& status, std::uint64_t now,
-                     std::uint64_t& deadline) {
-  const file::File file = cache.open(file::Key(status));
-  const std::uint64_t word = file::packed(file);
-  const auto validity = word == file::kNoFile ? file::Validity::gone : file::validate(cache, file, fd, status, now);
-  deadline = deadline_for(validity);
-  return word;
-}
-
-/// Compares the stamp. False: until the next comparison reads are the kernel's own calls.
-bool compare(int fd, Entry& entry, State state, file::Cache& cache) {
-  const std::uint64_t now = file::Stamp::now();
+/// Maps the file of a tracked descriptor again, whose mapping made room for another one, or was too short.
+void map_again(int fd, Entry& entry, State state) {
+  Progress progress = Progress::of(entry);
+  const bool skip = ++progress.skipped < Progress::kMostSkipped;
+  if (!skip) progress.skipped = 0;
+  progress.store(entry);
+  if (skip) return;
+  const int error = errno;
+  const SetupLock lock;
   struct stat status{};
-  if (fstat(fd, &status) != 0) return false;
-  if (entry.load().generation() != state.generation()) return false;
-  if (!is_file_of(entry, status)) {
-    // The number was given to another file by a call that no hook saw.
-    share_offset(fd);
-    never_track(fd);
-    return false;
+  if (lock && !entry.file.is_mapped() && fstat(fd, &status) == 0 && map_file(fd, entry, status) &&
+      entry.load().generation() != state.generation()) {
+    drop_mapping(fd);
   }
-  const file::File file = file::unpacked(entry.file.load(std::memory_order_relaxed));
-  auto validity = file.none() ? file::Validity::gone : file::validate(cache, file, fd, status, now);
-  std::uint64_t deadline = deadline_for(validity);
+  errno = error;
+}
+
+/// Asks for the size. False: the read is the kernel's.
+bool refresh(int fd, Entry& entry, State state) {
   const SetupLock lock;
   if (!lock || entry.load().generation() != state.generation()) return false;
-  if (validity == file::Validity::gone) {
-    entry.file.store(opened(cache, fd, status, now, deadline), std::memory_order_relaxed);
+  switch (entry.file.refresh(fd)) {
+    case MappedFile::Look::usable:
+      return true;
+    case MappedFile::Look::outgrown:
+      drop_mapping(fd);
+      return false;
+    case MappedFile::Look::other_file:
+      // A call that passed no hook gave the number to another file.
+      never_track(fd);
+      return false;
   }
-  entry.size.store(static_cast<std::uint64_t>(status.st_size), std::memory_order_relaxed);
-  entry.deadline.store(deadline, std::memory_order_relaxed);
-  return validity_of(deadline) == file::Validity::usable;
+  return false;
 }
 
-bool is_usable(int fd, Entry& entry, State state, file::Cache& cache) {
-  const std::uint64_t deadline = entry.deadline.load(std::memory_order_relaxed);
-  if (file::coarse_clock() < deadline >> kValidityBits) [[likely]]
-    return validity_of(deadline) == file::Validity::usable;
-  const int error = errno;
-  const bool usable = compare(fd, entry, state, cache);
-  errno = error;
-  return usable;
+/// Whether the read is to be made in place, as it was chosen.
+bool is_worth_it(Entry& entry, std::uint64_t offset, std::uint64_t bytes) {
+  Progress progress = Progress::of(entry);
+  if (progress.choice == Choice::cache) return true;
+  const bool worth = progress.policy.in_place(entry.file, offset, bytes);
+  progress.store(entry);
+  return worth;
 }
 
-/// False for addresses that the kernel refuses with EFAULT without looking at their pages. At any other bad address a
-/// hit raises SIGSEGV.
-bool can_be_memory(const void* buffer, std::size_t bytes) {
-  constexpr std::uintptr_t kLowest = 1 << 16;
-  constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47;
-  const auto address = reinterpret_cast<std::uintptr_t>(buffer);
-  return address >= kLowest && address < kHighest - kLongest && bytes <= kLongest;
-}
-
-/// Returns the bytes of all parts, or 0 if the kernel must judge them.
-std::uint64_t bytes_in_memory(const iovec* parts, int count) {
-  if (count <= 0 || count > kMostParts || !can_read(parts, static_cast<std::size_t>(count) * sizeof *parts)) return 0;
-  std::uint64_t bytes = 0;
-  for (int i = 0; i < count; i++) {
-    if (parts[i].iov_len > kLongest || (parts[i].iov_len != 0 && !can_be_memory(parts[i].iov_base, parts[i].iov_len))) {
-      return 0;
-    }
-    bytes += parts[i].iov_len;
-  }
-  return bytes;
-}
-
-/// Returns why the cache may not be used until the deadline.
-file::KernelReason reason_of(std::uint64_t deadline) {
-  switch (validity_of(deadline)) {
-    case file::Validity::unsettled:
-      return file::KernelReason::changed;
-    case file::Validity::has_writer:
-      return file::KernelReason::writer;
-    case file::Validity::usable:
-    case file::Validity::gone:
-      break;
-  }
-  return file::KernelReason::other;
-}
-
-/// True for a read of a span whose first read found nothing in the cache.
-bool is_passed_by(Entry& entry, std::uint64_t offset, std::uint64_t bytes) {
-  const Progress before = Progress::of(entry);
-  if (before.way != Progress::Way::kernels || !before.holds_at(offset) || bytes - 1 >= kLongest) return false;
-  before.after(offset, bytes, Progress::Way::kernels).store(entry);
-  return true;
-}
-
-/// Whether to ask the cache for so many bytes. If not, that is counted.
-bool is_to_be_asked(int fd, Entry& entry, State state, file::Cache& cache, off_t offset, std::uint64_t bytes) {
-  const auto kernels = [&](file::KernelReason reason) {
-    cache.count_kernels(reason);
-    return false;
-  };
-  if (offset < 0 || bytes == 0 || bytes > kLongest) return kernels(file::KernelReason::other);
+/// Whether all of these bytes are to be copied from the mapping.
+bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes) {
+  if (offset < 0 || bytes == 0 || bytes > kLongest) return false;
   const auto begin = static_cast<std::uint64_t>(offset);
-  if (is_passed_by(entry, begin, bytes)) return kernels(file::KernelReason::first_touch);
-  if (!is_usable(fd, entry, state, cache)) return kernels(reason_of(entry.deadline.load(std::memory_order_relaxed)));
-  if (begin + bytes > entry.size.load(std::memory_order_relaxed)) return kernels(file::KernelReason::end);
-  return true;
+  if (!entry.file.is_mapped()) [[unlikely]] {
+    map_again(fd, entry, state);
+    return false;
+  }
+  // Beyond the known end the file may have grown.
+  if (!entry.file.has(begin, bytes) &&
+      (entry.file.is_fresh() || !refresh(fd, entry, state) || !entry.file.has(begin, bytes))) {
+    return false;
+  }
+  // MappedFile::copy compares with the size that is known then.
+  return is_worth_it(entry, begin, bytes) && (entry.file.is_fresh() || refresh(fd, entry, state));
 }
 
-bool serve(const Tracked& tracked, std::uint64_t offset, std::span<std::byte> to) {
-  if (!tracked.cache.read(tracked.file, offset, to)) return read_by_filling(tracked, offset, to);
-  Progress::of(tracked.entry).after_hit(offset, to.size()).store(tracked.entry);
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-/// The file may be served at all: by its flags, its file system and its name. Nothing: it may not.
+/// The way of a file by its name; nothing: it is not served.
 std::optional<Path> path_of(int fd, const struct stat& status) {
-  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
-  if (flags < 0 || (flags & (O_DIRECT | O_PATH)) != 0 || (flags & O_ACCMODE) == O_WRONLY) return std::nullopt;
-  if (!on_cached_device(status)) return std::nullopt;
-  // A file that has a place lies below the directories of some process of the card.
-  file::Cache* const store = cache();
-  if (!any_rules() && store != nullptr && store->knows(file::Key(status))) return chosen_path();
+  if (!on_cached_device(status) || !file::mapped::can_be_mapped(fd, status)) return std::nullopt;
   return path_below(fd);
 }
 
-/// Stores the fields of the entry, by rule 2. False: the descriptor was closed meanwhile.
-bool set_up(int fd, Entry& entry, State state, const struct stat& status, std::uint64_t now, Path path) {
-  std::uint64_t deadline = 0;
-  const std::uint64_t file = opened(*cache(), fd, status, now, deadline);
-  if (entry.load().word != state.word) return false;
-  entry.file.store(file, std::memory_order_relaxed);
-  entry.deadline.store(deadline, std::memory_order_relaxed);
-  entry.size.store(static_cast<std::uint64_t>(status.st_size), std::memory_order_relaxed);
-  Progress progress{.choice = Progress::of(entry).choice};
-  if (progress.choice == Progress::Choice::none) {
-    progress.choice = path == Path::comp ? Progress::Choice::comp : Progress::Choice::automatic;
+Tracking track_locked(int fd, Entry& entry, State state, const struct stat& status) {
+  Progress progress = Progress::of(entry);
+  const auto path = path_of(fd, status);
+  if (!path || (*path == Path::kernel && progress.choice == Choice::none)) return Tracking::never;
+  if (entry.load().word != state.word) return Tracking::later;
+  if (progress.choice == Choice::none) {
+    progress.choice = *path == Path::cache ? Choice::cache : Choice::automatic;
   }
+  progress.refused = !map_file(fd, entry, status);
   progress.store(entry);
-  entry.device.store(status.st_dev, std::memory_order_relaxed);
-  entry.inode.store(status.st_ino, std::memory_order_relaxed);
-  return true;
+  return progress.refused ? Tracking::later : Tracking::tracked;
 }
 
 }  // namespace
 
 Tracking track(int fd, Entry& entry, State state) noexcept {
-  const bool chosen = Progress::of(entry).choice != Progress::Choice::none;
-  if (!any_directories() || (chosen_path() == Path::local && !any_rules() && !chosen)) return Tracking::never;
+  const bool chosen = Progress::of(entry).choice != Choice::none;
+  if (!any_directories() || (chosen_path() == Path::kernel && !any_rules() && !chosen)) return Tracking::never;
   const int error = errno;
   const SetupLock lock;
   if (!lock) return Tracking::later;
-  const std::uint64_t now = file::Stamp::now();
   struct stat status{};
-  Tracking result = Tracking::never;
-  if (fstat(fd, &status) == 0) {
-    const auto path = path_of(fd, status);
-    if (path && (*path != Path::local || chosen) && cache() != nullptr) {
-      result = set_up(fd, entry, state, status, now, *path) ? Tracking::tracked : Tracking::later;
-    }
-  }
+  const Tracking result = fstat(fd, &status) == 0 ? track_locked(fd, entry, state, status) : Tracking::later;
   errno = error;
   return result;
 }
 
 ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset) {
-  file::Cache* const store = cache();
-  if (store != nullptr && can_be_memory(buffer, bytes) && is_to_be_asked(fd, entry, state, *store, offset, bytes)) {
+  if (is_in_place(fd, entry, state, offset, bytes)) {
     pthread_testcancel();
-    const int error = errno;
-    const Tracked tracked{fd, entry, state, *store, file::unpacked(entry.file.load(std::memory_order_relaxed))};
-    const bool served = serve(tracked, static_cast<std::uint64_t>(offset), {static_cast<std::byte*>(buffer), bytes});
-    errno = error;
+    const bool copied = entry.file.copy(buffer, static_cast<std::uint64_t>(offset), bytes);
     // Rule 3 of descriptors.hpp.
-    if (served && entry.load().generation() == state.generation()) return static_cast<ssize_t>(bytes);
+    if (copied && entry.load().generation() == state.generation()) [[likely]]
+      return static_cast<ssize_t>(bytes);
   }
   return WHERRY_NEXT(pread64, fd, buffer, bytes, offset);
 }
 
-ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int count, off_t offset) {
-  file::Cache* const store = cache();
-  const std::uint64_t bytes = store == nullptr ? 0 : bytes_in_memory(parts, count);
-  if (bytes != 0 && is_to_be_asked(fd, entry, state, *store, offset, bytes)) {
-    pthread_testcancel();
-    const int error = errno;
-    const Tracked tracked{fd, entry, state, *store, file::unpacked(entry.file.load(std::memory_order_relaxed))};
-    auto at = static_cast<std::uint64_t>(offset);
-    bool served = true;
-    for (int i = 0; served && i < count; i++) {
-      const std::size_t length = parts[i].iov_len;
-      if (length == 0) continue;
-      served = serve(tracked, at, {static_cast<std::byte*>(parts[i].iov_base), length});
-      at += length;
+namespace {
+
+/// The parts of a readv, copied before they are looked at: their address may be bad, which is the kernel's to say.
+struct Parts {
+  std::array<iovec, kMostParts> parts{};
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;  // 0: the kernel must judge them
+
+  Parts(const iovec* given, int given_count) {
+    if (given_count <= 0 || static_cast<std::size_t>(given_count) > kMostParts || !file::mapped::takes_faults()) return;
+    count = static_cast<std::size_t>(given_count);
+    if (!file::mapped::copy_or_fault(parts.data(), given, count * sizeof(iovec))) return;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < count; i++) {
+      if (__builtin_add_overflow(sum, parts[i].iov_len, &sum) || sum > SSIZE_MAX) return;
     }
-    errno = error;
-    if (served && entry.load().generation() == state.generation()) return static_cast<ssize_t>(bytes);
+    bytes = sum;
+  }
+
+  bool copy(MappedFile& file, std::uint64_t offset) {
+    for (std::size_t i = 0; i < count; i++) {
+      if (parts[i].iov_len == 0) continue;
+      if (!file.copy(parts[i].iov_base, offset, parts[i].iov_len)) return false;
+      offset += parts[i].iov_len;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int count, off_t offset) {
+  Parts checked(parts, count);
+  if (checked.bytes != 0 && is_in_place(fd, entry, state, offset, checked.bytes)) {
+    pthread_testcancel();
+    if (checked.copy(entry.file, static_cast<std::uint64_t>(offset)) &&
+        entry.load().generation() == state.generation()) {
+      return static_cast<ssize_t>(checked.bytes);
+    }
   }
   return WHERRY_NEXT(preadv64, fd, parts, count, offset);
 }

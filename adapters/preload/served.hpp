@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are served from the cache: which, and how one of them is read.
+// Files that are read in place: which, and how one of them is read.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@ namespace wherry::preload {
 
 enum class Tracking : unsigned char { later, never, tracked };
 
-/// Looks at the file of a descriptor whose state is `state` and stores the fields of its entry. `later`: another thread
-/// is at it, or the descriptor was closed. Keeps errno.
+/// Looks at the file of a descriptor whose state is `state`, maps it, and stores the fields of its entry. `later`:
+/// another thread is at it, the descriptor was closed, or the file cannot be mapped now. Keeps errno.
 Tracking track(int fd, Entry& entry, State state) noexcept;
 
 /// pread of a tracked descriptor, with its result and errno.

@@ -10,15 +10,12 @@
 
 #include "hook.hpp"
 #include "sharing.hpp"
-#include "store.hpp"
 
 using namespace wherry::preload;
 
 #if defined(__x86_64__)
 
-// The child cannot attach the cache for its parent, and may have to tell it of a program that cannot be seen.
 extern "C" __attribute__((visibility("hidden"))) void wherry_before_vfork() noexcept {
-  (void)cache();
   all_shared_from_now();
   detail::in_vfork_child = true;
 }

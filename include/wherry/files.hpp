@@ -54,9 +54,10 @@ enum class Reason : std::uint8_t {
 inline constexpr std::size_t kReasons = 6;
 
 struct Options {
-  /// Empty: WHERRY_FILE_PATH, `local` if that is not set; of `local` and `host` there the one that the file has. One
-  /// that the file does not have is refused by `open`: EOPNOTSUPP. For a file of this machine, any path but `local` can
-  /// release the POSIX locks (fcntl) that this process holds on it.
+  /// Empty: WHERRY_FILE_PATH (kernel, cache and card there are `local`, `comp` and `os`), `local` if that is not set;
+  /// of `local` and `host` there the one that the file has. One that the file does not have is refused by `open`:
+  /// EOPNOTSUPP. For a file of this machine, any path but `local` can release the POSIX locks (fcntl) that this process
+  /// holds on it.
   std::optional<Path> path{};
   /// How long a call waits for a host's server that is gone, then EIO. The first for a host waits for a server that
   /// does not listen yet, WHERRY_CONNECT_TIMEOUT at most, then ECONNREFUSED.

@@ -63,7 +63,10 @@ bool is_directory_list(std::string_view value) {
 }
 
 bool is_file_path(std::string_view value) {
-  return value == "auto" || value == "local" || value == "comp" || value == "os" || value == "host";
+  // The last three are the words of earlier builds for kernel, cache and card.
+  static constexpr std::array<std::string_view, 8> kWords{"kernel", "cache", "card", "host",
+                                                          "auto",   "local", "comp", "os"};
+  return std::find(kWords.begin(), kWords.end(), value) != kWords.end();
 }
 
 bool is_file_path_rule(std::string_view rule) {
@@ -126,17 +129,19 @@ constexpr std::array kOptions{
            "beginnings of tcp:// and ipc:// endpoints separated by commas, such as tcp://127.0.0.1,ipc://",
            is_endpoint_list},
     Option{Key::files, "files", "WHERRY_FILES", "", "",
-           "directories whose files the programs that wherry run starts read by way of the card's cache", Kind::word, 0,
-           0, "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
-    Option{
-        Key::file_path, "file_path", "WHERRY_FILE_PATH", "local", "",
-        "how files are read: local is the kernel's calls alone, comp fills the cache by every read, os is the card's "
-        "process, host the host's server, auto what pays; programs that wherry run starts take os for comp and host "
-        "for local. All but local and host can release the program's POSIX locks",
-        Kind::word, 0, 0, "auto, local, comp, os or host", is_file_path},
+           "directories whose files the programs that wherry run starts read in place", Kind::word, 0, 0,
+           "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
+    Option{Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
+           "how files are read: kernel is the kernel's calls alone; cache copies what is in the page cache without a "
+           "system "
+           "call; auto does so where it pays; card and host are ways to the files of a host, for programs that use "
+           "Wherry. "
+           "These take kernel or host if it is not set",
+           Kind::word, 0, 0, "kernel, cache, card, host or auto", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,
-           "rules separated by commas, together below 1024 bytes, such as *.root=local,*.idx=comp", is_file_path_list},
+           "rules separated by commas, together below 1024 bytes, such as *.root=kernel,*.idx=cache",
+           is_file_path_list},
     Option{
         Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
         "how the mailbox of an MPI process is divided among its senders: adaptive by what they send, topology by what "

@@ -81,7 +81,7 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
       (void)files::open(path, O_RDWR | O_CREAT, 0644);
       ADD_FAILURE();
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("auto, local, comp, os or host"));
+      EXPECT_THAT(error.what(), HasSubstr("kernel, cache, card, host or auto"));
     }
   });
   in_client([&] {

@@ -52,7 +52,7 @@ class FilesReads : public ::testing::Test {
 TEST_F(FilesReads, AWordInTheEnvironmentIsForFilesOfThisMachineAndOfHosts) {
   make("file", 1000);
   // Without one nothing is cached either.
-  for (const char* const word : {"local", "host", static_cast<const char*>(nullptr)}) {
+  for (const char* const word : {"kernel", "local", "host", static_cast<const char*>(nullptr)}) {
     in_client([&] {
       const ScopedEnvironment said("WHERRY_FILE_PATH", word);
       std::array<std::byte, 1000> got;

@@ -171,10 +171,12 @@ Path path_of(const Options& options, const Name& name) {
                 name.is_remote() ? "a file of a host has no path local: ask for host, comp, os or auto"
                                  : "a file of this machine has no path host: ask for local, comp, os or auto");
   }
+  // The cache of this interface can release POSIX locks: it is used where it is asked for.
+  if (!config::is_set(config::Key::file_path)) return straight;
   const std::string word = config::word(config::Key::file_path);
-  if (word == "local" || word == "host") return straight;
-  if (word == "comp") return Path::comp;
-  if (word == "os") return Path::os;
+  if (word == "kernel" || word == "host" || word == "local") return straight;
+  if (word == "cache" || word == "comp") return Path::comp;
+  if (word == "card" || word == "os") return Path::os;
   return Path::automatic;
 }
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wherry run --files: where reads come from, as wherry top --files shows it and as the user chooses it."""
+"""wherry run --files: how files are read, as the user chooses it."""
 
-import json
 import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,16 +15,20 @@ C_LIBRARY = Path(PROGRAM).resolve().parent.parent / "src/capi"
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load")
 
+# Prints how many of its reads the kernel has not seen.
 READING = """
 import os, sys
 file = os.open(sys.argv[1], os.O_RDONLY)
-for i in range(int(sys.argv[2])):
+def seen():
+    with open("/proc/self/io") as io:
+        return int(io.read().split("syscr: ")[1].split()[0])
+before, calls = seen(), int(sys.argv[2])
+for i in range(calls):
     os.pread(file, 512, i * 512 % 500_000)
-print("read", flush=True)
-sys.stdin.readline()
+print(calls - (seen() - before))
 """
 CHOOSING = "import ctypes; choose = ctypes.CDLL(None).wherry_fd_set_path; assert choose(99, 1) == -1 and choose(0, 0) == -1 and choose(0, 6) == -1\n" + READING.replace(
-    "for i", "assert choose(file, int(sys.argv[3])) == 0\nfor i", 1
+    "before,", "assert choose(file, int(sys.argv[3])) == 0\nbefore,", 1
 )
 # Of the C API, beside the preloaded library: each has a call that sets a path, and neither answers for the other.
 BOTH = """
@@ -61,61 +63,70 @@ if child == 0:
 print("held" if os.waitpid(child, 0)[1] == 0 else "lost")
 """
 
-PATH_LOCAL, PATH_COMP = 2, 3  # of wherry/file_path.h
+PATH_KERNEL, PATH_CACHE = 2, 3  # of wherry/file_path.h
 
 
 @pytest.fixture
 def job():
-    name = f"paths-{os.getpid()}"
-    yield name
-    for segment in Path("/dev/shm").glob(f"wherry-files-*-{name}-*"):
-        segment.unlink()
+    return f"paths-{os.getpid()}"
 
 
 @pytest.fixture
 def folder(tmp_path):
     for name in ("a.root", "a.idx"):
         (tmp_path / name).write_bytes(bytes(1_000_000))
-    time.sleep(0.05)  # a file that was changed 20 ms ago or less is not cached
     return tmp_path
 
 
-def top(*options):
-    return subprocess.run([PROGRAM, "top", "--files", "--once", "--interval", "0.05", *options], env=environment(), capture_output=True, text=True, check=True).stdout
+def in_place(folder, options, *words):
+    """How many reads of a program were made in place."""
+    command = [PROGRAM, "run", "--files", folder, *options, "--", sys.executable, "-c", *words]
+    result = subprocess.run(list(map(str, command)), env=environment(), cwd=folder, capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    return int(result.stdout)
 
 
-def shown(folder, job, rules, *words):
-    """What is shown of a program while it waits, as JSON and as text."""
-    command = [PROGRAM, "run", "--files", folder, "--job", job, "--file-path", "auto", "--file-paths", rules, "--", sys.executable, "-c", *words]
-    with subprocess.Popen(list(map(str, command)), env=environment(), cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-        assert program.stdout.readline() == "read\n"
-        found = json.loads(top("--json"))
-        text = top()
-        program.communicate("\n")
-    clients = [one for one in found["clients"] if one["pid"] == program.pid and one["card"] == f"{job}-0"]
-    assert len(clients) <= 1
-    return (clients or [{"hits": 0}])[0], found["total"], next((line for line in text.splitlines() if line.split()[0] == str(program.pid)), "")
+@pytest.mark.parametrize("options, some", [([], True), (["--file-path", "kernel"], False), (["--file-path", "auto"], True), (["--file-path", "cache"], True)])
+def test_reads_are_made_in_place_or_by_the_kernel_as_the_path_says(folder, options, some):
+    assert (in_place(folder, options, READING, "a.root", CALLS) > CALLS / 2) == some
 
 
-def test_top_shows_what_a_program_read_and_why_from_where(folder, job):
-    client, total, line = shown(folder, job, "", READING, "a.root", CALLS)
-    assert client["program"].startswith("python")
-    assert client["hits"] > CALLS / 2
-    assert client["hit_bytes"] > CALLS / 2 * 512
-    assert 0 < client["fills"] <= 62
-    assert client["hits"] + client["fills_served"] <= client["reads"] <= CALLS + 100
-    assert total["hits"] >= client["hits"]
-    assert re.search(rf" python.* {client['hits'] * 100 // client['reads']}% ", line), line
+GO = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+NOTE
+int main(int count, char** words) {
+  char page[4096];
+  const int file = open(words[1], O_RDONLY);
+  for (int i = 0; i < 30000; i++) if (pread(file, page, 512, i % 1000 * 512) != 512) return 1;
+  char text[4096] = "";
+  const int io = open("/proc/self/io", O_RDONLY);
+  if (read(io, text, sizeof(text) - 1) < 0) return 1;
+  fputs(text, stdout);
+  return 0;
+}
+"""
+NOTE = 'asm(".section .note.go.buildid,\\"a\\",@note; .balign 4; .long 4, 4, 4; .ascii \\"Go\\\\0\\\\0\\"; .long 0; .text");'
 
 
-def test_the_path_is_chosen_by_the_end_of_the_name_or_for_one_descriptor(folder, job):
-    def hits(*words):
-        return shown(folder, job, "*.root=local,*.idx=comp", *words)[0]["hits"]
+@pytest.mark.parametrize("note, some", [("", True), (NOTE, False)])
+def test_a_program_of_go_is_left_to_the_kernel(folder, tmp_path, note, some):
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(GO.replace("NOTE", note))
+    subprocess.run(["cc", source, "-o", program], check=True)
+    text = subprocess.run([PROGRAM, "run", "--files", folder, "--", program, folder / "a.root"], env=environment(), capture_output=True, text=True, check=True).stdout
+    assert (int(text.split("syscr: ")[1].split()[0]) < CALLS / 2) == some
 
-    assert hits(READING, "a.root", CALLS) == 0
-    assert hits(READING, "a.idx", CALLS) > CALLS / 2
-    assert hits(CHOOSING, "a.root", CALLS, PATH_COMP) > CALLS / 2
-    assert hits(CHOOSING, "a.idx", CALLS, PATH_LOCAL) == 0
+
+def test_the_path_is_chosen_by_the_end_of_the_name_or_for_one_descriptor(folder):
+    def reads(*words):
+        return in_place(folder, ["--file-path", "auto", "--file-paths", "*.root=kernel,*.idx=cache"], *words)
+
+    assert reads(READING, "a.root", CALLS) <= 0
+    assert reads(READING, "a.idx", CALLS) > CALLS / 2
+    assert reads(CHOOSING, "a.root", CALLS, PATH_CACHE) > CALLS / 2
+    assert reads(CHOOSING, "a.idx", CALLS, PATH_KERNEL) <= 0
 
 
 def test_the_c_api_sets_the_path_of_a_file_beside_the_preloaded_library(folder, tmp_path, job):
@@ -132,32 +143,40 @@ def test_the_c_api_sets_the_path_of_a_file_beside_the_preloaded_library(folder, 
     assert printed(PROGRAM, "run", "--files", folder, "--job", job, "--") == "0 0 -22 0\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--file-path", "local"], ["--file-path", "host"], ["--file-paths", "*.db=local,*.idx=host"]])
-def test_without_a_path_through_the_cache_the_program_keeps_its_posix_locks(folder, job, options):
+@pytest.mark.parametrize("options", [[], ["--file-path", "kernel"], ["--file-path", "auto"], ["--file-path", "cache"]])
+def test_the_program_keeps_its_posix_locks_by_each_path(folder, job, options):
     result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", sys.executable, "-c", LOCKING, folder / "a.root"],
                             env=environment(), capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "held\n", "")
 
 
-@pytest.mark.parametrize("options", [["--file-path", "auto"], ["--file-path", "comp"], ["--file-paths", "*.db=local,*.idx=comp"]])
-def test_a_path_through_the_cache_is_warned_of_in_one_line(folder, job, options):
-    result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", "true"], env=environment(), capture_output=True, text=True)
+@pytest.mark.parametrize("old, new", [("local", "kernel"), ("comp", "cache"), ("os", "card")])
+def test_an_old_word_of_a_path_is_taken_and_the_new_one_is_named(folder, job, old, new):
+    for options in (["--file-path", old], ["--file-paths", f"*.idx={old}"]):
+        result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", "true"], env=environment(), capture_output=True, text=True)
+        assert result.returncode == 0
+        assert re.fullmatch(rf"wherry run: --file-paths? {old}: the word is {new} now; .*\n", result.stderr)
+
+
+@pytest.mark.parametrize("word", ["card", "host"])
+def test_a_path_to_files_of_a_host_is_the_kernels_here_and_that_is_said(folder, job, word):
+    result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, "--file-path", word, "--", "true"], env=environment(), capture_output=True, text=True)
     assert result.returncode == 0
-    assert re.fullmatch(r"wherry run: --file-paths? \S+ can release POSIX locks .* --file-path local .*\n", result.stderr)
+    assert re.fullmatch(rf"wherry run: --file-path {word}: .* choose auto, cache or kernel\n", result.stderr)
 
 
 def test_a_rule_that_is_none_is_said(folder):
-    result = subprocess.run([PROGRAM, "run", "--files", folder, "--file-paths", "root=local", "--", "true"], env=environment(), capture_output=True, text=True)
-    assert result.returncode == 125 and "*.root=local,*.idx=comp" in result.stderr
+    result = subprocess.run([PROGRAM, "run", "--files", folder, "--file-paths", "root=kernel", "--", "true"], env=environment(), capture_output=True, text=True)
+    assert result.returncode == 125 and "*.root=kernel,*.idx=cache" in result.stderr
 
 
-def test_says_which_directories_are_on_a_file_system_that_is_not_cached(tmp_path):
+def test_says_which_directories_are_on_a_file_system_that_is_not_read_in_place(tmp_path):
     result = subprocess.run([PROGRAM, "run", "--no-zmq", "--no-root", "--job", f"files-{os.getpid()}", "--files", f"/proc,{tmp_path}", "--", "cat", "/proc/self/comm"],
                             env=environment(), capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (0, "cat\n"), result.stderr
-    assert "/proc: files of its file system are not cached, the kernel serves them" in result.stderr
-    assert str(tmp_path) not in result.stderr or not cached(tmp_path)
+    assert "/proc: files of its file system are not read in place, the kernel serves them" in result.stderr
+    assert str(tmp_path) not in result.stderr or not is_mapped(tmp_path)
 
 
-def cached(folder):
+def is_mapped(folder):
     return subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip() in ("ext2/ext3", "xfs", "btrfs", "tmpfs")

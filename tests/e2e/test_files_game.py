@@ -31,6 +31,17 @@ def serving(root, job, *options):
             server.send_signal(signal.SIGTERM)
 
 
+@contextlib.contextmanager
+def card(env):
+    """`wherry card`, of processes that use wherry::files."""
+    with subprocess.Popen([PROGRAM, "card"], env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline().startswith("serves")
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
 @pytest.fixture(scope="module")
 def job():
     """Of a card of this module's own, which ends when its segment is gone."""
@@ -43,7 +54,7 @@ def job():
 # Of a worker: a program by wherry run --files with a path of its process; or one that uses wherry::files for a file of
 # this machine, of a host that lends its descriptors, or of one that does not, with a path of each call.
 GAMES = [
-    ["run comp", "run auto", "run local"],
+    ["run cache", "run auto", "run kernel"],
     ["own comp"],
     ["own local"],
     ["own os"],
@@ -56,7 +67,7 @@ GAMES = [
     ["host host"],
     ["own comp,local,os,auto"],
     ["far comp,host,os,auto"],
-    ["own comp,local,os,auto", "far comp,host,os,auto", "host comp,host,os,auto", "run comp", "run auto"],
+    ["own comp,local,os,auto", "far comp,host,os,auto", "host comp,host,os,auto"],
 ]
 
 
@@ -72,14 +83,12 @@ def test_whoever_reads_finds_what_the_last_one_wrote_on_whatever_paths(tmp_path,
                 commands.append(f"{PROGRAM} run --files {tmp_path} --file-path {paths} -- {ORDINARY} {file}")
             else:
                 commands.append(f"{OWN} {names[kind]} {paths}")
-        # Starts the card, which stays for as long as the game has a client of it.
         env = environment(WHERRY_JOB=job, **SEED)
-        first = subprocess.run([PROGRAM, "run", "--files", tmp_path, "--", "sleep", "0"], env=env, capture_output=True, text=True)
-        assert first.returncode == 0, first.stderr
-        game = subprocess.run([GAME, file, str(OPERATIONS), *commands], env=env, capture_output=True, text=True)
+        with card(env):
+            game = subprocess.run([GAME, file, str(OPERATIONS), *commands], env=env, capture_output=True, text=True)
         assert game.returncode == 0, game.stdout + game.stderr
     unseen = [int(line.split()[0]) for line in game.stdout.splitlines() if "not seen by the kernel" in line]
     assert len(unseen) == len(workers)
     for worker, count in zip(workers, unseen):
         if worker.startswith(("run", "own")):
-            assert (count == 0) == worker.endswith(" local"), game.stdout
+            assert (count == 0) == worker.endswith((" local", " kernel")), game.stdout

@@ -8,7 +8,7 @@
 
 namespace wherry::bench::file {
 
-/// The card of one job, `wherry card`. `wherry run --files` would start one itself, but below the program that a
+/// The card of one job, `wherry card`. The first file that is opened would start one, but below the program that a
 /// Sampler ends with all that it has started: killed, a card leaves its cache behind.
 class Card {
  public:

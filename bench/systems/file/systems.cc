@@ -25,15 +25,14 @@ constexpr const char* kFuse = "wherry-bench-file-fuse";
 constexpr std::array kDescriptions{
     FileSystem::Description{"native", "a program's read, write, pread, pwrite, fsync, and the kernel's page cache"},
     FileSystem::Description{"wherry-local",
-                            "the same program by wherry run --files, WHERRY_FILE_PATH=local: its own calls",
-                            "wherry-bench-file", Start::run, "local"},
+                            "the same program by wherry run --files, WHERRY_FILE_PATH=kernel: its own calls",
+                            "wherry-bench-file", Start::run, "kernel"},
     FileSystem::Description{
         "wherry-comp",
-        "the same program by wherry run --files, WHERRY_FILE_PATH=comp: every read fills the card's "
-        "cache",
-        "wherry-bench-file", Start::run, "comp", true},
+        "the same program by wherry run --files, WHERRY_FILE_PATH=cache: copies from the page cache in place",
+        "wherry-bench-file", Start::run, "cache", true},
     FileSystem::Description{"wherry-auto",
-                            "the same program by wherry run --files, WHERRY_FILE_PATH=auto: the cache where it pays",
+                            "the same program by wherry run --files, WHERRY_FILE_PATH=auto: in place where it pays",
                             "wherry-bench-file", Start::run, "auto", true},
     FileSystem::Description{"wherry-host",
                             "a program by a connection to wherry serve in each process; the card has no cache",
@@ -88,7 +87,7 @@ Outcome FileSystem::run(const Sample& /*sample*/) { throw std::logic_error("aske
 void FileSystem::start_program(const fs::path& folder) {
   std::vector<std::string> command;
   const std::string job = job_for(description_.name);
-  if (description_.start == Start::run || description_.start == Start::card) {
+  if (description_.start == Start::card) {
     card_.emplace(wherry_program(), job, cache_);
   }
   if (description_.start == Start::run) {

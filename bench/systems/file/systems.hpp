@@ -22,7 +22,7 @@ class FileSystem final : public System {
   /// What the program is started by.
   enum class Start : std::uint8_t {
     plain,  ///< nothing
-    run,    ///< wherry run --files, with a card
+    run,    ///< wherry run --files
     fuse,   ///< FUSE, which is not permitted everywhere
     card,   ///< nothing; but it is a process of a card
   };

@@ -116,7 +116,7 @@ struct sigaction action_for_kernel(const struct sigaction& action) {
   if (action.sa_handler == SIG_IGN) return action;
   struct sigaction caught = action;
   if (action.sa_handler == SIG_DFL) caught.sa_flags = SA_ONSTACK | SA_RESTART;
-  caught.sa_flags = (caught.sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
+  caught.sa_flags = (caught.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
   caught.sa_sigaction = on_fault;
   sigfillset(&caught.sa_mask);
   return caught;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 
+#include "arch/barrier.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "tests/common/in_child.hpp"
 #include "tests/common/sanitizer.hpp"
@@ -106,7 +107,8 @@ TEST_F(FaultSignals, AnActionSetBeforeOrAfterIsReadBackAsItWasSet) {
 }
 
 TEST_F(FaultSignals, WithoutAHandlerTheProgramsOwnFaultsAndSignalsEndIt) {
-  if (WHERRY_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "the sanitizer handles these signals";
+  if (WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0)
+    GTEST_SKIP() << "the sanitizer handles these signals";
   const auto prepare = [] { (void)catch_faults(::sigaction); };
   EXPECT_EQ(ends_by([&] {
               prepare();

@@ -11,6 +11,7 @@ namespace wherry::file::mapped {
 
 // Both return 0 if all was copied, 1 after a fault. They keep the stack pointer, so that an exit fits every
 // instruction.
+// NOLINTBEGIN(readability-identifier-naming): labels of the code below
 extern "C" {
 int wherry_guarded_copy_avx2(void* to, const void* from, std::size_t bytes) noexcept;
 int wherry_guarded_copy_string(void* to, const void* from, std::size_t bytes) noexcept;
@@ -19,6 +20,7 @@ extern const char wherry_guarded_copies_end[];
 extern const char wherry_guarded_copy_failed[];
 extern const char wherry_guarded_copy_failed_avx2[];
 }
+// NOLINTEND(readability-identifier-naming)
 
 // `rep movsb` loses to AVX2 from 33 bytes up on AMD; it serves processors without AVX2. Up to 32 bytes both copy the
 // ends, which overlap. The AVX2 copy moves the first line, then 128 bytes a step to aligned addresses, then the last
@@ -31,6 +33,7 @@ asm(R"(
 wherry_guarded_copies:
 
   .p2align 5
+  .cfi_startproc
 .Lwherry_guarded_small:
   cmpl $16, %edx
   jae 4f
@@ -72,6 +75,7 @@ wherry_guarded_copies:
   movups %xmm1, -16(%rdi,%rdx)
   xorl %eax, %eax
   ret
+  .cfi_endproc
 
   .p2align 5
   .hidden wherry_guarded_copy_string
@@ -186,14 +190,14 @@ bool has_avx2() noexcept {
   return __builtin_cpu_supports("avx2") != 0;
 }
 
-const bool use_avx2 = has_avx2();
+const bool kUseAvx2 = has_avx2();
 
 }  // namespace
 
 bool can_guard_copies() noexcept { return true; }
 
 bool copy_or_fault(void* to, const void* from, std::size_t bytes) noexcept {
-  return (use_avx2 ? wherry_guarded_copy_avx2 : wherry_guarded_copy_string)(to, from, bytes) == 0;
+  return (kUseAvx2 ? wherry_guarded_copy_avx2 : wherry_guarded_copy_string)(to, from, bytes) == 0;
 }
 
 bool resume_after_fault(void* context) noexcept {
@@ -203,7 +207,7 @@ bool resume_after_fault(void* context) noexcept {
       at >= reinterpret_cast<std::uintptr_t>(wherry_guarded_copies_end)) {
     return false;
   }
-  instruction = reinterpret_cast<greg_t>(use_avx2 ? wherry_guarded_copy_failed_avx2 : wherry_guarded_copy_failed);
+  instruction = reinterpret_cast<greg_t>(kUseAvx2 ? wherry_guarded_copy_failed_avx2 : wherry_guarded_copy_failed);
   return true;
 }
 

@@ -15,9 +15,11 @@ namespace wherry::file::mapped {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kLateness = 4'000'000;  // ns, of the coarse clock where the kernel ticks 250 times a second
+constexpr std::uint64_t kMostLateness = 8'000'000;  // ns
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
 constexpr std::size_t kMostPages = 512;  // that are looked at at once
+
+constinit std::atomic<std::uint64_t> mappings{0};
 
 std::uint64_t page_of_end(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_size) / kPage * kPage;
@@ -32,6 +34,15 @@ bool has_holes(const struct stat& status) {
 long type_of_file_system(int fd) {
   struct statfs system{};
   return ::fstatfs(fd, &system) == 0 ? static_cast<long>(system.f_type) : 0;
+}
+
+/// How late the coarse clock may be, ns: a tick of the kernel. Where that is 10 ms a size counts for 2 ms more than
+/// kSizeCounts, as no read would be made in place otherwise.
+std::uint64_t lateness() {
+  timespec tick{};
+  return ::clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0
+             ? std::min(static_cast<std::uint64_t>(tick.tv_nsec), kMostLateness)
+             : kMostLateness;
 }
 
 /// Room behind the end, so that a file that grows need not be mapped again at once. It takes addresses only.
@@ -64,7 +75,8 @@ bool can_be_mapped(int fd, const struct stat& status) noexcept {
 }
 
 bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Revoke revoke) noexcept {
-  if (status.st_size <= 0 || static_cast<std::uint64_t>(status.st_size) >= kLargest) return false;
+  if (status.st_size < static_cast<off_t>(kPage) || static_cast<std::uint64_t>(status.st_size) >= kLargest)
+    return false;
   const int error = errno;
   const bool may_be_sparse = type_of_file_system(fd) == TMPFS_MAGIC;
   errno = error;
@@ -74,26 +86,27 @@ bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Rev
   if (region.number == kNoRegion) return false;
   device_.store(status.st_dev, std::memory_order_relaxed);
   inode_.store(status.st_ino, std::memory_order_relaxed);
+  serial_.store(mappings.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   counter_.store(&truncation_counter(status.st_dev, status.st_ino), std::memory_order_relaxed);
   may_be_sparse_.store(may_be_sparse, std::memory_order_relaxed);
   reach_.store(region.bytes.size(), std::memory_order_relaxed);
   readable_.store(0, std::memory_order_relaxed);
   deadline_.store(0, std::memory_order_relaxed);  // refresh() reads the size
-  region_.store(region.number, std::memory_order_relaxed);
+  region_.store(region.number + 1, std::memory_order_relaxed);
   begin_.store(region.bytes.data(), std::memory_order_release);  // MAPPED release: the fields
   return true;
 }
 
 void MappedFile::drop(std::uint32_t owner) noexcept {
-  const std::uint32_t region = region_.exchange(kNoRegion, std::memory_order_relaxed);
+  const std::uint32_t region = region_.exchange(0, std::memory_order_relaxed);
   forget();
-  if (region != kNoRegion) unmap_region(region, owner);
+  if (region != 0) unmap_region(region - 1, owner);
 }
 
 void MappedFile::forget() noexcept {
   begin_.store(nullptr, std::memory_order_relaxed);
   readable_.store(0, std::memory_order_relaxed);
-  region_.store(kNoRegion, std::memory_order_relaxed);
+  region_.store(0, std::memory_order_relaxed);
 }
 
 MappedFile::Look MappedFile::refresh(int fd) noexcept {
@@ -113,9 +126,9 @@ MappedFile::Look MappedFile::refresh(int fd) noexcept {
   const bool sparse = may_be_sparse_.load(std::memory_order_relaxed) && has_holes(status);
   const std::uint64_t now = coarse_clock();
   readable_.store(sparse || !counted ? 0 : std::min(page_of_end(status), reach), std::memory_order_relaxed);
-  count_.store(count, std::memory_order_release);                             // SIZE release: the size
-  deadline_.store(now + kSizeCounts - kLateness, std::memory_order_release);  // SIZE release: the size
-  touch_region(region_.load(std::memory_order_relaxed), now);
+  count_.store(count, std::memory_order_release);                              // SIZE release: the size
+  deadline_.store(now + kSizeCounts - lateness(), std::memory_order_release);  // SIZE release: the size
+  touch_region(region_.load(std::memory_order_relaxed) - 1, now);
   return page_of_end(status) > reach ? Look::outgrown : Look::usable;
 }
 

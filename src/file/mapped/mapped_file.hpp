@@ -24,7 +24,7 @@ namespace wherry::file::mapped {
 /// ns. How long a size counts, as stated in docs/files.md.
 inline constexpr std::uint64_t kSizeCounts = 10'000'000;
 
-/// ns of a clock that costs no system call and is kClockLateness late at most.
+/// ns of a clock that costs no system call and is late by a tick of the kernel at most.
 std::uint64_t coarse_clock() noexcept;
 
 /// Whether a file may be read in place: a regular one of ext2, ext3, ext4, XFS, btrfs or tmpfs, opened without O_DIRECT
@@ -51,7 +51,7 @@ class MappedFile {
   [[nodiscard]] bool is_mapped() const { return begin_.load(std::memory_order_relaxed) != nullptr; }
 
   [[nodiscard]] bool has_region(std::uint32_t region) const {
-    return region_.load(std::memory_order_relaxed) == region;
+    return region_.load(std::memory_order_relaxed) == region + 1;
   }
 
   /// Whether what is known of the size still counts.
@@ -79,7 +79,8 @@ class MappedFile {
     deadline_.store(0, std::memory_order_relaxed);
     return false;
   }
-  [[nodiscard]] std::uint64_t inode() const { return inode_.load(std::memory_order_relaxed); }
+  /// Of the mapping: another one of this process has another number.
+  [[nodiscard]] std::uint64_t serial() const { return serial_.load(std::memory_order_relaxed); }
   /// Bytes before the page in which the file ends.
   [[nodiscard]] std::uint64_t readable() const { return readable_.load(std::memory_order_relaxed); }
   /// Whether all pages of a range are in the page cache. Keeps errno.
@@ -91,10 +92,11 @@ class MappedFile {
   std::atomic<std::uint64_t> readable_{0};  // bytes before the page in which the file ends
   std::atomic<std::uint64_t> deadline_{0};
   std::atomic<const TruncationCounter*> counter_{nullptr};
-  std::atomic<std::uint32_t> count_{0};  // of truncations, before the size was asked for
-  std::atomic<std::uint32_t> region_{kNoRegion};
+  std::atomic<std::uint32_t> count_{0};   // of truncations, before the size was asked for
+  std::atomic<std::uint32_t> region_{0};  // its number and 1, so that an object without one is all zeros; 0: none
   std::atomic<std::uint64_t> device_{0};
   std::atomic<std::uint64_t> inode_{0};
+  std::atomic<std::uint64_t> serial_{0};
   std::atomic<bool> may_be_sparse_{false};  // a fault in a hole would allocate a page
 };
 

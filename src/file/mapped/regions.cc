@@ -26,6 +26,9 @@ constinit std::array<Slot, kMostRegions> slots{};
 constinit std::uint32_t slots_used = 0;  // those from here on were never in use
 constinit std::atomic<bool> locked{false};
 constinit std::atomic<bool> maps_no_more{false};
+// Of a mapping that a fork would copy: it is not yet kept out of children. None: no address.
+constinit std::atomic<void*> unprotected{nullptr};
+constinit std::size_t unprotected_bytes = 0;
 
 class Locked {
  public:
@@ -63,6 +66,21 @@ std::uint32_t take_slot(Revoke revoke) {
   return oldest;
 }
 
+/// Maps the file where addresses were reserved before: a child that is forked meanwhile knows what it must unmap.
+/// Private, as a shared mapping of a descriptor that can write counts as a writer. Nothing writes to it.
+void* map_protected(int fd, std::size_t bytes) {
+  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return nullptr;
+  unprotected_bytes = bytes;
+  unprotected.store(place, std::memory_order_release);  // UNPROTECTED release: its length
+  const bool mapped = ::mmap(place, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == place &&
+                      ::madvise(place, bytes, MADV_DONTFORK) == 0;
+  unprotected.store(nullptr, std::memory_order_relaxed);
+  if (mapped) return place;
+  ::munmap(place, bytes);
+  return nullptr;
+}
+
 bool address_space_is_limited() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -74,13 +92,8 @@ Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke)
   if (bytes == 0 || maps_no_more.load(std::memory_order_relaxed)) return {};
   const Locked here;
   if (address_space_is_limited()) return {};
-  // Private, as a shared mapping of a descriptor that can write counts as a writer. Nothing writes to it.
-  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (begin == MAP_FAILED) return {};
-  if (::madvise(begin, bytes, MADV_DONTFORK) != 0) {
-    ::munmap(begin, bytes);
-    return {};
-  }
+  void* const begin = map_protected(fd, bytes);
+  if (begin == nullptr) return {};
   const std::uint32_t number = take_slot(revoke);
   Slot& slot = slots[number];
   slot.begin = begin;
@@ -105,6 +118,10 @@ void map_no_more() noexcept { maps_no_more.store(true, std::memory_order_relaxed
 
 void forget_regions_after_fork() noexcept {
   for (std::uint32_t i = 0; i < slots_used; i++) slots[i].begin = nullptr;
+  // UNPROTECTED acquire: its length
+  if (void* const place = unprotected.exchange(nullptr, std::memory_order_acquire); place != nullptr) {
+    ::munmap(place, unprotected_bytes);
+  }
   locked.store(false, std::memory_order_relaxed);
 }
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks of calls that limit the memory of this process, or the calls that it may make.
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdarg>
+
+#include "hook.hpp"
+#include "next.hpp"
+#include "stepping_aside.hpp"
+
+using namespace wherry::preload;
+
+WHERRY_HOOK int prctl(int option, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, option);
+  const unsigned long second = va_arg(arguments, unsigned long);
+  const unsigned long third = va_arg(arguments, unsigned long);
+  const unsigned long fourth = va_arg(arguments, unsigned long);
+  const unsigned long fifth = va_arg(arguments, unsigned long);
+  va_end(arguments);
+  if (option == PR_SET_SECCOMP) step_aside();
+  return WHERRY_NEXT(prctl, option, second, third, fourth, fifth);
+}
+
+WHERRY_HOOK int mlockall(int flags) noexcept {
+  unmap_for_good();
+  return WHERRY_NEXT(mlockall, flags);
+}
+
+// The C++ library's headers give the first argument two types.
+
+WHERRY_HOOK int setrlimit64(__rlimit_resource_t resource, const rlimit64* limit) noexcept {
+  if (resource == RLIMIT_AS) unmap_for_good();
+  return WHERRY_NEXT(setrlimit64, resource, limit);
+}
+
+WHERRY_HOOK int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
+  if (resource == RLIMIT_AS) unmap_for_good();
+  return WHERRY_NEXT(setrlimit, resource, limit);
+}
+
+WHERRY_HOOK int prlimit64(pid_t process, __rlimit_resource resource, const rlimit64* limit, rlimit64* before) noexcept {
+  if (resource == RLIMIT_AS && limit != nullptr) unmap_for_good();
+  return WHERRY_NEXT(prlimit64, process, resource, limit, before);
+}
+
+WHERRY_HOOK int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) noexcept {
+  if (resource == RLIMIT_AS && limit != nullptr) unmap_for_good();
+  return WHERRY_NEXT(prlimit, process, resource, limit, before);
+}

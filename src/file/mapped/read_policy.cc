@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mapped/read_policy.hpp"
+
+#include <algorithm>
+
+#include "file/mapped/touched_parts.hpp"
+
+namespace wherry::file::mapped {
+namespace {
+
+/// Three pages stand for a span: a file that was read before is there as a whole, as a rule.
+bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
+  const std::uint64_t end = std::min((offset / kSpan + 1) * kSpan, file.readable());
+  if (offset >= end) return false;
+  return file.is_resident(offset, 1) && file.is_resident(offset + (end - offset) / 2, 1) &&
+         file.is_resident(end - 1, 1);
+}
+
+}  // namespace
+
+bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const bool in_order = offset == end || offset == 0;
+  const bool is_long = bytes >= kLongRead;
+  const std::uint64_t stretch = is_long ? kPart : kSpan;
+  const std::uint64_t last = offset + bytes - 1;
+  bool worth = false;
+  if (offset == end && way != Way::look && last / stretch == (end - 1) / stretch) {
+    // This reader touched the part a moment ago itself.
+    worth = way == Way::in_place;
+  } else if (is_long || !in_order) {
+    worth = was_touched(file.serial(), offset, bytes);
+  } else {
+    worth = is_span_resident(file, last);
+  }
+  end = last + 1;
+  way = !in_order ? Way::look : worth ? Way::in_place : Way::kernels;
+  return worth;
+}
+
+}  // namespace wherry::file::mapped
