@@ -11,7 +11,7 @@ namespace wherry::tools {
 /// PREFIX/lib/wherry/zmq/lib/libzmq.so.5, where this program is PREFIX/bin/wherry.
 std::filesystem::path zmq_library_place();
 
-/// The same if there is such a file.
+/// The same if there is such a file, and the small library that use_zmq_library names.
 std::optional<std::filesystem::path> find_zmq_library();
 
 /// Makes the programs that this process starts or becomes use that library in place of any other libzmq, also of one

@@ -88,6 +88,20 @@ inline Function function_of(Name name) {
   return function != nullptr ? function : look_up(name);
 }
 
+using Iterate = int (*)(int (*)(dl_phdr_info*, std::size_t, void*), void*);
+
+/// The function that a program calls without this library. Unwinders call it for each frame.
+Iterate next_iterate() {
+  static constinit std::atomic<Iterate> found{nullptr};
+  Iterate next = found.load(std::memory_order_relaxed);
+  if (next != nullptr) return next;
+  const NextSymbol symbol = next_symbol("dl_iterate_phdr");
+  const bool known = symbol.is_certain && symbol.address != nullptr;
+  next = reinterpret_cast<Iterate>(known ? symbol.address : dlsym(RTLD_NEXT, "dl_iterate_phdr"));
+  found.store(next, std::memory_order_relaxed);
+  return next;
+}
+
 /// A program that is linked with a libzmq has it from the start, as without wherry run: it may change its root or give
 /// up its rights before it makes a socket.
 __attribute__((constructor)) void load_if_needed() {
@@ -107,7 +121,5 @@ using wherry::Word;
 WHERRY_ZMQ_FUNCTIONS(WHERRY_ZMQ_FORWARD)
 
 WHERRY_EXPORTED int dl_iterate_phdr(int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {
-  using Iterate = int (*)(int (*)(dl_phdr_info*, std::size_t, void*), void*);
-  const wherry::NextSymbol next = wherry::next_symbol("dl_iterate_phdr");
-  return wherry::iterate_with_this_last(reinterpret_cast<Iterate>(next.address), callback, data);
+  return wherry::iterate_with_this_last(wherry::next_iterate(), callback, data);
 }
