@@ -4,6 +4,7 @@
 #include "wherry_engine.hpp"
 
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,13 +43,14 @@ constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
 /// The result of read and write is an int.
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
 
-/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
-/// This one has none.
-fd_t any_socket() {
-  const fd_t fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int descriptor_made(int fd) {
   if (fd < 0) throw wherry::Error(errno, "connect a ZeroMQ socket", "", "raise the limit of open files (ulimit -n)");
   return fd;
 }
+
+/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
+/// This one has none.
+fd_t any_socket() { return descriptor_made(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 /// The C library gives freed memory back to the kernel as soon as 128 KiB lie together, and messages then come with a
 /// fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. A limit that the
@@ -92,6 +94,11 @@ wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
       fd(stream.receive_descriptor()),
       receive_fd(stream.receive_event_descriptor()),
       send_fd(stream.send_event_descriptor()) {
+  // libzmq looks at no descriptor twice, and of these one tells all.
+  if (receive_fd == fd) {
+    silent.reset(descriptor_made(::epoll_create1(EPOLL_CLOEXEC)));
+    fd = silent.get();
+  }
   if (options.sndbuf > 0) (void)stream.limit_unread(static_cast<std::size_t>(options.sndbuf));
 }
 
@@ -126,6 +133,7 @@ void wherry_engine_t::set_stream(wherry_link_t link) {
   _options.out_batch_size = std::max(_options.out_batch_size, kBatch);
   memory_user_.emplace();
   stream_ = std::move(link.stream);
+  silent_ = std::move(link.silent);
   stream_fd_ = link.fd;
   receive_fd_ = link.receive_fd;
   send_fd_ = link.send_fd;
@@ -272,7 +280,24 @@ bool wherry_engine_t::may_go_on_sending(const wherry::Result& result) {
   space_->pause();
   // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
   if (result.error == EPROTO) stream_.cancel();
+  discard_messages();
   return false;
+}
+
+/// Sending is over. What the session holds is for nobody; but behind it the news may lie that its pipe has ended, for
+/// which it waits. The reader cannot end this connection while its input is stopped. Where the session may connect
+/// again, one message is all that this takes from it.
+void wherry_engine_t::discard_messages() {
+  if (!is_established() || (!ending_ && (!_input_stopped || std::exchange(discarded_, true)))) return;
+  int rc = 0;
+  do {
+    msg_t message;
+    rc = message.init();
+    errno_assert(rc == 0);
+    rc = (this->*_next_msg)(&message);
+    message.close();
+  } while (rc == 0 && ending_);
+  all_written();
 }
 
 /// Called when there is space again, for the next turn, and for new messages, whatever of this is the case. That the
@@ -336,6 +361,7 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
 }
 
 void wherry_engine_t::tell_when_written() {
+  ending_ = true;
   draining_ = true;
   if (!is_established()) return all_written();
   out_event();

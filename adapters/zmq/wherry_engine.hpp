@@ -17,6 +17,7 @@
 #include <io_object.hpp>
 #include <options.hpp>
 #include <zmtp_engine.hpp>
+#include "base/unique_fd.hpp"
 #include "wherry_memory.hpp"
 #include "wherry_message.hpp"
 #include "wherry_prefault.hpp"
@@ -39,6 +40,7 @@ struct wherry_link_t {
   fd_t fd;  ///< of the stream: what monitors and ZMQ_SRCFD tell of
   fd_t receive_fd;
   fd_t send_fd;
+  wherry::UniqueFd silent;  ///< `fd`, where the stream has one descriptor for each direction only
 };
 
 class wherry_drain_t;
@@ -100,11 +102,13 @@ class wherry_engine_t : public zmtp_engine_t {
   void send_some(size_t budget);
   void count_taken_message();
   void all_written();
+  void discard_messages();
   Filled encode_into(std::span<std::byte> space, size_t& filled);
   [[nodiscard]] bool is_established() const;
 
   std::optional<wherry_memory_user_t> memory_user_;  ///< from when there is a stream
   wherry::Stream stream_;
+  wherry::UniqueFd silent_;
   fd_t stream_fd_ = retired_fd;  ///< `_s`, where that is the stream's
   fd_t receive_fd_ = retired_fd;
   fd_t send_fd_ = retired_fd;
@@ -117,7 +121,9 @@ class wherry_engine_t : public zmtp_engine_t {
   wherry_heap_prefault_t outgoing_heap_;
   wherry_prefault_t incoming_pages_{wherry_prefault_t::access_t::writes};
   wherry_drain_t* drain_ = nullptr;
-  bool draining_ = false;      ///< the drain waits
+  bool ending_ = false;    ///< the drain has asked: the session will end, and not connect again
+  bool draining_ = false;  ///< the drain waits
+  bool discarded_ = false;
   int taken_in_draining_ = 0;  ///< messages
   size_t read_bytes_ = 0;      ///< by the last read
   const void* last_batch_ = nullptr;

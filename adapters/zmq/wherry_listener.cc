@@ -111,7 +111,7 @@ void wherry_listener_t::attach(wherry::Stream stream) {
   errno_assert(session);
   session->inc_seqnum();
   if (sessions_ == nullptr) {
-    sessions_ = new wherry_sessions_t(io_thread_, options);
+    sessions_ = new wherry_sessions_t(io_thread_, _socket, options);
     launch_child(sessions_);
   }
   sessions_->launch(session, io_thread, *engine);

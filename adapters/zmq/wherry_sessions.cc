@@ -3,17 +3,29 @@
 
 #include "wherry_sessions.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <err.hpp>
 #include <io_thread.hpp>
 #include <session_base.hpp>
+#include <socket_base.hpp>
 #include "wherry_engine.hpp"
 
 namespace zmq {
 namespace {
 
+/// A program may set ZMQ_LINGER anew before it closes a socket that has unbound its port: it is looked at so often.
+constexpr int kLingerLookMs = 100;
 constexpr int kLingerTimer = 1;
+
+/// The socket's options are its own thread's but for this one, which is atomic.
+int linger_of(socket_base_t* socket) {
+  struct reach_t : own_t {
+    using own_t::options;
+  };
+  return (static_cast<own_t*>(socket)->*(&reach_t::options)).linger.load();
+}
 
 }  // namespace
 
@@ -22,7 +34,7 @@ wherry_drain_t::wherry_drain_t(io_thread_t* io_thread, const options_t& options,
   engine.set_drain(this);
 }
 
-/// The acknowledgement is what the sessions wait for. This object may be gone when the call returns.
+/// The acknowledgement is what the gate waits for. This object may be gone when the call returns.
 void wherry_drain_t::process_term(int linger) {
   if (engine_ == nullptr) return own_t::process_term(linger);
   if (linger == 0) {
@@ -44,41 +56,74 @@ void wherry_drain_t::engine_gone() {
   terminate();
 }
 
+/// Of the drain: it was asked to end, or its connection has ended.
+void wherry_gate_t::process_term_ack() {
+  const bool ending = is_terminating();
+  unregister_term_ack();  // this object may be gone now, if it was ending
+  if (!ending) terminate();
+}
+
 /// The acknowledgement is on its way already: the owner of the sessions waits for it.
-void wherry_drains_t::process_destroy() {
-  sessions_.drained();
+void wherry_gate_t::process_destroy() {
+  sessions_.drained(this);
   own_t::process_destroy();
 }
 
-wherry_sessions_t::wherry_sessions_t(io_thread_t* io_thread, const options_t& options)
-    : own_t(io_thread, options), io_object_t(io_thread), io_thread_(io_thread) {}
+wherry_sessions_t::wherry_sessions_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options)
+    : own_t(io_thread, options), io_object_t(io_thread), io_thread_(io_thread), socket_(socket) {
+  this->options.linger.store(0);
+}
 
 void wherry_sessions_t::launch(session_base_t* session, io_thread_t* io_thread, wherry_engine_t& engine) {
-  if (drains_ == nullptr) {
-    drains_ = new wherry_drains_t(io_thread_, options, *this);
-    launch_child(drains_);
-  }
-  drains_->launch(new wherry_drain_t(io_thread, options, engine));
+  auto* const gate = new wherry_gate_t(io_thread_, options, *this);
+  gates_.emplace(gate, session);
+  launch_child(gate);
+  gate->launch(new wherry_drain_t(io_thread, options, engine));
   launch_child(session);
 }
 
 void wherry_sessions_t::process_term(int linger) {
-  if (drains_ == nullptr || linger == 0) return own_t::process_term(linger);
+  if (gates_.empty() || linger == 0) return own_t::process_term(linger);
   draining_ = true;
   linger_ = linger;
-  if (linger > 0) add_timer(linger, kLingerTimer);
-  term_child(drains_);
+  for (const auto& [gate, session] : gates_) end_child(gate, linger);
+  await_linger();
 }
 
-void wherry_sessions_t::drained() {
-  if (!std::exchange(draining_, false)) return;
-  if (linger_ > 0) cancel_timer(kLingerTimer);
-  own_t::process_term(linger_);
+/// A child that asks for its end itself is given no time: a session whose engine is gone, or a gate without a drain.
+void wherry_sessions_t::end_child(own_t* child, int linger) {
+  options.linger.store(linger);
+  term_child(child);
+  options.linger.store(0);
+}
+
+void wherry_sessions_t::drained(wherry_gate_t* gate) {
+  const auto place = gates_.find(gate);
+  session_base_t* const session = place->second;
+  gates_.erase(place);
+  if (!draining_) return;
+  const int left = linger_ < 0 ? linger_ : std::max(linger_ - waited_, 1);
+  end_child(session, left);  // unless it has ended
+  if (!gates_.empty()) return;
+  cancel_timer(kLingerTimer);
+  end(left);
+}
+
+void wherry_sessions_t::end(int linger) {
+  draining_ = false;
+  own_t::process_term(linger);
+}
+
+void wherry_sessions_t::await_linger() {
+  const int step = linger_ < 0 ? kLingerLookMs : std::min(linger_ - waited_, kLingerLookMs);
+  waited_ += step;
+  add_timer(step, kLingerTimer);
 }
 
 void wherry_sessions_t::timer_event(int /*id*/) {
-  draining_ = false;
-  own_t::process_term(0);
+  const auto is_over = [this](int linger) { return linger >= 0 && waited_ >= linger; };
+  if (is_over(linger_) || is_over(linger_of(socket_))) return end(0);
+  await_linger();
 }
 
 }  // namespace zmq

@@ -4,23 +4,27 @@
 //
 // A program may unbind a port and close the socket while a reply is still under way. libzmq's session gives up its
 // messages then: its own pipe is being terminated when the socket terminates the other end, which drops what was not
-// read. So the sessions of a port are not asked to end before each connection has written what it had:
+// read. So a session of a port is not asked to end before its connection has written what it had:
 //
-//   sessions --term--> drains --term--> drain, in each session's I/O thread --> engine
-//      |                                  '--ack, once the engine has written all--'
-//      '--term, after the acks or when ZMQ_LINGER is over--> session
+//   sessions --term--> gate --term--> drain, in the session's I/O thread --> engine
+//      |                               '--ack, once the engine has written all--> gate
+//      '--term, when the gate is gone or ZMQ_LINGER is over--> session
 //
 // A command to an I/O thread arrives after those that were sent before it. So an engine that is asked by a drain knows
 // of all messages that the program has sent before it unbound the port.
 #pragma once
+
+#include <map>
 
 #include <io_object.hpp>
 #include <own.hpp>
 
 namespace zmq {
 
-class wherry_engine_t;
 class session_base_t;
+class socket_base_t;
+class wherry_engine_t;
+class wherry_sessions_t;
 
 /// Asks one engine to say when it has written what it had. Lives in the I/O thread of the engine's session, and is told
 /// when the engine goes away.
@@ -42,43 +46,48 @@ class wherry_drain_t final : public own_t {
   bool asked_ = false;
 };
 
-class wherry_sessions_t;
-
-/// Owns the drains of a port. Lives in the I/O thread of the sessions' owner, and tells it when all drains are gone.
-class wherry_drains_t final : public own_t {
+/// Owns one drain. Lives in the I/O thread of the sessions' owner, goes away with the drain, and says so.
+class wherry_gate_t final : public own_t {
  public:
-  wherry_drains_t(io_thread_t* io_thread, const options_t& options, wherry_sessions_t& sessions)
+  wherry_gate_t(io_thread_t* io_thread, const options_t& options, wherry_sessions_t& sessions)
       : own_t(io_thread, options), sessions_(sessions) {}
   void launch(wherry_drain_t* drain) { launch_child(drain); }
 
  private:
   void process_plug() override {}
+  void process_term_ack() override;
   void process_destroy() override;
 
   wherry_sessions_t& sessions_;
 };
 
-/// Owns the sessions of a port and its drains.
+/// Owns the sessions of a port and their gates.
 class wherry_sessions_t final : public own_t, private io_object_t {
  public:
   /// @param io_thread  the listener's
-  wherry_sessions_t(io_thread_t* io_thread, const options_t& options);
+  /// @param socket     the one that is bound, which outlives this
+  wherry_sessions_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options);
 
   /// @param session  whose engine is `engine`, not attached yet
   /// @param io_thread  the session's
   void launch(session_base_t* session, io_thread_t* io_thread, wherry_engine_t& engine);
-  /// By the drains, which are gone but for their acknowledgement.
-  void drained();
+  /// By a gate, which is gone but for its acknowledgement.
+  void drained(wherry_gate_t* gate);
 
  private:
   void process_plug() override {}
   void process_term(int linger) override;
   void timer_event(int id) override;
+  void end_child(own_t* child, int linger);
+  void await_linger();
+  void end(int linger);
 
   io_thread_t* const io_thread_;
-  wherry_drains_t* drains_ = nullptr;  ///< none before the first session
-  bool draining_ = false;              ///< the sessions will be asked to end afterwards
-  int linger_ = 0;
+  socket_base_t* const socket_;
+  std::map<wherry_gate_t*, session_base_t*> gates_;  ///< of connections that are not drained
+  bool draining_ = false;
+  int linger_ = 0;  ///< ms; negative: no limit
+  int waited_ = 0;  ///< ms
 };
 
 }  // namespace zmq

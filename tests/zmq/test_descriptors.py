@@ -62,3 +62,10 @@ def test_mapped_connections_leave_descriptors_to_those_over_tcp(processes, port,
 
 def test_a_forked_child_that_has_closed_all_descriptors_can_connect(processes):
     assert succeed(processes.python(Path(__file__).with_name("forked.py"))) == "heard\nheard\n"
+
+
+@pytest.mark.parametrize("fabric", ["inproc", "inproc-put", "faulty+inproc", "faulty+shm", "faulty+inproc-put"])
+def test_other_fabrics_carry_messages_too(processes, fabric):
+    """Not all have a descriptor of its own for what the peer rings."""
+    command = (PROGRAM, "run", "--", sys.executable, Path(__file__).with_name("talk.py"))
+    assert succeed(processes.start(*command, env={"WHERRY_FABRIC": fabric})) == "all heard\n"

@@ -117,3 +117,54 @@ def test_a_program_that_goes_on_sending_loses_its_unbound_peer_all_the_same(cont
     server.linger = 0
     server.close()
     client.close()
+
+
+@pytest.mark.parametrize("side", ["bound", "connected"])
+def test_a_peer_that_is_gone_does_not_keep_a_socket_that_has_stopped_reading(context, side):
+    """ZMQ_LINGER is -1: a socket that waited for this peer would wait for ever."""
+    readers, writers = zmq.Context(), zmq.Context()
+    reader, writer = readers.socket(zmq.PULL), writers.socket(zmq.PUSH)
+    reader.rcvhwm = 10
+    reader.linger = -1
+    first, second = (reader, writer) if side == "bound" else (writer, reader)
+    first.bind("wherry://*:*")
+    second.connect(first.getsockopt(zmq.LAST_ENDPOINT))
+    writer.sndtimeo = 500
+    with pytest.raises(zmq.Again):
+        while True:
+            writer.send(bytes(10_000))
+    assert len(reader.recv()) == 10_000
+    writer.close(linger=0)
+    writers.term()
+    reader.close()
+    readers.term()
+
+
+def test_linger_set_to_none_after_the_port_was_unbound_counts(context):
+    servers = zmq.Context()
+    server, endpoint = bound(servers, zmq.PUSH, -1)
+    client = Client(context, zmq.PULL, endpoint, rcvhwm=1)
+    server.sndtimeo = 1000
+    with pytest.raises(zmq.Again):
+        while True:
+            server.send(bytes(1_000_000))
+    server.unbind(endpoint)
+    server.close(linger=0)
+    servers.term()
+    client.close()
+
+
+def test_a_peer_that_never_reads_does_not_keep_the_others_connected(context):
+    server, endpoint = bound(context, zmq.PUSH, -1)
+    server.sndtimeo = 1000
+    stuck = Client(context, zmq.PULL, endpoint, rcvhwm=1)
+    with pytest.raises(zmq.Again):
+        while True:
+            server.send(bytes(1_000_000))
+    reading = Client(context, zmq.PULL, endpoint)
+    server.send(b"for the only one with room")
+    assert reading.socket.recv() == b"for the only one with room"
+    server.close()
+    assert reading.monitor.poll()
+    reading.close()
+    stuck.close()
