@@ -284,7 +284,7 @@ bool wherry_engine_t::may_go_on_sending(const wherry::Result& result) {
   return false;
 }
 
-/// Sending is over. What the session holds is for nobody; but behind it the news may lie that its pipe has ended, for
+/// Sending is over. What the session holds has no receiver; but behind it the news may lie that its pipe has ended, for
 /// which it waits. The reader cannot end this connection while its input is stopped. Where the session may connect
 /// again, one message is all that this takes from it.
 void wherry_engine_t::discard_messages() {
