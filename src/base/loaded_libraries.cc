@@ -9,6 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+// A program that is linked statically has none.
+#pragma weak _DYNAMIC
+
 namespace wherry {
 namespace {
 
