@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptors.hpp"
 
+#include <sched.h>
+
 #include <array>
 #include <span>
 
@@ -27,6 +29,15 @@ Entry* entry_of(int fd) noexcept {
   return &entries[static_cast<unsigned>(fd)];
 }
 
+State settled(const Entry& entry) noexcept {
+  State state = entry.load();
+  while (state.mode() == Mode::moving) {
+    sched_yield();
+    state = entry.load();
+  }
+  return state;
+}
+
 void forget(int fd) noexcept { remember(fd, false); }
 
 namespace {
@@ -39,7 +50,13 @@ void begin_generation(Entry& entry, Next next) {
   }
 }
 
-State same_state(State before) { return State::of(before.generation() + 1, before.mode(), before.number()); }
+/// The same, where the mode and the number stay. A move of the offset just now must find its own generation.
+void begin_same_generation(Entry& entry) {
+  State before = settled(entry);
+  while (!entry.exchange(before, State::of(before.generation() + 1, before.mode(), before.number()))) {
+    before = settled(entry);
+  }
+}
 
 void unmap_file(int fd, Entry& entry) {
   if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uint32_t>(fd));
@@ -67,14 +84,14 @@ void never_track(int fd) noexcept {
 void drop_mapping(int fd) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || !entry->file.is_mapped()) return;
-  begin_generation(*entry, same_state);
+  begin_same_generation(*entry);
   unmap_file(fd, *entry);
 }
 
 void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept {
   Entry& entry = entries[fd];
   if (!entry.file.has_region(region)) return;
-  begin_generation(entry, same_state);
+  begin_same_generation(entry);
   entry.file.forget();
 }
 
@@ -101,7 +118,8 @@ void repair_descriptors_after_fork() noexcept {
   for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
-    if (before.mode() == Mode::own) entry.exchange(before, before.with(Mode::unknown, before.spent()));
+    if (before.mode() == Mode::own || before.mode() == Mode::moving)
+      entry.exchange(before, before.with(Mode::unknown, before.spent()));
     // A look first: stores would cost the child its own pages.
     if (entry.file.is_mapped()) entry.file.forget();
   }

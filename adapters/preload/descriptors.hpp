@@ -8,9 +8,9 @@
 // clang-format off
 //   mode      whose offset counts     the number                      goes to
 //   unknown   the kernel's            spent on reads so far           shared, never
-//   own       the kernel's            the same, and calls inside      user, never       (opened here to be read only)
+//   own       the kernel's            the same, and calls inside      moving, never     (opened here to be read only)
 //   user      the number              the offset                      moving
-//   moving    neither, for a moment   the offset                      shared
+//   moving    neither, for a moment   that of before                  user, shared
 //   shared    the kernel's            0                               never
 //   never     the kernel's            0                               -
 // clang-format on
@@ -77,6 +77,9 @@ struct alignas(64) Entry {
     return state.compare_exchange_strong(before.word, after.word, std::memory_order_seq_cst);
   }
 };
+
+/// Waits until the mode is no longer `moving`.
+State settled(const Entry& entry) noexcept;
 
 /// Descriptors from this number on are the kernel's alone.
 inline constexpr int kDescriptors = 1 << 14;

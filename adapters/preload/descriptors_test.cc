@@ -3,11 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <thread>
 
+#include "reads.hpp"
 #include "sharing.hpp"
 
 namespace wherry::preload {
@@ -24,7 +28,7 @@ class Descriptors : public testing::Test {
 
   State state() const { return entry_of(fd_)->load(); }
   off_t offset_of_kernel() const { return lseek(fd_, 0, SEEK_CUR); }
-  void own() { own_offset(fd_, *entry_of(fd_), state(), 0); }
+  void own() { own_offset(fd_, *entry_of(fd_), state()); }
   void move_to(std::uint64_t offset) {
     State before = state();
     ASSERT_TRUE(entry_of(fd_)->exchange(before, before.with(Mode::user, offset)));
@@ -71,6 +75,37 @@ TEST_F(Descriptors, AnOffsetBecomesThisProcesssWhereTheKernelHasIt) {
   EXPECT_EQ(state().number(), 77U);
 }
 
+TEST_F(Descriptors, AnOffsetTooFarStaysTheKernels) {
+  if (lseek(fd_, static_cast<off_t>(State::kNumbers), SEEK_SET) < 0) GTEST_SKIP() << "no such offsets here";
+  own();
+  EXPECT_EQ(state().mode(), Mode::shared);
+}
+
+// Of a thread that takes the offset and one that sets it the other one may be first, but both count.
+TEST_F(Descriptors, AnOffsetThatIsSetWhileItIsTakenIsNotLost) {
+  std::atomic<off_t> begun = 0;
+  std::atomic<off_t> done = 0;
+  constexpr off_t kRounds = 5'000;
+  std::thread other([&] {
+    for (off_t i = 1; i <= kRounds; i++) {
+      while (begun != i) sched_yield();
+      lseek_here(fd_, i, SEEK_SET);
+      done = i;
+    }
+  });
+  off_t lost = 0;
+  for (off_t i = 1; i <= kRounds; i++) {
+    lseek(fd_, 0, SEEK_SET);
+    opened_alone(fd_);
+    begun = i;
+    own();
+    while (done != i) sched_yield();
+    lost += lseek_here(fd_, 0, SEEK_CUR) == i ? 0 : 1;
+  }
+  other.join();
+  EXPECT_EQ(lost, 0);
+}
+
 TEST_F(Descriptors, NoOffsetIsTakenWhileAnotherCallUsesIt) {
   State before = state();
   ASSERT_TRUE(entry_of(fd_)->exchange(before, {before.word + State::kInside}));
@@ -110,6 +145,29 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   }
   over = true;
   opener.join();
+}
+
+TEST_F(Descriptors, AMappingThatGoesWaitsForAnOffsetThatIsMoved) {
+  struct stat status{};
+  ASSERT_EQ(fstat(fd_, &status), 0);
+  if (!entry_of(fd_)->file.map(fd_, status, static_cast<std::uint32_t>(fd_), revoke_mapping)) {
+    GTEST_SKIP() << "no guarded copies on this processor";
+  }
+  const State moving = state().with(Mode::moving, 0);
+  State before = state();
+  ASSERT_TRUE(entry_of(fd_)->exchange(before, moving));
+  std::atomic<bool> begun = false;
+  std::thread dropper([&] {
+    begun = true;
+    drop_mapping(fd_);
+  });
+  while (!begun) sched_yield();
+  for (int i = 0; i < 1000; i++) sched_yield();
+  State there = moving;
+  EXPECT_TRUE(entry_of(fd_)->exchange(there, moving.with(Mode::shared, 0)));
+  dropper.join();
+  EXPECT_EQ(state().mode(), Mode::shared);
+  EXPECT_FALSE(entry_of(fd_)->file.is_mapped());
 }
 
 TEST_F(Descriptors, OneThreadAtATimeStoresFields) {

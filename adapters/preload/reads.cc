@@ -55,7 +55,7 @@ bool try_tracking(int fd, Entry& entry, State before) {
     case Tracking::tracked:
       any_tracked.store(true, std::memory_order_relaxed);
       if (before.mode() == Mode::own) {
-        own_offset(fd, entry, before, 0);
+        own_offset(fd, entry, before);
       } else {
         entry.exchange(before, before.with(Mode::shared, 0));
       }
@@ -198,7 +198,7 @@ off_t lseek_here(int fd, off_t offset, int whence) {
       const auto now = static_cast<off_t>(state.number());
       off_t wanted = offset;
       if (whence == SEEK_CUR && __builtin_add_overflow(now, offset, &wanted)) {
-        errno = EOVERFLOW;
+        errno = EINVAL;
         return -1;
       }
       if (whence != SEEK_SET && whence != SEEK_CUR) wanted = WHERRY_NEXT(lseek64, fd, offset, whence);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -32,15 +31,6 @@ bool move(int fd, Entry& entry, State before) noexcept {
 }
 
 }  // namespace
-
-State settled(const Entry& entry) noexcept {
-  State state = entry.load();
-  while (state.mode() == Mode::moving) {
-    sched_yield();
-    state = entry.load();
-  }
-  return state;
-}
 
 void share_offset(int fd) noexcept {
   Entry* const entry = entry_of(fd);
@@ -87,12 +77,17 @@ void opened_alone(int fd) noexcept {
   if (sharing_all.load(std::memory_order_seq_cst) != 0) share_offset(fd);
 }
 
-void own_offset(int fd, Entry& entry, State before, std::uint64_t inside) noexcept {
-  if (before.mode() != Mode::own || before.inside() != inside) return;
+void own_offset(int fd, Entry& entry, State before) noexcept {
+  if (before.mode() != Mode::own || before.inside() != 0) return;
+  const SignalsBlocked blocked;
+  const State moving = before.with(Mode::moving, before.number());
+  if (!entry.exchange(before, moving)) return;
+  // Now other threads wait, and none is inside the kernel.
   const off_t offset = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
-  if (offset < 0 || static_cast<std::uint64_t>(offset) >= State::kNumbers) return;
-  // Another thread that used the kernel's offset since `before` was read has counted itself in it.
-  entry.exchange(before, before.with(Mode::user, static_cast<std::uint64_t>(offset)));
+  const bool fits = offset >= 0 && static_cast<std::uint64_t>(offset) < State::kNumbers;
+  State there = moving;
+  entry.exchange(there,
+                 fits ? before.with(Mode::user, static_cast<std::uint64_t>(offset)) : before.with(Mode::shared, 0));
 }
 
 void repair_sharing_after_fork() noexcept { sharing_all.store(1, std::memory_order_relaxed); }

@@ -36,11 +36,9 @@ void share_all_for_good() noexcept;
 /// A descriptor was opened here, to be read only.
 void opened_alone(int fd) noexcept;
 
-/// From mode `own` to `user`, unless another call than `inside` of this thread's uses the kernel's offset just now.
-void own_offset(int fd, Entry& entry, State before, std::uint64_t inside) noexcept;
-
-/// Waits until the mode is no longer `moving`.
-State settled(const Entry& entry) noexcept;
+/// From mode `own` to `user`, or to `shared` where the offset is too far; nothing where a call uses the kernel's offset
+/// just now.
+void own_offset(int fd, Entry& entry, State before) noexcept;
 
 /// In a forked child, while it has an AllShared.
 void repair_sharing_after_fork() noexcept;
