@@ -25,6 +25,8 @@
 
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
+// <sys/pidfd.h>, which not every C library has.
+int pidfd_getfd(int process, int fd, unsigned flags) noexcept;
 // Programs that were compiled with _FORTIFY_SOURCE call these where no mode is given.
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
@@ -40,7 +42,8 @@ int opened(int fd, int flags) noexcept {
   const int error = errno;
   if (!in_vfork_child()) {
     constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
-    if ((flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0) {
+    // The offsets of the standard streams are what stdio uses, inside the C library.
+    if ((flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0 && fd > STDERR_FILENO) {
       opened_alone(fd);
     } else {
       remember(fd, false);
@@ -60,6 +63,8 @@ void forget_range(unsigned first, unsigned last) noexcept {
   if (in_vfork_child()) return;
   const int end = highest_descriptor();
   for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
+    // The kernel may refuse the call.
+    share_offset(static_cast<int>(fd));
     forget(static_cast<int>(fd));
   }
 }
@@ -224,6 +229,12 @@ WHERRY_HOOK int dup3(int from, int to, int flags) noexcept {
   share_offset(to);
   if (!in_vfork_child()) forget(to);
   return doubled(WHERRY_NEXT(dup3, from, to, flags));
+}
+
+// The process may be this one.
+WHERRY_HOOK int pidfd_getfd(int process, int fd, unsigned flags) noexcept {
+  share_offset(fd);
+  return doubled(WHERRY_NEXT(pidfd_getfd, process, fd, flags));
 }
 
 WHERRY_HOOK int fcntl(int fd, int command, ...) {

@@ -7,12 +7,14 @@
 #include <sched.h>
 #include <spawn.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 #include <alloca.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -161,7 +163,7 @@ WHERRY_HOOK int forkpty(int* master, char* name, const termios* terminal, const 
   return child;
 }
 
-// A child with a memory of its own is like fork's. One that shares this memory may have descriptors of its own.
+// A child with a memory of its own is like fork's.
 WHERRY_HOOK int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) noexcept {
   va_list arguments;
   va_start(arguments, argument);
@@ -169,8 +171,8 @@ WHERRY_HOOK int clone(int (*function)(void*), void* stack, int flags, void* argu
   void* const tls = va_arg(arguments, void*);
   void* const child_tid = va_arg(arguments, void*);
   va_end(arguments);
+  if (leaves_half_shared(static_cast<std::uint64_t>(flags))) share_all_for_good();
   if ((flags & CLONE_VM) != 0) {
-    if ((flags & CLONE_FILES) == 0) share_all_for_good();
     return WHERRY_NEXT(clone, function, stack, flags, argument, parent_tid, tls, child_tid);
   }
   const AllShared shared;
@@ -251,6 +253,11 @@ WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_f
   const Execution execution(sight_of_found(name));
   return WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
                      WHERRY_ENVIRONMENT(environment, execution.sight()));
+}
+
+WHERRY_HOOK int wordexp(const char* text, wordexp_t* words, int flags) {
+  const AllShared shared;
+  return WHERRY_NEXT(wordexp, text, words, flags);
 }
 
 // The shell that these start finds this library in the environment, and looks at the programs that it executes.

@@ -126,6 +126,10 @@ std::optional<long> that_opens(long number, const Words& words) {
       return by_name(&dup, words);
     case SYS_dup3:
       return by_name(&dup3, words);
+    case SYS_pidfd_getfd: {
+      share_offset(as<int>(words[1]));
+      return doubled(static_cast<int>(WHERRY_NEXT(syscall, number, words[0], words[1], words[2])));
+    }
     case SYS_fcntl:
       return fcntl(as<int>(words[0]), as<int>(words[1]), words[2]);
     case SYS_sendmsg:
@@ -139,8 +143,8 @@ std::optional<long> that_opens(long number, const Words& words) {
 
 /// A fork that the C library does not know of. Its child goes on here, if it has a memory of its own.
 long forked(long number, const Words& words, std::uint64_t flags) {
+  if (leaves_half_shared(flags)) share_all_for_good();
   if ((flags & CLONE_VM) != 0) {
-    if ((flags & CLONE_FILES) == 0) share_all_for_good();
     return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
   }
   const AllShared shared;

@@ -17,6 +17,7 @@
   X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir)          \
   X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
   X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
+  X(wordexp) X(pidfd_getfd)                                                                                      \
   X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl)      \
   X(mlockall) X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dl_iterate_phdr)
 

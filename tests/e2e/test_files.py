@@ -20,7 +20,6 @@ BIN = Path(PROGRAM).resolve().parent
 LIBRARY = BIN.parent / "lib/wherry/files/libwherry-preload.so"
 EXERCISER = BIN / "files_exerciser"
 STATIC = BIN / "files_static_writer"
-NATIVE_RESULTS = BIN / "files_native_results"
 SOAK = "WHERRY_SOAK" in os.environ
 OPERATIONS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 10_000))
 SEED = {name: value for name, value in os.environ.items() if name == "WHERRY_TEST_SEED"}
@@ -180,15 +179,21 @@ def test_random_calls_find_each_byte_where_it_was_written(served, tmp_path, proc
         assert "\n0 of" in result.stdout
 
 
+NATIVE = {
+    "results": "locks lease events bad-pointers unshare handlers limits strict threads many-files",
+    "offsets": "far endless close-range standard-input wordexp pidfd clone",
+}
+
+
 @pytest.mark.parametrize("path", ["auto", "cache"])
-@pytest.mark.parametrize("case", ["locks", "lease", "events", "bad-pointers", "unshare", "handlers", "limits", "strict", "threads", "many-files"])
-def test_what_only_the_kernels_calls_survive_goes_as_without(served, tmp_path, case, path):
+@pytest.mark.parametrize("program, case", [(program, case) for program, cases in NATIVE.items() for case in cases.split()])
+def test_what_only_the_kernels_calls_survive_goes_as_without(served, tmp_path, program, case, path):
     served.path = path
     results = []
-    for runner in (lambda *words: run(words, tmp_path), served):
+    for runner in (lambda *words, **options: run(words, tmp_path, **options), served):
         file = tmp_path / "file"
         file.write_bytes(bytes(range(256)) * 1024)
-        result = runner(NATIVE_RESULTS, case, file)
+        result = runner(BIN / f"files_native_{program}", case, file, timeout=50)
         results.append((result.returncode, result.stdout, result.stderr))
     assert results[1] == results[0]
     assert results[0][0] == 0 and results[0][1]
