@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that set handlers and masks of signals: SIGBUS and SIGSEGV of copies from mappings are caught beside
-// the program's own.
+// Hooks of calls that set handlers of signals: SIGBUS and SIGSEGV of copies from mappings are caught beside the
+// program's own.
 #include <signal.h>
 
 #include <array>
@@ -106,23 +106,7 @@ WHERRY_HOOK sighandler_t sysv_signal(int signal, sighandler_t handler) noexcept 
   return __sysv_signal(signal, handler);
 }
 
-WHERRY_HOOK sighandler_t sigset(int signal, sighandler_t handler) noexcept {
-  if (mapped::is_fault_signal(signal)) step_aside();
-  mapped::forget_signal_mask();
-  return reinterpret_cast<sighandler_t (*)(int, sighandler_t)>(next_function(Hook::k_sigset))(signal, handler);
-}
-
 WHERRY_HOOK int sigignore(int signal) noexcept {
   if (mapped::is_fault_signal(signal)) step_aside();
   return reinterpret_cast<int (*)(int)>(next_function(Hook::k_sigignore))(signal);
-}
-
-WHERRY_HOOK int sigprocmask(int how, const sigset_t* wanted, sigset_t* before) noexcept {
-  mapped::forget_signal_mask();
-  return WHERRY_NEXT(sigprocmask, how, wanted, before);
-}
-
-WHERRY_HOOK int pthread_sigmask(int how, const sigset_t* wanted, sigset_t* before) noexcept {
-  if (wanted != nullptr) mapped::forget_signal_mask();
-  return WHERRY_NEXT(pthread_sigmask, how, wanted, before);
 }

@@ -191,8 +191,15 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
 std::optional<long> that_rules(long number, const Words& words) {
   switch (number) {
     case SYS_rt_sigprocmask:
-      wherry::file::mapped::forget_signal_mask();
-      return std::nullopt;
+    case SYS_rt_sigsuspend:
+    case SYS_pselect6:
+    case SYS_ppoll:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_io_pgetevents: {
+      const wherry::file::mapped::MaskChanges changes;
+      return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
+    }
     case SYS_rt_sigaction:
       // The handler behind guarded copies is gone, or never known.
       if (wherry::file::mapped::is_fault_signal(static_cast<int>(words[0])) && words[1] != 0) step_aside();

@@ -18,6 +18,9 @@
   X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
   X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
   X(wordexp) X(pidfd_getfd)                                                                                      \
+  X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(ppoll)          \
+  X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)                  \
+  X(__longjmp_chk) X(setcontext) X(swapcontext)                                                                  \
   X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl)      \
   X(mlockall) X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dl_iterate_phdr)
 

@@ -25,6 +25,9 @@ constinit thread_local Mask mask_of_thread = Mask::unknown;
 // Reads that a thread with a blocked signal makes before its mask is asked for again: siglongjmp may have restored it.
 constexpr std::uint8_t kReadsBlocked = 64;
 constinit thread_local std::uint8_t reads_blocked = 0;
+// MaskChanges that live; a jump out of a handler may leave fewer than there are.
+constinit thread_local unsigned mask_changes = 0;
+constinit thread_local bool switches_contexts = false;
 
 /// The program's action for a signal. Two copies: the handler reads one while the other is written.
 struct Actions {
@@ -86,8 +89,8 @@ void set_mask_of_handler(int signal, const struct sigaction& action, const sigse
   sigset_t mask;
   sigorset(&mask, &interrupted, &action.sa_mask);
   if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, signal);
-  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   forget_signal_mask();
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
 /// Runs with all signals blocked: a handler that interrupted it could not copy, as this signal is blocked meanwhile.
@@ -154,21 +157,39 @@ bool catch_faults(Sigaction next) noexcept {
   return ignored.load(std::memory_order_relaxed) == 0;
 }
 
+namespace {
+
+/// Sets the action, and gives the one before; for the holder of Changing.
+bool exchange_action(int signal, const struct sigaction* wanted, struct sigaction& before, Sigaction next) {
+  before = action_of(signal);
+  if (wanted == nullptr) return true;
+  const struct sigaction caught = action_for_kernel(*wanted);
+  // Before the action changes: a copy that begins now must not meet a signal that is not caught.
+  if (wanted->sa_handler == SIG_IGN) set_ignored(signal, true);
+  set_action(signal, *wanted);
+  if (next(signal, &caught, nullptr) != 0) {
+    set_action(signal, before);
+    return false;
+  }
+  set_ignored(signal, wanted->sa_handler == SIG_IGN);
+  return true;
+}
+
+}  // namespace
+
 int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept {
-  const Changing here;
-  if (next_sigaction.load(std::memory_order_relaxed) == nullptr) return next(signal, wanted, before);
-  const struct sigaction old = action_of(signal);
-  if (wanted != nullptr) {
-    const struct sigaction now = *wanted;
-    const struct sigaction caught = action_for_kernel(now);
-    // Before the action changes: a copy that begins now must not meet a signal that is not caught.
-    if (now.sa_handler == SIG_IGN) set_ignored(signal, true);
-    set_action(signal, now);
-    if (next(signal, &caught, nullptr) != 0) {
-      set_action(signal, old);
+  // The program's pointers may be bad, and its handler may come back to here: not while the actions are held.
+  struct sigaction now{};
+  if (wanted != nullptr) now = *wanted;
+  struct sigaction old{};
+  {
+    const Changing here;
+    const struct sigaction* const given = wanted == nullptr ? nullptr : &now;
+    if (!catches_faults()) {
+      if (next(signal, given, &old) != 0) return -1;
+    } else if (!exchange_action(signal, given, old, next)) {
       return -1;
     }
-    set_ignored(signal, now.sa_handler == SIG_IGN);
   }
   if (before != nullptr) *before = old;
   return 0;
@@ -180,12 +201,32 @@ bool takes_faults() noexcept {
     return true;
   if (mask_of_thread == Mask::blocked && ++reads_blocked < kReadsBlocked) return false;
   const bool open = is_mask_open();
+  if (mask_changes != 0 || switches_contexts) return open;
   mask_of_thread = open ? Mask::open : Mask::blocked;
   reads_blocked = 0;
   return open;
 }
 
 void forget_signal_mask() noexcept { mask_of_thread = Mask::unknown; }
+
+MaskChanges::MaskChanges() noexcept {
+  mask_changes++;
+  forget_signal_mask();
+}
+
+MaskChanges::~MaskChanges() {
+  if (mask_changes != 0) mask_changes--;
+  forget_signal_mask();
+}
+
+void forget_mask_changes() noexcept { mask_changes = 0; }
+
+void always_ask_for_mask() noexcept {
+  switches_contexts = true;
+  forget_signal_mask();
+}
+
+bool catches_faults() noexcept { return next_sigaction.load(std::memory_order_relaxed) != nullptr; }
 
 void repair_faults_after_fork() noexcept { changing.store(false, std::memory_order_relaxed); }
 

@@ -26,6 +26,23 @@ bool takes_faults() noexcept;
 /// The mask of this thread was changed.
 void forget_signal_mask() noexcept;
 
+/// While it lives the mask of this thread may change at any moment, also for the handlers that run meanwhile: each copy
+/// asks for it.
+class MaskChanges {
+ public:
+  MaskChanges() noexcept;
+  ~MaskChanges();
+  MaskChanges(const MaskChanges&) = delete;
+  MaskChanges& operator=(const MaskChanges&) = delete;
+};
+/// A jump leaves them behind.
+void forget_mask_changes() noexcept;
+/// This thread switches contexts, and one that ends changes the mask without a call: each copy asks for it from now on.
+void always_ask_for_mask() noexcept;
+
+/// Whether the signals were ever caught.
+bool catches_faults() noexcept;
+
 /// In a forked child: another thread of the parent's may have been changing an action.
 void repair_faults_after_fork() noexcept;
 

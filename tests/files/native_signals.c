@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// files_native_signals CASE FILE: reads FILE often enough to be read in place, and changes handlers and masks of
+// SIGBUS and SIGSEGV. Prints what it finds: the same natively and by wherry run --files. An ordinary program.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { kRecord = 512, kReads = 3000, kHundredths = 1000 };
+
+static char record[kRecord];
+static int fd;
+static void* volatile bad_pointer = (void*)16;
+static sigset_t none, both, all;
+
+static void read_once(int signal) {
+  (void)signal;
+  if (pread(fd, record, kRecord, kRecord) != kRecord) _exit(8);
+}
+
+/// Reads that would end the process if they were made in place where a signal is blocked.
+static int is_refused(void) { return pread(fd, bad_pointer, kRecord, kRecord) == -1 && errno == EFAULT ? 0 : 9; }
+
+/// Runs in a child, whose end it prints. One that does not end is killed after ten seconds.
+static void say_in_child(const char* what, int (*body)(void), const char* file) {
+  const pid_t child = fork();
+  if (child == 0) {
+    fd = open(file, O_RDONLY);
+    for (int i = 0; i < kReads; i++) read_once(0);
+    _exit(body());
+  }
+  int status = 0;
+  int waits = 0;
+  const struct timespec hundredth = {0, 10000000};
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    nanosleep(&hundredth, NULL);
+    if (++waits == kHundredths) kill(child, SIGKILL);
+  }
+  printf("%s: %s %d\n", what, WIFSIGNALED(status) ? "signal" : "exit",
+         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  fflush(stdout);
+}
+
+/// All is blocked, and a signal is pending whose handler reads. `wait` lets it in.
+static int read_in_a_wait(int (*wait)(void)) {
+  signal(SIGUSR1, read_once);
+  sigprocmask(SIG_BLOCK, &all, NULL);
+  raise(SIGUSR1);
+  if (wait() != -1 || errno != EINTR) return 7;
+  return is_refused();
+}
+
+static int wait_sigsuspend(void) { return sigsuspend(&none); }
+static int wait_ppoll(void) { return ppoll(NULL, 0, NULL, &none); }
+static int wait_pselect(void) { return pselect(0, NULL, NULL, NULL, NULL, &none); }
+static int wait_epoll(void) {
+  struct epoll_event event;
+  return epoll_pwait(epoll_create1(0), &event, 1, -1, &none);
+}
+static int wait_syscall(void) { return (int)syscall(SYS_rt_sigsuspend, &none, (size_t)8); }
+
+static int by_sigsuspend(void) { return read_in_a_wait(wait_sigsuspend); }
+static int by_ppoll(void) { return read_in_a_wait(wait_ppoll); }
+static int by_pselect(void) { return read_in_a_wait(wait_pselect); }
+static int by_epoll(void) { return read_in_a_wait(wait_epoll); }
+static int by_syscall(void) { return read_in_a_wait(wait_syscall); }
+
+static int refused_in_handler = 7;
+static void be_refused(int signal) {
+  (void)signal;
+  refused_in_handler = is_refused();
+}
+
+/// The mask of a wait blocks both, so its handler has them blocked.
+static int by_a_wait_that_blocks(void) {
+  signal(SIGUSR1, be_refused);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &one, NULL);
+  raise(SIGUSR1);
+  read_once(0);
+  sigsuspend(&both);
+  return refused_in_handler;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static int wait_sigpause(void) { return sigpause(SIGUSR1); }
+static int by_sigpause(void) { return read_in_a_wait(wait_sigpause); }
+static int by_sighold(void) {
+  sighold(SIGSEGV);
+  return is_refused();
+}
+static int by_sigblock(void) {
+  sigblock(1 << (SIGSEGV - 1));
+  return is_refused();
+}
+static int by_sigsetmask(void) {
+  sigsetmask(1 << (SIGSEGV - 1));
+  return is_refused();
+}
+static int by_sigrelse(void) {
+  sighold(SIGSEGV);
+  if (is_refused() != 0) return 1;
+  sigrelse(SIGSEGV);
+  return is_refused();
+}
+#pragma GCC diagnostic pop
+
+static sigjmp_buf back;
+static int by_siglongjmp(void) {
+  sigprocmask(SIG_BLOCK, &both, NULL);
+  if (sigsetjmp(back, 1) == 0) {
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+    read_once(0);
+    siglongjmp(back, 1);
+  }
+  return is_refused();
+}
+
+static ucontext_t first, second;
+static volatile int visits;
+static int by_setcontext(void) {
+  sigprocmask(SIG_BLOCK, &both, NULL);
+  getcontext(&first);
+  if (visits++ == 0) {
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+    read_once(0);
+    setcontext(&first);
+  }
+  return is_refused();
+}
+
+static char stack[1 << 16];
+static void read_unblocked(void) {
+  sigprocmask(SIG_UNBLOCK, &both, NULL);
+  read_once(0);
+}
+
+/// Both contexts switch twice, and the second time comes back to the same place.
+static int by_swapcontext(void) {
+  sigprocmask(SIG_BLOCK, &both, NULL);
+  getcontext(&second);
+  second.uc_stack.ss_sp = stack;
+  second.uc_stack.ss_size = sizeof(stack);
+  second.uc_link = &first;
+  makecontext(&second, read_unblocked, 0);
+  if (swapcontext(&first, &second) != 0) return 1;
+  const int refused = is_refused();
+  if (visits++ == 0) setcontext(&first);
+  return visits == 2 ? refused : 2;
+}
+
+static void masks(const char* file) {
+  say_in_child("sigsuspend", by_sigsuspend, file);
+  say_in_child("ppoll", by_ppoll, file);
+  say_in_child("pselect", by_pselect, file);
+  say_in_child("epoll_pwait", by_epoll, file);
+  say_in_child("sigpause", by_sigpause, file);
+  say_in_child("syscall", by_syscall, file);
+  say_in_child("a wait that blocks", by_a_wait_that_blocks, file);
+  say_in_child("sighold", by_sighold, file);
+  say_in_child("sigrelse", by_sigrelse, file);
+  say_in_child("sigblock", by_sigblock, file);
+  say_in_child("sigsetmask", by_sigsetmask, file);
+  say_in_child("siglongjmp", by_siglongjmp, file);
+  say_in_child("setcontext", by_setcontext, file);
+  say_in_child("swapcontext", by_swapcontext, file);
+}
+
+static void set_default(int number) { signal(number, SIG_DFL); }
+
+static int sets_a_bad_action(void) {
+  signal(SIGSEGV, set_default);
+  return sigaction(SIGBUS, (const struct sigaction*)bad_pointer, NULL);
+}
+
+static int asks_for_a_bad_action(void) {
+  signal(SIGSEGV, set_default);
+  return sigaction(SIGBUS, NULL, (struct sigaction*)bad_pointer);
+}
+
+static void actions(const char* file) {
+  say_in_child("a bad action", sets_a_bad_action, file);
+  say_in_child("a bad place for one", asks_for_a_bad_action, file);
+}
+
+int main(int words, char** word) {
+  static const struct {
+    const char* name;
+    void (*body)(const char*);
+  } cases[] = {{"masks", masks}, {"actions", actions}};
+  sigemptyset(&none);
+  sigfillset(&all);
+  sigemptyset(&both);
+  sigaddset(&both, SIGBUS);
+  sigaddset(&both, SIGSEGV);
+  for (size_t i = 0; words == 3 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+    if (strcmp(word[1], cases[i].name) == 0) {
+      cases[i].body(word[2]);
+      return 0;
+    }
+  }
+  fprintf(stderr, "usage: files_native_signals CASE FILE\n");
+  return 2;
+}
