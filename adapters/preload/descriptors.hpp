@@ -32,6 +32,7 @@
 #include <cstdint>
 
 #include "file/mapped/mapped_file.hpp"
+#include "file/mapped/signals_blocked.hpp"
 
 namespace wherry::preload {
 
@@ -102,7 +103,8 @@ void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept;
 /// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
 void remember(int fd, bool alone) noexcept;
 
-/// Held by the one thread that stores fields (rule 2). It is tried, not waited for: the next call will do.
+/// Held by the one thread that stores fields (rule 2). It is tried, not waited for: the next call will do. No handler
+/// runs meanwhile, which might leave by a jump.
 class SetupLock {
  public:
   SetupLock() noexcept;
@@ -112,6 +114,7 @@ class SetupLock {
   explicit operator bool() const { return held_; }
 
  private:
+  file::mapped::SignalsBlocked blocked_;
   bool held_;
 };
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,6 +169,19 @@ TEST_F(Descriptors, AMappingThatGoesWaitsForAnOffsetThatIsMoved) {
   dropper.join();
   EXPECT_EQ(state().mode(), Mode::shared);
   EXPECT_FALSE(entry_of(fd_)->file.is_mapped());
+}
+
+// A handler that leaves by a jump would leave the fields half stored, and the lock held.
+TEST_F(Descriptors, NoHandlerRunsWhileFieldsAreStored) {
+  sigset_t mask;
+  {
+    const SetupLock lock;
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+  }
+  EXPECT_EQ(sigismember(&mask, SIGALRM), 1);
+  EXPECT_EQ(sigismember(&mask, SIGSEGV), 0) << "guarded copies need it";
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+  EXPECT_EQ(sigismember(&mask, SIGALRM), 0);
 }
 
 TEST_F(Descriptors, OneThreadAtATimeStoresFields) {

@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 
+#include "file/mapped/signals_blocked.hpp"
+
 namespace wherry::file::mapped {
 namespace {
 
@@ -98,6 +100,8 @@ bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Rev
 }
 
 void MappedFile::drop(std::uint32_t owner) noexcept {
+  // A handler that leaves by a jump would leave the region mapped.
+  const SignalsBlocked blocked;
   const std::uint32_t region = region_.exchange(0, std::memory_order_relaxed);
   forget();
   if (region != 0) unmap_region(region - 1, owner);
@@ -116,6 +120,7 @@ MappedFile::Look MappedFile::refresh(int fd) noexcept {
   const bool counted = counter != nullptr && read_counter(*counter, count);
   std::atomic_thread_fence(std::memory_order_acquire);  // TRUNCATED acquire: the truncations that were counted
   struct stat status{};
+  const std::uint64_t now = coarse_clock();  // before: fstat may take long
   const bool known = ::fstat(fd, &status) == 0;
   errno = error;
   if (!known || status.st_dev != device_.load(std::memory_order_relaxed) ||
@@ -124,7 +129,6 @@ MappedFile::Look MappedFile::refresh(int fd) noexcept {
   }
   const std::uint64_t reach = reach_.load(std::memory_order_relaxed);
   const bool sparse = may_be_sparse_.load(std::memory_order_relaxed) && has_holes(status);
-  const std::uint64_t now = coarse_clock();
   readable_.store(sparse || !counted ? 0 : std::min(page_of_end(status), reach), std::memory_order_relaxed);
   count_.store(count, std::memory_order_release);                              // SIZE release: the size
   deadline_.store(now + kSizeCounts - lateness(), std::memory_order_release);  // SIZE release: the size

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -293,6 +294,16 @@ TEST_F(Mapped, TheLeastRecentlyUsedMappingMakesRoom) {
     unmap_region(regions[3].number, 3);
     EXPECT_EQ(map_region(fd_, kPage, 5001, note).number, regions[3].number);
     EXPECT_EQ(revoked_owner, 7U) << "there was a free place";
+  });
+}
+
+TEST_F(Mapped, TheCounterOfAFileIsNoPlaceWhereAThreadIsCancelled) {
+  in_child([] {
+    std::thread([] {
+      ::pthread_cancel(::pthread_self());
+      (void)truncation_counter(1, 1);
+      ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    }).join();
   });
 }
 

@@ -2,6 +2,7 @@
 #include "file/mapped/truncations.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +43,11 @@ Page& shared_page() {
   Page* known = page.load(std::memory_order_acquire);  // PAGE acquire: it is mapped
   if (known != nullptr) return *known;
   const int error = errno;
+  // A thread must not be cancelled in a function that never throws: open and close are such places.
+  int cancel = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
   Page* const mapped = map_page();
+  ::pthread_setcancelstate(cancel, nullptr);
   errno = error;
   Page* const mine = mapped == nullptr ? &own_page : mapped;
   // PAGE release: it is mapped. Another thread may have been faster.
