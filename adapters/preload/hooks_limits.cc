@@ -22,8 +22,10 @@ WHERRY_HOOK int prctl(int option, ...) noexcept {
   const unsigned long fourth = va_arg(arguments, unsigned long);
   const unsigned long fifth = va_arg(arguments, unsigned long);
   va_end(arguments);
-  if (option == PR_SET_SECCOMP) step_aside();
-  return WHERRY_NEXT(prctl, option, second, third, fourth, fifth);
+  const auto call = [&] { return WHERRY_NEXT(prctl, option, second, third, fourth, fifth); };
+  if (option != PR_SET_SECCOMP) return call();
+  const FilterBegins filter;
+  return static_cast<int>(filter.ended(call()));
 }
 
 WHERRY_HOOK int mlockall(int flags) noexcept {

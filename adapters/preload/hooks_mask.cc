@@ -15,7 +15,6 @@
 #include "file/mapped/fault_signals.hpp"
 #include "hook.hpp"
 #include "next.hpp"
-#include "stepping_aside.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming, readability-redundant-declaration): not every C library has all of them
 extern "C" {
@@ -74,11 +73,6 @@ WHERRY_HOOK int sigprocmask(int how, const sigset_t* wanted, sigset_t* before) n
 
 WHERRY_HOOK int pthread_sigmask(int how, const sigset_t* wanted, sigset_t* before) noexcept {
   return wait_with(wanted, [&] { return WHERRY_NEXT(pthread_sigmask, how, wanted, before); });
-}
-
-WHERRY_HOOK sighandler_t sigset(int signal, sighandler_t handler) noexcept {
-  if (mapped::is_fault_signal(signal)) step_aside();
-  return change_mask([&] { return next_as<sighandler_t(int, sighandler_t)>(Hook::k_sigset)(signal, handler); });
 }
 
 WHERRY_HOOK int sighold(int signal) noexcept {

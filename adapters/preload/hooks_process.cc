@@ -33,6 +33,12 @@
 
 namespace wherry::preload {
 
+void prepare_clone(std::uint64_t flags) noexcept {
+  const bool one_memory = (flags & CLONE_VM) != 0;
+  if (one_memory && (flags & CLONE_SIGHAND) == 0) step_aside();
+  if (one_memory != ((flags & CLONE_FILES) != 0)) share_all_for_good();
+}
+
 void repair_after_fork() noexcept {
   const int error = errno;
   repair_sharing_after_fork();
@@ -51,14 +57,15 @@ bool is_string(const char* string) { return ProgramMemory().length_of(string) !=
 
 /// What becomes of a program; the kernel will refuse one whose name cannot be read.
 file::Sight sight_of(int at, const char* path, int flags) {
-  if (stands_aside()) return file::Sight::seen;
+  if (is_filtered()) return file::Sight::foreign;
   return is_string(path) ? file::look_at(at, path, flags) : file::Sight::seen;
 }
 
 /// The same of a name that is looked for in PATH.
 file::Sight sight_of_found(const char* name) {
   std::array<char, PATH_MAX> room{};
-  if (stands_aside() || !is_string(name)) return file::Sight::seen;
+  if (is_filtered()) return file::Sight::foreign;
+  if (!is_string(name)) return file::Sight::seen;
   const char* const path = file::find_in_path(name, room.data());
   return path == nullptr ? file::Sight::unseen : file::look_at(AT_FDCWD, path, 0);
 }
@@ -171,7 +178,7 @@ WHERRY_HOOK int clone(int (*function)(void*), void* stack, int flags, void* argu
   void* const tls = va_arg(arguments, void*);
   void* const child_tid = va_arg(arguments, void*);
   va_end(arguments);
-  if (leaves_half_shared(static_cast<std::uint64_t>(flags))) share_all_for_good();
+  prepare_clone(static_cast<std::uint64_t>(flags));
   if ((flags & CLONE_VM) != 0) {
     return WHERRY_NEXT(clone, function, stack, flags, argument, parent_tid, tls, child_tid);
   }
@@ -200,7 +207,7 @@ WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char
 
 WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(file::look_at(fd, nullptr, 0));
+  const Execution execution(is_filtered() ? file::Sight::foreign : file::look_at(fd, nullptr, 0));
   return WHERRY_NEXT(fexecve, fd, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 

@@ -13,7 +13,6 @@
 #include "file/mapped/fault_signals.hpp"
 #include "hook.hpp"
 #include "next.hpp"
-#include "stepping_aside.hpp"
 #include "vfork.hpp"
 
 extern "C" sighandler_t bsd_signal(int signal, sighandler_t handler) noexcept;
@@ -106,7 +105,26 @@ WHERRY_HOOK sighandler_t sysv_signal(int signal, sighandler_t handler) noexcept 
   return __sysv_signal(signal, handler);
 }
 
+// SIG_HOLD blocks the signal, every other action unblocks it.
+WHERRY_HOOK sighandler_t sigset(int signal, sighandler_t handler) noexcept {
+  if (!mapped::is_fault_signal(signal) || handler == SIG_ERR) {
+    const mapped::MaskChanges changes;
+    return reinterpret_cast<sighandler_t (*)(int, sighandler_t)>(next_function(Hook::k_sigset))(signal, handler);
+  }
+  struct sigaction now{};
+  const bool holds = handler == SIG_HOLD;
+  const sighandler_t before = !holds                                   ? set_handler(signal, handler, 0)
+                              : set_action(signal, nullptr, &now) == 0 ? now.sa_handler
+                                                                       : SIG_ERR;
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, signal);
+  sigset_t mask_before;
+  if (before == SIG_ERR || sigprocmask(holds ? SIG_BLOCK : SIG_UNBLOCK, &mask, &mask_before) != 0) return SIG_ERR;
+  return sigismember(&mask_before, signal) == 1 ? SIG_HOLD : before;
+}
+
 WHERRY_HOOK int sigignore(int signal) noexcept {
-  if (mapped::is_fault_signal(signal)) step_aside();
+  if (mapped::is_fault_signal(signal)) return set_handler(signal, SIG_IGN, 0) == SIG_ERR ? -1 : 0;
   return reinterpret_cast<int (*)(int)>(next_function(Hook::k_sigignore))(signal);
 }

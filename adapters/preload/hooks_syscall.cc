@@ -3,6 +3,7 @@
 // syscall(): calls by their numbers go the way of the hooks that have their names.
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -143,7 +144,7 @@ std::optional<long> that_opens(long number, const Words& words) {
 
 /// A fork that the C library does not know of. Its child goes on here, if it has a memory of its own.
 long forked(long number, const Words& words, std::uint64_t flags) {
-  if (leaves_half_shared(flags)) share_all_for_good();
+  prepare_clone(flags);
   if ((flags & CLONE_VM) != 0) {
     return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
   }
@@ -204,9 +205,11 @@ std::optional<long> that_rules(long number, const Words& words) {
       // The handler behind guarded copies is gone, or never known.
       if (wherry::file::mapped::is_fault_signal(static_cast<int>(words[0])) && words[1] != 0) step_aside();
       return std::nullopt;
-    case SYS_seccomp:
-      step_aside();
-      return std::nullopt;
+    case SYS_seccomp: {
+      if (words[0] != SECCOMP_SET_MODE_STRICT && words[0] != SECCOMP_SET_MODE_FILTER) return std::nullopt;
+      const FilterBegins filter;
+      return filter.ended(WHERRY_NEXT(syscall, number, words[0], words[1], words[2]));
+    }
     case SYS_prctl:
       return prctl(as<int>(words[0]), words[1], words[2], words[3], words[4]);
     case SYS_mlockall:

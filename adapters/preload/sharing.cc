@@ -14,6 +14,7 @@
 namespace wherry::preload {
 
 constinit thread_local bool detail::in_vfork_child __attribute__((tls_model("initial-exec"))) = false;
+constinit thread_local bool detail::vfork_child_is_filtered __attribute__((tls_model("initial-exec"))) = false;
 
 namespace {
 

@@ -12,7 +12,7 @@
 namespace wherry::preload {
 namespace {
 
-bool may_be_read_in_place() { return any_directories() && !stands_aside(); }
+bool may_be_read_in_place() { return any_directories() && !is_filtered(); }
 
 void note(const struct stat& status) {
   if (on_cached_device(status)) file::mapped::note_truncation(status.st_dev, status.st_ino);

@@ -1,29 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepping_aside.hpp"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <cerrno>
 
 #include "descriptors.hpp"
+#include "file/mapped/fault_signals.hpp"
 #include "file/mapped/regions.hpp"
 #include "sharing.hpp"
+#include "vfork.hpp"
 
 namespace wherry::preload {
 namespace {
 
 constinit std::atomic<bool> aside{false};
+constinit std::atomic<bool> filtered{false};
+
+bool is_only_thread() {
+  constexpr nlink_t kLinksOfOne = 3;  // a directory has two, and one for each below it
+  struct stat tasks{};
+  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == kLinksOfOne;
+}
 
 }  // namespace
 
 void step_aside() noexcept {
-  if (aside.load(std::memory_order_relaxed)) return;
+  if (in_vfork_child() || aside.load(std::memory_order_relaxed)) return;
   const int error = errno;
   share_all_for_good();
+  if (is_only_thread()) file::mapped::release_faults();
   aside.store(true, std::memory_order_relaxed);
   errno = error;
 }
 
-bool stands_aside() noexcept { return aside.load(std::memory_order_relaxed); }
+// The child of a vfork runs in its parent's memory: what it says of itself is its parent's thread's until it is gone.
+
+FilterBegins::FilterBegins() noexcept : before_(is_filtered()) {
+  step_aside();
+  if (in_vfork_child()) {
+    detail::vfork_child_is_filtered = true;
+  } else {
+    filtered.store(true, std::memory_order_relaxed);
+  }
+}
+
+long FilterBegins::ended(long result) const noexcept {
+  if (result >= 0 || before_) return result;
+  if (in_vfork_child()) {
+    detail::vfork_child_is_filtered = false;
+  } else {
+    filtered.store(false, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+bool is_filtered() noexcept {
+  return filtered.load(std::memory_order_relaxed) || (in_vfork_child() && detail::vfork_child_is_filtered);
+}
 
 void unmap_for_good() noexcept {
   const int error = errno;

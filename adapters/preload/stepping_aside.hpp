@@ -5,10 +5,25 @@
 
 namespace wherry::preload {
 
-/// Nothing of this process is mapped any more, all offsets are the kernel's, and from now on no system call is made on
-/// its behalf: a filter of system calls could end it. Keeps errno.
+/// Nothing of this process is mapped any more, all offsets are the kernel's, and the kernel has the program's actions
+/// for SIGBUS and SIGSEGV (where this is the only thread; copies of another one may be under way). Nothing in the child
+/// of a vfork, which has actions of its own. Keeps errno.
 void step_aside() noexcept;
-bool stands_aside() noexcept;
+
+/// While a filter of system calls may be set: steps aside first, and afterwards no system call is made on behalf of
+/// this library, which the filter could forbid. Programs that are executed then run without the library.
+class FilterBegins {
+ public:
+  FilterBegins() noexcept;
+  FilterBegins(const FilterBegins&) = delete;
+  FilterBegins& operator=(const FilterBegins&) = delete;
+  /// What follows the call that sets it, with its result; returns it.
+  long ended(long result) const noexcept;
+
+ private:
+  bool before_;
+};
+bool is_filtered() noexcept;
 
 /// Unmaps all files, and maps none from now on: memory is going to be locked or limited. Keeps errno.
 void unmap_for_good() noexcept;

@@ -17,6 +17,7 @@ using namespace wherry::preload;
 
 extern "C" __attribute__((visibility("hidden"))) void wherry_before_vfork() noexcept {
   all_shared_from_now();
+  detail::vfork_child_is_filtered = false;
   detail::in_vfork_child = true;
 }
 

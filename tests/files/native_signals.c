@@ -5,14 +5,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -195,16 +200,123 @@ static int asks_for_a_bad_action(void) {
   return sigaction(SIGBUS, NULL, (struct sigaction*)bad_pointer);
 }
 
+static void leave(int signal) { _exit(signal == SIGSEGV ? 7 : 8); }
+static int fault(void) { return *(volatile char*)bad_pointer; }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static int by_sigset(void) {
+  if (sigset(SIGSEGV, leave) != SIG_DFL || sigset(SIGSEGV, SIG_HOLD) != leave) return 1;
+  if (sigset(SIGSEGV, SIG_HOLD) != SIG_HOLD || is_refused() != 0) return 2;
+  if (sigset(SIGSEGV, SIG_DFL) != SIG_HOLD || sigset(SIGSEGV, leave) != SIG_DFL) return 3;
+  sigignore(SIGBUS);
+  raise(SIGBUS);
+  if (signal(SIGBUS, SIG_DFL) != SIG_IGN || is_refused() != 0) return 4;
+  return fault();
+}
+#pragma GCC diagnostic pop
+
+static int reset(void* nothing) {
+  (void)nothing;
+  signal(SIGSEGV, SIG_DFL);
+  return 0;
+}
+
+/// A child that runs in this memory, and has actions of its own.
+static int beside_a_child_with_own_actions(void) {
+  signal(SIGSEGV, leave);
+  const int child = clone(reset, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+  waitpid(child, NULL, 0);
+  return fault();
+}
+
+static int with_one_ignored(void) {
+  signal(SIGBUS, SIG_IGN);
+  return is_refused();
+}
+
 static void actions(const char* file) {
+  say_in_child("sigset", by_sigset, file);
+  say_in_child("clone", beside_a_child_with_own_actions, file);
+  say_in_child("ignored", with_one_ignored, file);
   say_in_child("a bad action", sets_a_bad_action, file);
   say_in_child("a bad place for one", asks_for_a_bad_action, file);
+}
+
+/// Forbids a call that this program does not make.
+static void forbid(unsigned call, int by_number) {
+  struct sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog filter = {sizeof(steps) / sizeof(steps[0]), steps};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  const long result = by_number ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter)
+                                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+  if (result != 0) _exit(3);
+}
+
+static int fault_after_prctl(void) {
+  forbid(SYS_rt_sigaction, 0);
+  return fault();
+}
+
+static int fault_after_seccomp(void) {
+  forbid(SYS_rt_sigaction, 1);
+  return fault();
+}
+
+static const char* name_of_file;
+static int executed_by_path(void) {
+  forbid(SYS_madvise, 0);
+  execl("/proc/self/exe", "program", "executed", name_of_file, (char*)NULL);
+  return 1;
+}
+
+static int executed_by_name(void) {
+  forbid(SYS_madvise, 1);
+  execlp("/proc/self/exe", "program", "executed", name_of_file, (char*)NULL);
+  return 1;
+}
+
+static int executed_by_descriptor(void) {
+  forbid(SYS_madvise, 0);
+  char* const words[] = {"program", "executed", (char*)name_of_file, NULL};
+  fexecve(open("/proc/self/exe", O_RDONLY), words, environ);
+  return 1;
+}
+
+static int executed_by_a_vfork_child(void) {
+  const pid_t child = vfork();
+  if (child == 0) _exit(executed_by_path());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status != 0;
+}
+
+static int after_a_filter_that_fails(void) { return prctl(PR_SET_SECCOMP, 99, NULL, 0, 0) == -1 ? is_refused() : 1; }
+
+static void filters(const char* file) {
+  name_of_file = file;
+  say_in_child("fault after prctl", fault_after_prctl, file);
+  say_in_child("fault after seccomp", fault_after_seccomp, file);
+  say_in_child("executed by its path", executed_by_path, file);
+  say_in_child("executed by its name", executed_by_name, file);
+  say_in_child("executed by its descriptor", executed_by_descriptor, file);
+  say_in_child("executed by a child of vfork", executed_by_a_vfork_child, file);
+  say_in_child("no filter", after_a_filter_that_fails, file);
+}
+
+static void executed(const char* file) {
+  fd = open(file, O_RDONLY);
+  for (int i = 0; i < kReads; i++) read_once(0);
 }
 
 int main(int words, char** word) {
   static const struct {
     const char* name;
     void (*body)(const char*);
-  } cases[] = {{"masks", masks}, {"actions", actions}};
+  } cases[] = {{"masks", masks}, {"actions", actions}, {"filters", filters}, {"executed", executed}};
   sigemptyset(&none);
   sigfillset(&all);
   sigemptyset(&both);

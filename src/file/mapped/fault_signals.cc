@@ -38,6 +38,7 @@ constinit std::array<Actions, 2> actions{};
 constinit std::atomic<Sigaction> next_sigaction{nullptr};  // set: both signals are caught
 constinit std::atomic<unsigned> ignored{0};                // a bit for each of the two
 constinit std::atomic<bool> changing{false};
+constinit bool released = false;  // by the holder of Changing
 
 constexpr std::size_t index_of(int signal) { return signal == SIGBUS ? 0 : 1; }
 
@@ -149,12 +150,22 @@ bool catch_faults(Sigaction next) noexcept {
   if (next_sigaction.load(std::memory_order_acquire) == nullptr) {  // CAUGHT acquire: the actions
     if (!can_guard_copies()) return false;
     const Changing here;
+    if (released) return false;
     if (next_sigaction.load(std::memory_order_relaxed) == nullptr) {
       if (!catch_signal(SIGBUS, next) || !catch_signal(SIGSEGV, next)) return false;
       next_sigaction.store(next, std::memory_order_release);  // CAUGHT release: the actions
     }
   }
   return ignored.load(std::memory_order_relaxed) == 0;
+}
+
+void release_faults() noexcept {
+  const Changing here;
+  released = true;
+  const Sigaction next = next_sigaction.load(std::memory_order_relaxed);
+  if (next == nullptr) return;
+  for (const int signal : {SIGBUS, SIGSEGV}) next(signal, &action_of(signal), nullptr);
+  next_sigaction.store(nullptr, std::memory_order_relaxed);
 }
 
 namespace {

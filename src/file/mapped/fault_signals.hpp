@@ -40,8 +40,11 @@ void forget_mask_changes() noexcept;
 /// This thread switches contexts, and one that ends changes the mask without a call: each copy asks for it from now on.
 void always_ask_for_mask() noexcept;
 
-/// Whether the signals were ever caught.
+/// Whether the signals are caught.
 bool catches_faults() noexcept;
+
+/// Gives the kernel the program's actions, and never catches the signals again. No guarded copy may be under way.
+void release_faults() noexcept;
 
 /// In a forked child: another thread of the parent's may have been changing an action.
 void repair_faults_after_fork() noexcept;
