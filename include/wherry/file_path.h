@@ -21,8 +21,9 @@ extern "C" {
 
 /* Sets the path of later reads of a descriptor, until it is closed; other descriptors of the same file keep theirs.
  * Writes are the same with all paths. WHERRY_PATH_COMP and WHERRY_PATH_OS read in place from the kernel's page cache,
- * WHERRY_PATH_AUTO does so where it pays, WHERRY_PATH_LOCAL and WHERRY_PATH_HOST leave reads to the kernel. Returns 0; or -1, and errno is EBADF, or EINVAL for any other path, WHERRY_PATH_AS_SET
- * too. From any thread; makes a few system calls. */
+ * WHERRY_PATH_AUTO does so where it pays, WHERRY_PATH_LOCAL and WHERRY_PATH_HOST leave reads to the kernel. Returns 0;
+ * or -1, and errno is EBADF, or EINVAL for any other path, WHERRY_PATH_AS_SET too. From any thread; makes a few system
+ * calls. */
 #if defined(__GNUC__)
 __attribute__((weak))
 #endif
