@@ -31,21 +31,12 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def job():
-    """A card of this module's own, which ends when its segment is gone."""
-    name = f"files-{os.getpid()}"
-    yield name
-    for segment in Path("/dev/shm").glob(f"wherry-files-*-{name}-*"):
-        segment.unlink()
-
-
 class Runner:
-    def __init__(self, folder, job, path="auto"):
-        self.folder, self.job, self.path = folder, job, path
+    def __init__(self, folder, path="auto"):
+        self.folder, self.path = folder, path
 
     def command(self, *words):
-        return [PROGRAM, "run", "--files", str(self.folder), "--job", self.job, "--file-path", self.path, "--", *map(str, words)]
+        return [PROGRAM, "run", "--files", str(self.folder), "--file-path", self.path, "--", *map(str, words)]
 
     def __call__(self, *words, **options):
         return run(self.command(*words), self.folder, **options)
@@ -59,14 +50,14 @@ def run(words, folder, timeout=WATCHDOG, **changes):
 
 
 @pytest.fixture
-def served(tmp_path, job):
-    return Runner(tmp_path, job)
+def served(tmp_path):
+    return Runner(tmp_path)
 
 
 @pytest.fixture(params=["auto", "cache"])
-def served_by(tmp_path, job, request):
+def served_by(tmp_path, request):
     """By each path that reads in place."""
-    return Runner(tmp_path, job, request.param)
+    return Runner(tmp_path, request.param)
 
 
 def content(folder):
@@ -111,14 +102,14 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 @pytest.mark.parametrize("line", PROGRAMS)
-def test_a_program_leaves_the_same_files_words_and_exit_status_as_without(tmp_path, job, line, shell):
+def test_a_program_leaves_the_same_files_words_and_exit_status_as_without(tmp_path, line, shell):
     results = []
     for name in ("native", "served"):
         folder = tmp_path / name
         folder.mkdir()
         make_tree(folder)
         words = [shell, "-c", line]
-        result = Runner(folder, job)(*words) if name == "served" else run(words, folder)
+        result = Runner(folder)(*words) if name == "served" else run(words, folder)
         results.append((result.returncode, result.stdout, result.stderr, content(folder)))
     assert results[1] == results[0]
 
@@ -160,11 +151,11 @@ with open("small", "r+b", buffering=0) as f:
 """
 
 
-def test_pythons_calls_do_what_they_do_without(tmp_path, job):
+def test_pythons_calls_do_what_they_do_without(tmp_path):
     make_tree(tmp_path)
     native = run([sys.executable, "-c", PYTHON], tmp_path)
     assert native.returncode == 0, native.stderr
-    served = Runner(tmp_path, job)(sys.executable, "-c", PYTHON)
+    served = Runner(tmp_path)(sys.executable, "-c", PYTHON)
     assert (served.returncode, served.stdout, served.stderr) == (0, native.stdout, "")
 
 
@@ -381,7 +372,7 @@ def test_the_library_shows_its_hooks_only_and_needs_the_c_library_alone():
 def test_the_program_finds_its_library_and_its_directories(served, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").symlink_to("a")
-    result = run([PROGRAM, "run", "--files", "a,b", "--job", served.job, "--", "env"], tmp_path)
+    result = run([PROGRAM, "run", "--files", "a,b", "--", "env"], tmp_path)
     assert f"WHERRY_FILES={tmp_path}/a:{tmp_path}/a\n" in result.stdout and f"LD_PRELOAD={LIBRARY}" in result.stdout
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry run: programs that were compiled with AddressSanitizer start, find their defects and read their files."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,22 +59,14 @@ def program(request, tmp_path):
     return tmp_path / "program"
 
 
-@pytest.fixture
-def job():
-    name = f"sanitizers-{os.getpid()}"
-    yield name
-    for segment in Path("/dev/shm").glob(f"wherry-files-*-{name}-*"):
-        segment.unlink()
-
-
 def run(*words):
     return subprocess.run(list(map(str, words)), env=environment(WHERRY_LOG="error"), capture_output=True, text=True, timeout=100)
 
 
-@pytest.mark.parametrize("path", ["none", "local", "auto"])
-def test_a_program_with_address_sanitizer_starts_and_finds_its_defects(program, job, path):
+@pytest.mark.parametrize("path", ["none", "kernel", "auto"])
+def test_a_program_with_address_sanitizer_starts_and_finds_its_defects(program, path):
     files = [] if path == "none" else ["--files", program.parent, "--file-path", path]
-    wherry = [PROGRAM, "run", "--job", job, *files, "--", program, program.parent / "file"]
+    wherry = [PROGRAM, "run", *files, "--", program, program.parent / "file"]
     good = run(*wherry)
     assert (good.returncode, good.stdout, good.stderr) == (0, "15360000\nof a child\n", "")
     bad = run(*wherry, "too long")

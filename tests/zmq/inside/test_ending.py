@@ -32,11 +32,20 @@ def context():
         yield context
 
 
-def bound(context, kind, linger):
+def bound(context, kind, linger, sndhwm=1000):
     socket = context.socket(kind)
     socket.linger = linger
+    socket.sndhwm = sndhwm
     socket.bind("wherry://*:*")
     return socket, socket.getsockopt(zmq.LAST_ENDPOINT)
+
+
+def fill(socket, size=1_000_000):
+    """Sends until there is no room for a second."""
+    socket.sndtimeo = 1000
+    with pytest.raises(zmq.Again):
+        while True:
+            socket.send(bytes(size))
 
 
 @pytest.mark.parametrize("linger", [-1, 30_000])
@@ -81,10 +90,7 @@ def test_a_peer_that_never_reads_is_given_up_when_linger_ends(context, linger):
     servers = zmq.Context()
     server, endpoint = bound(servers, zmq.PUSH, linger)
     client = Client(context, zmq.PULL, endpoint, rcvhwm=1)
-    server.sndtimeo = 1000
-    with pytest.raises(zmq.Again):
-        while True:
-            server.send(bytes(1_000_000))
+    fill(server)
     server.unbind(endpoint)
     server.close()
     servers.term()  # returns when its last connection has ended
@@ -92,30 +98,28 @@ def test_a_peer_that_never_reads_is_given_up_when_linger_ends(context, linger):
 
 
 def test_a_program_that_goes_on_sending_loses_its_unbound_peer_all_the_same(context):
-    server, endpoint = bound(context, zmq.PUSH, -1)
-    server.sndhwm = 1000
-    client = Client(context, zmq.PULL, endpoint)
-    server.send(b"first")
-    assert client.socket.recv() == b"first"
-    server.sndtimeo = 100
+    """The peer reads more slowly than the program sends: the socket always has messages for it."""
+    server, endpoint = bound(context, zmq.PUSH, -1, sndhwm=10)
+    client = Client(context, zmq.PULL, endpoint, rcvhwm=1)
+    fill(server, 300_000)
+    server.unbind(endpoint)
 
     def read():
         while not client.monitor.poll(0):
-            client.socket.poll(100)
-            while client.socket.poll(0):
+            if client.socket.poll(100):
                 client.socket.recv()
+            client.monitor.poll(10)
 
     reader = threading.Thread(target=read)
     reader.start()
-    server.unbind(endpoint)
+    server.sndtimeo = 100
     while reader.is_alive():
         try:
-            server.send(b"another")
+            server.send(bytes(300_000))
         except zmq.Again:
             pass
     reader.join()
-    server.linger = 0
-    server.close()
+    server.close(linger=0)
     client.close()
 
 
@@ -129,10 +133,7 @@ def test_a_peer_that_is_gone_does_not_keep_a_socket_that_has_stopped_reading(con
     first, second = (reader, writer) if side == "bound" else (writer, reader)
     first.bind("wherry://*:*")
     second.connect(first.getsockopt(zmq.LAST_ENDPOINT))
-    writer.sndtimeo = 500
-    with pytest.raises(zmq.Again):
-        while True:
-            writer.send(bytes(10_000))
+    fill(writer, 10_000)
     assert len(reader.recv()) == 10_000
     writer.close(linger=0)
     writers.term()
@@ -144,10 +145,7 @@ def test_linger_set_to_none_after_the_port_was_unbound_counts(context):
     servers = zmq.Context()
     server, endpoint = bound(servers, zmq.PUSH, -1)
     client = Client(context, zmq.PULL, endpoint, rcvhwm=1)
-    server.sndtimeo = 1000
-    with pytest.raises(zmq.Again):
-        while True:
-            server.send(bytes(1_000_000))
+    fill(server)
     server.unbind(endpoint)
     server.close(linger=0)
     servers.term()
@@ -156,11 +154,8 @@ def test_linger_set_to_none_after_the_port_was_unbound_counts(context):
 
 def test_a_peer_that_never_reads_does_not_keep_the_others_connected(context):
     server, endpoint = bound(context, zmq.PUSH, -1)
-    server.sndtimeo = 1000
     stuck = Client(context, zmq.PULL, endpoint, rcvhwm=1)
-    with pytest.raises(zmq.Again):
-        while True:
-            server.send(bytes(1_000_000))
+    fill(server)
     reading = Client(context, zmq.PULL, endpoint)
     server.send(b"for the only one with room")
     assert reading.socket.recv() == b"for the only one with room"
