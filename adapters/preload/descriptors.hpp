@@ -21,8 +21,8 @@
 //  1. The generation grows before a descriptor is closed, and after one is opened.
 //  2. Fields are stored by the thread that holds a SetupLock, before the word goes to `user` or `shared` by a
 //     compare-exchange from the word that was there before; so they are those of that generation.
-//  3. What was read by way of the fields counts only if the generation is the same afterwards. So it grows before a
-//     mapping goes, and where only the mapping goes the mode and the number stay.
+//  3. Bytes that were read with the help of the fields count only if the generation is the same afterwards. So the
+//     generation grows before a file is unmapped. The mode and the number stay then.
 //  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call
 //     that would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
 #pragma once

@@ -85,10 +85,6 @@ bool go_inside(Entry& entry, State before, std::uint64_t cost) {
   return entry.exchange(before, {before.word + State::kInside + more});
 }
 
-}  // namespace
-
-namespace {
-
 /// Estimates the bytes of all parts: they may lie outside of mapped memory.
 std::uint64_t bytes_of(int count) {
   constexpr std::uint64_t kUsual = 4096;

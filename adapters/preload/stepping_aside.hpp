@@ -5,9 +5,9 @@
 
 namespace wherry::preload {
 
-/// Nothing of this process is mapped any more, all offsets are the kernel's, and the kernel has the program's actions
-/// for SIGBUS and SIGSEGV (where this is the only thread; copies of another one may be under way). Nothing in the child
-/// of a vfork, which has actions of its own. Keeps errno.
+/// Unmaps all files of this process for good, and gives the kernel all offsets. In a process of one thread it also
+/// gives the kernel the program's actions for SIGBUS and SIGSEGV; another thread may be in the middle of a copy. In the
+/// child of a vfork this does nothing. Keeps errno.
 void step_aside() noexcept;
 
 /// While a filter of system calls may be set: steps aside first, and afterwards no system call is made on behalf of

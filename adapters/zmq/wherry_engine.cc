@@ -233,9 +233,9 @@ void wherry_engine_t::in_event() {
   }
 }
 
-/// The base class reads once per event. An event descriptor is silent about what was there before, so this goes on
-/// until a read in vain, if need be in another turn. While its input is stopped an event means an error to the base
-/// class: nothing is called then, and restart_input reads.
+/// The base class reads once per event. An event descriptor does not tell of bytes that were there before. So this
+/// reads until the ring is empty, or asks for another turn. While its input is stopped the base class takes an event
+/// for an error: it is not called then, and restart_input reads later.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;
@@ -367,7 +367,7 @@ void wherry_engine_t::tell_when_written() {
   out_event();
 }
 
-/// A program that goes on sending would keep its drain waiting for ever.
+/// The drain waits for messages that were sent before it asked, not for those that a program goes on to send.
 void wherry_engine_t::count_taken_message() {
   if (!draining_ || (outgoing_.flags() & msg_t::more) != 0) return;
   if (_options.sndhwm > 0 && ++taken_in_draining_ > _options.sndhwm) all_written();

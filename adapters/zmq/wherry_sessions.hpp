@@ -33,9 +33,10 @@ class wherry_drain_t final : public own_t {
   /// @param engine  which takes the new object as its drain
   wherry_drain_t(io_thread_t* io_thread, const options_t& options, wherry_engine_t& engine);
 
-  /// By the engine, which forgets this object: it has written all, and was asked to say so.
+  /// Called by the engine once it has written all, if this object has asked for that. The engine must not use this
+  /// object afterwards.
   void all_written();
-  /// By the engine, which goes away.
+  /// Called by the engine's destructor. The engine must not use this object afterwards.
   void engine_gone();
 
  private:
@@ -46,7 +47,8 @@ class wherry_drain_t final : public own_t {
   bool asked_ = false;
 };
 
-/// Owns one drain. Lives in the I/O thread of the sessions' owner, goes away with the drain, and says so.
+/// Owns one drain, and ends when the drain has ended. Then it tells the owner of the sessions, in whose I/O thread it
+/// lives.
 class wherry_gate_t final : public own_t {
  public:
   wherry_gate_t(io_thread_t* io_thread, const options_t& options, wherry_sessions_t& sessions)

@@ -57,8 +57,8 @@ void wherry_watch_t::end_turn() {
   if (std::exchange(turn_, false)) reset_pollout(watched_);
 }
 
-/// The engine, and this watch with it, may be gone when the call returns. What the poller reports of a descriptor that
-/// it is not asked about is the peer's end, and it would do so for ever.
+/// The engine, and this watch with it, may be gone when the call returns. While this is paused the poller reports only
+/// the peer's end, and would report it again and again: so the descriptor is removed.
 void wherry_watch_t::in_event() {
   if (!paused_) return (engine_.*news_)();
   if (watched_ == nullptr) return;

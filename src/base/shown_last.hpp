@@ -15,7 +15,8 @@ extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 namespace wherry {
 
-/// dl_iterate_phdr by way of `next`, the function of the same name behind this library, with this library last.
+/// Does what dl_iterate_phdr does, and shows this library last. `next` is the dl_iterate_phdr that the program would
+/// call without this library.
 template <typename Next>
 int iterate_with_this_last(Next next, int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {
   struct Iteration {

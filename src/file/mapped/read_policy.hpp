@@ -2,9 +2,8 @@
 //
 // Which reads of a mapped file the path `auto` makes in place:
 //
-// - short reads in order, if three pages of the next kSpan bytes are in the page cache. A file that is not there is
-// read
-//   ahead better by the kernel's call.
+// - short reads in order, if three pages of the next kSpan bytes are in the page cache. The kernel's call reads ahead
+//   better where they are not.
 // - others where the part of the mapping in which they end was read before (touched_parts.hpp).
 #pragma once
 
