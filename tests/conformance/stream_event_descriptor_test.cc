@@ -63,6 +63,17 @@ TEST_P(StreamEventDescriptor, TellsOfBytesThatCameAfterAnAttemptThatWouldBlock) 
   }
 }
 
+TEST_P(StreamEventDescriptor, AnAttemptThatWouldBlockCountsAlsoFromBeforeItWasAskedFor) {
+  Streams ends = small_pair();
+  ASSERT_EQ(receive_all_there(ends.acceptor, 0), 0U);
+  const int data = ends.acceptor.receive_event_descriptor();
+  const std::size_t sent = send_until_full(ends.connector, pattern_);
+  EXPECT_TRUE(readable(data));
+  const int space = ends.connector.send_event_descriptor();
+  expect_bytes(ends.acceptor, pattern_, sent);
+  EXPECT_TRUE(readable(space));
+}
+
 TEST_P(StreamEventDescriptor, IsAlwaysWritable) {
   Streams ends = connect_pair();
   for (const int descriptor : {ends.acceptor.receive_event_descriptor(), ends.acceptor.send_event_descriptor()}) {
