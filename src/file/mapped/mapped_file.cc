@@ -11,8 +11,6 @@
 #include <array>
 #include <cerrno>
 
-#include "file/mapped/signals_blocked.hpp"
-
 namespace wherry::file::mapped {
 namespace {
 
@@ -83,8 +81,9 @@ bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Rev
   const bool may_be_sparse = type_of_file_system(fd) == TMPFS_MAGIC;
   errno = error;
   if (may_be_sparse && has_holes(status)) return false;
-  if (is_mapped()) drop(owner);
-  const Region region = map_region(fd, reach_for(status), owner, revoke);
+  const RegionsLock here;
+  drop_locked(here, owner);
+  const Region region = map_region(here, fd, reach_for(status), owner, revoke);
   if (region.number == kNoRegion) return false;
   device_.store(status.st_dev, std::memory_order_relaxed);
   inode_.store(status.st_ino, std::memory_order_relaxed);
@@ -100,11 +99,14 @@ bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Rev
 }
 
 void MappedFile::drop(std::uint32_t owner) noexcept {
-  // A handler that leaves by a jump would leave the region mapped.
-  const SignalsBlocked blocked;
-  const std::uint32_t region = region_.exchange(0, std::memory_order_relaxed);
+  const RegionsLock here;
+  drop_locked(here, owner);
+}
+
+void MappedFile::drop_locked(const RegionsLock& held, std::uint32_t owner) noexcept {
+  const std::uint32_t region = region_.load(std::memory_order_relaxed);
   forget();
-  if (region != 0) unmap_region(region - 1, owner);
+  if (region != 0) unmap_region(held, region - 1, owner);
 }
 
 void MappedFile::forget() noexcept {

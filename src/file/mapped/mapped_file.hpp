@@ -32,8 +32,9 @@ std::uint64_t coarse_clock() noexcept;
 bool can_be_mapped(int fd, const struct ::stat& status) noexcept;
 
 /// What is known of the file of one descriptor. Several threads may read at the same time; one thread at a time, the
-/// holder of a lock, calls map() and refresh(). A copy that was made while drop() ran must not count: the owner
-/// compares a generation after each copy, which it has raised before it calls drop().
+/// holder of a lock, calls map() and refresh(). Any thread may call drop(), also while another one maps: the file is
+/// mapped and known afterwards, or neither. A copy that was made while drop() ran must not count: the owner compares a
+/// generation after each copy, which it has raised before it calls drop().
 class MappedFile {
  public:
   enum class Look : unsigned char {
@@ -46,7 +47,7 @@ class MappedFile {
   bool map(int fd, const struct ::stat& status, std::uint32_t owner, Revoke revoke) noexcept;
   /// Forgets the mapping, and unmaps it.
   void drop(std::uint32_t owner) noexcept;
-  /// The same where it is unmapped already: of a Revoke, or in a forked child.
+  /// The same where it is unmapped already: of a Revoke, which has the table locked, or in a forked child.
   void forget() noexcept;
   [[nodiscard]] bool is_mapped() const { return begin_.load(std::memory_order_relaxed) != nullptr; }
 
@@ -87,6 +88,8 @@ class MappedFile {
   [[nodiscard]] bool is_resident(std::uint64_t offset, std::size_t bytes) const noexcept;
 
  private:
+  void drop_locked(const RegionsLock& held, std::uint32_t owner) noexcept;
+
   std::atomic<const std::byte*> begin_{nullptr};
   std::atomic<std::uint64_t> reach_{0};     // bytes mapped
   std::atomic<std::uint64_t> readable_{0};  // bytes before the page in which the file ends

@@ -13,13 +13,18 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/common/in_child.hpp"
+#include "tests/common/soak.hpp"
 #include "tests/common/temporary_directory.hpp"
+#include "tests/common/time_limit.hpp"
 
 namespace wherry::file::mapped {
 namespace {
@@ -80,6 +85,11 @@ class Mapped : public testing::Test {
     ASSERT_GE(fd_, 0);
   }
   void drop(MappedFile& file) const { file.drop(static_cast<std::uint32_t>(fd_)); }
+  bool is_in_memory() const {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text(std::istreambuf_iterator<char>(maps), {});
+    return text.find(path()) != std::string::npos;
+  }
 
   const TemporaryDirectory directory_;
   int fd_ = -1;
@@ -201,6 +211,24 @@ TEST_F(Mapped, LocksOfTheOpenFileAreFreeWhenItIsClosedAfterADrop) {
   });
 }
 
+TEST_F(Mapped, AFileThatOneThreadMapsWhileAnotherDropsItIsMappedAndKnownOrNeither) {
+  in_child([this] {
+    MappedFile file;
+    std::atomic<bool> over = false;
+    std::thread dropper([&] {
+      while (!over) drop(file);
+    });
+    const int rounds = soaking() ? 1'000'000 : 20'000;
+    const TimeLimit limit(std::chrono::seconds(10));
+    for (int i = 0; i < rounds && !limit.over(); i++) ASSERT_TRUE(map(file));
+    over = true;
+    dropper.join();
+    EXPECT_EQ(is_in_memory(), file.is_mapped());
+    drop(file);
+    EXPECT_FALSE(is_in_memory());
+  });
+}
+
 TEST_F(Mapped, AForkedChildHasNoMappingThatWouldKeepTheOpenFile) {
   in_child([this] {
     open_again();
@@ -283,16 +311,16 @@ TEST_F(Mapped, TheLeastRecentlyUsedMappingMakesRoom) {
     std::vector<Region> regions;
     const Revoke note = [](std::uint32_t owner, std::uint32_t /*region*/) { revoked_owner = owner; };
     for (std::uint32_t i = 0; i < kMostRegions; i++) {
-      regions.push_back(map_region(fd_, kPage, i, note));
+      regions.push_back(map_region(RegionsLock(), fd_, kPage, i, note));
       ASSERT_NE(regions.back().number, kNoRegion);
       touch_region(regions.back().number, i == 7 ? 1 : 100 + i);
     }
     EXPECT_EQ(revoked_owner, 0U);
-    ASSERT_NE(map_region(fd_, kPage, 5000, note).number, kNoRegion);
+    ASSERT_NE(map_region(RegionsLock(), fd_, kPage, 5000, note).number, kNoRegion);
     EXPECT_EQ(revoked_owner, 7U);
-    unmap_region(regions[7].number, 7);  // It is the other owner's by now.
-    unmap_region(regions[3].number, 3);
-    EXPECT_EQ(map_region(fd_, kPage, 5001, note).number, regions[3].number);
+    unmap_region(RegionsLock(), regions[7].number, 7);  // It is the other owner's by now.
+    unmap_region(RegionsLock(), regions[3].number, 3);
+    EXPECT_EQ(map_region(RegionsLock(), fd_, kPage, 5001, note).number, regions[3].number);
     EXPECT_EQ(revoked_owner, 7U) << "there was a free place";
   });
 }

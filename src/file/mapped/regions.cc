@@ -9,8 +9,6 @@
 #include <atomic>
 #include <cerrno>
 
-#include "file/mapped/signals_blocked.hpp"
-
 namespace wherry::file::mapped {
 namespace {
 
@@ -25,27 +23,10 @@ struct Slot {
 constinit std::array<Slot, kMostRegions> slots{};
 constinit std::uint32_t slots_used = 0;  // those from here on were never in use
 constinit std::atomic<bool> locked{false};
-constinit std::atomic<bool> maps_no_more{false};
+constinit bool maps_no_more = false;
 // Of a mapping that a fork would copy: it is not yet kept out of children. None: no address.
 constinit std::atomic<void*> unprotected{nullptr};
 constinit std::size_t unprotected_bytes = 0;
-
-class Locked {
- public:
-  Locked() noexcept : error_(errno) {
-    while (locked.exchange(true, std::memory_order_acquire)) sched_yield();  // REGIONS acquire: the table
-  }
-  ~Locked() {
-    locked.store(false, std::memory_order_release);  // REGIONS release: the table
-    errno = error_;
-  }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  SignalsBlocked blocked_;
-  int error_;
-};
 
 void unmap(Slot& slot) {
   ::munmap(slot.begin, slot.bytes);
@@ -88,10 +69,17 @@ bool address_space_is_limited() {
 
 }  // namespace
 
-Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept {
-  if (bytes == 0 || maps_no_more.load(std::memory_order_relaxed)) return {};
-  const Locked here;
-  if (address_space_is_limited()) return {};
+RegionsLock::RegionsLock() noexcept : error_(errno) {
+  while (locked.exchange(true, std::memory_order_acquire)) sched_yield();  // REGIONS acquire: the table
+}
+
+RegionsLock::~RegionsLock() {
+  locked.store(false, std::memory_order_release);  // REGIONS release: the table
+  errno = error_;
+}
+
+Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept {
+  if (bytes == 0 || maps_no_more || address_space_is_limited()) return {};
   void* const begin = map_protected(fd, bytes);
   if (begin == nullptr) return {};
   const std::uint32_t number = take_slot(revoke);
@@ -103,9 +91,8 @@ Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke)
   return {.number = number, .bytes = {static_cast<const std::byte*>(begin), bytes}};
 }
 
-void unmap_region(std::uint32_t region, std::uint32_t owner) noexcept {
+void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uint32_t owner) noexcept {
   if (region >= kMostRegions) return;
-  const Locked here;
   Slot& slot = slots[region];
   if (slot.begin != nullptr && slot.owner == owner) unmap(slot);
 }
@@ -114,7 +101,10 @@ void touch_region(std::uint32_t region, std::uint64_t now) noexcept {
   if (region < kMostRegions) slots[region].used.store(now, std::memory_order_relaxed);
 }
 
-void map_no_more() noexcept { maps_no_more.store(true, std::memory_order_relaxed); }
+void map_no_more() noexcept {
+  const RegionsLock here;
+  maps_no_more = true;
+}
 
 void forget_regions_after_fork() noexcept {
   for (std::uint32_t i = 0; i < slots_used; i++) slots[i].begin = nullptr;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "file/mapped/signals_blocked.hpp"
+
 namespace wherry::file::mapped {
 
 inline constexpr std::uint32_t kMostRegions = 1024;
@@ -22,17 +24,32 @@ struct Region {
   std::span<const std::byte> bytes;
 };
 
-/// Maps the first `bytes` of the file to read. No number: the kernel refuses, or this process maps nothing (its address
-/// space is limited, or maps are to be locked in memory). Keeps errno.
-Region map_region(int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept;
+/// Held while the table changes, and what an owner knows of its region. Others wait; no handler runs meanwhile, which
+/// might leave by a jump. Keeps errno.
+class RegionsLock {
+ public:
+  RegionsLock() noexcept;
+  ~RegionsLock();
+  RegionsLock(const RegionsLock&) = delete;
+  RegionsLock& operator=(const RegionsLock&) = delete;
 
-/// Unmaps it, unless it is another owner's by now. Keeps errno.
-void unmap_region(std::uint32_t region, std::uint32_t owner) noexcept;
+ private:
+  SignalsBlocked blocked_;
+  int error_;
+};
+
+/// Maps the first `bytes` of the file to read. No number: the kernel refuses, or this process maps nothing (its address
+/// space is limited, or maps are to be locked in memory).
+Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept;
+
+/// Unmaps it, unless it is another owner's by now.
+void unmap_region(const RegionsLock& held, std::uint32_t region, std::uint32_t owner) noexcept;
 
 /// The region was used at this time.
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept;
 
-/// From now on this process maps nothing; what it has mapped stays until it is unmapped.
+/// From now on this process maps nothing: a map under way has ended when this returns. What is mapped stays until it is
+/// unmapped. Keeps errno.
 void map_no_more() noexcept;
 
 /// In a forked child.
