@@ -8,6 +8,7 @@
 
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/regions.hpp"
+#include "vfork.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -15,8 +16,11 @@ namespace {
 // Pages of zeros take no memory until they are written to.
 constinit std::array<Entry, kDescriptors> entries{};
 constinit std::atomic<int> highest{0};
-constinit std::atomic<bool> setup_held{false};
+constinit std::atomic<int> set_up{0};  // the number that has a SetupLock, and 1; 0: none
+constinit std::atomic<bool> no_setup{false};
 constinit std::atomic<bool> stopped{false};
+
+std::span<Entry> used_entries() { return std::span(entries).first(static_cast<std::size_t>(highest_descriptor())); }
 
 }  // namespace
 
@@ -62,22 +66,50 @@ void unmap_file(int fd, Entry& entry) {
   if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uint32_t>(fd));
 }
 
+/// A holder that has not seen the generation which began just now may map the file: waits for it, and unmaps.
+void unmap_file_of_last_generation(int fd, Entry& entry) {
+  while (set_up.load(std::memory_order_seq_cst) == fd + 1) sched_yield();  // SETUP barrier: the generation began before
+  unmap_file(fd, entry);
+}
+
+State begin_generation_of(Entry& entry, Mode mode) {
+  State begun;
+  begin_generation(entry, [&](State before) { return begun = State::of(before.generation() + 1, mode, 0); });
+  return begun;
+}
+
 }  // namespace
 
 void remember(int fd, bool alone) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
   entry->progress.store(0, std::memory_order_relaxed);
-  begin_generation(*entry, [alone](State before) {
-    return State::of(before.generation() + 1, alone ? Mode::own : Mode::unknown, 0);
-  });
-  unmap_file(fd, *entry);
+  begin_generation_of(*entry, alone ? Mode::own : Mode::unknown);
+  unmap_file_of_last_generation(fd, *entry);
+}
+
+Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of(fd)) {
+  if (entry_ == nullptr) return;
+  closing_ = begin_generation_of(*entry_, Mode::never);
+  unmap_file_of_last_generation(fd, *entry_);
+}
+
+Closing::~Closing() {
+  // Unless the number was opened again.
+  if (entry_ != nullptr) entry_->exchange(closing_, closing_.with(Mode::unknown, 0));
 }
 
 void never_track(int fd) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
-  begin_generation(*entry, [](State before) { return State::of(before.generation() + 1, Mode::never, 0); });
+  begin_generation_of(*entry, Mode::never);
+  unmap_file_of_last_generation(fd, *entry);
+}
+
+void never_track(int fd, const SetupLock& /*held*/) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  begin_generation_of(*entry, Mode::never);
   unmap_file(fd, *entry);
 }
 
@@ -88,6 +120,10 @@ void drop_mapping(int fd) noexcept {
   unmap_file(fd, *entry);
 }
 
+void drop_all_mappings() noexcept {
+  for (int fd = 0; fd < highest_descriptor(); fd++) drop_mapping(fd);
+}
+
 void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept {
   Entry& entry = entries[fd];
   if (!entry.file.has_region(region)) return;
@@ -95,15 +131,27 @@ void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept {
   entry.file.forget();
 }
 
-void stop_tracking() noexcept { stopped.store(true, std::memory_order_relaxed); }
+void stop_tracking() noexcept {
+  no_setup.store(true, std::memory_order_seq_cst);
+  // SETUP barrier, acquire: no thread maps a file from now on; those that were mapped are seen
+  while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
+  // Until then a thread that closes a descriptor unmaps its file itself.
+  drop_all_mappings();
+  stopped.store(true, std::memory_order_relaxed);
+}
 
-SetupLock::SetupLock() noexcept
-    // SETUP acquire: fields that the last holder stored
-    : held_(!setup_held.exchange(true, std::memory_order_acquire)) {}
+SetupLock::SetupLock(int fd) noexcept {
+  int free = 0;
+  // SETUP barrier, acquire: fields that the last holder stored
+  held_ = set_up.compare_exchange_strong(free, fd + 1, std::memory_order_seq_cst);
+  if (!held_ || !no_setup.load(std::memory_order_seq_cst)) return;  // SETUP barrier: the end of all setups
+  set_up.store(0, std::memory_order_release);                       // SETUP release: nothing was stored
+  held_ = false;
+}
 
 SetupLock::~SetupLock() {
   // SETUP release: this holder's fields
-  if (held_) setup_held.store(false, std::memory_order_release);
+  if (held_) set_up.store(0, std::memory_order_release);
 }
 
 int highest_descriptor() noexcept {
@@ -112,10 +160,10 @@ int highest_descriptor() noexcept {
 
 void repair_descriptors_after_fork() noexcept {
   // A look first: stores would cost the child its own pages.
-  if (setup_held.load(std::memory_order_relaxed)) setup_held.store(false, std::memory_order_relaxed);
+  if (set_up.load(std::memory_order_relaxed) != 0) set_up.store(0, std::memory_order_relaxed);
   file::mapped::forget_regions_after_fork();
   file::mapped::repair_faults_after_fork();
-  for (Entry& entry : std::span(entries).first(static_cast<std::size_t>(highest_descriptor()))) {
+  for (Entry& entry : used_entries()) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
     if (before.mode() == Mode::own || before.mode() == Mode::moving)

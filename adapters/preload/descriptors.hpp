@@ -25,6 +25,8 @@
 //     generation grows before a file is unmapped. The mode and the number stay then.
 //  4. In mode `user` no descriptor of another number or process has the same offset: it was opened here, and each call
 //     that would share it (dup, fork, exec, sendmsg ...) moves it to `shared` first, with the kernel's offset set.
+//  5. The holder of a SetupLock maps a file only if the generation is still the same after it has taken the lock. A
+//     thread that begins a generation waits for a holder afterwards, and then unmaps. So no file outlives its close.
 #pragma once
 
 #include <atomic>
@@ -72,9 +74,13 @@ struct alignas(64) Entry {
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation
   }
+  /// The same for the holder of a SetupLock: a generation that another thread has begun, or that one waits for it.
+  [[nodiscard]] State load_in_setup() const {
+    return {state.load(std::memory_order_seq_cst)};  // SETUP barrier: the lock was taken before
+  }
   /// False, and `before` is what stands there, if it is not what it was.
   bool exchange(State& before, State after) {
-    // ENTRY release, SHARE-ALL barrier: the fields; a mode `own` is seen by a fork
+    // ENTRY release, SHARE-ALL barrier, SETUP barrier: the fields; a mode `own` is seen by a fork
     return state.compare_exchange_strong(before.word, after.word, std::memory_order_seq_cst);
   }
 };
@@ -88,12 +94,31 @@ inline constexpr int kDescriptors = 1 << 14;
 /// Null: no entry for such a number.
 Entry* entry_of(int fd) noexcept;
 
-/// A descriptor is going to be closed, or its number was given to something unknown: rule 1.
+/// The number of a descriptor was given to something unknown: rule 1. Waits for a thread that maps its file just now,
+/// as all of these do.
 void forget(int fd) noexcept;
+
+/// Around a call that closes a descriptor: rule 1. Its file is not mapped meanwhile, which would keep it open. Nothing
+/// in the child of a vfork.
+class Closing {
+ public:
+  explicit Closing(int fd) noexcept;
+  ~Closing();
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  Entry* entry_;
+  State closing_;
+};
+
+class SetupLock;
 
 /// The file of a descriptor is another now, or cannot be read in place any more: never again in this generation. The
 /// offset must be shared already.
 void never_track(int fd) noexcept;
+/// The same by the holder of its lock.
+void never_track(int fd, const SetupLock& held) noexcept;
 
 /// Unmaps the file of a descriptor, whose mode and offset stay.
 void drop_mapping(int fd) noexcept;
@@ -103,11 +128,11 @@ void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept;
 /// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
 void remember(int fd, bool alone) noexcept;
 
-/// Held by the one thread that stores fields (rule 2). It is tried, not waited for: the next call will do. No handler
-/// runs meanwhile, which might leave by a jump.
+/// Held by the one thread that stores fields, of this descriptor (rule 2). It is tried, not waited for: the next call
+/// will do. No handler runs meanwhile, which might leave by a jump.
 class SetupLock {
  public:
-  SetupLock() noexcept;
+  explicit SetupLock(int fd) noexcept;
   ~SetupLock();
   SetupLock(const SetupLock&) = delete;
   SetupLock& operator=(const SetupLock&) = delete;
@@ -121,7 +146,11 @@ class SetupLock {
 /// One past the highest number whose entry was ever asked for.
 int highest_descriptor() noexcept;
 
-/// No descriptor has an entry any more: several tables of descriptors are used in this memory.
+/// Unmaps the files of all descriptors.
+void drop_all_mappings() noexcept;
+
+/// No descriptor has an entry any more, and no file is mapped: several tables of descriptors are used in this memory.
+/// Waits for a thread that maps one. All offsets must be shared already.
 void stop_tracking() noexcept;
 
 /// In a forked child: what another thread was doing then will never be done.

@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <thread>
 
+#include "file/mapped/guarded_copy.hpp"
 #include "reads.hpp"
 #include "sharing.hpp"
+#include "tests/common/in_child.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -175,7 +177,7 @@ TEST_F(Descriptors, AMappingThatGoesWaitsForAnOffsetThatIsMoved) {
 TEST_F(Descriptors, NoHandlerRunsWhileFieldsAreStored) {
   sigset_t mask;
   {
-    const SetupLock lock;
+    const SetupLock lock(fd_);
     ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
   }
   EXPECT_EQ(sigismember(&mask, SIGALRM), 1);
@@ -185,10 +187,71 @@ TEST_F(Descriptors, NoHandlerRunsWhileFieldsAreStored) {
 }
 
 TEST_F(Descriptors, OneThreadAtATimeStoresFields) {
-  const SetupLock first;
+  const SetupLock first(fd_);
   EXPECT_TRUE(static_cast<bool>(first));
-  const SetupLock second;
+  const SetupLock second(fd_ + 1);
   EXPECT_FALSE(static_cast<bool>(second));
+}
+
+TEST_F(Descriptors, NothingIsTrackedWhileADescriptorIsClosed) {
+  {
+    const Closing closing(fd_);
+    EXPECT_EQ(state().mode(), Mode::never);
+  }
+  EXPECT_EQ(state().mode(), Mode::unknown);
+  {
+    const Closing closing(fd_);
+    opened_alone(fd_);
+  }
+  EXPECT_EQ(state().mode(), Mode::own) << "the number was opened again before close() returned";
+}
+
+/// Maps the file as the holder of the lock, while `end` runs in another thread; whether it is unmapped when `end`
+/// returns. `end` begins another generation, or ends all setups, before the file is mapped.
+template <typename End>
+bool is_unmapped_by(int fd, End end) {
+  Entry& entry = *entry_of(fd);
+  std::atomic<bool> has_lock = false;
+  std::thread mapper([&] {
+    const SetupLock lock(fd);
+    const State before = entry.load();
+    has_lock = true;
+    while (entry.load().word == before.word) sched_yield();
+    for (int i = 0; i < 1000; i++) sched_yield();
+    struct stat status{};
+    fstat(fd, &status);
+    entry.file.map(fd, status, static_cast<std::uint32_t>(fd), revoke_mapping);
+  });
+  while (!has_lock) sched_yield();
+  end();
+  const bool unmapped = !entry.file.is_mapped();
+  mapper.join();
+  return unmapped && !entry.file.is_mapped();
+}
+
+// A mapping keeps locks of the open file, and its place on the disk.
+TEST_F(Descriptors, AMapUnderWayIsUndoneBeforeTheDescriptorIsClosed) {
+  if (!file::mapped::can_guard_copies()) GTEST_SKIP() << "no guarded copies on this processor";
+  EXPECT_TRUE(is_unmapped_by(fd_, [this] { const Closing closing(fd_); }));
+  EXPECT_TRUE(is_unmapped_by(fd_, [this] { forget(fd_); }));
+  EXPECT_TRUE(is_unmapped_by(fd_, [this] { never_track(fd_); }));
+}
+
+TEST_F(Descriptors, ACloseDoesNotWaitForAMapOfAnotherDescriptor) {
+  const SetupLock lock(fd_ + 1);
+  ASSERT_TRUE(static_cast<bool>(lock));
+  const Closing closing(fd_);
+}
+
+TEST_F(Descriptors, NoFileIsMappedOnceAllAreSharedForGood) {
+  if (!file::mapped::can_guard_copies()) GTEST_SKIP() << "no guarded copies on this processor";
+  test::in_child([this] {
+    Entry& entry = *entry_of(fd_);
+    EXPECT_TRUE(is_unmapped_by(fd_, share_all_for_good));
+    EXPECT_EQ(entry.load().mode(), Mode::unknown);
+    EXPECT_EQ(entry_of(fd_), nullptr);
+    EXPECT_FALSE(static_cast<bool>(SetupLock(fd_)));
+  });
 }
 
 }  // namespace

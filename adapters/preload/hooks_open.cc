@@ -65,7 +65,8 @@ void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
     // The kernel may refuse the call.
     share_offset(static_cast<int>(fd));
-    forget(static_cast<int>(fd));
+    // Until the number is opened again.
+    never_track(static_cast<int>(fd));
   }
 }
 
@@ -192,7 +193,7 @@ WHERRY_HOOK int __openat64_2(int at, const char* path, int flags) {
 }
 
 WHERRY_HOOK int close(int fd) {
-  if (!in_vfork_child()) forget(fd);
+  const Closing closing(fd);
   return WHERRY_NEXT(close, fd);
 }
 
@@ -219,7 +220,7 @@ WHERRY_HOOK int dup2(int from, int to) noexcept {
   if (from == to) return WHERRY_NEXT(dup2, from, to);
   share_offset(from);
   share_offset(to);
-  if (!in_vfork_child()) forget(to);
+  const Closing closing(to);
   return doubled(WHERRY_NEXT(dup2, from, to));
 }
 
@@ -227,7 +228,7 @@ WHERRY_HOOK int dup3(int from, int to, int flags) noexcept {
   if (from == to) return WHERRY_NEXT(dup3, from, to, flags);
   share_offset(from);
   share_offset(to);
-  if (!in_vfork_child()) forget(to);
+  const Closing closing(to);
   return doubled(WHERRY_NEXT(dup3, from, to, flags));
 }
 

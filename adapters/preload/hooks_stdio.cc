@@ -35,12 +35,11 @@ FILE* taken(FILE* file, const char* mode) {
   return file;
 }
 
-/// Before the C library closes the number of a FILE.
-void leave(FILE* file) {
+/// The descriptor of a FILE that the C library is going to close.
+int leave(FILE* file) {
   const int fd = file == nullptr ? -1 : fileno(file);
-  if (fd < 0 || in_vfork_child()) return;
-  share_offset(fd);
-  forget(fd);
+  if (fd >= 0 && !in_vfork_child()) share_offset(fd);
+  return fd;
 }
 
 }  // namespace
@@ -55,17 +54,17 @@ WHERRY_HOOK FILE* fdopen(int fd, const char* mode) noexcept {
 }
 
 WHERRY_HOOK FILE* freopen(const char* path, const char* mode, FILE* file) {
-  leave(file);
+  const Closing closing(leave(file));
   return taken(WHERRY_NEXT(freopen, path, mode, file), mode);
 }
 
 WHERRY_HOOK FILE* freopen64(const char* path, const char* mode, FILE* file) {
-  leave(file);
+  const Closing closing(leave(file));
   return taken(WHERRY_NEXT(freopen64, path, mode, file), mode);
 }
 
 WHERRY_HOOK int fclose(FILE* file) {
-  leave(file);
+  const Closing closing(leave(file));
   return WHERRY_NEXT(fclose, file);
 }
 
@@ -81,7 +80,7 @@ WHERRY_HOOK DIR* fdopendir(int fd) {
 }
 
 WHERRY_HOOK int closedir(DIR* directory) {
-  if (directory != nullptr && !in_vfork_child()) forget(dirfd(directory));
+  const Closing closing(directory == nullptr ? -1 : dirfd(directory));
   return WHERRY_NEXT(closedir, directory);
 }
 

@@ -47,19 +47,19 @@ void map_again(int fd, Entry& entry, State state) {
   progress.store(entry);
   if (skip) return;
   const int error = errno;
-  const SetupLock lock;
+  const SetupLock lock(fd);
   struct stat status{};
-  if (lock && !entry.file.is_mapped() && fstat(fd, &status) == 0 && map_file(fd, entry, status) &&
-      entry.load().generation() != state.generation()) {
-    drop_mapping(fd);
+  if (lock && entry.load_in_setup().generation() == state.generation() && !entry.file.is_mapped() &&
+      fstat(fd, &status) == 0) {
+    map_file(fd, entry, status);
   }
   errno = error;
 }
 
 /// Asks for the size. False: the read is the kernel's.
 bool refresh(int fd, Entry& entry, State state) {
-  const SetupLock lock;
-  if (!lock || entry.load().generation() != state.generation()) return false;
+  const SetupLock lock(fd);
+  if (!lock || entry.load_in_setup().generation() != state.generation()) return false;
   switch (entry.file.refresh(fd)) {
     case MappedFile::Look::usable:
       return true;
@@ -68,7 +68,7 @@ bool refresh(int fd, Entry& entry, State state) {
       return false;
     case MappedFile::Look::other_file:
       // A call that passed no hook gave the number to another file.
-      never_track(fd);
+      never_track(fd, lock);
       return false;
   }
   return false;
@@ -110,7 +110,7 @@ Tracking track_locked(int fd, Entry& entry, State state, const struct stat& stat
   Progress progress = Progress::of(entry);
   const auto path = path_of(fd, status);
   if (!path || (*path == Path::kernel && progress.choice == Choice::none)) return Tracking::never;
-  if (entry.load().word != state.word) return Tracking::later;
+  if (entry.load_in_setup().word != state.word) return Tracking::later;
   if (progress.choice == Choice::none) {
     progress.choice = *path == Path::cache ? Choice::cache : Choice::automatic;
   }
@@ -125,7 +125,7 @@ Tracking track(int fd, Entry& entry, State state) noexcept {
   const bool chosen = Progress::of(entry).choice != Choice::none;
   if (!any_directories() || (chosen_path() == Path::kernel && !any_rules() && !chosen)) return Tracking::never;
   const int error = errno;
-  const SetupLock lock;
+  const SetupLock lock(fd);
   if (!lock) return Tracking::later;
   struct stat status{};
   const Tracking result = fstat(fd, &status) == 0 ? track_locked(fd, entry, state, status) : Tracking::later;

@@ -68,7 +68,6 @@ AllShared::~AllShared() {
 
 void share_all_for_good() noexcept {
   all_shared_from_now();
-  for (int fd = 0; fd < highest_descriptor(); fd++) drop_mapping(fd);
   stop_tracking();
 }
 

@@ -63,7 +63,7 @@ bool is_filtered() noexcept {
 void unmap_for_good() noexcept {
   const int error = errno;
   file::mapped::map_no_more();
-  for (int fd = 0; fd < highest_descriptor(); fd++) drop_mapping(fd);
+  drop_all_mappings();
   errno = error;
 }
 
