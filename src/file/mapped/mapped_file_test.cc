@@ -151,6 +151,26 @@ TEST_F(Mapped, TruncationsAreCountedAcrossProcesses) {
   });
 }
 
+TEST_F(Mapped, ACounterWhosePageWasCutEndsNobodyWhoCounts) {
+  in_child([] {
+    const int fd = ::memfd_create("counters", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(fd, kPage), 0);
+    void* const place = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_NE(place, MAP_FAILED);
+    auto& counter = *static_cast<TruncationCounter*>(place);
+    count_in(counter);
+    count_in(counter);
+    EXPECT_EQ(counter, 2U);
+    ASSERT_EQ(::ftruncate(fd, 0), 0);
+    errno = EXDEV;
+    count_in(counter);
+    EXPECT_EQ(errno, EXDEV);
+    std::uint32_t count = 0;
+    ASSERT_TRUE(catch_faults(::sigaction));
+    EXPECT_FALSE(read_counter(counter, count));
+  });
+}
+
 TEST_F(Mapped, AnUncountedTruncationRaisesNoSignalAndIsSeenWhenTheSizeIsOld) {
   in_child([this] {
     MappedFile file;

@@ -2,9 +2,11 @@
 #include "file/mapped/truncations.hpp"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -64,11 +66,19 @@ TruncationCounter& counter_of(dev_t device, ino_t inode) {
 
 }  // namespace
 
-void note_truncation(dev_t device, ino_t inode) noexcept {
-  counter_of(device, inode).fetch_add(1, std::memory_order_release);  // TRUNCATED release: the truncation
-}
+void note_truncation(dev_t device, ino_t inode) noexcept { count_in(counter_of(device, inode)); }
 
 const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept { return counter_of(device, inode); }
+
+void count_in(TruncationCounter& counter) noexcept {
+  static_assert(sizeof(counter) == sizeof(std::uint32_t));
+  const int error = errno;
+  std::atomic_thread_fence(std::memory_order_release);  // TRUNCATED release: the truncation
+  // Adds one, and wakes those that wait at the counter, which nobody does.
+  (void)::syscall(SYS_futex, &counter, FUTEX_WAKE_OP, 0, nullptr, &counter,
+                  FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0));
+  errno = error;
+}
 
 bool read_counter(const TruncationCounter& counter, std::uint32_t& value) noexcept {
   return copy_or_fault(&value, &counter, sizeof value);

@@ -22,6 +22,9 @@ using TruncationCounter = std::atomic<std::uint32_t>;
 /// Keeps errno.
 const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept;
 
+/// Adds one to it; nothing if its page is gone. A system call, in which that is an error and no signal. Keeps errno.
+void count_in(TruncationCounter& counter) noexcept;
+
 /// Reads it; nothing if its page is gone: another process of the user has cut the file in /dev/shm.
 bool read_counter(const TruncationCounter& counter, std::uint32_t& value) noexcept;
 
