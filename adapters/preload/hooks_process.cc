@@ -12,12 +12,14 @@
 #include <alloca.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "descriptors.hpp"
 #include "environment.hpp"
@@ -30,6 +32,9 @@
 #include "sharing.hpp"
 #include "stepping_aside.hpp"
 #include "vfork.hpp"
+
+// NOLINTNEXTLINE(readability-identifier-naming): what the C library's pthread_atfork calls
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library) noexcept;
 
 namespace wherry::preload {
 
@@ -106,6 +111,19 @@ int start_in_child(void* start) {
   return copy.function(copy.argument);
 }
 
+// The child was repaired before the program's own handlers ran.
+constinit bool is_repaired = false;
+
+void repair_before_handlers() {
+  repair_after_fork();
+  is_repaired = true;
+}
+
+/// After a fork of the C library's, which runs handlers. What these have mapped must not be forgotten.
+void repair_after_handlers() {
+  if (!std::exchange(is_repaired, false)) repair_after_fork();
+}
+
 std::size_t count_words(va_list list) {
   std::size_t count = 0;
   while (va_arg(list, char*) != nullptr) count++;
@@ -137,7 +155,7 @@ WHERRY_HOOK pid_t fork() noexcept {
   find_functions_of_children();
   const AllShared shared;
   const pid_t child = WHERRY_NEXT(fork);
-  if (child == 0) repair_after_fork();
+  if (child == 0) repair_after_handlers();
   return child;
 }
 
@@ -150,11 +168,21 @@ WHERRY_HOOK pid_t _Fork() noexcept {
   return child;
 }
 
+// A handler that closes files in the child must not wait for a thread that only the parent has. Handlers run in the
+// order in which they were registered.
+WHERRY_HOOK int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library) noexcept {
+  static constinit std::atomic<bool> registered{false};
+  if (!registered.exchange(true, std::memory_order_relaxed)) {
+    WHERRY_NEXT(__register_atfork, nullptr, nullptr, &repair_before_handlers, nullptr);
+  }
+  return WHERRY_NEXT(__register_atfork, prepare, parent, child, library);
+}
+
 WHERRY_HOOK int daemon(int stay, int keep) noexcept {
   const AllShared shared;
   const int result = WHERRY_NEXT(daemon, stay, keep);
   if (result == 0) {
-    repair_after_fork();
+    repair_after_handlers();
     for (int fd = STDIN_FILENO; keep == 0 && fd <= STDERR_FILENO; fd++) doubled(fd);
   }
   return result;
@@ -164,7 +192,7 @@ WHERRY_HOOK int forkpty(int* master, char* name, const termios* terminal, const 
   const AllShared shared;
   const int child = WHERRY_NEXT(forkpty, master, name, terminal, size);
   if (child == 0) {
-    repair_after_fork();
+    repair_after_handlers();
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) doubled(fd);
   }
   return child;

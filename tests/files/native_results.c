@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { kPage = 4096, kReads = 20000 };
@@ -268,6 +270,49 @@ static void threads(const char* path) {
   say("wrong bytes", wrong);
 }
 
+static int number_in_child = -1;
+static atomic_int reading = 1;
+
+static void* map_and_unmap(void* path) {
+  while (reading) {
+    const int fd = open_file(path, O_RDONLY);
+    for (int i = 0; i < 400; i++) pread(fd, page, 256, 0);
+    close(fd);
+  }
+  return NULL;
+}
+
+static void close_in_child(void) { close(number_in_child); }
+
+/// Kills a child that does not end within ten seconds.
+static int end_of(pid_t child) {
+  const struct timespec moment = {0, 100000};
+  int status = 0;
+  for (int i = 0; waitpid(child, &status, WNOHANG) == 0; i++) {
+    if (i == 100000) kill(child, SIGKILL);
+    nanosleep(&moment, NULL);
+  }
+  return status;
+}
+
+/// The handler must not wait for threads that only the parent has.
+static void handlers_of_forks(const char* path) {
+  pthread_t thread[2];
+  number_in_child = open_file(path, O_RDONLY);
+  read_often(number_in_child);
+  say("pthread_atfork", pthread_atfork(NULL, NULL, close_in_child));
+  for (int i = 0; i < 2; i++) pthread_create(&thread[i], NULL, map_and_unmap, (void*)path);
+  int status = 0;
+  for (int i = 0; i < 200 && status == 0; i++) {
+    const pid_t child = fork();
+    if (child == 0) _exit(fcntl(number_in_child, F_GETFD) == -1 ? 0 : 1);
+    status = end_of(child);
+  }
+  reading = 0;
+  for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+  say("child", status);
+}
+
 /// More files than there are mappings.
 static void many_files(const char* path) {
   const struct rlimit limit = {2 * kFiles, 2 * kFiles};
@@ -288,9 +333,10 @@ int main(int words, char** word) {
   static const struct {
     const char* name;
     void (*body)(const char*);
-  } cases[] = {{"locks", locks},      {"lease", lease},           {"events", events}, {"bad-pointers", bad_pointers},
-               {"unshare", unshared}, {"handlers", own_handlers}, {"limits", limits}, {"strict", strict},
-               {"threads", threads},  {"many-files", many_files}};
+  } cases[] = {
+      {"locks", locks},      {"lease", lease},           {"events", events},           {"bad-pointers", bad_pointers},
+      {"unshare", unshared}, {"handlers", own_handlers}, {"limits", limits},           {"strict", strict},
+      {"threads", threads},  {"many-files", many_files}, {"atfork", handlers_of_forks}};
   for (size_t i = 0; words == 3 && i < sizeof(cases) / sizeof(cases[0]); i++) {
     if (strcmp(word[1], cases[i].name) == 0) {
       cases[i].body(word[2]);
