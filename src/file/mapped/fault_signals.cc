@@ -31,8 +31,13 @@ constinit thread_local bool switches_contexts = false;
 
 /// The program's action for a signal. Two copies: the handler reads one while the other is written.
 struct Actions {
+  static constexpr unsigned kReset = 1;  // to SIG_DFL, by SA_RESETHAND
+  static constexpr unsigned kChange = 2;
+
   std::array<struct sigaction, 2> copies;
-  std::atomic<unsigned> current;
+  std::atomic<unsigned> state;  // how many changes, with kReset
+
+  static constexpr std::size_t index_of(unsigned state) { return state / kChange % 2; }
 };
 constinit std::array<Actions, 2> actions{};
 constinit std::atomic<Sigaction> next_sigaction{nullptr};  // set: both signals are caught
@@ -42,16 +47,45 @@ constinit bool released = false;  // by the holder of Changing
 
 constexpr std::size_t index_of(int signal) { return signal == SIGBUS ? 0 : 1; }
 
-const struct sigaction& action_of(int signal) {
+struct sigaction action_of(int signal, unsigned& state) {
   const Actions& both = actions[index_of(signal)];
-  return both.copies[both.current.load(std::memory_order_acquire)];  // ACTION acquire: its fields
+  struct sigaction action{};
+  do {
+    state = both.state.load(std::memory_order_acquire);  // ACTION acquire: its fields
+    action = both.copies[Actions::index_of(state)];
+    std::atomic_thread_fence(std::memory_order_acquire);  // ACTION-GONE acquire: the change before
+  } while (both.state.load(std::memory_order_relaxed) / Actions::kChange != state / Actions::kChange);
+  if ((state & Actions::kReset) != 0) action.sa_handler = SIG_DFL;
+  return action;
 }
 
+struct sigaction action_of(int signal) {
+  unsigned state = 0;
+  return action_of(signal, state);
+}
+
+/// For the holder of Changing.
 void set_action(int signal, const struct sigaction& action) {
   Actions& both = actions[index_of(signal)];
-  const unsigned other = 1 - both.current.load(std::memory_order_relaxed);
-  both.copies[other] = action;
-  both.current.store(other, std::memory_order_release);  // ACTION release: its fields
+  const unsigned next = (both.state.load(std::memory_order_relaxed) / Actions::kChange + 1) * Actions::kChange;
+  std::atomic_thread_fence(std::memory_order_release);  // ACTION-GONE release: the change before
+  both.copies[Actions::index_of(next)] = action;
+  both.state.store(next, std::memory_order_release);  // ACTION release: its fields
+}
+
+/// The action that a signal meets, in the signal's handler: without a lock, which the interrupted thread may hold.
+/// SA_RESETHAND gives the program's handler to one thread.
+struct sigaction take_action(int signal) {
+  std::atomic<unsigned>& state = actions[index_of(signal)].state;
+  while (true) {
+    unsigned seen = 0;
+    const struct sigaction action = action_of(signal, seen);
+    const bool has_handler = action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+    if (!has_handler || (action.sa_flags & SA_RESETHAND) == 0 ||
+        state.compare_exchange_strong(seen, seen | Actions::kReset, std::memory_order_relaxed)) {
+      return action;
+    }
+  }
 }
 
 class Changing {
@@ -98,14 +132,9 @@ void set_mask_of_handler(int signal, const struct sigaction& action, const sigse
 void on_fault(int signal, siginfo_t* info, void* context) {
   const bool by_kernel = info->si_code > 0;
   if (by_kernel && resume_after_fault(context)) return;
-  const struct sigaction action = action_of(signal);
+  const struct sigaction action = take_action(signal);
   if (action.sa_handler == SIG_IGN && !by_kernel) return;
   if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) return end_by(signal, info);
-  if ((action.sa_flags & SA_RESETHAND) != 0) {
-    struct sigaction reset = action;
-    reset.sa_handler = SIG_DFL;
-    set_action(signal, reset);
-  }
   set_mask_of_handler(signal, action, static_cast<const ucontext_t*>(context)->uc_sigmask);
   if ((action.sa_flags & SA_SIGINFO) != 0) {
     action.sa_sigaction(signal, info, context);
@@ -164,7 +193,10 @@ void release_faults() noexcept {
   released = true;
   const Sigaction next = next_sigaction.load(std::memory_order_relaxed);
   if (next == nullptr) return;
-  for (const int signal : {SIGBUS, SIGSEGV}) next(signal, &action_of(signal), nullptr);
+  for (const int signal : {SIGBUS, SIGSEGV}) {
+    const struct sigaction action = action_of(signal);
+    next(signal, &action, nullptr);
+  }
   next_sigaction.store(nullptr, std::memory_order_relaxed);
 }
 

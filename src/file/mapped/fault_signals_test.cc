@@ -2,15 +2,19 @@
 #include "file/mapped/fault_signals.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <thread>
 
 #include "arch/barrier.hpp"
+#include "arch/pause.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "tests/common/in_child.hpp"
 #include "tests/common/sanitizer.hpp"
@@ -19,6 +23,8 @@ namespace wherry::file::mapped {
 namespace {
 
 using test::in_child;
+
+constexpr int kResets = 20'000;
 
 volatile sig_atomic_t calls = 0;
 volatile sig_atomic_t last = 0;
@@ -127,6 +133,35 @@ TEST_F(FaultSignals, WithoutAHandlerTheProgramsOwnFaultsAndSignalsEndIt) {
               ::raise(SIGSEGV);
             }),
             SIGSEGV);
+}
+
+// SA_RESETHAND, and a sigaction() of another thread at the same moment.
+TEST_F(FaultSignals, AnActionThatIsSetWhileAnotherIsResetIsNotLost) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    std::atomic<int> round = 0;
+    std::thread other([&] {
+      for (int i = 1; i <= kResets; i++) {
+        while (round != 2 * i - 1) sched_yield();
+        for (int wait = i % 512; wait > 0; wait--) arch::pause();
+        (void)set(SIGSEGV, with(count));
+        round = 2 * i;
+      }
+    });
+    int lost = 0;
+    for (int i = 1; i <= kResets; i++) {
+      ASSERT_EQ(set(SIGSEGV, with(count, static_cast<int>(SA_RESETHAND))), 0);
+      round = 2 * i - 1;
+      ::raise(SIGSEGV);
+      while (round != 2 * i) sched_yield();
+      struct sigaction found{};
+      ASSERT_EQ(program_sigaction(SIGSEGV, nullptr, &found, ::sigaction), 0);
+      lost += found.sa_handler == count && found.sa_flags == 0 ? 0 : 1;
+    }
+    other.join();
+    EXPECT_EQ(lost, 0);
+    EXPECT_EQ(calls, kResets);
+  });
 }
 
 TEST_F(FaultSignals, WhereASignalIsIgnoredNoCopyIsMade) {
