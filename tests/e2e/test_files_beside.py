@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry run --files: a file that is changed in each way that the kernel has, by the program itself or by one without
+Wherry beside it, is read as the model in memory says. tests/files/changes.hpp lists the ways."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from program import PROGRAM, environment
+
+CHANGER = Path(PROGRAM).resolve().parent / "files_changer"
+OPERATIONS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 10_000))
+SEED = {name: value for name, value in os.environ.items() if name == "WHERRY_TEST_SEED"}
+# Of these some must be made in a run of 10,000 operations.
+NEEDED = {"pwrite", "store", "ftruncate", "O_TRUNC", "a punched hole", "splice", "sendfile", "copy_file_range"}
+
+pytestmark = [
+    pytest.mark.skipif(not CHANGER.exists(), reason="a sanitizer's build has no library that programs could load"),
+    pytest.mark.timeout(3600 if "WHERRY_SOAK" in os.environ else 300),
+]
+
+
+@pytest.fixture(params=["disk", "tmpfs"])
+def folder(request, tmp_path):
+    if request.param == "disk":
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="wherry-test-", dir="/dev/shm"))
+    yield made
+    shutil.rmtree(made)
+
+
+def served(path, folder):
+    return [PROGRAM, "run", "--files", folder, "--file-path", path, "--"]
+
+
+def check(words, path, folder):
+    """Each byte was right, changes were made in many ways, and reads in place."""
+    result = subprocess.run(list(map(str, words)), cwd=folder, env=environment(WHERRY_LOG="error", **SEED), capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    made = {way: int(count) for count, way in re.findall(r"^(\d+) by (.*)$", result.stdout, re.MULTILINE)}
+    assert OPERATIONS < 10_000 or all(made[way] > 0 for way in NEEDED), made
+    unseen, reads = map(int, re.search(r"(\d+) of (\d+) reads were not seen by the kernel", result.stdout).groups())
+    # auto needs some time with one descriptor, which a short run may not give it.
+    assert reads > unseen and (path == "auto" or unseen > 0), result.stdout
+
+
+@pytest.mark.parametrize("path", ["auto", "cache"])
+def test_random_changes_by_the_reader_itself_are_read_at_once(folder, path):
+    check([*served(path, folder), CHANGER, folder / "file", OPERATIONS], path, folder)
+
+
+@pytest.mark.parametrize("path", ["auto", "cache"])
+def test_random_changes_by_a_program_without_wherry_are_read_at_once(folder, path):
+    check([CHANGER, folder / "file", OPERATIONS, "--", *served(path, folder)], path, folder)
+
+
+MOUNT = {
+    "overlay": "mkdir -p lower upper work merged; mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged",
+    "bind": "mkdir -p upper bound; mount --bind upper bound",
+}
+NAMES = {"overlay": ["--by", "merged/file"], "bind": ["--also", "bound/file"]}
+
+
+@pytest.mark.parametrize("path", ["auto", "cache"])
+@pytest.mark.parametrize("kind", MOUNT)
+def test_random_changes_by_way_of_another_mount_are_read_at_once(folder, kind, path):
+    mounted = ["unshare", "-m", "sh", "-ec", MOUNT[kind] + '; "$@"', "sh"]
+    if subprocess.run([*mounted, "true"], cwd=folder, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount")
+    check([*mounted, CHANGER, "upper/file", OPERATIONS, *NAMES[kind], "--", *served(path, folder / "upper")], path, folder)
