@@ -68,12 +68,12 @@ WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_o
   return WHERRY_NEXT(splice, from, from_offset, to, to_offset, bytes, flags);
 }
 
-// Some use the offset; those of terminals, which are the most frequent, do not.
+// Some use the offset; those of terminals, which are the most frequent, do not, but for the number of bytes to be read.
 WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (_IOC_TYPE(request) != 'T') share_offset(fd);
+  if (_IOC_TYPE(request) != 'T' || request == FIONREAD) share_offset(fd);
   return WHERRY_NEXT(ioctl, fd, request, argument);
 }
