@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utmp.h>
@@ -178,6 +179,15 @@ WHERRY_HOOK int creat(const char* path, mode_t mode) {
 
 WHERRY_HOOK int creat64(const char* path, mode_t mode) {
   return opened(WHERRY_NEXT(creat64, path, mode), O_WRONLY | O_CREAT | O_TRUNC);
+}
+
+WHERRY_HOOK int open_by_handle_at(int mount, file_handle* handle, int flags) {
+  return opened(WHERRY_NEXT(open_by_handle_at, mount, handle, flags), flags);
+}
+
+// Opens inside the C library.
+WHERRY_HOOK int shm_open(const char* name, int flags, mode_t mode) {
+  return opened(WHERRY_NEXT(shm_open, name, flags, mode), flags);
 }
 
 WHERRY_HOOK int __open_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open_2, path, flags), flags); }

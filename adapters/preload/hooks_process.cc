@@ -30,6 +30,7 @@
 #include "processes.hpp"
 #include "program_memory.hpp"
 #include "sharing.hpp"
+#include "shortened.hpp"
 #include "stepping_aside.hpp"
 #include "vfork.hpp"
 
@@ -122,6 +123,14 @@ void repair_before_handlers() {
 /// After a fork of the C library's, which runs handlers. What these have mapped must not be forgotten.
 void repair_after_handlers() {
   if (!std::exchange(is_repaired, false)) repair_after_fork();
+}
+
+// Whether a child was ever to empty a file between its fork and its program, where no hook is called.
+constinit std::atomic<bool> any_spawn_empties{false};
+
+int spawned(int error) {
+  if (any_spawn_empties.load(std::memory_order_relaxed)) any_shortened();
+  return error;
 }
 
 std::size_t count_words(va_list list) {
@@ -278,16 +287,22 @@ WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_fi
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   const Execution execution(sight_of(AT_FDCWD, path, 0));
-  return WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
-                     WHERRY_ENVIRONMENT(environment, execution.sight()));
+  return spawned(WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
+                             WHERRY_ENVIRONMENT(environment, execution.sight())));
 }
 
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   const Execution execution(sight_of_found(name));
-  return WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
-                     WHERRY_ENVIRONMENT(environment, execution.sight()));
+  return spawned(WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
+                             WHERRY_ENVIRONMENT(environment, execution.sight())));
+}
+
+WHERRY_HOOK int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd, const char* path,
+                                                 int flags, mode_t mode) noexcept {
+  if ((flags & O_TRUNC) != 0) any_spawn_empties.store(true, std::memory_order_relaxed);
+  return WHERRY_NEXT(posix_spawn_file_actions_addopen, actions, fd, path, flags, mode);
 }
 
 WHERRY_HOOK int wordexp(const char* text, wordexp_t* words, int flags) {

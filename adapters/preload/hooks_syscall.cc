@@ -119,6 +119,8 @@ std::optional<long> that_opens(long number, const Words& words) {
       const auto fd = WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3]);
       return fd < 0 ? fd : opened(static_cast<int>(fd), static_cast<int>(as<const open_how*>(words[2])->flags));
     }
+    case SYS_open_by_handle_at:
+      return by_name(&open_by_handle_at, words);
     case SYS_close:
       return by_name(&close, words);
     case SYS_close_range:

@@ -17,7 +17,8 @@
   X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir)          \
   X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
   X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
-  X(wordexp) X(pidfd_getfd) X(__register_atfork)                                                                 \
+  X(wordexp) X(pidfd_getfd) X(__register_atfork) X(open_by_handle_at) X(shm_open)                                \
+  X(posix_spawn_file_actions_addopen)                                                                            \
   X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(ppoll)          \
   X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)                  \
   X(__longjmp_chk) X(setcontext) X(swapcontext)                                                                  \

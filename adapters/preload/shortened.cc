@@ -28,6 +28,10 @@ void shortened(int fd) noexcept {
   errno = error;
 }
 
+void any_shortened() noexcept {
+  if (may_be_read_in_place()) file::mapped::note_any_truncation();
+}
+
 void shortened(const char* path) noexcept {
   if (!may_be_read_in_place()) return;
   const int error = errno;

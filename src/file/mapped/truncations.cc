@@ -68,6 +68,10 @@ TruncationCounter& counter_of(dev_t device, ino_t inode) {
 
 void note_truncation(dev_t device, ino_t inode) noexcept { count_in(counter_of(device, inode)); }
 
+void note_any_truncation() noexcept {
+  for (TruncationCounter& counter : shared_page().counters) count_in(counter);
+}
+
 const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept { return counter_of(device, inode); }
 
 void count_in(TruncationCounter& counter) noexcept {

@@ -16,6 +16,9 @@ namespace wherry::file::mapped {
 /// To be called after each call that may have made a file shorter, before it returns to the program. Keeps errno.
 void note_truncation(dev_t device, ino_t inode) noexcept;
 
+/// The same where it is not known which file that was.
+void note_any_truncation() noexcept;
+
 using TruncationCounter = std::atomic<std::uint32_t>;
 
 /// The counter of a file, which lives as long as the process. It is this process's own where /dev/shm cannot be used.
