@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "directories.hpp"
+#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "next.hpp"
@@ -153,7 +154,9 @@ struct Parts {
   std::uint64_t bytes = 0;  // 0: the kernel must judge them
 
   Parts(const iovec* given, int given_count) {
-    if (given_count <= 0 || static_cast<std::size_t>(given_count) > kMostParts || !file::mapped::takes_faults()) return;
+    if (given_count <= 0 || static_cast<std::size_t>(given_count) > kMostParts) return;
+    const file::mapped::CopyUnderWay here;
+    if (!here || !file::mapped::takes_faults()) return;
     count = static_cast<std::size_t>(given_count);
     if (!file::mapped::copy_or_fault(parts.data(), given, count * sizeof(iovec))) return;
     std::uint64_t sum = 0;

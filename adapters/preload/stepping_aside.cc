@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepping_aside.hpp"
 
-#include <sys/stat.h>
-
 #include <atomic>
 #include <cerrno>
 
@@ -18,19 +16,13 @@ namespace {
 constinit std::atomic<bool> aside{false};
 constinit std::atomic<bool> filtered{false};
 
-bool is_only_thread() {
-  constexpr nlink_t kLinksOfOne = 3;  // a directory has two, and one for each below it
-  struct stat tasks{};
-  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == kLinksOfOne;
-}
-
 }  // namespace
 
 void step_aside() noexcept {
   if (in_vfork_child() || aside.load(std::memory_order_relaxed)) return;
   const int error = errno;
   share_all_for_good();
-  if (is_only_thread()) file::mapped::release_faults();
+  file::mapped::release_faults();
   aside.store(true, std::memory_order_relaxed);
   errno = error;
 }

@@ -5,9 +5,8 @@
 
 namespace wherry::preload {
 
-/// Unmaps all files of this process for good, and gives the kernel all offsets. In a process of one thread it also
-/// gives the kernel the program's actions for SIGBUS and SIGSEGV; another thread may be in the middle of a copy. In the
-/// child of a vfork this does nothing. Keeps errno.
+/// Unmaps all files of this process for good, and gives the kernel all offsets, and the program's actions for SIGBUS
+/// and SIGSEGV once no thread is in the middle of a copy. In the child of a vfork this does nothing. Keeps errno.
 void step_aside() noexcept;
 
 /// While a filter of system calls may be set: steps aside first, and afterwards no system call is made on behalf of

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -266,6 +267,18 @@ static int fault_after_seccomp(void) {
   return fault();
 }
 
+static void* read_on(void* nothing) {
+  while (1) read_once(0);
+  return nothing;
+}
+
+static int fault_beside_a_thread_that_reads(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, read_on, NULL);
+  forbid(SYS_rt_sigaction, 0);
+  return fault();
+}
+
 static const char* name_of_file;
 static int executed_by_path(void) {
   forbid(SYS_madvise, 0);
@@ -300,6 +313,7 @@ static void filters(const char* file) {
   name_of_file = file;
   say_in_child("fault after prctl", fault_after_prctl, file);
   say_in_child("fault after seccomp", fault_after_seccomp, file);
+  say_in_child("fault beside a thread", fault_beside_a_thread_that_reads, file);
   say_in_child("executed by its path", executed_by_path, file);
   say_in_child("executed by its name", executed_by_name, file);
   say_in_child("executed by its descriptor", executed_by_descriptor, file);

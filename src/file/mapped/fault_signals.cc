@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/signals_blocked.hpp"
 
@@ -41,9 +42,9 @@ struct Actions {
 };
 constinit std::array<Actions, 2> actions{};
 constinit std::atomic<Sigaction> next_sigaction{nullptr};  // set: both signals are caught
-constinit std::atomic<unsigned> ignored{0};                // a bit for each of the two
+constinit std::atomic<unsigned> ignored{0};                // a bit for each of the two, and kReleased
 constinit std::atomic<bool> changing{false};
-constinit bool released = false;  // by the holder of Changing
+constexpr unsigned kReleased = 4;  // no copy is made any more
 
 constexpr std::size_t index_of(int signal) { return signal == SIGBUS ? 0 : 1; }
 
@@ -144,11 +145,12 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   forget_signal_mask();
 }
 
-/// What the kernel is given for the program's action.
-struct sigaction action_for_kernel(const struct sigaction& action) {
-  if (action.sa_handler == SIG_IGN) return action;
+/// What the kernel is given for the program's action. Where a copy is under way it must not ignore the signal: a fault
+/// would end the process.
+struct sigaction action_for_kernel(const struct sigaction& action, bool no_copies) {
+  if (action.sa_handler == SIG_IGN && no_copies) return action;
   struct sigaction caught = action;
-  if (action.sa_handler == SIG_DFL) caught.sa_flags = SA_ONSTACK | SA_RESTART;
+  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) caught.sa_flags = SA_ONSTACK | SA_RESTART;
   caught.sa_flags = (caught.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
   caught.sa_sigaction = on_fault;
   sigfillset(&caught.sa_mask);
@@ -160,7 +162,7 @@ bool catch_signal(int signal, Sigaction next) {
   if (next(signal, nullptr, &before) != 0) return false;
   set_action(signal, before);
   set_ignored(signal, before.sa_handler == SIG_IGN);
-  const struct sigaction caught = action_for_kernel(before);
+  const struct sigaction caught = action_for_kernel(before, true);
   return next(signal, &caught, nullptr) == 0;
 }
 
@@ -179,7 +181,7 @@ bool catch_faults(Sigaction next) noexcept {
   if (next_sigaction.load(std::memory_order_acquire) == nullptr) {  // CAUGHT acquire: the actions
     if (!can_guard_copies()) return false;
     const Changing here;
-    if (released) return false;
+    if ((ignored.load(std::memory_order_relaxed) & kReleased) != 0) return false;
     if (next_sigaction.load(std::memory_order_relaxed) == nullptr) {
       if (!catch_signal(SIGBUS, next) || !catch_signal(SIGSEGV, next)) return false;
       next_sigaction.store(next, std::memory_order_release);  // CAUGHT release: the actions
@@ -190,9 +192,9 @@ bool catch_faults(Sigaction next) noexcept {
 
 void release_faults() noexcept {
   const Changing here;
-  released = true;
+  ignored.fetch_or(kReleased, std::memory_order_relaxed);
   const Sigaction next = next_sigaction.load(std::memory_order_relaxed);
-  if (next == nullptr) return;
+  if (next == nullptr || !wait_for_copies()) return;
   for (const int signal : {SIGBUS, SIGSEGV}) {
     const struct sigaction action = action_of(signal);
     next(signal, &action, nullptr);
@@ -206,9 +208,9 @@ namespace {
 bool exchange_action(int signal, const struct sigaction* wanted, struct sigaction& before, Sigaction next) {
   before = action_of(signal);
   if (wanted == nullptr) return true;
-  const struct sigaction caught = action_for_kernel(*wanted);
   // Before the action changes: a copy that begins now must not meet a signal that is not caught.
   if (wanted->sa_handler == SIG_IGN) set_ignored(signal, true);
+  const struct sigaction caught = action_for_kernel(*wanted, wanted->sa_handler == SIG_IGN && wait_for_copies());
   set_action(signal, *wanted);
   if (next(signal, &caught, nullptr) != 0) {
     set_action(signal, before);
@@ -271,6 +273,9 @@ void always_ask_for_mask() noexcept {
 
 bool catches_faults() noexcept { return next_sigaction.load(std::memory_order_relaxed) != nullptr; }
 
-void repair_faults_after_fork() noexcept { changing.store(false, std::memory_order_relaxed); }
+void repair_faults_after_fork() noexcept {
+  changing.store(false, std::memory_order_relaxed);
+  forget_copies_after_fork();
+}
 
 }  // namespace wherry::file::mapped

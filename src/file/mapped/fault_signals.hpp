@@ -17,11 +17,12 @@ bool catch_faults(Sigaction next) noexcept;
 /// Whether the signal is one of the two.
 constexpr bool is_fault_signal(int signal) { return signal == SIGBUS || signal == SIGSEGV; }
 
-/// sigaction(2) of one of the two signals, as the program means it. Its action is what it reads back.
+/// sigaction(2) of one of the two signals, as the program means it. Its action is what it reads back. Before the kernel
+/// ignores a signal this waits for guarded copies that are under way.
 int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept;
 
-/// Whether a guarded copy may be made in this thread: both signals are caught, and unblocked here. The kernel is asked
-/// for a thread's mask once.
+/// Whether a guarded copy may be made in this thread, by the owner of a CopyUnderWay: both signals are caught, and
+/// unblocked here. The kernel is asked for a thread's mask once.
 bool takes_faults() noexcept;
 /// The mask of this thread was changed.
 void forget_signal_mask() noexcept;
@@ -43,7 +44,8 @@ void always_ask_for_mask() noexcept;
 /// Whether the signals are caught.
 bool catches_faults() noexcept;
 
-/// Gives the kernel the program's actions, and never catches the signals again. No guarded copy may be under way.
+/// No guarded copy is made from now on. Gives the kernel the program's actions, when those under way have ended; keeps
+/// the signals if one has not within a second.
 void release_faults() noexcept;
 
 /// In a forked child: another thread of the parent's may have been changing an action.

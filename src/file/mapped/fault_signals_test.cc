@@ -11,10 +11,12 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <thread>
 
 #include "arch/barrier.hpp"
 #include "arch/pause.hpp"
+#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "tests/common/in_child.hpp"
 #include "tests/common/sanitizer.hpp"
@@ -174,6 +176,82 @@ TEST_F(FaultSignals, WhereASignalIsIgnoredNoCopyIsMade) {
     ::raise(SIGBUS);
     ASSERT_EQ(set(SIGBUS, with(SIG_DFL)), 0);
     EXPECT_TRUE(takes_faults());
+  });
+}
+
+bool kernel_ignores(int signal) {
+  struct sigaction found{};
+  EXPECT_EQ(::sigaction(signal, nullptr, &found), 0);
+  return found.sa_handler == SIG_IGN;
+}
+
+TEST_F(FaultSignals, TheKernelIgnoresASignalWhenTheCopiesUnderWayHaveEnded) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    std::atomic<bool> copies = false;
+    std::thread other([&] {
+      const CopyUnderWay here;
+      ASSERT_TRUE(takes_faults());
+      copies = true;
+      while (takes_faults()) sched_yield();
+      for (int i = 0; i < 1000; i++) sched_yield();
+      EXPECT_FALSE(kernel_ignores(SIGBUS));
+      EXPECT_TRUE(copy_faults());
+    });
+    while (!copies) sched_yield();
+    ASSERT_EQ(set(SIGBUS, with(SIG_IGN)), 0);
+    EXPECT_TRUE(kernel_ignores(SIGBUS));
+    other.join();
+  });
+}
+
+// By a handler that has interrupted it.
+TEST_F(FaultSignals, ASignalThatIsIgnoredInTheMiddleOfACopyDoesNotEndTheProcess) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    {
+      const CopyUnderWay here;
+      ASSERT_EQ(set(SIGSEGV, with(SIG_IGN)), 0);
+      EXPECT_TRUE(copy_faults());
+    }
+    ::raise(SIGSEGV);
+    EXPECT_FALSE(takes_faults());
+    ASSERT_EQ(set(SIGSEGV, with(SIG_IGN)), 0);
+    EXPECT_TRUE(kernel_ignores(SIGSEGV));
+  });
+}
+
+TEST_F(FaultSignals, TheActionsAreGivenBackWhenTheCopiesUnderWayHaveEnded) {
+  in_child([] {
+    const struct sigaction action = with(count);
+    ASSERT_EQ(::sigaction(SIGSEGV, &action, nullptr), 0);
+    ASSERT_TRUE(catch_faults(::sigaction));
+    std::atomic<bool> copies = false;
+    std::thread other([&] {
+      const CopyUnderWay here;
+      copies = true;
+      while (takes_faults()) sched_yield();
+      for (int i = 0; i < 1000; i++) sched_yield();
+      EXPECT_TRUE(copy_faults());
+    });
+    while (!copies) sched_yield();
+    release_faults();
+    struct sigaction found{};
+    ASSERT_EQ(::sigaction(SIGSEGV, nullptr, &found), 0);
+    EXPECT_EQ(found.sa_handler, count);
+    EXPECT_FALSE(catch_faults(::sigaction));
+    other.join();
+  });
+}
+
+// By a jump, for one.
+TEST_F(FaultSignals, AThreadThatEndedInACopyIsNotWaitedFor) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    static std::optional<CopyUnderWay> left;
+    std::thread([] { left.emplace(); }).join();
+    ASSERT_EQ(set(SIGBUS, with(SIG_IGN)), 0);
+    EXPECT_TRUE(kernel_ignores(SIGBUS)) << "that thread is gone";
   });
 }
 

@@ -14,8 +14,8 @@ namespace wherry::file::mapped {
 bool can_guard_copies() noexcept;
 
 /// Copies `bytes`; the ranges must not overlap. Returns false if a page of either range raised SIGBUS or SIGSEGV: then
-/// an unknown part of `to` is written. Requires catch_faults() (fault_signals.hpp), and both signals unblocked in the
-/// calling thread. Async-signal-safe.
+/// an unknown part of `to` is written. Requires takes_faults() (fault_signals.hpp), asked while a CopyUnderWay lives
+/// (copies_under_way.hpp). Async-signal-safe.
 bool copy_or_fault(void* to, const void* from, std::size_t bytes) noexcept;
 
 /// For the signal handler: if the context stands in a guarded copy, moves it to the copy's failure exit.

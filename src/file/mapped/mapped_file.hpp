@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/regions.hpp"
@@ -74,7 +75,9 @@ class MappedFile {
   /// Copies them; requires is_fresh() and has(). False: the kernel must read, `to` may be written in part.
   bool copy(void* to, std::uint64_t offset, std::size_t bytes) noexcept {
     const std::byte* const begin = begin_.load(std::memory_order_acquire);  // MAPPED acquire: the fields
-    if (begin == nullptr || !has(offset, bytes) || !takes_faults()) return false;
+    if (begin == nullptr || !has(offset, bytes)) return false;
+    const CopyUnderWay here;
+    if (!here || !takes_faults()) return false;
     if (copy_or_fault(to, begin + offset, bytes)) [[likely]]
       return true;
     deadline_.store(0, std::memory_order_relaxed);

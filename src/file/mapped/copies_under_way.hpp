@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which threads are in a guarded copy: before the kernel takes back a signal that a copy depends on, the copies under
+// way must end. A thread marks itself by plain stores. Who waits makes every processor pass a barrier (membarrier).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace wherry::file::mapped {
+
+namespace detail {
+
+struct alignas(64) CopyingThread {
+  std::atomic<int> thread;            // 0: free
+  std::atomic<std::uint32_t> copies;  // begun and ended; odd: in one
+};
+// Null: this thread has made no copy yet.
+extern constinit thread_local CopyingThread* copying_thread;
+/// Null: too many threads copy.
+CopyingThread* find_copying_thread() noexcept;
+
+}  // namespace detail
+
+/// A guarded copy of this thread, from before takes_faults() is asked to its end. One at a time. A handler that
+/// interrupts it may have one of its own, or leave by a jump.
+class CopyUnderWay {
+ public:
+  CopyUnderWay() noexcept : thread_(detail::copying_thread) {
+    if (thread_ == nullptr) [[unlikely]]
+      thread_ = detail::find_copying_thread();
+    if (thread_ == nullptr) return;
+    // After a jump it is odd.
+    thread_->copies.store((thread_->copies.load(std::memory_order_relaxed) + 1) | 1U, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // COPYING barrier: whether signals are caught
+  }
+  ~CopyUnderWay() {
+    if (thread_ == nullptr) return;
+    const std::uint32_t copies = (thread_->copies.load(std::memory_order_relaxed) + 1) & ~std::uint32_t{1};
+    thread_->copies.store(copies, std::memory_order_release);  // COPYING release: the copy has ended
+  }
+  CopyUnderWay(const CopyUnderWay&) = delete;
+  CopyUnderWay& operator=(const CopyUnderWay&) = delete;
+  /// False: no copy may be made.
+  explicit operator bool() const { return thread_ != nullptr; }
+
+ private:
+  detail::CopyingThread* thread_;
+};
+
+/// Waits for the copies that are under way, a second at most. False: one of them may still be, or this thread's own is.
+/// Keeps errno.
+bool wait_for_copies() noexcept;
+
+/// In a forked child.
+void forget_copies_after_fork() noexcept;
+
+}  // namespace wherry::file::mapped
