@@ -15,7 +15,6 @@ using manual::Action;
 // Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options
 // are stored must outlive this call: a std::shared_ptr captured by the action does.
 Action add_bench(CLI::App& command);
-Action add_card(CLI::App& command);
 Action add_collect(CLI::App& command);
 Action add_config(CLI::App& command);
 Action add_doctor(CLI::App& command);

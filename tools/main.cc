@@ -41,7 +41,6 @@ constexpr std::array kCommands{
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
     Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun,
             wherry::tools::normalised},
-    Command{"card", "Own the cache of files that the programs of a node share", wherry::tools::add_card},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},
     Command{"config", "Print every option and its value", wherry::tools::add_config},

@@ -15,7 +15,7 @@
 #include "base/readable.hpp"
 #include "base/unique_fd.hpp"
 #include "commands.hpp"
-#include "file/server.hpp"
+#include "file/server/server.hpp"
 
 namespace wherry::tools {
 namespace {

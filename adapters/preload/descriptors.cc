@@ -63,7 +63,7 @@ void begin_same_generation(Entry& entry) {
 }
 
 void unmap_file(int fd, Entry& entry) {
-  if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uint32_t>(fd));
+  if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uintptr_t>(fd));
 }
 
 /// A holder that has not seen the generation which began just now may map the file: waits for it, and unmaps.
@@ -124,7 +124,7 @@ void drop_all_mappings() noexcept {
   for (int fd = 0; fd < highest_descriptor(); fd++) drop_mapping(fd);
 }
 
-void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept {
+void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept {
   Entry& entry = entries[fd];
   if (!entry.file.has_region(region)) return;
   begin_same_generation(entry);

@@ -123,7 +123,7 @@ void never_track(int fd, const SetupLock& held) noexcept;
 /// Unmaps the file of a descriptor, whose mode and offset stay.
 void drop_mapping(int fd) noexcept;
 /// The same where the engine unmaps it (file::mapped::Revoke).
-void revoke_mapping(std::uint32_t fd, std::uint32_t region) noexcept;
+void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept;
 
 /// A descriptor was opened here. `alone`: to be read only, and nothing else has its offset.
 void remember(int fd, bool alone) noexcept;

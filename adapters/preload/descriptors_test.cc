@@ -153,7 +153,7 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
 TEST_F(Descriptors, AMappingThatGoesWaitsForAnOffsetThatIsMoved) {
   struct stat status{};
   ASSERT_EQ(fstat(fd_, &status), 0);
-  if (!entry_of(fd_)->file.map(fd_, status, static_cast<std::uint32_t>(fd_), revoke_mapping)) {
+  if (!entry_of(fd_)->file.map(fd_, status, static_cast<std::uintptr_t>(fd_), revoke_mapping)) {
     GTEST_SKIP() << "no guarded copies on this processor";
   }
   const State moving = state().with(Mode::moving, 0);
@@ -220,7 +220,7 @@ bool is_unmapped_by(int fd, End end) {
     for (int i = 0; i < 1000; i++) sched_yield();
     struct stat status{};
     fstat(fd, &status);
-    entry.file.map(fd, status, static_cast<std::uint32_t>(fd), revoke_mapping);
+    entry.file.map(fd, status, static_cast<std::uintptr_t>(fd), revoke_mapping);
   });
   while (!has_lock) sched_yield();
   end();

@@ -17,8 +17,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/file_paths.hpp"
 #include "base/loaded_libraries.hpp"
-#include "file/cached_file_systems.hpp"
+#include "file/mapped/mapped_file.hpp"
 #include "kept_text.hpp"
 
 namespace wherry::preload {
@@ -42,9 +43,9 @@ WHERRY_START_DATA std::size_t rule_count = 0;
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
 WHERRY_START_DATA std::atomic<bool> have_devices{false};
 
-bool can_be_cached(const char* directory) {
+bool can_be_mapped(const char* directory) {
   struct statfs system{};
-  return statfs(directory, &system) == 0 && file::can_be_cached(static_cast<long>(system.f_type));
+  return statfs(directory, &system) == 0 && file::mapped::can_map_file_system(static_cast<long>(system.f_type));
 }
 
 void find_devices() {
@@ -53,7 +54,7 @@ void find_devices() {
     struct stat status{};
     // A null byte stands behind each name.
     const char* const name = names[i].data();
-    const bool usable = stat(name, &status) == 0 && S_ISDIR(status.st_mode) && can_be_cached(name);
+    const bool usable = stat(name, &status) == 0 && S_ISDIR(status.st_mode) && can_be_mapped(name);
     devices[i].store(usable ? status.st_dev : 0, std::memory_order_relaxed);
   }
   // DEVICES release: the numbers
@@ -61,11 +62,11 @@ void find_devices() {
   errno = error;
 }
 
-/// The path that a word names, one of this release or of the last one (comp, os). All others are the kernel's own call:
-/// files of a card or of a host are no business of this library.
+/// The path that a word names: no file is on a mount here, so that `card` and `host` are the kernel's calls.
 Path path_of(std::string_view word) {
-  if (word == "cache" || word == "comp" || word == "os") return Path::cache;
-  return word == "auto" ? Path::automatic : Path::kernel;
+  const FilePathWord* const known = find_file_path(word);
+  return known != nullptr && (known->path == Path::cache || known->path == Path::automatic) ? known->path
+                                                                                            : Path::kernel;
 }
 
 /// The next word of a list, which is cut off there; null: there is none. strsep's code would cost each process two

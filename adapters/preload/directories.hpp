@@ -7,14 +7,16 @@
 
 #include <optional>
 
+#include <wherry/file_path.hpp>
+
 namespace wherry::preload {
 
-enum class Path : unsigned char { kernel, cache, automatic };
+using files::Path;
 
 /// Reads WHERRY_FILES, WHERRY_FILE_PATH and WHERRY_FILE_PATHS. No other call; nothing is looked at yet.
 void read_environment() noexcept;
 
-/// Which way reads take: WHERRY_FILE_PATH, or auto.
+/// Which way reads take: kernel, cache or automatic, by WHERRY_FILE_PATH.
 Path chosen_path() noexcept;
 /// Whether it depends on a file's name.
 bool any_rules() noexcept;

@@ -44,10 +44,10 @@ const char* library_in(const char* list) {
 }
 
 /// LD_PRELOAD with this library before the others, or without it.
-char* rewritten(const char* list, file::Sight sight, std::span<char> text) {
+char* rewritten(const char* list, Sight sight, std::span<char> text) {
   char* end = std::copy(kPreload.begin(), kPreload.end(), text.begin().base());
   const char* const there = list == nullptr ? nullptr : library_in(list);
-  if (sight == file::Sight::foreign && there != nullptr) {
+  if (sight == Sight::foreign && there != nullptr) {
     end = std::copy(list, there, end);
     const char* const rest = there + library_length;
     end = std::copy(rest, rest + std::strlen(rest), end);
@@ -101,7 +101,7 @@ std::size_t text_for(char* const* given) noexcept {
   return longest + kPreload.size() + library_length + 2;
 }
 
-char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept {
+char* const* complete(char* const* given, Sight sight, std::span<char*> room, std::span<char> text) noexcept {
   if (library == nullptr) return given;
   std::size_t count = 0;
   bool changed = false;
@@ -112,7 +112,7 @@ char* const* complete(char* const* given, file::Sight sight, std::span<char*> ro
     if (is_named(word, kPreload)) {
       has_preload = true;
       const bool is_there = library_in(word + kPreload.size()) != nullptr;
-      if (is_there == (sight == file::Sight::foreign)) {
+      if (is_there == (sight == Sight::foreign)) {
         word = rewritten(word + kPreload.size(), sight, text);
         changed = true;
       }
@@ -122,7 +122,7 @@ char* const* complete(char* const* given, file::Sight sight, std::span<char*> ro
     }
     room[count++] = word;
   }
-  if (!has_preload && sight != file::Sight::foreign) {
+  if (!has_preload && sight != Sight::foreign) {
     room[count++] = rewritten(nullptr, sight, text);
     changed = true;
   }

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "file/visible.hpp"
+#include "base/visible.hpp"
 
 namespace wherry::preload {
 
@@ -22,7 +22,7 @@ std::size_t count_variables(char* const* given) noexcept;
 /// The list `given`, which can be read, with what it lacks of the variables kept; itself if it lacks nothing. `room`
 /// has count_variables() + kMostVariables + 1 words, `text` as many bytes as text_for() says. Where the program's
 /// loader is foreign, LD_PRELOAD is without this library instead.
-char* const* complete(char* const* given, file::Sight sight, std::span<char*> room, std::span<char> text) noexcept;
+char* const* complete(char* const* given, Sight sight, std::span<char*> room, std::span<char> text) noexcept;
 /// The bytes that `complete` wants for its text.
 std::size_t text_for(char* const* given) noexcept;
 

@@ -8,12 +8,13 @@
 #include <cerrno>
 
 #include "descriptors.hpp"
+#include "file/mapped/progress.hpp"
 #include "hook.hpp"
 #include "next.hpp"
-#include "progress.hpp"
 #include "sharing.hpp"
 
 using namespace wherry::preload;
+using wherry::file::mapped::Progress;
 
 WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
   if (WHERRY_NEXT(fcntl, fd, F_GETFD) < 0) return -1;
@@ -23,15 +24,15 @@ WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
   }
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return 0;
-  if (path == WHERRY_PATH_LOCAL || path == WHERRY_PATH_HOST) {
+  if (path != WHERRY_PATH_AUTO && path != WHERRY_PATH_CACHE) {
     share_offset(fd);
     never_track(fd);
     return 0;
   }
-  Progress progress = Progress::of(*entry);
+  Progress progress = Progress::of(entry->progress.load(std::memory_order_relaxed));
   progress.choice = path == WHERRY_PATH_AUTO ? Progress::Choice::automatic : Progress::Choice::cache;
   progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
-  progress.store(*entry);
+  entry->progress.store(progress.word(), std::memory_order_relaxed);
   // What was left to the kernel before is looked at again.
   State before = entry->load();
   while (before.mode() == Mode::never && !entry->exchange(before, before.with(Mode::unknown, 0))) {

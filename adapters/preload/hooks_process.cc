@@ -21,9 +21,9 @@
 #include <span>
 #include <utility>
 
+#include "base/visible.hpp"
 #include "descriptors.hpp"
 #include "environment.hpp"
-#include "file/visible.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
 #include "next.hpp"
@@ -55,35 +55,35 @@ void repair_after_fork() noexcept {
 }  // namespace wherry::preload
 
 using namespace wherry::preload;
-namespace file = wherry::file;
+using wherry::Sight;
 
 namespace {
 
 bool is_string(const char* string) { return ProgramMemory().length_of(string) != ProgramMemory::kUnreadable; }
 
 /// What becomes of a program; the kernel will refuse one whose name cannot be read.
-file::Sight sight_of(int at, const char* path, int flags) {
-  if (is_filtered()) return file::Sight::foreign;
-  return is_string(path) ? file::look_at(at, path, flags) : file::Sight::seen;
+Sight sight_of(int at, const char* path, int flags) {
+  if (is_filtered()) return Sight::foreign;
+  return is_string(path) ? wherry::look_at(at, path, flags) : Sight::seen;
 }
 
 /// The same of a name that is looked for in PATH.
-file::Sight sight_of_found(const char* name) {
+Sight sight_of_found(const char* name) {
   std::array<char, PATH_MAX> room{};
-  if (is_filtered()) return file::Sight::foreign;
-  if (!is_string(name)) return file::Sight::seen;
-  const char* const path = file::find_in_path(name, room.data());
-  return path == nullptr ? file::Sight::unseen : file::look_at(AT_FDCWD, path, 0);
+  if (is_filtered()) return Sight::foreign;
+  if (!is_string(name)) return Sight::seen;
+  const char* const path = wherry::find_in_path(name, room.data());
+  return path == nullptr ? Sight::unseen : wherry::look_at(AT_FDCWD, path, 0);
 }
 
 /// A program about to be executed: what its loader will do with its environment.
 class Execution {
  public:
-  explicit Execution(file::Sight sight) noexcept : sight_(sight) {}
-  [[nodiscard]] file::Sight sight() const { return sight_; }
+  explicit Execution(Sight sight) noexcept : sight_(sight) {}
+  [[nodiscard]] Sight sight() const { return sight_; }
 
  private:
-  file::Sight sight_;
+  Sight sight_;
 };
 
 /// `given` completed, on the stack of the caller.
@@ -244,7 +244,7 @@ WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char
 
 WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(is_filtered() ? file::Sight::foreign : file::look_at(fd, nullptr, 0));
+  const Execution execution(is_filtered() ? Sight::foreign : wherry::look_at(fd, nullptr, 0));
   return WHERRY_NEXT(fexecve, fd, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
 }
 

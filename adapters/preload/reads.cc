@@ -11,8 +11,8 @@
 
 #include "descriptors.hpp"
 #include "directories.hpp"
+#include "file/mapped/in_place.hpp"
 #include "next.hpp"
-#include "progress.hpp"
 #include "served.hpp"
 #include "sharing.hpp"
 #include "vfork.hpp"
@@ -20,26 +20,16 @@
 namespace wherry::preload {
 namespace {
 
-// The time that the kernel's reads of a descriptor may take before its file is mapped, in units of 256 ns. To map and
-// unmap it takes about 4 us, and 20 more the first time in a process: a twentieth of that time, so a file that is read
-// once pays next to nothing. Some calls where every read is to be made in place.
-constexpr std::uint64_t kSpentBefore = 300;
-constexpr std::uint64_t kSpentBeforeFirst = 1000;
-constexpr std::uint64_t kSpentBeforeEager = 8;
-constinit std::atomic<bool> any_tracked{false};
-
-/// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
-constexpr std::uint64_t cost(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
+using file::mapped::cost_of_read;
+using file::mapped::Progress;
 
 bool has_spent_enough(const Entry& entry, State state) {
   // Nothing is looked at then, and what it spends need not be counted.
   if (chosen_path() == Path::kernel && !any_rules()) return true;
-  if (state.spent() < kSpentBeforeEager) return false;
-  const Progress progress = Progress::of(entry);
+  const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   const bool eager = progress.choice == Progress::Choice::cache ||
                      (progress.choice == Progress::Choice::none && chosen_path() == Path::cache);
-  if (eager && !progress.refused) return true;
-  return state.spent() >= (any_tracked.load(std::memory_order_relaxed) ? kSpentBefore : kSpentBeforeFirst);
+  return file::mapped::is_time_to_map(state.spent(), progress, eager);
 }
 
 /// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
@@ -53,7 +43,6 @@ bool try_tracking(int fd, Entry& entry, State before) {
       entry.exchange(before, before.with(Mode::never, 0));
       break;
     case Tracking::tracked:
-      any_tracked.store(true, std::memory_order_relaxed);
       if (before.mode() == Mode::own) {
         own_offset(fd, entry, before);
       } else {
@@ -81,7 +70,7 @@ auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
 
 /// Counts this thread as inside, and adds the cost of its read. False if the state has changed.
 bool go_inside(Entry& entry, State before, std::uint64_t cost) {
-  const std::uint64_t more = before.spent() < kSpentBeforeFirst ? cost : 0;
+  const std::uint64_t more = before.spent() < file::mapped::kSpentBeforeFirst ? cost : 0;
   return entry.exchange(before, {before.word + State::kInside + more});
 }
 
@@ -113,7 +102,7 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
       }
       case Mode::own:
         if (has_spent_enough(*entry, state) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
-        if (!go_inside(*entry, state, cost(bytes))) continue;
+        if (!go_inside(*entry, state, cost_of_read(bytes))) continue;
         return call_inside(*entry, state, kernels);
       case Mode::moving:
         settled(*entry);
@@ -134,7 +123,7 @@ ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
     State state = entry->load();
     if ((state.mode() == Mode::unknown || state.mode() == Mode::own) && state.inside() == 0) {
       if (!has_spent_enough(*entry, state)) {
-        entry->exchange(state, {state.word + cost(bytes)});
+        entry->exchange(state, {state.word + cost_of_read(bytes)});
       } else if (try_tracking(fd, *entry, state)) {
         state = entry->load();
       }

@@ -15,20 +15,21 @@
 #include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/guarded_copy.hpp"
+#include "file/mapped/in_place.hpp"
 #include "next.hpp"
-#include "progress.hpp"
 #include "sharing.hpp"
 
 namespace wherry::preload {
 namespace {
 
 using file::mapped::MappedFile;
+using file::mapped::Progress;
 using Choice = Progress::Choice;
 
-/// Longer reads are the kernel's, which may cut them.
-constexpr std::uint64_t kLongest = std::uint64_t{1} << 30;
 /// Parts of a readv that are read in place; with more it is the kernel's.
 constexpr std::size_t kMostParts = 16;
+
+Progress progress_of(const Entry& entry) { return Progress::of(entry.progress.load(std::memory_order_relaxed)); }
 
 file::mapped::Sigaction next_sigaction() {
   return reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
@@ -37,16 +38,12 @@ file::mapped::Sigaction next_sigaction() {
 /// Maps the file, for the holder of the SetupLock. False: the fields are not stored.
 bool map_file(int fd, Entry& entry, const struct stat& status) {
   return file::mapped::catch_faults(next_sigaction()) &&
-         entry.file.map(fd, status, static_cast<std::uint32_t>(fd), revoke_mapping);
+         entry.file.map(fd, status, static_cast<std::uintptr_t>(fd), revoke_mapping);
 }
 
 /// Maps the file of a tracked descriptor again, whose mapping made room for another one, or was too short.
 void map_again(int fd, Entry& entry, State state) {
-  Progress progress = Progress::of(entry);
-  const bool skip = ++progress.skipped < Progress::kMostSkipped;
-  if (!skip) progress.skipped = 0;
-  progress.store(entry);
-  if (skip) return;
+  if (!file::mapped::is_time_to_map_again(entry.progress)) return;
   const int error = errno;
   const SetupLock lock(fd);
   struct stat status{};
@@ -75,30 +72,23 @@ bool refresh(int fd, Entry& entry, State state) {
   return false;
 }
 
-/// Whether the read is to be made in place, as it was chosen.
-bool is_worth_it(Entry& entry, std::uint64_t offset, std::uint64_t bytes) {
-  Progress progress = Progress::of(entry);
-  if (progress.choice == Choice::cache) return true;
-  const bool worth = progress.policy.in_place(entry.file, offset, bytes);
-  progress.store(entry);
-  return worth;
-}
+/// A tracked descriptor, for the engine.
+struct Tracked {
+  int fd;
+  Entry& entry;
+  State state;
+
+  [[nodiscard]] MappedFile& file() const { return entry.file; }
+  [[nodiscard]] std::atomic<std::uint64_t>& progress() const { return entry.progress; }
+  [[nodiscard]] bool is_eager() const { return progress_of(entry).choice == Progress::Choice::cache; }
+  void map_again() const { preload::map_again(fd, entry, state); }
+  [[nodiscard]] bool refresh() const { return preload::refresh(fd, entry, state); }
+};
 
 /// Whether all of these bytes are to be copied from the mapping.
 bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes) {
-  if (offset < 0 || bytes == 0 || bytes > kLongest) return false;
-  const auto begin = static_cast<std::uint64_t>(offset);
-  if (!entry.file.is_mapped()) [[unlikely]] {
-    map_again(fd, entry, state);
-    return false;
-  }
-  // Beyond the known end the file may have grown.
-  if (!entry.file.has(begin, bytes) &&
-      (entry.file.is_fresh() || !refresh(fd, entry, state) || !entry.file.has(begin, bytes))) {
-    return false;
-  }
-  // MappedFile::copy compares with the size that is known then.
-  return is_worth_it(entry, begin, bytes) && (entry.file.is_fresh() || refresh(fd, entry, state));
+  Tracked tracked{fd, entry, state};
+  return offset >= 0 && file::mapped::is_in_place(tracked, static_cast<std::uint64_t>(offset), bytes);
 }
 
 /// The way of a file by its name; nothing: it is not served.
@@ -108,7 +98,7 @@ std::optional<Path> path_of(int fd, const struct stat& status) {
 }
 
 Tracking track_locked(int fd, Entry& entry, State state, const struct stat& status) {
-  Progress progress = Progress::of(entry);
+  Progress progress = progress_of(entry);
   const auto path = path_of(fd, status);
   if (!path || (*path == Path::kernel && progress.choice == Choice::none)) return Tracking::never;
   if (entry.load_in_setup().word != state.word) return Tracking::later;
@@ -116,14 +106,14 @@ Tracking track_locked(int fd, Entry& entry, State state, const struct stat& stat
     progress.choice = *path == Path::cache ? Choice::cache : Choice::automatic;
   }
   progress.refused = !map_file(fd, entry, status);
-  progress.store(entry);
+  entry.progress.store(progress.word(), std::memory_order_relaxed);
   return progress.refused ? Tracking::later : Tracking::tracked;
 }
 
 }  // namespace
 
 Tracking track(int fd, Entry& entry, State state) noexcept {
-  const bool chosen = Progress::of(entry).choice != Choice::none;
+  const bool chosen = progress_of(entry).choice != Choice::none;
   if (!any_directories() || (chosen_path() == Path::kernel && !any_rules() && !chosen)) return Tracking::never;
   const int error = errno;
   const SetupLock lock(fd);

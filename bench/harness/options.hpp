@@ -22,8 +22,6 @@ struct FileOptions {
   std::vector<std::string> figures{};  ///< as bench/questions/file/question.hpp names them; empty: all
   std::string directory = "/var/tmp";  ///< /tmp may lie in memory, where nothing is cold
   std::vector<std::uint32_t> threads{};
-  std::string cache{};  ///< of a card; empty: as `wherry card` has it
-  bool explain = false;
 };
 
 /// Of `wherry bench mpi` alone. Empty: by default.

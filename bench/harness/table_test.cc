@@ -51,11 +51,11 @@ TEST(Table, ComparesEveryOtherWithTheReference) {
   TableOf file = kThroughput;
   file.ratios = false;
   file.reference = "native";
-  const std::vector<Row> rows{row("native", 64, 2), row("wherry-comp", 64, 3), row("wherry-host", 64, 1)};
-  EXPECT_THAT(line(table(rows, file), "  wherry-comp"), ElementsAre("1.50x"));
-  EXPECT_THAT(line(table(rows, file), "  wherry-host"), ElementsAre("0.50x"));
+  const std::vector<Row> rows{row("native", 64, 2), row("wherry-run-cache", 64, 3), row("wherry-api-host", 64, 1)};
+  EXPECT_THAT(line(table(rows, file), "  wherry-run-cache"), ElementsAre("1.50x"));
+  EXPECT_THAT(line(table(rows, file), "  wherry-api-host"), ElementsAre("0.50x"));
   EXPECT_THAT(line(table(rows, file), "  native"), IsEmpty());
-  EXPECT_THAT(line(table(std::span(rows).subspan(1), file), "  wherry-comp"), IsEmpty());
+  EXPECT_THAT(line(table(std::span(rows).subspan(1), file), "  wherry-run-cache"), IsEmpty());
   EXPECT_THAT(line(table(std::span(rows).first(1), file), "as a multiple of"), IsEmpty());
 }
 

@@ -226,18 +226,16 @@ def file(results: Results) -> Iterator[Plot]:
 
 def host_crossings(rows: dict[str, list[Row]]) -> dict[str, float]:
     """From which size on the host is faster than the cache: as bench/questions/file/crossing.cc has it."""
-    found = {}
-    for kind in ("wherry", "card"):
-        small = {row.size: row.median for row in rows.get(f"{kind}-comp", [])}
-        large = {row.size: row.median for row in rows.get(f"{kind}-host", [])}
-        leads = [(size, math.log(large[size] / small[size])) for size in sorted(small) if size in large]
-        # One size alone is no end of a lead.
-        ahead_at = [i for i in range(len(leads)) if all(lead >= 0 for _, lead in leads[i : i + 2])]
-        if ahead_at and ahead_at[0] > 0:
-            (before, behind), (after, ahead) = leads[ahead_at[0] - 1], leads[ahead_at[0]]
-            share = behind / (behind - ahead) if behind < 0 else 0
-            found[f"{kind}-host is faster than {kind}-comp"] = before * (after / before) ** share
-    return found
+    small = {row.size: row.median for row in rows.get("wherry-api-cache", [])}
+    large = {row.size: row.median for row in rows.get("wherry-api-host", [])}
+    leads = [(size, math.log(large[size] / small[size])) for size in sorted(small) if size in large]
+    # One size alone is no end of a lead.
+    ahead_at = [i for i in range(len(leads)) if all(lead >= 0 for _, lead in leads[i : i + 2])]
+    if not ahead_at or ahead_at[0] == 0:
+        return {}
+    (before, behind), (after, ahead) = leads[ahead_at[0] - 1], leads[ahead_at[0]]
+    share = behind / (behind - ahead) if behind < 0 else 0
+    return {"wherry-api-host is faster than wherry-api-cache": before * (after / before) ** share}
 
 
 def mailbox(results: Results) -> Iterator[Plot]:

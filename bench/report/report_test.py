@@ -161,7 +161,7 @@ def test_files_at_first_touch_show_where_the_host_overtakes_the_cache(results, t
     crossed = [path.name for path in (tmp_path / "plots").glob("file-*.svg") if 'id="crossing"' in path.read_text()]
     assert crossed == ["file-first-over-size-1.svg"]
     # Of the sizes 512 and 65536.
-    said = re.search(r"Dotted: from about (\S+) kB a call on wherry-host is faster", (tmp_path / "page.html").read_text())
+    said = re.search(r"Dotted: from about (\S+) kB a call on wherry-api-host is faster", (tmp_path / "page.html").read_text())
     assert 1 < float(said[1]) < 65
     assert (tmp_path / "plots" / "file-hit-threads-over-senders-65536.svg").exists()
 

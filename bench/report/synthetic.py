@@ -31,7 +31,7 @@ SPEEDS = {
 IN_PLACE = {"wherry-zerocopy": 9e6, "iceoryx2": 1.45e6, "limit:in-place": 12e6}
 MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), "zmq-ipc": (2.8, 410), "nng-ipc": (2, 2e4)}
 ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
-FILE = {"native": (16, 110), "wherry-local": (16, 115), "wherry-comp": (22, 15), "wherry-auto": (21, 16), "wherry-host": (15, 900), "fuse-direct": (3, 20000)}
+FILE = {"native": (16, 110), "wherry-run-kernel": (16, 115), "wherry-run-cache": (22, 15), "wherry-run-auto": (21, 16), "wherry-api-cache": (22, 14), "wherry-api-host": (15, 900), "fuse-direct": (3, 20000)}
 MAILBOX = {"mailbox-equal": 0.05, "mailbox-topology-2": 0.9, "mailbox-adaptive": 0.85}
 MPI = {"mpich": 900, "mpich-ofi-tcp": 5500, "wherry-mpich-adaptive": 700, "ompi": 400, "wherry-ompi-topology": 450}
 LATENCIES = {
@@ -115,7 +115,7 @@ def add_file(add) -> None:
     """Every size with one process, every number of processes at one size."""
     for system, (gigabytes, overhead) in FILE.items():
         for mode in ("hit", "hit-threads", "first", "cold", "write"):
-            filled = 3 if (mode, system) == ("first", "wherry-comp") else gigabytes
+            filled = 3 if (mode, system) == ("first", "wherry-api-cache") else gigabytes
             for processes, size in ((1, 512), (1, 65536), (1, 1 << 24), (8, 65536), (48, 65536)):
                 rate = 1 / (overhead / size + 1 / filled)
                 add("file", system, mode, processes, size, "GB/s", rate)

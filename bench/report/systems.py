@@ -57,14 +57,13 @@ ROOT = {
 # What `wherry bench file` compares.
 FILE = {
     "native": (("#4f4f4f", "#cbcbcb"), "x"),
-    "wherry-local": (("#8a9a5b", "#b9c98a"), "v"),
-    "wherry-comp": (("#0a6fae", "#58b4ea"), "s"),
-    "wherry-auto": (("#16408f", "#8fa9fb"), "o"),
-    "wherry-host": (("#c2185b", "#f06fa5"), "D"),
-    "card-comp": (("#2a9d8f", "#6fd6c9"), "s"),
-    "card-os": (("#6a4c93", "#b79be0"), "h"),
-    "card-host": (("#e76f51", "#ffa78f"), "D"),
-    "card-auto": (("#1b7f3b", "#63cf86"), "o"),
+    "wherry-run-kernel": (("#8a9a5b", "#b9c98a"), "v"),
+    "wherry-run-cache": (("#0a6fae", "#58b4ea"), "s"),
+    "wherry-run-auto": (("#16408f", "#8fa9fb"), "o"),
+    "wherry-api-kernel": (("#6a4c93", "#b79be0"), "v"),
+    "wherry-api-cache": (("#2a9d8f", "#6fd6c9"), "s"),
+    "wherry-api-auto": (("#1b7f3b", "#63cf86"), "o"),
+    "wherry-api-host": (("#c2185b", "#f06fa5"), "D"),
     "fuse-cached": (("#c77b1e", "#f0b063"), "^"),
     "fuse-direct": (("#7b5b2e", "#c9a66b"), "P"),
 }
@@ -123,7 +122,7 @@ class Look:
 
 
 def is_wherry(system: str) -> bool:
-    return system == "wherry" or system.startswith(("wherry-", "card-"))
+    return system == "wherry" or system.startswith("wherry-")
 
 
 def is_limit(system: str) -> bool:

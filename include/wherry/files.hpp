@@ -5,8 +5,6 @@
 
 #include <sys/uio.h>
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,48 +14,24 @@
 #include <string_view>
 
 #include <wherry/error.hpp>
+#include <wherry/file_path.hpp>
 #include <wherry/result.hpp>
 
-/// Files, read through the cache that the processes of a card share (docs/files.md). A file's name is
+/// Files (docs/files.md). A file's name is
 ///   - a path of this machine, `/data/x`: the process opens it itself; or
 ///   - `wherry://NODE:PORT/path`, relative to the directory that the `wherry serve` at that address serves.
 ///
-/// Nothing has to be started for paths: where no card runs, the first file opened starts one if the program `wherry` is
-/// found (in the `bin` beside the `lib` of the library, or in PATH; a set-user-ID program starts none). Without one, or
-/// where /dev/shm cannot be written to, everything works without a cache.
+/// A file of this machine that is read repeatedly is mapped, and read by copies from the kernel's page cache, without a
+/// system call. A read gives what the kernel's own call would give at that moment, by whatever way the file was
+/// changed. One exception: for at most 10 ms after a program that does not use Wherry made the file shorter, a read of
+/// the page in which the file ends now may give zeros behind the end.
 ///
-/// Every change is made by the kernel that has the file before the call returns; the cache has clean copies only.
-/// Between the processes of a card a read gives what the last completed change left, whatever their paths and names for
-/// the file; a process that opened its files before there was a card finds it within 10 ms. What others change is seen
-/// at the latest when the file is opened, or 100 ms later.
+/// Every change is made by the kernel that has the file before the call returns.
 namespace wherry::files {
 
-/// The way that a call goes.
-enum class Path : std::uint8_t {
-  automatic,  ///< the cache where it has the bytes; else what was measured to be faster
-  local,      ///< the kernel's own call; EOPNOTSUPP for a file of a host
-  comp,       ///< the calling thread by way of the cache, which every read fills, ahead of a reader in order
-  os,         ///< reads: the card's process; where it serves no files, and writes, as `comp`
-  host,       ///< the host's server, straight into the caller's buffer; EOPNOTSUPP for a path of this machine
-};
-inline constexpr std::size_t kPaths = 5;
-
-/// Why a read went the way it went.
-enum class Reason : std::uint8_t {
-  asked,     ///< the caller or WHERRY_FILE_PATH said so
-  hit,       ///< all of it was in the cache
-  cheaper,   ///< of the ways measured this is the faster one
-  again,     ///< some of it was wanted before, and is cached from now on
-  explored,  ///< to measure a way that was not taken lately: at most one call in 100
-  uncached,  ///< there is no cache, or the file cannot be cached now
-};
-inline constexpr std::size_t kReasons = 6;
-
 struct Options {
-  /// Empty: WHERRY_FILE_PATH (kernel, cache and card there are `local`, `comp` and `os`), `local` if that is not set;
-  /// of `local` and `host` there the one that the file has. One that the file does not have is refused by `open`:
-  /// EOPNOTSUPP. For a file of this machine, any path but `local` can release the POSIX locks (fcntl) that this process
-  /// holds on it.
+  /// Empty: WHERRY_FILE_PATH, `auto` if that is not set; where a file does not have the path named there, `kernel` or
+  /// `host`. One that is given here and that the file does not have is refused by `open`: EOPNOTSUPP.
   std::optional<Path> path{};
   /// How long a call waits for a host's server that is gone, then EIO. The first for a host waits for a server that
   /// does not listen yet, WHERRY_CONNECT_TIMEOUT at most, then ECONNREFUSED.
@@ -79,31 +53,6 @@ struct Status {
   std::int64_t born = 0;  ///< 0: the file system does not say
 };
 
-/// Bytes of a file where they lie in the cache, without a copy. What was read there counts only if `unchanged` is true
-/// *afterwards*; then it was the file's content when the view was made. It pins nothing: a change, or another block
-/// that needs the place, may overwrite the bytes at any time. Reading them is always safe: what is mapped stays mapped
-/// as long as the process. Copied freely; may outlive its file. From any thread.
-class View {
- public:
-  View() noexcept = default;
-
-  /// Empty if nothing of what was asked for is in the cache.
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return !bytes_.empty(); }
-  /// Whether all that was read from `bytes` before this call was the file's. No system call. False for an empty view.
-  [[nodiscard]] bool unchanged() const noexcept;
-
- private:
-  friend class File;
-  using Word = std::atomic<std::uint64_t>;
-
-  std::span<const std::byte> bytes_;
-  const Word* block_ = nullptr;  // the state of the block, and what it was; likewise of the file
-  const Word* file_ = nullptr;
-  std::uint64_t block_state_ = 0;
-  std::uint64_t file_state_ = 0;
-};
-
 /// An open file. It has no offset: each call says where.
 ///
 /// Threads: any number, at once. Calls on files of one host may wait for each other. Moving and destroying: one thread,
@@ -111,7 +60,13 @@ class View {
 ///
 /// Blocking: a call blocks as long as the kernel's own, or as the host. A host's server that is killed and started
 /// again is found again by the call that notices, and the call is repeated (docs/files.md says what can then be EIO or
-/// ESTALE); after Options::timeout it is EIO. A read that the cache has makes no system call.
+/// ESTALE); after Options::timeout it is EIO.
+///
+/// Signals: the first file that is mapped installs handlers of SIGBUS and SIGSEGV, which hand on every fault that no
+/// copy of this library raised to the handlers that were there before. A program installs its own ones before; later
+/// ones end reading in place within 10 ms. A fault of a copy means that another program made the file shorter at that
+/// moment, or that a buffer is bad, which is EFAULT. In a thread that blocks one of the two signals files are read by
+/// the kernel's calls; a thread that blocks one must do so 10 ms before it reads.
 ///
 /// POSIX locks (fcntl) that this process has on the same file by a descriptor of its own may end at any call on the
 /// file of a host under the same kernel, and when it is closed: descriptors of it are taken and closed.
@@ -160,9 +115,11 @@ class File {
   [[nodiscard]] Result stat(Status& status) noexcept;
   [[nodiscard]] Result set_size(std::uint64_t size) noexcept;
 
-  /// Bytes in the cache, from `offset` to the end of their block of 16 KiB at most; brings the block in if the cache
-  /// takes it. Empty if it does not, at the end of the file, and where nothing is cached.
-  [[nodiscard]] View view(std::uint64_t offset, std::size_t length) noexcept;
+  /// Bytes of a file of this machine in the kernel's page cache, without a copy: `length` of them, or up to the end of
+  /// the file. They are mapped until the file is closed, as by mmap(2): a later change is seen there, and to read them
+  /// after the file was made shorter raises SIGBUS. Empty: at the end of the file, for a file of a host, and where
+  /// files cannot be read in place (docs/files.md).
+  [[nodiscard]] std::span<const std::byte> view(std::uint64_t offset, std::size_t length) noexcept;
 
   /// For the calls from now on that do not say a path.
   void set_path(Path path) noexcept;
@@ -181,14 +138,5 @@ File open(std::string_view name, int flags, unsigned mode = 0666, const Options&
 Status stat(std::string_view name, const Options& options = {});
 /// Removes a file's name. Throws Error.
 void remove(std::string_view name, const Options& options = {});
-
-/// How often this process's reads went which way, and why. Approximate when threads count at the same moment.
-struct Choices {
-  std::array<std::array<std::uint64_t, kReasons>, kPaths> calls{};
-  [[nodiscard]] std::uint64_t of(Path path, Reason reason) const {
-    return calls[static_cast<std::size_t>(path)][static_cast<std::size_t>(reason)];
-  }
-};
-Choices choices() noexcept;
 
 }  // namespace wherry::files

@@ -204,9 +204,9 @@ int wherry_unmap(void* start, size_t size);
 
 /* Files ----------------------------------------------------------------------------------------------------------- */
 
-/* Files of this machine and of hosts, by way of the cache that the processes of a card share: docs/files.md, and
- * wherry/files.hpp, of which this is the same in C. A file has no offset. From any thread, any number at once; only
- * closing is one thread's, while no other uses the file. After a fork a file of a host is the parent's: -EBADF. */
+/* Files of this machine and of hosts: docs/files.md, and wherry/files.hpp, of which this is the same in C. A file has
+ * no offset. From any thread, any number at once; only closing is one thread's, while no other uses the file. After a
+ * fork a file of a host is the parent's: -EBADF. */
 
 /* The path of a call is one of WHERRY_PATH_... (wherry/file_path.h). */
 struct wherry_file_options {
@@ -251,17 +251,11 @@ struct wherry_file_status {
 };
 int wherry_file_stat(wherry_file file, struct wherry_file_status* status);
 
-/* Bytes of a file where they lie in the cache. Reading them is always safe; what was read counts only if
- * wherry_file_view_unchanged is 1 afterwards. Pins nothing, and needs no end. */
-struct wherry_view {
-  const void* bytes;
-  size_t size;
-  uint64_t opaque[6];
-};
-/* From `offset`, to the end of the block of 16 KiB at most; brings it in if the cache takes it. Returns the bytes in
- * view; 0: nothing is cached there. */
-int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, struct wherry_view* view);
-int wherry_file_view_unchanged(const struct wherry_view* view);
+/* Bytes of a file of this machine in the kernel's page cache, without a copy: from `offset`, `size` of them or up to
+ * the end of the file. They are mapped until the file is closed, as by mmap(2): a later change is seen there, and to
+ * read them after the file was made shorter raises SIGBUS. Returns how many there are; 0: the end of the file, a file
+ * of a host, or one that cannot be read in place. */
+int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, const void** bytes);
 
 /* For the calls from now on that say WHERRY_PATH_AS_SET. */
 int wherry_file_set_path(wherry_file file, int path);

@@ -12,6 +12,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/file_paths.hpp"
 #include "base/name.hpp"
 
 namespace wherry::config {
@@ -62,12 +63,7 @@ bool is_directory_list(std::string_view value) {
   return true;
 }
 
-bool is_file_path(std::string_view value) {
-  // The last three are the words of earlier builds for kernel, cache and card.
-  static constexpr std::array<std::string_view, 8> kWords{"kernel", "cache", "card", "host",
-                                                          "auto",   "local", "comp", "os"};
-  return std::find(kWords.begin(), kWords.end(), value) != kWords.end();
-}
+bool is_file_path(std::string_view value) { return find_file_path(value) != nullptr; }
 
 bool is_file_path_rule(std::string_view rule) {
   const std::size_t sign = rule.rfind('=');
@@ -133,10 +129,7 @@ constexpr std::array kOptions{
            "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
            "how files are read: kernel is the kernel's calls alone; cache copies what is in the page cache without a "
-           "system "
-           "call; auto does so where it pays; card and host are ways to the files of a host, for programs that use "
-           "Wherry. "
-           "These take kernel or host if it is not set",
+           "system call; auto does so where that is faster; card and host are ways to files of a mount or a host",
            Kind::word, 0, 0, "kernel, cache, card, host or auto", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,

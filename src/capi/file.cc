@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry.h: files.
 #include <cerrno>
-#include <cstring>
-#include <new>
 #include <optional>
 #include <span>
-#include <type_traits>
 
 #include <wherry/wherry.h>
 #include <wherry/files.hpp>
@@ -22,14 +19,12 @@ using wherry::capi::set_up;
 using wherry::capi::value_of;
 using wherry::files::File;
 using wherry::files::Path;
-using wherry::files::View;
 
 static_assert(WHERRY_PATH_AUTO == 1 + static_cast<int>(Path::automatic));
-static_assert(WHERRY_PATH_LOCAL == 1 + static_cast<int>(Path::local));
-static_assert(WHERRY_PATH_COMP == 1 + static_cast<int>(Path::comp));
-static_assert(WHERRY_PATH_OS == 1 + static_cast<int>(Path::os));
+static_assert(WHERRY_PATH_KERNEL == 1 + static_cast<int>(Path::kernel));
+static_assert(WHERRY_PATH_CACHE == 1 + static_cast<int>(Path::cache));
+static_assert(WHERRY_PATH_CARD == 1 + static_cast<int>(Path::card));
 static_assert(WHERRY_PATH_HOST == 1 + static_cast<int>(Path::host));
-static_assert(sizeof(View) <= sizeof(wherry_view::opaque) && std::is_trivially_copyable_v<View>);
 
 File* of(wherry_file handle) { return static_cast<File*>(handle.impl); }
 
@@ -143,22 +138,14 @@ int wherry_file_stat(wherry_file file, struct wherry_file_status* status) {
   return 0;
 }
 
-int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, struct wherry_view* view) {
-  if (view == nullptr) return -EINVAL;
-  *view = {};  // whatever follows, it is one to ask
+int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, const void** bytes) {
+  if (bytes == nullptr) return -EINVAL;
+  *bytes = nullptr;
   if (file.impl == nullptr) return -EBADF;
   const NotCancelled here;
-  const View there = of(file)->view(offset, size);
-  *view = {.bytes = there.bytes().data(), .size = there.bytes().size(), .opaque = {}};
-  new (static_cast<void*>(view->opaque)) View(there);
-  return static_cast<std::int64_t>(view->size);
-}
-
-int wherry_file_view_unchanged(const struct wherry_view* view) {
-  if (view == nullptr) return 0;
-  View there;
-  std::memcpy(static_cast<void*>(&there), view->opaque, sizeof there);
-  return there.unchanged() ? 1 : 0;
+  const auto there = of(file)->view(offset, size);
+  *bytes = there.data();
+  return static_cast<std::int64_t>(there.size());
 }
 
 int wherry_file_set_path(wherry_file file, int path) {

@@ -17,8 +17,8 @@
 #include <string>
 
 #include "base/child_process.hpp"
-#include "file/host.hpp"
-#include "file/server.hpp"
+#include "file/client/host.hpp"
+#include "file/server/server.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::file {

@@ -40,8 +40,8 @@ BOTH = """
 int main(int count, char** words) {
   wherry_file file = WHERRY_NONE;
   const int opened = wherry_file_open(words[count - 1], O_RDONLY, 0, NULL, &file);
-  printf("%d %d %d ", opened, wherry_file_set_path(file, WHERRY_PATH_LOCAL), wherry_file_set_path(file, WHERRY_PATH_AS_SET));
-  printf("%d\\n", wherry_fd_set_path != NULL ? wherry_fd_set_path(0, WHERRY_PATH_LOCAL) : 1);
+  printf("%d %d %d ", opened, wherry_file_set_path(file, WHERRY_PATH_KERNEL), wherry_file_set_path(file, WHERRY_PATH_AS_SET));
+  printf("%d\\n", wherry_fd_set_path != NULL ? wherry_fd_set_path(0, WHERRY_PATH_KERNEL) : 1);
   return 0;
 }
 """

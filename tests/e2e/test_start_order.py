@@ -71,7 +71,7 @@ def test_without_a_terminal_only_the_log_tells_what_a_program_waits_for_and_once
 def test_a_program_that_opens_a_hosts_file_waits_for_the_server(tmp_path):
     (tmp_path / "file").write_text("content\n")
     address = "wherry://0:2001"
-    clean = environment(WHERRY_JOB=f"order-{os.getpid()}", WHERRY_FILE_PATH="local")
+    clean = environment(WHERRY_JOB=f"order-{os.getpid()}", WHERRY_FILE_PATH="kernel")
     words = [EXAMPLES / "cpp_reader", tmp_path / "file", f"{address}/file"]
     with subprocess.Popen(words, env=clean, stdout=subprocess.PIPE, text=True) as reader:
         with subprocess.Popen([PROGRAM, "serve", "--root", tmp_path, "--listen", address], env=clean) as server:

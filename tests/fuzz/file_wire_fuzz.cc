@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "file/server_session.hpp"
-#include "tests/common/file_cache.hpp"
+#include "file/server/server_session.hpp"
 #include "tests/common/refused_calls.hpp"
 #include "tests/fuzz/input.hpp"
 
@@ -74,9 +73,6 @@ class Playground {
 constexpr std::array<std::string_view, 14> kNames{"a",     "b",  "d",    "d/e", "up",     "up/x", "top",
                                                   "top/x", "..", "../x", "/",   "d/../a", ".",    "d/"};
 
-/// Of the card, where the server is one.
-constexpr std::uint64_t kToken = 77;
-
 template <class T>
 void put(std::vector<std::byte>& to, const T& value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -113,7 +109,6 @@ std::vector<std::byte> conversation(Input& input) {
   FileHello hello{};
   hello.version = kFileVersion;
   hello.magic = kFileMagic;
-  hello.token = input.one_in(8) ? input.number<std::uint64_t>() : kToken;
   if (!input.one_in(16)) put(bytes, hello);
   for (int i = 0; i < 24 && !input.empty(); ++i) {
     if (input.one_in(8)) {
@@ -167,16 +162,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   playground.prepare();
   wherry::fuzz::Input input(std::span(data, size));
   {
-    static TestSegment segment;
-    static TestCache cache(segment);
-    const bool card = input.one_in(4);
-    wherry::file::Service service{
-        .tree = Tree(playground.root().string()),
-        .budget = HandleBudget(64, 16),
-        .terms = Terms{.read_only = input.one_in(8), .lends = input.one_in(2), .cache = card ? &*cache : nullptr},
-        .hello = {},
-        .token = card ? kToken : 0,
-        .at = {}};
+    wherry::file::Service service{.tree = Tree(playground.root().string()),
+                                  .budget = HandleBudget(64, 16),
+                                  .terms = Terms{.read_only = input.one_in(8), .lends = input.one_in(2)},
+                                  .hello = {},
+                                  .at = {}};
     Ends ends = connect_pair();
     const std::vector<std::byte> bytes = conversation(input);
     ServerSession session(std::move(ends.server), service);

@@ -12,11 +12,12 @@
 #include <string_view>
 
 #include "base/config.hpp"
+#include "base/file_paths.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "base/visible.hpp"
 #include "common/files_library.hpp"
-#include "file/cached_file_systems.hpp"
-#include "file/visible.hpp"
+#include "file/mapped/mapped_file.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -25,17 +26,13 @@ void say(const std::string& line) {
   if (log::enabled(log::Level::warning)) fmt::print(stderr, "wherry run: {}\n", printable(line));
 }
 
-/// The word of this release for one of the last one's; empty: it is one of this release.
-std::string_view new_word(std::string_view word) {
-  if (word == "local") return "kernel";
-  if (word == "comp") return "cache";
-  return word == "os" ? "card" : "";
-}
-
 void say_of_path(std::string_view option, std::string_view word) {
-  if (const std::string_view now = new_word(word); !now.empty()) {
-    say(fmt::format("{} {}: the word is {} now; the old one will be refused by the next release", option, word, now));
-  } else if (word == "card" || word == "host") {
+  const FilePathWord* const known = find_file_path(word);
+  if (known == nullptr) return;
+  if (!known->now.empty()) {
+    say(fmt::format("{} {}: the word is {} now; the old one will be refused by the next release", option, word,
+                    known->now));
+  } else if (known->path == files::Path::card || known->path == files::Path::host) {
     say(
         fmt::format("{} {}: the files of a program are this machine's, which the kernel serves; choose auto, cache or "
                     "kernel",
@@ -56,7 +53,9 @@ void say_what_is_not_mapped() {
   std::istringstream directories(config::word(config::Key::files));
   for (std::string directory; std::getline(directories, directory, ':');) {
     struct statfs system{};
-    if (::statfs(directory.c_str(), &system) != 0 || file::can_be_cached(static_cast<long>(system.f_type))) continue;
+    if (::statfs(directory.c_str(), &system) != 0 ||
+        file::mapped::can_map_file_system(static_cast<long>(system.f_type)))
+      continue;
     say(fmt::format(
         "{}: files of its file system are not read in place, the kernel serves them; ext4, XFS, btrfs and tmpfs are "
         "(in a container: a volume, not its own image)",
@@ -71,8 +70,8 @@ void serve_files(const std::string& program) {
   say_of_paths();
   say_what_is_not_mapped();
   std::array<char, PATH_MAX> room{};
-  const char* const path = file::find_in_path(program.c_str(), room.data());
-  if (path == nullptr || file::look_at(AT_FDCWD, path, 0) == file::Sight::seen) return;
+  const char* const path = find_in_path(program.c_str(), room.data());
+  if (path == nullptr || look_at(AT_FDCWD, path, 0) == Sight::seen) return;
   say(
       fmt::format("{}: no library can be loaded before its own (it is linked statically, of Go, or runs with other "
                   "rights); the kernel serves its files",

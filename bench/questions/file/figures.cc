@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "bench/harness/table.hpp"
@@ -40,40 +39,8 @@ std::string text_of(Figure figure) {
 
 double gigabytes(const Finding& finding) { return static_cast<double>(finding.useful_bytes) / 1e9; }
 
-/// What such a metric's name begins with; a choice follows. Its unit: per cent of the calls.
-const std::string kChosen = "calls_percent: ";
-
-double percent_of(const Finding& finding, const std::string& choice) {
-  double all = 0;
-  for (const auto& [name, calls] : finding.choices) all += static_cast<double>(calls);
-  const auto found = finding.choices.find(choice);
-  return found == finding.choices.end() ? 0 : 100 * static_cast<double>(found->second) / all;
-}
-
 std::string processes_text(std::uint32_t count) {
   return count == 1 ? "one process" : fmt::format("{} processes", count);
-}
-
-/// What served the calls of a figure, and why: a table for each system that says so.
-std::string explanations(std::span<const Row> rows, Figure figure, std::uint32_t processes) {
-  std::map<std::string, std::vector<Row>> systems;
-  for (const Row& row : rows) {
-    if (row.mode != word_of(figure) || !row.metric.starts_with(kChosen)) continue;
-    Row one = row;
-    one.system = row.metric.substr(kChosen.size());
-    one.metric = kChosen;
-    systems[row.system].push_back(std::move(one));
-  }
-  std::string text;
-  for (const auto& [system, own] : systems) {
-    text += table(own, {.title = fmt::format("{}: {}, {}: per cent of the calls, by what served them and why, by unit",
-                                             system, text_of(figure), processes_text(processes)),
-                        .bench = "file",
-                        .mode = word_of(figure),
-                        .senders = processes,
-                        .metric = kChosen});
-  }
-  return text;
 }
 
 /// The tables of a figure and metric: by unit, and for sizes that several numbers of processes had by these, and by
@@ -109,9 +76,7 @@ class Tables {
  private:
   /// The seed's shape: reads that miss are the cache's when small, and the host's when large.
   [[nodiscard]] std::string crossings() const {
-    const std::string mode = word_of(figure_);
-    return crossing(rows_, mode, processes_, "wherry-comp", "wherry-host") +
-           crossing(rows_, mode, processes_, "card-comp", "card-host");
+    return crossing(rows_, word_of(figure_), processes_, "wherry-api-cache", "wherry-api-host");
   }
 
   /// Those that others than the first number of processes had.
@@ -154,13 +119,6 @@ void append_rows(std::vector<Row>& rows, const std::string& system, const Point&
   };
   add("GB/s", [](const Finding& one) { return gigabytes(one) / one.seconds; });
   add("cpu_s_per_GB", [](const Finding& one) { return one.cpu_seconds / gigabytes(one); });
-  std::set<std::string> choices;
-  for (const Finding& one : findings) {
-    for (const auto& [choice, calls] : one.choices) choices.insert(choice);
-  }
-  for (const std::string& choice : choices) {
-    add(kChosen + choice, [&choice](const Finding& one) { return percent_of(one, choice); });
-  }
 }
 
 std::string tables(std::span<const Row> rows, const Options& options) {
@@ -169,7 +127,6 @@ std::string tables(std::span<const Row> rows, const Options& options) {
     const Tables all(rows, figure, options.senders.at(0));
     text += all.text("GB/s", "GB/s", true);
     text += all.text("CPU seconds per GB", "cpu_s_per_GB", false);
-    text += explanations(rows, figure, options.senders.at(0));
   }
   return text;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "base/config.hpp"
 #include "bench/questions/file/question.hpp"
 
 namespace wherry::bench::file {
@@ -15,9 +14,9 @@ constexpr std::uint64_t kPage = 4096;
 /// Half of a small L2, so that the buffer stays there: the unit of the seed's program that works in pieces.
 constexpr std::uint64_t kPiece = 64 << 10;
 constexpr std::uint32_t kMostThreads = 1000;
-/// Two of the kernel's reads, at which it is found that looking for the file is worth while, one that notes what is
-/// wanted, one that fills the cache, and two that find all of it there.
-constexpr std::uint32_t kWarmUps = 6;
+/// One of the kernel's reads, at the end of which the file is mapped, one that notes what is read again, and one that
+/// touches every page of the mapping first.
+constexpr std::uint32_t kWarmUps = 3;
 
 bool writes(Figure figure) { return figure >= Figure::write; }
 bool asks_for(const Options& options, Figure figure) {
@@ -93,17 +92,6 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(1U, kMostThreads));
-  command.add_flag("--explain", options.file.explain,
-                   "Also what served the calls of each system that chooses, and why");
-  command.add_option("--cache", options.file.cache, "Of each card: wherry card --cache, such as 2G for --bytes 1G")
-      ->check([](const std::string& text) {
-        try {
-          config::parse_bytes("--cache", text);
-          return std::string();
-        } catch (const std::exception& error) {
-          return std::string(error.what());
-        }
-      });
 }
 
 std::vector<Point> points(const Options& options) {

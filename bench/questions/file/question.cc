@@ -42,7 +42,6 @@ class Samples {
         job_(job_of(point, options.seconds)),
         passes_(strange() && !options.smoke ? kStrangePasses : 1) {
     job_.files = files.folder() / job_.files;
-    job_.explain = options.file.explain;
     files.prepare(job_);
   }
 
@@ -57,7 +56,6 @@ class Samples {
       sum.cpu_seconds += one.cpu_seconds;
       sum.reaped_cpu_seconds += one.reaped_cpu_seconds;
       sum.useful_bytes += one.useful_bytes;
-      for (const auto& [choice, calls] : one.choices) sum.choices[choice] += calls;
     }
     // What is left to be written would be written during the next sample.
     if (job_.writes) Files::flush(job_);
@@ -121,7 +119,6 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   for (System* system : systems) {
     if (auto* one = dynamic_cast<FileSystem*>(system)) own.push_back(one);
   }
-  for (FileSystem* one : own) one->set_cache(options.file.cache);
   const Files files(options.file.directory);
   const std::vector<Point> all = possible(options, files, circumstances);
   Progress progress(all.size() * own.size() * static_cast<std::size_t>(options.samples));

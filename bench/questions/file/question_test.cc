@@ -134,12 +134,12 @@ TEST(FileQuestion, WhatIsWrittenIsNeverAFileThatOthersRead) {
 
 TEST(FileQuestion, AFindingIsGivenPerGigabyte) {
   std::vector<Row> rows;
-  append_rows(rows, "wherry-comp", {Figure::random_read, 4096, kMiB, 8},
+  append_rows(rows, "wherry-run-cache", {Figure::random_read, 4096, kMiB, 8},
               std::vector{Finding{.seconds = 4, .cpu_seconds = 6, .useful_bytes = 2'000'000'000}});
   std::map<std::string, double> medians;
   for (const Row& row : rows) medians[row.metric] = row.median;
   EXPECT_EQ(medians, (std::map<std::string, double>{{"GB/s", 0.5}, {"cpu_s_per_GB", 3}}));
-  EXPECT_THAT(rows, Each(AllOf(Field(&Row::bench, "file"), Field(&Row::system, "wherry-comp"),
+  EXPECT_THAT(rows, Each(AllOf(Field(&Row::bench, "file"), Field(&Row::system, "wherry-run-cache"),
                                Field(&Row::mode, "random-read"), Field(&Row::senders, 8), Field(&Row::size, 4096))));
   append_rows(rows, "native", {}, {});
   EXPECT_EQ(rows.size(), 2U) << "nothing was measured";
@@ -158,7 +158,7 @@ Row row(const std::string& system, std::uint32_t processes, std::uint64_t size, 
 }
 
 TEST(FileQuestion, ATableByUnitAndOneByProcessesWithWhatEachIsToNative) {
-  const std::vector<Row> rows{row("native", 1, 4096, 2), row("wherry-comp", 1, 4096, 6), row("native", 1, 512, 1),
+  const std::vector<Row> rows{row("native", 1, 4096, 2), row("wherry-run-cache", 1, 4096, 6), row("native", 1, 512, 1),
                               row("native", 48, 4096, 4), row("native", 8, 16384, 7, "write-threads")};
   const std::string text = tables(rows, options());
   EXPECT_THAT(text, HasSubstr("GB/s: written, without fsync, one process, by unit"));
@@ -169,38 +169,25 @@ TEST(FileQuestion, ATableByUnitAndOneByProcessesWithWhatEachIsToNative) {
   EXPECT_THAT(tables({}, options()), IsEmpty());
 }
 
-TEST(FileQuestion, WhatServedTheCallsAndWhyIsExplainedPerSize) {
-  std::vector<Row> rows;
-  for (const std::uint64_t unit : {512U, 65536U}) {
-    append_rows(rows, "card-auto", {Figure::first, unit, kMiB, 1},
-                std::vector{Finding{.seconds = 1,
-                                    .useful_bytes = 1,
-                                    .choices = {{"comp, hit", unit == 512 ? 30U : 1U}, {"host, cheaper", 10}}}});
-  }
-  const std::string text = tables(rows, options());
-  EXPECT_THAT(text, HasSubstr("card-auto: read, first touch, one process: per cent of the calls"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("comp, hit +\\*75.0 +9.09 "));
-  EXPECT_THAT(text, ::testing::ContainsRegex("host, cheaper +25.0 +\\*90.9 "));
-}
-
 TEST(FileQuestion, WhereTheHostOvertakesTheCacheIsSaid) {
-  std::vector<Row> rows{row("card-comp", 1, 1 << 10, 4, "first"), row("card-host", 1, 1 << 10, 1, "first"),
-                        row("card-comp", 1, 16 << 10, 4, "first")};
-  const auto said = [&rows] { return crossing(rows, "first", 1, "card-comp", "card-host"); };
+  std::vector<Row> rows{row("wherry-api-cache", 1, 1 << 10, 4, "first"), row("wherry-api-host", 1, 1 << 10, 1, "first"),
+                        row("wherry-api-cache", 1, 16 << 10, 4, "first")};
+  const auto said = [&rows] { return crossing(rows, "first", 1, "wherry-api-cache", "wherry-api-host"); };
   EXPECT_EQ(said(), "") << "one size only";
-  rows.push_back(row("card-host", 1, 16 << 10, 16, "first"));
-  EXPECT_THAT(tables(rows, options()), HasSubstr("card-host is faster than card-comp from units of about 4.0 KiB on"));
-  rows.push_back(row("card-comp", 1, 64 << 10, 4, "first"));
-  rows.push_back(row("card-host", 1, 64 << 10, 15, "first"));
-  rows.push_back(row("card-comp", 1, 256 << 10, 4, "first"));
-  rows.push_back(row("card-host", 1, 256 << 10, 3, "first"));
+  rows.push_back(row("wherry-api-host", 1, 16 << 10, 16, "first"));
+  EXPECT_THAT(tables(rows, options()),
+              HasSubstr("wherry-api-host is faster than wherry-api-cache from units of about 4.0 KiB on"));
+  rows.push_back(row("wherry-api-cache", 1, 64 << 10, 4, "first"));
+  rows.push_back(row("wherry-api-host", 1, 64 << 10, 15, "first"));
+  rows.push_back(row("wherry-api-cache", 1, 256 << 10, 4, "first"));
+  rows.push_back(row("wherry-api-host", 1, 256 << 10, 3, "first"));
   EXPECT_THAT(said(), HasSubstr("of about 4.0 KiB on")) << "the last size is noise";
   rows.resize(4);
   rows.back().median = 3;
-  EXPECT_THAT(said(), HasSubstr("card-comp is the faster up to the longest"));
+  EXPECT_THAT(said(), HasSubstr("wherry-api-cache is the faster up to the longest"));
   rows[1].median = 5;
   rows.back().median = 5;
-  EXPECT_THAT(said(), HasSubstr("card-host is the faster from the shortest"));
+  EXPECT_THAT(said(), HasSubstr("wherry-api-host is the faster from the shortest"));
 }
 
 }  // namespace

@@ -16,9 +16,8 @@
 namespace wherry::bench::file {
 namespace {
 
-[[noreturn]] void become(const std::vector<std::string>& command, const std::string& job, int output) {
+[[noreturn]] void become(const std::vector<std::string>& command, int output) {
   ::setpgid(0, 0);
-  if (!job.empty()) ::setenv("WHERRY_JOB", job.c_str(), 1);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   std::vector<char*> words;
@@ -45,14 +44,14 @@ std::string read_all(int descriptor) {
 
 }  // namespace
 
-Child start(const std::vector<std::string>& command, const std::string& job) {
+Child start(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category(), "pipe");
   const UniqueFd input(ends[0]);
   UniqueFd output(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) throw std::system_error(errno, std::system_category(), "fork");
-  if (pid == 0) become(command, job, output.get());
+  if (pid == 0) become(command, output.get());
   output.reset();
   return {pid, read_all(input.get())};
 }

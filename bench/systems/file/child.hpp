@@ -13,9 +13,9 @@ struct Child {
   std::string words{};  ///< what it wrote to its standard output and error, without the end of the last line
 };
 
-/// Starts a program, with that WHERRY_JOB if it is not empty, and returns when it has closed what it writes to, or has
-/// ended. A terminal's ^C does not reach it. Throws std::system_error.
-Child start(const std::vector<std::string>& command, const std::string& job = {});
+/// Starts a program, and returns when it has closed what it writes to, or has ended. A terminal's ^C does not reach it.
+/// Throws std::system_error.
+Child start(const std::vector<std::string>& command);
 
 /// Waits for its end. Returns its exit status; of one that was killed 128 and the signal.
 int reap(pid_t pid);

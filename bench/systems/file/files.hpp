@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are read and written, seen by a program that no cache of Wherry's knows of: this one.
+// The files that are read and written, seen by a program that has nothing of Wherry's or of FUSE's between: this one.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class Files {
 
   /// The job's files exist, with its bytes, and are on the disk. Those that are there are left alone.
   void prepare(const Job& job) const;
-  /// What others have cached of the job's files is too old from now on: they were changed, though no byte is another
-  /// one. Returns when that was so long ago that caches may trust the files again.
+  /// What a file system of FUSE has cached of the job's files is too old from now on: they were changed, though no byte
+  /// is another one. Returns when that was so long ago that caches may trust the files again.
   static void touch(const Job& job);
   /// The kernel has none of their pages. Throws std::runtime_error where it keeps them.
   static void evict(const Job& job);

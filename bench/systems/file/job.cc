@@ -26,8 +26,7 @@ Job job_of(const json& text) {
           .warm_ups = text.at("warm_ups"),
           .seconds = text.at("seconds"),
           .salt = text.at("salt"),
-          .check = text.at("check"),
-          .explain = text.at("explain")};
+          .check = text.at("check")};
   check(job.unit > 0 && job.bytes > 0 && job.processes > 0, "a job without calls, bytes or processes");
   check(job.unit % sizeof(std::uint64_t) == 0 && job.bytes % job.unit == 0, "a file is not a number of units of words");
   return job;
@@ -37,8 +36,7 @@ Finding finding_of(const json& text) {
   const Finding finding{.seconds = text.at("seconds"),
                         .cpu_seconds = text.at("cpu_seconds"),
                         .reaped_cpu_seconds = text.at("reaped_cpu_seconds"),
-                        .useful_bytes = text.at("useful_bytes"),
-                        .choices = text.at("choices")};
+                        .useful_bytes = text.at("useful_bytes")};
   check(finding.useful_bytes > 0, "a sample without bytes");
   check(finding.seconds >= 0 && finding.cpu_seconds >= 0, "a sample that took less than no time");
   return finding;
@@ -59,7 +57,7 @@ std::string to_line(const Job& job) {
   return json{{"files", job.files},         {"writes", job.writes},     {"random", job.random},   {"used", job.used},
               {"synced", job.synced},       {"unit", job.unit},         {"bytes", job.bytes},     {"check", job.check},
               {"processes", job.processes}, {"warm_ups", job.warm_ups}, {"seconds", job.seconds}, {"salt", job.salt},
-              {"threads", job.threads},     {"explain", job.explain}}
+              {"threads", job.threads}}
       .dump();
 }
 
@@ -67,8 +65,7 @@ std::string to_line(const Finding& finding) {
   return json{{"seconds", finding.seconds},
               {"cpu_seconds", finding.cpu_seconds},
               {"reaped_cpu_seconds", finding.reaped_cpu_seconds},
-              {"useful_bytes", finding.useful_bytes},
-              {"choices", finding.choices}}
+              {"useful_bytes", finding.useful_bytes}}
       .dump();
 }
 

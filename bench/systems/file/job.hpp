@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 namespace wherry::bench::file {
@@ -24,7 +23,6 @@ struct Job {
   std::uint64_t salt = 0;       ///< of what stands in the files (bench/systems/file/content.hpp)
   /// One pass without a clock, in which each unit read is compared, or each unit written is what belongs there.
   bool check = false;
-  bool explain = false;  ///< what served the calls, and why, is wanted
 };
 
 /// What it came to.
@@ -33,8 +31,6 @@ struct Finding {
   double cpu_seconds = 0;          ///< of all its processes in that time, and of a server
   double reaped_cpu_seconds = 0;   ///< of all processes that the program has reaped meanwhile
   std::uint64_t useful_bytes = 0;  ///< read or written, all processes together
-  /// Calls by what served them and why; empty if the program knows nothing of it, or was not asked.
-  std::map<std::string, std::uint64_t> choices{};
 };
 
 /// One line each way. Reading throws std::runtime_error when something is missing or makes no sense.

@@ -24,8 +24,7 @@ const Job kJob{.files = "/tmp/a b/out",
                .warm_ups = 3,
                .seconds = 0.25,
                .salt = UINT64_MAX,
-               .check = true,
-               .explain = true};
+               .check = true};
 
 TEST(FileJob, IsReadAsItWasWritten) {
   const Job job = job_in(to_line(kJob));
@@ -42,16 +41,12 @@ TEST(FileJob, IsReadAsItWasWritten) {
 }
 
 TEST(FileJob, AFindingIsReadAsItWasWritten) {
-  const Finding finding = finding_in(to_line({.seconds = 0.5,
-                                              .cpu_seconds = 0.25,
-                                              .reaped_cpu_seconds = 0.75,
-                                              .useful_bytes = 1000,
-                                              .choices = {{"comp, hit", 7}}}));
+  const Finding finding =
+      finding_in(to_line({.seconds = 0.5, .cpu_seconds = 0.25, .reaped_cpu_seconds = 0.75, .useful_bytes = 1000}));
   EXPECT_EQ(finding.seconds, 0.5);
   EXPECT_EQ(finding.cpu_seconds, 0.25);
   EXPECT_EQ(finding.reaped_cpu_seconds, 0.75);
   EXPECT_EQ(finding.useful_bytes, 1000U);
-  EXPECT_EQ(finding.choices, (std::map<std::string, std::uint64_t>{{"comp, hit", 7}}));
 }
 
 TEST(FileJob, WhatMakesNoSenseIsRefused) {

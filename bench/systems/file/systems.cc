@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -19,33 +18,31 @@ namespace fs = std::filesystem;
 
 using Start = FileSystem::Start;
 
-constexpr const char* kCard = "wherry-bench-file-card";
+constexpr const char* kPlain = "wherry-bench-file";
+constexpr const char* kApi = "wherry-bench-file-api";
 constexpr const char* kFuse = "wherry-bench-file-fuse";
 
 constexpr std::array kDescriptions{
     FileSystem::Description{"native", "a program's read, write, pread, pwrite, fsync, and the kernel's page cache"},
-    FileSystem::Description{"wherry-local",
-                            "the same program by wherry run --files, WHERRY_FILE_PATH=kernel: its own calls",
-                            "wherry-bench-file", Start::run, "kernel"},
+    FileSystem::Description{"wherry-run-kernel",
+                            "the same program by wherry run --files, WHERRY_FILE_PATH=kernel: its own calls", kPlain,
+                            Start::run, "kernel"},
     FileSystem::Description{
-        "wherry-comp",
-        "the same program by wherry run --files, WHERRY_FILE_PATH=cache: copies from the page cache in place",
-        "wherry-bench-file", Start::run, "cache", true},
-    FileSystem::Description{"wherry-auto",
+        "wherry-run-cache",
+        "the same program by wherry run --files, WHERRY_FILE_PATH=cache: copies from the page cache in place", kPlain,
+        Start::run, "cache", true},
+    FileSystem::Description{"wherry-run-auto",
                             "the same program by wherry run --files, WHERRY_FILE_PATH=auto: in place where it pays",
-                            "wherry-bench-file", Start::run, "auto", true},
-    FileSystem::Description{"wherry-host",
-                            "a program by a connection to wherry serve in each process; the card has no cache",
-                            "wherry-bench-file-host"},
-    FileSystem::Description{
-        "card-comp",
-        "a program by wherry::files, files of wherry serve that it cannot open: every read fills the "
-        "card's cache",
-        kCard, Start::card, "comp", true},
-    FileSystem::Description{"card-os", "the same: each call is the card's process's", kCard, Start::card, "os", true},
-    FileSystem::Description{"card-host", "the same: each call is the host's, the cache is not used", kCard, Start::card,
-                            "host"},
-    FileSystem::Description{"card-auto", "the same with the defaults", kCard, Start::card, "auto", true},
+                            kPlain, Start::run, "auto", true},
+    FileSystem::Description{"wherry-api-kernel", "a program by wherry::files, path kernel: the kernel's calls", kApi,
+                            Start::api, "kernel"},
+    FileSystem::Description{"wherry-api-cache",
+                            "a program by wherry::files, path cache: copies from the page cache in place", kApi,
+                            Start::api, "cache", true},
+    FileSystem::Description{"wherry-api-auto", "a program by wherry::files, path auto: in place where it pays", kApi,
+                            Start::api, "auto", true},
+    FileSystem::Description{"wherry-api-host", "a program by wherry::files, path host: files of wherry serve", kApi,
+                            Start::api, "host"},
     FileSystem::Description{
         "fuse-cached",
         "the same program on a libfuse file system that passes all on: page cache, write-back, many threads", kFuse,
@@ -74,37 +71,24 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
   return reap(check.pid) == 0 ? "" : check.words + "; mounting needs /dev/fuse and the right to mount";
 }
 
-/// Of the user's job, so that neither the caches of two systems nor the user's own are one.
-std::string job_for(const std::string& path) {
-  const char* const job = std::getenv("WHERRY_JOB");
-  return std::string(job != nullptr ? job : "bench") + "-" + path;
-}
-
 }  // namespace
 
 Outcome FileSystem::run(const Sample& /*sample*/) { throw std::logic_error("asked of jobs only"); }
 
 void FileSystem::start_program(const fs::path& folder) {
   std::vector<std::string> command;
-  const std::string job = job_for(description_.name);
-  if (description_.start == Start::card) {
-    card_.emplace(wherry_program(), job, cache_);
-  }
   if (description_.start == Start::run) {
-    command = {wherry_program(), "run",  "--no-zmq",    "--no-root",       "--job", job,
-               "--files",        folder, "--file-path", description_.path, "--"};
+    command = {wherry_program(), "run",         "--no-zmq",        "--no-root", "--files",
+               folder,           "--file-path", description_.path, "--"};
   }
   command.push_back(program_);
-  if (description_.start == Start::fuse) command.emplace_back(description_.path);
-  if (description_.start == Start::card) {
-    command.insert(command.end(), {description_.path, job, std::to_string(card_->pid())});
-  }
+  if (description_.start == Start::fuse || description_.start == Start::api) command.emplace_back(description_.path);
   sampler_.emplace(std::move(command));
 }
 
 Job FileSystem::part_of(Job job) const {
   // The kernel's cache has the file already.
-  if (!description_.caches) job.warm_ups = std::min(job.warm_ups, 1U);
+  if (!description_.maps) job.warm_ups = std::min(job.warm_ups, 1U);
   if (description_.calls != 0) job.bytes = std::min(job.bytes, description_.calls * job.unit);
   return job;
 }

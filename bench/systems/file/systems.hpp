@@ -10,7 +10,6 @@
 #include "bench/harness/programs/sampler.hpp"
 #include "bench/harness/registry.hpp"
 #include "bench/harness/system.hpp"
-#include "bench/systems/file/card.hpp"
 #include "bench/systems/file/job.hpp"
 
 namespace wherry::bench::file {
@@ -23,8 +22,8 @@ class FileSystem final : public System {
   enum class Start : std::uint8_t {
     plain,  ///< nothing
     run,    ///< wherry run --files
+    api,    ///< nothing; it calls wherry::files
     fuse,   ///< FUSE, which is not permitted everywhere
-    card,   ///< nothing; but it is a process of a card
   };
   struct Description {
     const char* name;
@@ -32,7 +31,7 @@ class FileSystem final : public System {
     const char* program = "wherry-bench-file";
     Start start = Start::plain;
     const char* path = nullptr;  ///< a word for what starts the program, or for the program
-    bool caches = false;         ///< what it has read itself
+    bool maps = false;           ///< files that are read repeatedly
     std::uint64_t calls = 0;     ///< of a pass, at most; 0: as many as the file has units
   };
 
@@ -44,9 +43,6 @@ class FileSystem final : public System {
   [[nodiscard]] std::string question() const override { return "file"; }
   [[nodiscard]] bool can(const Sample& /*sample*/) const override { return false; }
   Outcome run(const Sample& sample) override;
-
-  /// Of the card that it starts, if it has one.
-  void set_cache(const std::string& size) { cache_ = size; }
 
   /// What this system does of a job: it may need fewer passes before the clock starts, and be so slow that the file's
   /// begin must do for the whole.
@@ -61,8 +57,6 @@ class FileSystem final : public System {
 
   const Description& description_;
   std::filesystem::path program_;
-  std::string cache_{};
-  std::optional<Card> card_;  // Ends after its client.
   std::optional<Sampler> sampler_;
 };
 

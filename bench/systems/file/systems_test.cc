@@ -123,6 +123,24 @@ TEST_F(FileSystems, AFileIsAnotherOneToCachesBeforeEachFirstTouch) {
   EXPECT_EQ(std::unique(stamps.begin(), stamps.end()), stamps.end());
 }
 
+TEST_F(FileSystems, TheProgramOfTheApiIsToldItsPath) {
+  write("echo $1 >" + (folder_.path() / "path").string() + "\n" + done(), "wherry-bench-file-api");
+  for (const std::string word : {"kernel", "cache", "auto", "host"}) {
+    measure_one("wherry-api-" + word, "hit", 1, 64 << 10);
+    std::string path;
+    std::ifstream(folder_.path() / "path") >> path;
+    EXPECT_EQ(path, word);
+  }
+}
+
+TEST_F(FileSystems, PassesBeforeTheClockAreManyOnlyWhereFilesAreMapped) {
+  write(done(), "wherry-bench-file-api");
+  measure_one("wherry-api-kernel", "hit", 1, 64 << 10);
+  EXPECT_THAT(jobs(), Each(Field(&Job::warm_ups, 1)));
+  measure_one("wherry-api-cache", "hit", 1, 64 << 10);
+  EXPECT_GT(jobs().back().warm_ups, 1U);
+}
+
 TEST_F(FileSystems, WhatIsSlowGoesOverTheBeginOfItsFile) {
   write(done(), "wherry-bench-file-fuse");
   measure_one("fuse-direct", "hit", 1, 16 << 20);

@@ -273,6 +273,19 @@ void always_ask_for_mask() noexcept {
 
 bool catches_faults() noexcept { return next_sigaction.load(std::memory_order_relaxed) != nullptr; }
 
+bool are_faults_still_caught() noexcept {
+  const int error = errno;
+  const Sigaction next = next_sigaction.load(std::memory_order_acquire);  // CAUGHT acquire: the actions
+  bool caught = next != nullptr;
+  for (const int signal : {SIGBUS, SIGSEGV}) {
+    struct sigaction now{};
+    caught =
+        caught && next(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault;
+  }
+  errno = error;
+  return caught;
+}
+
 void repair_faults_after_fork() noexcept {
   changing.store(false, std::memory_order_relaxed);
   forget_copies_after_fork();

@@ -43,6 +43,8 @@ void always_ask_for_mask() noexcept;
 
 /// Whether the signals are caught.
 bool catches_faults() noexcept;
+/// The same where no hook tells of the program's own actions: asks the kernel. Keeps errno.
+bool are_faults_still_caught() noexcept;
 
 /// No guarded copy is made from now on. Gives the kernel the program's actions, when those under way have ended; keeps
 /// the signals if one has not within a second.

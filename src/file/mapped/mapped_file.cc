@@ -60,21 +60,24 @@ std::uint64_t coarse_clock() noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-bool can_be_mapped(int fd, const struct stat& status) noexcept {
+bool can_map_file_system(long type) noexcept {
   constexpr long kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
+  return type == EXT4_SUPER_MAGIC || type == kXfs || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
+}
+
+bool any_was_mapped() noexcept { return mappings.load(std::memory_order_relaxed) != 0; }
+
+bool can_be_mapped(int fd, const struct stat& status) noexcept {
   if (!can_guard_copies() || !S_ISREG(status.st_mode)) return false;
   const int error = errno;
   const int flags = ::fcntl(fd, F_GETFL);
   bool can = flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 && (flags & O_ACCMODE) != O_WRONLY;
-  if (can) {
-    const long type = type_of_file_system(fd);
-    can = type == EXT4_SUPER_MAGIC || type == kXfs || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
-  }
+  can = can && can_map_file_system(type_of_file_system(fd));
   errno = error;
   return can;
 }
 
-bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Revoke revoke) noexcept {
+bool MappedFile::map(int fd, const struct stat& status, std::uintptr_t owner, Revoke revoke) noexcept {
   if (status.st_size < static_cast<off_t>(kPage) || static_cast<std::uint64_t>(status.st_size) >= kLargest)
     return false;
   const int error = errno;
@@ -98,12 +101,12 @@ bool MappedFile::map(int fd, const struct stat& status, std::uint32_t owner, Rev
   return true;
 }
 
-void MappedFile::drop(std::uint32_t owner) noexcept {
+void MappedFile::drop(std::uintptr_t owner) noexcept {
   const RegionsLock here;
   drop_locked(here, owner);
 }
 
-void MappedFile::drop_locked(const RegionsLock& held, std::uint32_t owner) noexcept {
+void MappedFile::drop_locked(const RegionsLock& held, std::uintptr_t owner) noexcept {
   const std::uint32_t region = region_.load(std::memory_order_relaxed);
   forget();
   if (region != 0) unmap_region(held, region - 1, owner);

@@ -28,8 +28,15 @@ inline constexpr std::uint64_t kSizeCounts = 10'000'000;
 /// ns of a clock that costs no system call and is late by a tick of the kernel at most.
 std::uint64_t coarse_clock() noexcept;
 
-/// Whether a file may be read in place: a regular one of ext2, ext3, ext4, XFS, btrfs or tmpfs, opened without O_DIRECT
-/// and O_PATH, to be read. Keeps errno.
+/// Whether files of a file system of this type (statfs) may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. A
+/// read of another one may have to ask a server.
+bool can_map_file_system(long type) noexcept;
+
+/// Whether this process has mapped a file yet.
+bool any_was_mapped() noexcept;
+
+/// Whether a file may be read in place: a regular one of such a file system, opened without O_DIRECT and O_PATH, to be
+/// read. Keeps errno.
 bool can_be_mapped(int fd, const struct ::stat& status) noexcept;
 
 /// What is known of the file of one descriptor. Several threads may read at the same time; one thread at a time, the
@@ -45,9 +52,9 @@ class MappedFile {
   };
 
   /// False: nothing is mapped, the kernel must read.
-  bool map(int fd, const struct ::stat& status, std::uint32_t owner, Revoke revoke) noexcept;
+  bool map(int fd, const struct ::stat& status, std::uintptr_t owner, Revoke revoke) noexcept;
   /// Forgets the mapping, and unmaps it.
-  void drop(std::uint32_t owner) noexcept;
+  void drop(std::uintptr_t owner) noexcept;
   /// The same where it is unmapped already: of a Revoke, which has the table locked, or in a forked child.
   void forget() noexcept;
   [[nodiscard]] bool is_mapped() const { return begin_.load(std::memory_order_relaxed) != nullptr; }
@@ -91,7 +98,7 @@ class MappedFile {
   [[nodiscard]] bool is_resident(std::uint64_t offset, std::size_t bytes) const noexcept;
 
  private:
-  void drop_locked(const RegionsLock& held, std::uint32_t owner) noexcept;
+  void drop_locked(const RegionsLock& held, std::uintptr_t owner) noexcept;
 
   std::atomic<const std::byte*> begin_{nullptr};
   std::atomic<std::uint64_t> reach_{0};     // bytes mapped

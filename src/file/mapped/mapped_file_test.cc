@@ -67,10 +67,10 @@ class Mapped : public testing::Test {
     EXPECT_EQ(::fstat(fd_, &status), 0);
     return status;
   }
-  static void revoke(std::uint32_t /*owner*/, std::uint32_t /*region*/) {}
+  static void revoke(std::uintptr_t /*owner*/, std::uint32_t /*region*/) {}
 
   bool map(MappedFile& file) const {
-    return catch_faults(::sigaction) && file.map(fd_, status(), static_cast<std::uint32_t>(fd_), revoke);
+    return catch_faults(::sigaction) && file.map(fd_, status(), static_cast<std::uintptr_t>(fd_), revoke);
   }
   /// As a reader does: empty if the kernel must read.
   std::string read(MappedFile& file, std::uint64_t offset, std::size_t bytes) const {
@@ -84,7 +84,7 @@ class Mapped : public testing::Test {
     fd_ = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(fd_, 0);
   }
-  void drop(MappedFile& file) const { file.drop(static_cast<std::uint32_t>(fd_)); }
+  void drop(MappedFile& file) const { file.drop(static_cast<std::uintptr_t>(fd_)); }
   bool is_in_memory() const {
     std::ifstream maps("/proc/self/maps");
     const std::string text(std::istreambuf_iterator<char>(maps), {});
@@ -323,13 +323,13 @@ TEST(MappedOnTmpfs, HolesAreTheKernels) {
   ::close(fd);
 }
 
-std::uint32_t revoked_owner = 0;
+std::uintptr_t revoked_owner = 0;
 
 TEST_F(Mapped, TheLeastRecentlyUsedMappingMakesRoom) {
   in_child([this] {
     ASSERT_TRUE(catch_faults(::sigaction));
     std::vector<Region> regions;
-    const Revoke note = [](std::uint32_t owner, std::uint32_t /*region*/) { revoked_owner = owner; };
+    const Revoke note = [](std::uintptr_t owner, std::uint32_t /*region*/) { revoked_owner = owner; };
     for (std::uint32_t i = 0; i < kMostRegions; i++) {
       regions.push_back(map_region(RegionsLock(), fd_, kPage, i, note));
       ASSERT_NE(regions.back().number, kNoRegion);

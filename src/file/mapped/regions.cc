@@ -15,7 +15,7 @@ namespace {
 struct Slot {
   void* begin;  // null: free
   std::size_t bytes;
-  std::uint32_t owner;
+  std::uintptr_t owner;
   std::atomic<std::uint64_t> used;
 };
 
@@ -78,7 +78,7 @@ RegionsLock::~RegionsLock() {
   errno = error_;
 }
 
-Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept {
+Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke) noexcept {
   if (bytes == 0 || maps_no_more || address_space_is_limited()) return {};
   void* const begin = map_protected(fd, bytes);
   if (begin == nullptr) return {};
@@ -91,7 +91,7 @@ Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::u
   return {.number = number, .bytes = {static_cast<const std::byte*>(begin), bytes}};
 }
 
-void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uint32_t owner) noexcept {
+void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uintptr_t owner) noexcept {
   if (region >= kMostRegions) return;
   Slot& slot = slots[region];
   if (slot.begin != nullptr && slot.owner == owner) unmap(slot);

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kNoRegion = ~std::uint32_t{0};
 
 /// Called before the region of an owner is unmapped for another one. Afterwards nothing that a copy reads from the
 /// region may count. It is called with the table locked, and must not use it.
-using Revoke = void (*)(std::uint32_t owner, std::uint32_t region);
+using Revoke = void (*)(std::uintptr_t owner, std::uint32_t region);
 
 struct Region {
   std::uint32_t number = kNoRegion;
@@ -40,10 +40,10 @@ class RegionsLock {
 
 /// Maps the first `bytes` of the file to read. No number: the kernel refuses, or this process maps nothing (its address
 /// space is limited, or maps are to be locked in memory).
-Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uint32_t owner, Revoke revoke) noexcept;
+Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke) noexcept;
 
 /// Unmaps it, unless it is another owner's by now.
-void unmap_region(const RegionsLock& held, std::uint32_t region, std::uint32_t owner) noexcept;
+void unmap_region(const RegionsLock& held, std::uint32_t region, std::uintptr_t owner) noexcept;
 
 /// The region was used at this time.
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept;

@@ -72,6 +72,19 @@ void note_any_truncation() noexcept {
   for (TruncationCounter& counter : shared_page().counters) count_in(counter);
 }
 
+void note_truncation(int fd) noexcept {
+  const int error = errno;
+  struct stat status{};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) note_truncation(status.st_dev, status.st_ino);
+  errno = error;
+}
+
+int set_size(int fd, std::uint64_t size) noexcept {
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return errno;
+  note_truncation(fd);
+  return 0;
+}
+
 const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept { return counter_of(device, inode); }
 
 void count_in(TruncationCounter& counter) noexcept {

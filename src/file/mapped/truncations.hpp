@@ -9,12 +9,16 @@
 #include <atomic>
 #include <cstdint>
 
-#include "file/layout/truncation_page.hpp"
+#include "file/mapped/layout/truncation_page.hpp"
 
 namespace wherry::file::mapped {
 
 /// To be called after each call that may have made a file shorter, before it returns to the program. Keeps errno.
 void note_truncation(dev_t device, ino_t inode) noexcept;
+/// The same, of an open file.
+void note_truncation(int fd) noexcept;
+/// ftruncate(2), noted: 0 or an errno value.
+int set_size(int fd, std::uint64_t size) noexcept;
 
 /// The same where it is not known which file that was.
 void note_any_truncation() noexcept;

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -32,26 +31,6 @@ struct Told {
   std::uint64_t passes = 0;
   std::uint64_t ended_at = 0;  ///< ns of the monotonic clock
   double cpu_seconds = 0;      ///< since the start
-  std::array<std::uint64_t, Counters::kMost> counts{};
-};
-
-/// How much was counted since it was made.
-class Counted {
- public:
-  explicit Counted(const Counters* counters) : counters_(counters) {
-    if (counters_ != nullptr) counters_->read(std::span(before_).first(counters_->names.size()));
-  }
-
-  void note(Told& told) const {
-    if (counters_ == nullptr) return;
-    const std::span counts = std::span(told.counts).first(counters_->names.size());
-    counters_->read(counts);
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= before_[i];
-  }
-
- private:
-  const Counters* counters_;
-  std::array<std::uint64_t, Counters::kMost> before_{};
 };
 
 /// What all processes of a job share.
@@ -77,25 +56,22 @@ class Page {
 };
 
 /// The passes of one process, or thread.
-void take_part(const Job& job, StartBarrier& start, Told& told, const Part& part, std::span<const pid_t> servers,
-               const Counters* counters) {
+void take_part(const Job& job, StartBarrier& start, Told& told, const Part& part, std::span<const pid_t> servers) {
   for (std::uint32_t i = 0; i < job.warm_ups; ++i) part.pass();
   start.pass(job.processes);
   if (job.check) return part.check();
   const auto begin = static_cast<std::uint64_t>(start.opened_at());
   const int own = job.threads ? RUSAGE_THREAD : RUSAGE_SELF;
   const double cpu = usage_now(own).cpu + cpu_seconds_of(servers);
-  const Counted counted(counters);
   do {
     part.pass();
     ++told.passes;
     told.ended_at = monotonic_ns();
   } while (static_cast<double>(told.ended_at - begin) < job.seconds * 1e9);
   told.cpu_seconds = usage_now(own).cpu + cpu_seconds_of(servers) - cpu;
-  counted.note(told);
 }
 
-Finding sum_up(const Job& job, Page& page, const Counters& counters) {
+Finding sum_up(const Job& job, Page& page) {
   if (job.check) return {.useful_bytes = job.processes * job.bytes};
   Finding finding;
   std::uint64_t end = 0;
@@ -103,9 +79,6 @@ Finding sum_up(const Job& job, Page& page, const Counters& counters) {
     finding.useful_bytes += told.passes * job.bytes;
     finding.cpu_seconds += told.cpu_seconds;
     end = std::max(end, told.ended_at);
-    for (std::size_t i = 0; i < counters.names.size(); ++i) {
-      if (told.counts[i] > 0) finding.choices[counters.names[i]] += told.counts[i];
-    }
   }
   finding.seconds = static_cast<double>(end - static_cast<std::uint64_t>(page.start().opened_at())) / 1e9;
   return finding;
@@ -114,8 +87,8 @@ Finding sum_up(const Job& job, Page& page, const Counters& counters) {
 /// Where a job's processes, or threads, do their work.
 class Workers {
  public:
-  Workers(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work)
-      : job_(job), servers_(servers), counters_(counters), work_(work), page_(job.processes) {}
+  Workers(const Job& job, std::span<const pid_t> servers, const Work& work)
+      : job_(job), servers_(servers), work_(work), page_(job.processes) {}
 
   /// Returns what went wrong.
   std::string run() {
@@ -149,11 +122,7 @@ class Workers {
     try {
       // One thread counts the servers' time, for all.
       const auto counted = number == 0 ? servers_ : std::span<const pid_t>();
-      // A process's calls are those of all its threads.
-      const bool counts = job_.explain && !counters_.names.empty() && (number == 0 || !job_.threads);
-      const Counters* const counters = counts ? &counters_ : nullptr;
-      work_(number,
-            [&](const Part& part) { take_part(job_, page_.start(), page_.told()[number], part, counted, counters); });
+      work_(number, [&](const Part& part) { take_part(job_, page_.start(), page_.told()[number], part, counted); });
       return 0;
     } catch (const std::exception& error) {
       fmt::print(stderr, "{} {}: {}\n", job_.threads ? "thread" : "process", number, error.what());
@@ -164,18 +133,17 @@ class Workers {
 
   const Job& job_;
   std::span<const pid_t> servers_;
-  const Counters& counters_;
   const Work& work_;
   Page page_;
 };
 
 }  // namespace
 
-Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work) {
+Finding run_processes(const Job& job, std::span<const pid_t> servers, const Work& work) {
   const double reaped = usage_now(RUSAGE_CHILDREN).cpu;
-  Workers workers(job, servers, counters, work);
+  Workers workers(job, servers, work);
   if (const std::string failure = workers.run(); !failure.empty()) throw std::runtime_error(failure);
-  Finding finding = sum_up(job, workers.page(), counters);
+  Finding finding = sum_up(job, workers.page());
   finding.reaped_cpu_seconds = usage_now(RUSAGE_CHILDREN).cpu - reaped;
   return finding;
 }

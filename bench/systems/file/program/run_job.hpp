@@ -9,23 +9,12 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "bench/systems/file/files.hpp"
 #include "bench/systems/file/job.hpp"
 #include "bench/systems/file/program/worker.hpp"
 
 namespace wherry::bench::file {
-
-/// Counts of a process's calls by what served them and why.
-struct Counters {
-  std::vector<std::string> names{};  ///< kMost at most; empty: nothing is counted
-  /// As many as there are names, since the process began.
-  std::function<void(std::span<std::uint64_t> counts)> read{};
-
-  static constexpr std::size_t kMost = 32;
-};
 
 /// What each process does.
 struct Part {
@@ -38,12 +27,12 @@ using Work = std::function<void(std::uint32_t number, const std::function<void(c
 
 /// The CPU time of `servers` counts too. Throws std::runtime_error when a process fails, which says why on standard
 /// error.
-Finding run_processes(const Job& job, std::span<const pid_t> servers, const Counters& counters, const Work& work);
+Finding run_processes(const Job& job, std::span<const pid_t> servers, const Work& work);
 
 /// `open(path, writes)` returns a pointer to a file such as a Worker takes.
 template <class Open>
-Finding run_job(const Job& job, std::span<const pid_t> servers, Open open, const Counters& counters = {}) {
-  return run_processes(job, servers, counters, [&](std::uint32_t number, const std::function<void(const Part&)>& go) {
+Finding run_job(const Job& job, std::span<const pid_t> servers, Open open) {
+  return run_processes(job, servers, [&](std::uint32_t number, const std::function<void(const Part&)>& go) {
     const auto file = open(path_of(job, number), job.writes);
     Worker worker(job, *file, salt_of(job.salt, number));
     go({[&worker] { worker.pass(); }, [&worker] { worker.check(); }});

@@ -34,6 +34,7 @@ struct NotedFile {
   std::uint64_t offset = 0;
   std::uint64_t salt = 0;
   ssize_t missing = 0;
+  std::uintptr_t within_page = 0;
 
   void rewind() { offset = 0; }
   ssize_t move(std::size_t bytes) {
@@ -42,6 +43,7 @@ struct NotedFile {
     return static_cast<ssize_t>(bytes) - missing;
   }
   ssize_t read(std::span<std::byte> to) {
+    within_page |= reinterpret_cast<std::uintptr_t>(to.data()) % 4096;
     fill({reinterpret_cast<std::uint64_t*>(to.data()), to.size() / 8}, salt, offset);
     return move(to.size());
   }
@@ -88,6 +90,15 @@ TEST(FileWorker, AWrongByteIsFoundByACheckAndWhereBytesAreUsed) {
   job.used = true;
   EXPECT_NO_THROW(Worker(job, file, 7).pass());
   EXPECT_THROW(Worker(job, file, 8).pass(), std::runtime_error);
+}
+
+TEST(FileWorker, TheBufferBeginsAPageWhateverTheUnit) {
+  for (const std::uint64_t unit : {8U, 512U, 65536U, 1U << 20}) {
+    const Job job{.unit = unit, .bytes = 2 * unit};
+    NotedFile file;
+    Worker(job, file, 0).pass();
+    EXPECT_EQ(file.within_page, 0U) << unit;
+  }
 }
 
 TEST(FileWorker, ACallThatDoesLessIsNotCounted) {
@@ -143,21 +154,6 @@ TEST_F(FileProgram, ThreadsOfOneProcessDoTheSame) {
   EXPECT_EQ(run().useful_bytes, 3U << 20);
   spoil(2, 0);
   EXPECT_THAT([this] { run(); }, ThrowsMessage<std::runtime_error>(HasSubstr("the threads' process: exit status 1")));
-}
-
-TEST_F(FileProgram, WhatServedTheCallsIsCountedFromTheStartOnIfItIsAsked) {
-  job_.warm_ups = 2;
-  std::uint64_t calls = 0;
-  const Counters counters{{"none", "calls"}, [&calls](std::span<std::uint64_t> counts) {
-                            counts[0] = 5;
-                            counts[1] = ++calls * 100;
-                          }};
-  const auto open = [](const std::string& path, bool writes) { return std::make_unique<KernelFile>(path, writes); };
-  EXPECT_TRUE(run_job(job_, {}, open, counters).choices.empty());
-  job_.explain = true;
-  EXPECT_EQ(run_job(job_, {}, open, counters).choices, (std::map<std::string, std::uint64_t>{{"calls", 300}}));
-  job_.threads = true;
-  EXPECT_EQ(run_job(job_, {}, open, counters).choices, (std::map<std::string, std::uint64_t>{{"calls", 100}}));
 }
 
 TEST_F(FileProgram, PassesFollowEachOtherUntilTheTimeIsOver) {

@@ -13,15 +13,14 @@
 #include <thread>
 
 #include "bench/systems/file/program/pipe.hpp"
-#include "file/server.hpp"
+#include "file/server/server.hpp"
 
 namespace wherry::bench::file {
 namespace {
 
-int serve(const std::string& root, ServerProcess::Lending lending, Pipe& address, int stop) {
+int serve(const std::string& root, Pipe& address, int stop) {
   try {
-    const bool lends = lending == ServerProcess::Lending::allowed;
-    ::wherry::file::Server server({.root = root, .listen = "wherry://*:*", .lends = lends});
+    ::wherry::file::Server server({.root = root, .listen = "wherry://*:*"});
     const std::string text = server.address();
     if (::write(address.write.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return 1;
     address.write.reset();
@@ -41,14 +40,14 @@ int serve(const std::string& root, ServerProcess::Lending lending, Pipe& address
 
 }  // namespace
 
-ServerProcess::ServerProcess(const std::string& root, Lending lending) {
+ServerProcess::ServerProcess(const std::string& root) {
   Pipe stop = make_pipe();
   Pipe address = make_pipe();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::system_category(), "fork");
   if (pid_ == 0) {
     stop.write.reset();
-    std::_Exit(serve(root, lending, address, stop.read.get()));
+    std::_Exit(serve(root, address, stop.read.get()));
   }
   stop_ = std::move(stop.write);
   address.write.reset();

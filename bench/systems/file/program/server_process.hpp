@@ -13,11 +13,8 @@ namespace wherry::bench::file {
 /// and with this process.
 class ServerProcess {
  public:
-  /// Whether clients may move data by the server's own descriptors, under the same kernel.
-  enum class Lending : bool { forbidden, allowed };
-
   /// Returns when it listens. Throws std::runtime_error, and it says why on standard error, if it cannot.
-  ServerProcess(const std::string& root, Lending lending);
+  explicit ServerProcess(const std::string& root);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();

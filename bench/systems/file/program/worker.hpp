@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bench/harness/message_buffer.hpp"
 #include "bench/systems/file/content.hpp"
 #include "bench/systems/file/job.hpp"
 
@@ -20,9 +21,11 @@ namespace wherry::bench::file {
 template <class File>
 class Worker {
  public:
-  /// The file and the job must outlive the worker. Every page of its buffer is there then.
-  Worker(const Job& job, File& file, std::uint64_t salt)
-      : job_(job), file_(file), salt_(salt), words_(job.unit / sizeof(std::uint64_t), 1) {
+  /// The file and the job must outlive the worker. Every page of its buffer is there then, and it begins with one: some
+  /// processors copy several times slower to other addresses, and malloc's depend on the program.
+  Worker(const Job& job, File& file, std::uint64_t salt) : job_(job), file_(file), salt_(salt), buffer_(job.unit) {
+    std::span<std::byte> bytes = buffer_.span();
+    words_ = {reinterpret_cast<std::uint64_t*>(bytes.data()), bytes.size() / sizeof(std::uint64_t)};
     for (std::uint64_t offset = 0; offset < job.bytes; offset += job.unit) offsets_.push_back(offset);
     if (job.random) std::shuffle(offsets_.begin(), offsets_.end(), std::mt19937_64(salt));
     for (std::uint64_t offset = 0; uses_read() && offset < job.bytes; offset += sizeof(std::uint64_t)) {
@@ -70,7 +73,7 @@ class Worker {
   }
 
   ssize_t move(std::uint64_t offset) {
-    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words_));
+    const std::span<std::byte> bytes = std::as_writable_bytes(words_);
     if (job_.random) return job_.writes ? file_.write_at(offset, bytes) : file_.read_at(offset, bytes);
     return job_.writes ? file_.write(bytes) : file_.read(bytes);
   }
@@ -91,7 +94,8 @@ class Worker {
   const Job& job_;
   File& file_;
   std::uint64_t salt_;
-  std::vector<std::uint64_t> words_;
+  MessageBuffer buffer_;
+  std::span<std::uint64_t> words_;
   std::vector<std::uint64_t> offsets_;  // Of the calls, in their order.
   std::uint64_t whole_ = 0;             // The sum of the file's words, if it is asked for.
 };

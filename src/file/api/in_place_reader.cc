@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/api/in_place_reader.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/fork_generation.hpp"
+#include "file/mapped/fault_signals.hpp"
+#include "file/mapped/in_place.hpp"
+#include "file/mapped/regions.hpp"
+
+namespace wherry::file {
+namespace {
+
+using files::Path;
+using mapped::Progress;
+
+/// What another thread of the parent's was doing will never be done in the child.
+void repair_after_fork() {
+  mapped::forget_regions_after_fork();
+  mapped::repair_faults_after_fork();
+}
+
+bool is_repaired_after_fork() {
+  static const bool registered = ::pthread_atfork(nullptr, nullptr, repair_after_fork) == 0;
+  return registered;
+}
+
+/// The mask of this thread is asked for anew when what is known of it is old.
+void look_at_mask() {
+  static thread_local std::uint64_t asked = 0;
+  const std::uint64_t now = mapped::coarse_clock();
+  if (now - asked < mapped::kSizeCounts) return;
+  asked = now;
+  mapped::forget_signal_mask();
+}
+
+/// Room behind the end, so that what a file grows by can be shown too. It takes addresses only.
+std::size_t bytes_to_show(std::uint64_t size) {
+  constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
+  return static_cast<std::size_t>((size + size / 8 + kStep) / kStep * kStep);
+}
+
+}  // namespace
+
+struct InPlaceReader::Reading {
+  InPlaceReader& reader;
+  bool eager;
+
+  [[nodiscard]] mapped::MappedFile& file() const { return reader.file_; }
+  [[nodiscard]] std::atomic<std::uint64_t>& progress() const { return reader.progress_; }
+  [[nodiscard]] bool is_eager() const { return eager; }
+  void map_again() const {
+    if (mapped::is_time_to_map_again(reader.progress_)) reader.set_up();
+  }
+  [[nodiscard]] bool refresh() const { return reader.refresh(); }
+};
+
+InPlaceReader::~InPlaceReader() {
+  if (process_.load(std::memory_order_relaxed) == fork_generation()) {
+    file_.drop(owner());
+  }
+  for (const auto& view : views_) ::munmap(const_cast<std::byte*>(view.data()), view.size());
+}
+
+void InPlaceReader::revoke(std::uintptr_t self, std::uint32_t region) noexcept {
+  auto& reader = *reinterpret_cast<InPlaceReader*>(self);  // NOLINT(performance-no-int-to-ptr): a key of the regions
+  if (!reader.file_.has_region(region)) return;
+  reader.begin_generation();
+  reader.file_.forget();
+}
+
+/// Before what is mapped goes: what is copied meanwhile does not count.
+void InPlaceReader::begin_generation() noexcept {
+  generation_.fetch_add(1, std::memory_order_acq_rel);  // GENERATION release: the mapping of that generation
+}
+
+void InPlaceReader::drop() noexcept {
+  begin_generation();
+  file_.drop(owner());
+}
+
+bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::uint64_t offset, Path path) noexcept {
+  if (!is_ready(bytes, path)) return false;
+  // GENERATION acquire: the mapping of that generation
+  const std::uint32_t generation = generation_.load(std::memory_order_acquire);
+  Reading reading{*this, path == Path::cache};
+  if (!mapped::is_in_place(reading, offset, bytes)) return false;
+  look_at_mask();
+  for (const iovec& part : to) {
+    if (part.iov_len != 0 && !file_.copy(part.iov_base, offset, part.iov_len)) return false;
+    offset += part.iov_len;
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);  // GENERATION acquire: if another file's byte was copied
+  return generation_.load(std::memory_order_relaxed) == generation;
+}
+
+/// Whether the file was mapped here before this read; if not, counts what it costs, and may map.
+bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
+  const State state = state_.load(std::memory_order_acquire);  // READER acquire: the process
+  if (state == State::mapped) [[likely]] {
+    if (process_.load(std::memory_order_relaxed) == fork_generation()) [[likely]]
+      return true;
+    leave_parents_mapping();
+    return false;
+  }
+  if (state == State::never) return false;
+  const std::uint64_t spent = spent_.load(std::memory_order_relaxed);
+  const auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
+  if (mapped::is_time_to_map(spent, progress, path == Path::cache)) {
+    set_up();
+    if (state_.load(std::memory_order_acquire) == State::mapped) return true;  // READER acquire: the process
+  }
+  spent_.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(spent + mapped::cost_of_read(bytes), INT32_MAX)),
+               std::memory_order_relaxed);
+  return false;
+}
+
+/// Maps the file, or says that it never will be.
+void InPlaceReader::set_up() noexcept {
+  const std::unique_lock lock(setup_, std::try_to_lock);
+  if (!lock || file_.is_mapped()) return;
+  const int error = errno;
+  struct ::stat status{};
+  const bool possible = ::fstat(fd_, &status) == 0 && mapped::can_be_mapped(fd_, status) && is_repaired_after_fork();
+  const bool now = possible && mapped::catch_faults(::sigaction) && file_.map(fd_, status, owner(), revoke);
+  auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
+  progress.refused = !now;
+  progress_.store(progress.word(), std::memory_order_relaxed);
+  spent_.store(0, std::memory_order_relaxed);
+  if (now) process_.store(fork_generation(), std::memory_order_relaxed);
+  if (state_.load(std::memory_order_relaxed) != State::mapped || !possible) {
+    // READER release: the process
+    state_.store(now ? State::mapped : possible ? State::counting : State::never, std::memory_order_release);
+  }
+  errno = error;
+}
+
+/// Asks for the size. False: the read is the kernel's.
+bool InPlaceReader::refresh() noexcept {
+  const std::unique_lock lock(setup_, std::try_to_lock);
+  if (!lock) return false;
+  if (!mapped::are_faults_still_caught()) {
+    give_up();
+    return false;
+  }
+  switch (file_.refresh(fd_)) {
+    case mapped::MappedFile::Look::usable:
+      return true;
+    case mapped::MappedFile::Look::outgrown:
+      drop();
+      return false;
+    case mapped::MappedFile::Look::other_file:
+      give_up();
+      return false;
+  }
+  return false;
+}
+
+/// The kernel reads this file from now on.
+void InPlaceReader::give_up() noexcept {
+  state_.store(State::never, std::memory_order_relaxed);
+  drop();
+}
+
+/// In a forked child, which has no mapping of its parent's.
+void InPlaceReader::leave_parents_mapping() noexcept {
+  const std::unique_lock lock(setup_, std::try_to_lock);
+  if (!lock || process_.load(std::memory_order_relaxed) == fork_generation()) return;
+  begin_generation();
+  file_.forget();
+  state_.store(State::counting, std::memory_order_relaxed);
+}
+
+std::span<const std::byte> InPlaceReader::view(std::uint64_t offset, std::size_t length) {
+  struct ::stat status{};
+  if (::fstat(fd_, &status) != 0 || !mapped::can_be_mapped(fd_, status)) return {};
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (offset >= size || length == 0) return {};
+  const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset));
+  const std::lock_guard lock(views_mutex_);
+  if (views_.empty() || views_.back().size() < offset + shown) {
+    views_.reserve(views_.size() + 1);
+    const std::size_t bytes = bytes_to_show(size);
+    void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd_, 0);
+    if (begin == MAP_FAILED) return {};
+    views_.emplace_back(static_cast<const std::byte*>(begin), bytes);
+  }
+  return views_.back().subspan(static_cast<std::size_t>(offset), shown);
+}
+
+}  // namespace wherry::file

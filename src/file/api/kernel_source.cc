@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/api/kernel_source.hpp"
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "file/mapped/truncations.hpp"
+#include "file/wire/status.hpp"
+
+namespace wherry::file {
+namespace {
+
+constexpr std::size_t kParts = 64;  // of one call of the kernel's
+
+}  // namespace
+
+/// Until all is moved, or the end of the file, or an error.
+Result KernelSource::move(long call, std::uint64_t offset, std::span<const iovec> parts) {
+  std::size_t done = 0;
+  std::size_t within = 0;  // the first part
+  while (!parts.empty()) {
+    if (parts.front().iov_len == within) {
+      parts = parts.subspan(1);
+      within = 0;
+      continue;
+    }
+    std::array<iovec, kParts> now;
+    const std::size_t count = std::min(parts.size(), now.size());
+    std::copy_n(parts.begin(), count, now.begin());
+    now[0].iov_base = static_cast<std::byte*>(now[0].iov_base) + within;
+    now[0].iov_len -= within;
+    const long moved = ::syscall(call, file_.get(), now.data(), count, offset + done, 0L);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) return Result::failure(errno, done);
+    if (moved == 0) break;
+    done += static_cast<std::size_t>(moved);
+    within += static_cast<std::size_t>(moved);
+    while (!parts.empty() && within >= parts.front().iov_len) {
+      within -= parts.front().iov_len;
+      parts = parts.subspan(1);
+    }
+  }
+  return Result::moved(done);
+}
+
+Result KernelSource::read(std::uint64_t offset, std::span<const iovec> into) {
+  if (into.size() == 1) {
+    const long got = ::syscall(SYS_pread64, file_.get(), into[0].iov_base, into[0].iov_len, offset);
+    if (got == static_cast<long>(into[0].iov_len)) return Result::moved(static_cast<std::size_t>(got));
+    if (got == 0) return Result::moved(0);
+    if (got > 0) {
+      const iovec rest{static_cast<std::byte*>(into[0].iov_base) + got,
+                       into[0].iov_len - static_cast<std::size_t>(got)};
+      Result result = move(SYS_preadv, offset + static_cast<std::uint64_t>(got), {&rest, 1});
+      result.bytes += static_cast<std::size_t>(got);
+      return result;
+    }
+    if (errno != EINTR) return Result::failure(errno);
+  }
+  return move(SYS_preadv, offset, into);
+}
+
+Result KernelSource::write(std::uint64_t offset, std::span<const iovec> from) {
+  if (from.size() == 1) {
+    const long put = ::syscall(SYS_pwrite64, file_.get(), from[0].iov_base, from[0].iov_len, offset);
+    if (put == static_cast<long>(from[0].iov_len)) return Result::moved(static_cast<std::size_t>(put));
+    if (put > 0) {
+      const iovec rest{static_cast<std::byte*>(from[0].iov_base) + put,
+                       from[0].iov_len - static_cast<std::size_t>(put)};
+      Result result = move(SYS_pwritev, offset + static_cast<std::uint64_t>(put), {&rest, 1});
+      result.bytes += static_cast<std::size_t>(put);
+      return result;
+    }
+    if (put < 0 && errno != EINTR) return Result::failure(errno);
+  }
+  return move(SYS_pwritev, offset, from);
+}
+
+/// One call: what it does not take is not at the end any more for the next one.
+Result KernelSource::append(std::span<const iovec> from) {
+  while (true) {
+    const long put = ::syscall(SYS_writev, file_.get(), from.data(), from.size());
+    if (put >= 0) return Result::moved(static_cast<std::size_t>(put));
+    if (errno != EINTR) return Result::failure(errno);
+  }
+}
+
+int KernelSource::flush(bool data_only) {
+  return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, file_.get()) == 0 ? 0 : errno;
+}
+
+int KernelSource::status(layout::FileStatus& status) { return status_of(file_.get(), status); }
+
+int KernelSource::set_size(std::uint64_t size) { return mapped::set_size(file_.get(), size); }
+
+/// What close(2) says is lost with its descriptor in any case; nothing was deferred here.
+int KernelSource::close() {
+  const long result = ::syscall(SYS_close, file_.release());
+  return result == 0 || errno == EINTR ? 0 : errno;
+}
+
+}  // namespace wherry::file

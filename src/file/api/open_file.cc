@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/api/open_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#include <wherry/address.hpp>
+
+#include "base/config.hpp"
+#include "base/file_paths.hpp"
+#include "base/not_cancelled.hpp"
+#include "file/api/host_source.hpp"
+#include "file/api/kernel_source.hpp"
+#include "file/wire/status.hpp"
+
+namespace wherry::file {
+namespace {
+
+using wherry::files::Options;
+using wherry::files::Path;
+
+constexpr int kFlags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC | O_NOFOLLOW | O_DIRECTORY |
+                       O_CLOEXEC | O_LARGEFILE | O_NOCTTY;
+constexpr std::string_view kScheme = "wherry";
+
+/// A file's name, taken apart.
+struct Name {
+  std::string whole;
+  std::string address;  // empty: a path of this machine
+  std::string path;
+
+  [[nodiscard]] bool is_remote() const { return !address.empty(); }
+};
+
+Name parse(std::string_view text, const char* what) {
+  Name name{.whole = std::string(text), .address = {}, .path = std::string(text)};
+  if (text.find('\0') != std::string_view::npos) {
+    throw Error(EINVAL, what, std::string(text.substr(0, text.find('\0'))), "a zero byte is no part of a file's name");
+  }
+  const std::size_t authority = text.find("://");
+  const bool remote = authority != std::string_view::npos && text.starts_with(kScheme) &&
+                      (authority == kScheme.size() || text[kScheme.size()] == '+');
+  if (!remote) return name;
+  const std::size_t slash = text.find('/', authority + 3);
+  if (slash == std::string_view::npos) {
+    throw Error(EINVAL, what, name.whole, "the file's path follows the address: wherry://NODE:PORT/PATH");
+  }
+  const Address address = Address::parse(text.substr(0, slash));
+  if (!address.node || !address.port) {
+    throw Error(EINVAL, what, name.whole, "name the node and the port that wherry serve listens on");
+  }
+  name.address = address.to_string();
+  const std::size_t begin = text.find_first_not_of('/', slash);
+  name.path = begin == std::string_view::npos ? "." : std::string(text.substr(begin));
+  return name;
+}
+
+std::string advice_on(int error, const char* what, const Name& name) {
+  std::string advice;
+  switch (error) {
+    case ENOENT:
+      if (!name.is_remote() && name.whole.starts_with(kScheme)) {
+        advice = "a file of a host is named wherry://NODE:PORT/PATH";
+      } else {
+        advice = "see that its name is right";
+        if (what == std::string_view("open")) advice += "; O_CREAT makes it";
+      }
+      break;
+    case EACCES:
+    case EPERM:
+      advice = "the user may not: see the permissions of the file, and of the directories on the way to it";
+      break;
+    case EROFS:
+      advice = name.is_remote() ? "its server serves it to be read only" : "its file system is mounted read-only";
+      break;
+    case EXDEV:
+      advice = "its name leads out of the directory that is served";
+      break;
+    case EMFILE:
+    case ENFILE:
+      advice = "close files, or raise the limit of open files (ulimit -n)";
+      if (name.is_remote()) advice += " of this program, or of its server";
+      break;
+    case EIO:
+      advice = name.is_remote() ? "its server cannot be reached, or its disk fails: see that server's log"
+                                : "its disk fails: see the kernel's log (dmesg)";
+      break;
+    case ESTALE:
+      advice = "another file has its name by now, or none: open it again";
+      break;
+    case EISDIR:
+      advice = "it is a directory: open those with O_RDONLY, and remove them with rmdir";
+      break;
+    case ENOTDIR:
+      advice = "something on the way to it is no directory: see that its name is right";
+      break;
+    case EEXIST:
+      advice = "it is there already: leave out O_EXCL to open it";
+      break;
+    case ELOOP:
+      advice = "too many symbolic links, or one at its end with O_NOFOLLOW";
+      break;
+    case ETXTBSY:
+      advice = "it is a program that runs: end that, or write another file and rename it";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      advice = "free some room, or raise the quota, where the file is";
+      break;
+    default:
+      break;
+  }
+  return advice;
+}
+
+[[noreturn]] void fail(int error, const char* what, const Name& name) {
+  throw Error(error, what, name.whole, advice_on(error, what, name));
+}
+
+std::shared_ptr<HostFiles> connected(const char* what, const Name& name, const Options& options) {
+  try {
+    return HostFiles::get(name.address, options.timeout);
+  } catch (const Error& error) {
+    if (error.code().value() != ECONNREFUSED) throw;
+    throw Error(ECONNREFUSED, what, name.whole,
+                "no server listens there: wherry serve --root DIR --listen " + name.address);
+  }
+}
+
+/// Without a call that sets it for a moment.
+unsigned umask_of_process() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Umask:")) return static_cast<unsigned>(std::strtoul(line.c_str() + 6, nullptr, 8));
+  }
+  return 077;  // not known: the mask that gives least
+}
+
+std::uint32_t host_flags(int flags) {
+  using namespace layout;
+  const int access = flags & O_ACCMODE;
+  std::uint32_t asked = 0;
+  const auto add = [&](bool set, std::uint32_t bit) { asked |= set ? bit : 0; };
+  add(access != O_WRONLY, kFileOpenRead);
+  add(access != O_RDONLY, kFileOpenWrite);
+  add((flags & O_APPEND) != 0, kFileOpenAppend);
+  add((flags & O_CREAT) != 0, kFileOpenCreate);
+  add((flags & O_EXCL) != 0, kFileOpenExclusive);
+  add((flags & O_DIRECTORY) != 0, kFileOpenDirectory);
+  add((flags & O_NOFOLLOW) != 0, kFileOpenNoFollow);
+  add((flags & O_SYNC) == O_SYNC, kFileOpenSync);
+  add((flags & O_SYNC) == O_DSYNC, kFileOpenDataSync);
+  return asked;
+}
+
+/// The word in the environment is for all files: one that the file does not have means what it has.
+Path path_of(const Options& options, const Name& name) {
+  if (options.path) {
+    if (has_path(name.is_remote(), *options.path)) return *options.path;
+    throw Error(EOPNOTSUPP, "open", name.whole,
+                name.is_remote() ? "a file of a host has the paths host and auto"
+                                 : "a file of this machine has the paths kernel, cache and auto");
+  }
+  const FilePathWord* const said = find_file_path(config::word(config::Key::file_path));
+  const Path path = said == nullptr ? Path::automatic : said->path;
+  if (has_path(name.is_remote(), path)) return path;
+  return name.is_remote() ? Path::host : Path::kernel;
+}
+
+std::unique_ptr<Source> open_there(const Name& name, int flags, unsigned mode, const Options& options,
+                                   layout::FileStatus& status) {
+  std::unique_ptr<Source> source;
+  int error = 0;
+  if (name.is_remote()) {
+    auto files = connected("open", name, options);
+    const std::uint32_t permissions = (flags & O_CREAT) != 0 ? mode & 07777 & ~umask_of_process() : 0;
+    source = std::make_unique<HostSource>(std::move(files), name.path, host_flags(flags), permissions, error, status);
+  } else {
+    UniqueFd file(::open(name.path.c_str(), (flags & ~O_TRUNC) | O_CLOEXEC | O_NOCTTY, mode));
+    if (!file.valid()) fail(errno, "open", name);
+    source = std::make_unique<KernelSource>(std::move(file));
+    error = source->status(status);
+  }
+  if (error != 0) fail(error, "open", name);
+  return source;
+}
+
+}  // namespace
+
+Opening open_file(std::string_view text, int flags, unsigned mode, const Options& options) {
+  const NotCancelled here;
+  const Name name = parse(text, "open");
+  const int access = flags & O_ACCMODE;
+  if (access == O_ACCMODE) throw Error(EINVAL, "open", name.whole, "use O_RDONLY, O_WRONLY or O_RDWR");
+  if ((flags & ~kFlags) != 0) {
+    throw Error(EINVAL, "open", name.whole, "leave out flags that files of Wherry's do not have, such as O_DIRECT");
+  }
+  if ((flags & O_TRUNC) != 0 && access == O_RDONLY) {
+    throw Error(EINVAL, "open", name.whole, "O_TRUNC needs O_WRONLY or O_RDWR");
+  }
+  Opening opening;
+  opening.options = {.readable = access != O_WRONLY,
+                     .writable = access != O_RDONLY,
+                     .appends = (flags & O_APPEND) != 0,
+                     .path = path_of(options, name)};
+  layout::FileStatus status{};
+  opening.source = open_there(name, flags, mode, options, status);
+  // As the kernel does: a terminal or /dev/null has no size to set.
+  if ((flags & O_TRUNC) == 0 || !S_ISREG(status.mode)) return opening;
+  if (const int error = opening.source->set_size(0); error != 0) fail(error, "truncate", name);
+  return opening;
+}
+
+layout::FileStatus look_at_name(std::string_view text, const Options& options) {
+  const NotCancelled here;
+  const Name name = parse(text, "stat");
+  layout::FileStatus status{};
+  int error = 0;
+  if (name.is_remote()) {
+    const auto files = connected("stat", name, options);
+    error = files->host().status(name.path, true, status);
+    if (error == 0) status.device = files->device_of(status);
+  } else {
+    const UniqueFd file(::open(name.path.c_str(), O_PATH | O_CLOEXEC));
+    error = file.valid() ? status_of(file.get(), status) : errno;
+  }
+  if (error != 0) fail(error, "stat", name);
+  return status;
+}
+
+void remove_name(std::string_view text, const Options& options) {
+  const NotCancelled here;
+  const Name name = parse(text, "remove");
+  const int error = name.is_remote() ? connected("remove", name, options)->host().remove(name.path)
+                                     : (::unlink(name.path.c_str()) == 0 ? 0 : errno);
+  if (error != 0) fail(error, "remove", name);
+}
+
+}  // namespace wherry::file

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting, again if need be, and what moves data.
+#include "file/client/host.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/not_cancelled.hpp"
+#include "file/client/host_exchange.hpp"
+
+namespace wherry::file {
+namespace {
+
+using layout::FileCall;
+using layout::FileRequest;
+using layout::FileStatus;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kFirstPause = 2ms;
+constexpr std::chrono::milliseconds kLongestPause = 200ms;
+
+/// Least time for one attempt to connect. A running server accepts sooner, also on a busy machine; a call without
+/// timeout waits no longer than this.
+constexpr std::chrono::milliseconds kLeastConnect = 200ms;
+
+/// Unlocks a mutex for a scope.
+class Unlocked {
+ public:
+  explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() { mutex_.lock(); }
+
+ private:
+  std::mutex& mutex_;
+};
+
+bool is_same(const FileStatus& one, const FileStatus& other) {
+  const bool born = one.has_birth != 0 && other.has_birth != 0;
+  return one.device == other.device && one.inode == other.inode &&
+         (!born || std::memcmp(&one.born, &other.born, sizeof one.born) == 0);
+}
+
+iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
+
+/// A server that is about to start is waited for as long as wherry::connect would, and no longer than a call waits.
+Timeout listener_wait_of(const HostOptions& options) {
+  const std::chrono::milliseconds configured(config::number(config::Key::connect_timeout));
+  return std::min(configured, options.timeout);
+}
+
+/// Sets `is` while one call connects, and wakes the calls that wait for its result.
+class Reconnecting {
+ public:
+  Reconnecting(bool& is, std::condition_variable_any& done) : is_(is), done_(done) { is_ = true; }
+  Reconnecting(const Reconnecting&) = delete;
+  Reconnecting& operator=(const Reconnecting&) = delete;
+  ~Reconnecting() {
+    is_ = false;
+    done_.notify_all();
+  }
+
+ private:
+  bool& is_;
+  std::condition_variable_any& done_;
+};
+
+}  // namespace
+
+Host::Host(HostOptions options) : options_(std::move(options)) {
+  const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : HostConnection::kNoWait;
+  connection_.emplace(options_.address, options_.ring_bytes, options_.at, listener_wait);
+  server_ = connection_->server();
+  read_only_ = server_.read_only != 0;
+}
+
+BootId Host::boot() const {
+  const std::lock_guard lock(mutex_);
+  return boot_id_of(server_);
+}
+
+/// Returns 0 once a server is connected and every file that could be reopened is open there, or EIO at the deadline.
+/// One call connects, the others wait for its result; none holds the lock meanwhile.
+int Host::reconnect(Clock::time_point deadline) {
+  while (reconnecting_) {
+    const NotCancelled here;
+    if (!reconnected_.wait_until(mutex_, deadline, [this] { return !reconnecting_; })) return EIO;
+    if (connection_) return 0;
+  }
+  const bool once = unreachable_;
+  if (once && Clock::now() < next_try_) return EIO;
+  if (once) deadline = Clock::now();
+  const Reconnecting here(reconnecting_, reconnected_);
+  std::string problem;
+  for (auto pause = kFirstPause; !connection_; pause = std::min(2 * pause, kLongestPause)) {
+    std::optional<HostConnection> made = connect_after(pause, deadline, problem);
+    if (made && (once || Clock::now() < deadline) && take_over(std::move(*made))) break;
+    connection_.reset();
+    if (Clock::now() >= deadline) break;
+  }
+  if (!connection_ && !once) log::write(log::Level::warning, "the host's files are out of reach: " + problem);
+  unreachable_ = !connection_;
+  next_try_ = Clock::now() + kTryAgain;
+  return connection_ ? 0 : EIO;
+}
+
+/// Connects after a pause, since the server may end each connection at once. Never throws: other calls wait for the
+/// result.
+std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                                  std::string& problem) {
+  const Unlocked others(mutex_);
+  const NotCancelled here;
+  try {
+    std::this_thread::sleep_for(pause);
+    const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
+    problem = "the server ends its connections";
+    return std::optional<HostConnection>(std::in_place, options_.address, options_.ring_bytes, options_.at,
+                                         HostConnection::kNoWait, left);
+  } catch (const std::exception& error) {
+    problem = error.what();
+    return {};
+  }
+}
+
+/// Reopens all files on a new connection. False if it broke.
+bool Host::take_over(HostConnection connection) {
+  connection_.emplace(std::move(connection));
+  pass(options_.at, FaultPoint::connected);
+  const layout::FileHello& hello = connection_->server();
+  const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
+  server_ = hello;
+  return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
+    if (file && other_boot) {
+      file->lost = std::exchange(file->unflushed, false);
+      set_lent(file->own, nullptr);
+    }
+    return !file || reopen(*file);
+  });
+}
+
+/// Reopens one file, under either of its names while a rename is not answered yet. False if the connection broke.
+bool Host::reopen(File& file) {
+  if (file.stale) return true;
+  std::optional<bool> found = reopen(file, file.name);
+  if (found && !*found && renaming_) {
+    std::string name = file.name;
+    renaming_->apply(name);
+    if (name != file.name) found = reopen(file, name);
+  }
+  if (!found) return false;
+  file.stale = !*found;
+  if (file.stale) set_lent(file.own, nullptr);
+  pass(options_.at, FaultPoint::reopened);
+  return true;
+}
+
+/// Opens the name and returns whether it is the same file. Empty if the connection broke.
+std::optional<bool> Host::reopen(File& file, const std::string& name) {
+  FileRequest request{};
+  request.call = static_cast<std::uint32_t>(FileCall::open);
+  request.flags = file.flags;
+  FileStatus status{};
+  if (!connection_->send(request, name, {}, Buffers({}), 0)) return {};
+  const auto answer = connection_->receive(std::as_writable_bytes(std::span(&status, 1)));
+  if (!answer) return {};
+  if (answer->error != 0) return false;
+  file.handle = answer->value;
+  if (is_same(file.status, status)) return true;
+  FileRequest close{};
+  close.call = static_cast<std::uint32_t>(FileCall::close);
+  close.handle = answer->value;
+  if (!connection_->send(close, {}, {}, Buffers({}), 0) || !connection_->receive(std::span<std::byte>())) return {};
+  return false;
+}
+
+std::shared_ptr<Host::File> Host::find(Handle handle) const {
+  const std::uint64_t index = handle & UINT32_MAX;
+  return index < files_.size() && files_[index] && files_[index]->own == handle ? files_[index] : nullptr;
+}
+
+std::shared_ptr<LentFile> Host::lent(Handle handle) const {
+  const std::lock_guard lock(lent_mutex_);
+  const std::uint64_t index = handle & UINT32_MAX;
+  return index < lent_.size() && lent_[index].handle == handle ? lent_[index].file : nullptr;
+}
+
+void Host::set_lent(Handle handle, std::shared_ptr<LentFile> file) {
+  std::shared_ptr<LentFile> before;  // is closed without the lock
+  const std::lock_guard lock(lent_mutex_);
+  const std::uint64_t index = handle & UINT32_MAX;
+  if (index >= lent_.size()) {
+    if (file == nullptr) return;
+    lent_.resize(index + 1);
+  }
+  before = std::exchange(lent_[index].file, std::move(file));
+  lent_[index].handle = handle;
+}
+
+Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
+  const std::lock_guard lock(mutex_);
+  Opened opened;
+  Asked asked{.name = name};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::open);
+  asked.request.flags = flags;
+  asked.request.mode = mode;
+  layout::FileAnswer answer{};
+  opened.error = call(asked, nullptr, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
+  if (opened.error != 0) return opened;
+  auto made = std::make_shared<File>();
+  File& file = *made;
+  file.name = name;
+  file.flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
+  file.handle = answer.value;
+  file.status = opened.status;
+  file.end = opened.status.size;
+  auto place = std::ranges::find_if(files_, [](const auto& taken) { return !taken; });
+  if (place == files_.end()) place = files_.emplace(files_.end());
+  opened.handle = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
+  file.own = opened.handle;
+  *place = std::move(made);
+  return opened;
+}
+
+int Host::close(Handle handle) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  const int lost = told_of_loss(*file);
+  set_lent(handle, nullptr);
+  int error = 0;
+  if (connection_ || file->unflushed) {
+    // A dead server has closed the file, too. Unflushed data may be lost with its machine, which the next server tells.
+    Asked asked{.once = !file->unflushed};
+    asked.request.call = static_cast<std::uint32_t>(FileCall::close);
+    error = call(asked, file.get());
+  }
+  file->closed = true;
+  if (find(handle) == file) files_[handle & UINT32_MAX].reset();
+  // A server without the handle has closed the file: no error.
+  return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
+}
+
+int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }
+
+/// Returns the server's descriptor of the file, or null. Asked for once per file: a refusal is final.
+std::shared_ptr<LentFile> Host::borrow(File& file) {
+  if (auto had = lent(file.own)) return had;
+  if (file.asked || !options_.borrows || file.stale) return nullptr;
+  if (connection_ && connection_->lender() < 0) return nullptr;
+  file.asked = true;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::lend);
+  layout::FileAnswer answer{};
+  int error = call(asked, &file, {}, &answer);
+  if (!connection_ || file.stale) {
+    file.asked = false;  // no answer came
+    return nullptr;
+  }
+  // The server keeps the descriptor open as long as the handle is.
+  const int lender = connection_->lender();
+  if (error != 0 || lender < 0) return nullptr;
+  pass(options_.at, FaultPoint::lent);
+  auto taken = LentFile::take(lender, answer.value, file.status, file.flags, error);
+  // These refusals are of the kernel, and come for every file.
+  if (error == EPERM || error == ENOSYS) options_.borrows = false;
+  if (error == ESRCH) file.asked = false;  // the server died: asked again at the next one
+  if (taken) set_lent(file.own, taken);
+  return taken;
+}
+
+Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> into) {
+  if (const auto lent = this->lent(handle)) return lent->read(offset, into);
+  std::unique_lock lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return Result::failure(EBADF);
+  if (const auto lent = borrow(*file)) {
+    lock.unlock();
+    return lent->read(offset, into);
+  }
+  const std::uint64_t wanted = Buffers(into).bytes();
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::read);
+  asked.request.offset = offset;
+  asked.request.length = std::min(wanted, layout::kFileMaxLength);
+  HostConnection::Read read{};
+  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
+    const auto got = connection.receive_data(Buffers(into), asked.request.length);
+    if (!got) return {};
+    read = *got;
+    return 0;
+  });
+  if (error != 0) return Result::failure(error);
+  return read.error != 0 ? Result::failure(read.error, read.bytes) : Result::moved(read.bytes);
+}
+
+/// The bytes moved count also beside an error, which the next call meets again.
+Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<const iovec> from) {
+  const bool append = call == FileCall::append;
+  const auto by = [&](LentFile& lent) -> std::optional<Result> {
+    if (append != lent.appends() || (append && from.size() > LentFile::kMostParts)) return {};
+    return append ? lent.append(from) : lent.write(offset, from);
+  };
+  if (const auto lent = this->lent(handle)) {
+    if (const auto result = by(*lent)) return *result;
+  }
+  std::unique_lock lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return Result::failure(EBADF);
+  if (const int lost = told_of_loss(*file); lost != 0) return Result::failure(lost);
+  if (const auto lent = borrow(*file)) {
+    lock.unlock();
+    if (const auto result = by(*lent)) return *result;
+    lock.lock();
+    file->end = lent->end();
+  }
+  Asked asked{.data = from};
+  asked.data_bytes = std::min(Buffers(from).bytes(), append ? layout::kFileMaxAppend : layout::kFileMaxLength);
+  asked.request.call = static_cast<std::uint32_t>(call);
+  asked.request.offset = append ? file->end : offset;
+  asked.request.length = asked.data_bytes;
+  layout::FileAnswer answer{};
+  file->unflushed = true;
+  const int error = this->call(asked, file.get(), {}, &answer);
+  if (answer.value > asked.data_bytes) return Result::failure(EIO);
+  if (append && answer.position != 0) file->end = answer.position;
+  return error != 0 && answer.value == 0 ? Result::failure(error) : Result::moved(answer.value);
+}
+
+Result Host::write(Handle handle, std::uint64_t offset, std::span<const iovec> from) {
+  return put(handle, FileCall::write, offset, from);
+}
+
+Result Host::append(Handle handle, std::span<const iovec> from) { return put(handle, FileCall::append, 0, from); }
+
+Result Host::read(Handle handle, std::uint64_t offset, std::span<std::byte> into) {
+  const iovec buffer = buffer_of(into);
+  return read(handle, offset, std::span(&buffer, 1));
+}
+
+Result Host::write(Handle handle, std::uint64_t offset, std::span<const std::byte> from) {
+  const iovec buffer = buffer_of(from);
+  return write(handle, offset, std::span(&buffer, 1));
+}
+
+Result Host::append(Handle handle, std::span<const std::byte> from) {
+  const iovec buffer = buffer_of(from);
+  return append(handle, std::span(&buffer, 1));
+}
+
+int Host::flush(Handle handle, bool data_only) {
+  // The data is in this process's own kernel, and cannot be lost while the process lives.
+  if (const auto lent = this->lent(handle)) return lent->flush(data_only);
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  if (const int lost = told_of_loss(*file); lost != 0) return lost;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
+  asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
+  const int error = call(asked, file.get());
+  // A failed flush is reported once, as the kernel does.
+  if (error == 0) file->unflushed = false;
+  return std::exchange(file->lost, false) ? EIO : error;
+}
+
+}  // namespace wherry::file

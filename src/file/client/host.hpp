@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <wherry/result.hpp>
+#include <wherry/stream.hpp>
+
+#include "file/client/host_connection.hpp"
+#include "file/client/lent_file.hpp"
+#include "file/wire/boot_id.hpp"
+#include "file/wire/fault_point.hpp"
+#include "file/wire/layout/wire.hpp"
+
+namespace wherry::file {
+
+struct HostOptions {
+  std::string address;  ///< of a `wherry serve`
+  /// How long a call waits for a server that is gone, or breaks off; then it fails with EIO.
+  std::chrono::milliseconds timeout{60'000};
+  std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
+  bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
+  bool waits = true;           ///< at first, for a server that does not listen yet: WHERRY_CONNECT_TIMEOUT at most
+  AtFaultPoint at{};           ///< for tests
+};
+
+/// A host's files, served by `wherry serve`. Names are paths relative to the directory that it serves, "." is that
+/// directory.
+///
+/// Functions that return int return 0 or an errno value; those that move data a Result, whose bytes are what was moved
+/// before an error: a short read is the end of the file, as with pread.
+///
+/// A server that is killed and started again is connected to again by the call that notices, which opens all files
+/// again and repeats its request. A file is the same if it is found under its name with the same inode and time of
+/// birth; one that is not answers ESTALE from then on. Requests that make a name, and prove to be undecidable (the name
+/// is there: made by the first attempt, or by another program), return EIO; so does an append whose end others have
+/// moved. If the host was started again, files with data that was not flushed answer EIO to the next write, flush or
+/// close, once.
+///
+/// Under the server's own kernel, data goes by the server's descriptor of the file, which this process takes at the
+/// first call that moves some (LentFile): as fast as the kernel's own call, and whether the server lives or not; the
+/// status of the file too. What keeps it from taking them (another kernel, hardening, descriptor limits) makes data go
+/// through the server. A descriptor is given up when a server that was started again has another file, or none, or
+/// refuses it.
+///
+/// A server that was waited for in vain, for the whole of HostOptions::timeout, is tried again by later calls, each
+/// `kTryAgain` at most, and not waited for any more until it answers.
+///
+/// Threads: any; calls go one after the other, but for those by a lent descriptor, and for `close` of what was flushed,
+/// which do not wait for a connection that is made again. Block as long as the server does. Fork: as a stream, a host
+/// stays the parent's; a child must not use it, and may destroy its copy.
+class Host {
+ public:
+  using Handle = std::uint64_t;
+  struct Opened {
+    int error = 0;
+    Handle handle = 0;
+    layout::FileStatus status{};
+  };
+  struct Entry {
+    std::uint64_t inode;
+    std::uint64_t cookie;  ///< to go on behind this entry
+    std::uint32_t type;    ///< as DT_REG and so on
+    std::string name;
+  };
+
+  /// Connects. Throws Error.
+  explicit Host(HostOptions options);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  /// Closes all files.
+  ~Host() = default;
+
+  [[nodiscard]] bool read_only() const { return read_only_; }
+  /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
+  [[nodiscard]] BootId boot() const;
+
+  /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
+  static constexpr std::chrono::milliseconds kTryAgain{200};
+
+  Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
+  /// Without a server, and with nothing unflushed, there is nothing to close.
+  int close(Handle handle);
+  [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<const iovec> into);
+  [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const iovec> from);
+  /// At the end of a file that was opened for it. Atomic up to layout::kFileMaxAppend.
+  [[nodiscard]] Result append(Handle handle, std::span<const iovec> from);
+  [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<std::byte> into);
+  [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const std::byte> from);
+  [[nodiscard]] Result append(Handle handle, std::span<const std::byte> from);
+  /// Returns 0 once all that was written is durable at the host.
+  int flush(Handle handle, bool data_only = false);
+
+  int status(Handle handle, layout::FileStatus& status);
+  int status(std::string_view name, bool follow, layout::FileStatus& status);
+  int file_system(std::string_view name, layout::FileSystemStatus& status);
+  int file_system(Handle handle, layout::FileSystemStatus& status);
+  int set_size(Handle handle, std::uint64_t size);
+  int set_size(std::string_view name, std::uint64_t size);
+  int set_mode(std::string_view name, std::uint32_t mode);
+  int set_times(std::string_view name, bool follow, const layout::FileTimes& times);
+  /// `flags`: of layout::kFileAllocate...
+  int allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length);
+  /// The next data or hole from `offset` on.
+  int seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found);
+  /// Some entries behind `cookie`, 0 at first; none at the end.
+  int list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries);
+
+  int make_directory(std::string_view name, std::uint32_t mode);
+  int remove(std::string_view name, bool directory = false);
+  /// `flags`: of layout::kFileRename...
+  int rename(std::string_view from, std::string_view to, std::uint32_t flags = 0);
+  int link(std::string_view from, std::string_view to);
+  int symlink(std::string_view name, std::string_view target);
+  int read_link(std::string_view name, std::string& target);
+
+ private:
+  struct File {
+    std::string name;
+    std::uint32_t flags = 0;   ///< to open it again
+    Handle own = 0;            ///< of this host
+    std::uint64_t handle = 0;  ///< the server's
+    layout::FileStatus status{};
+    std::uint64_t end = 0;   ///< as last heard, for appends
+    bool unflushed = false;  ///< written to through the server since the last flush
+    bool lost = false;       ///< the host started again meanwhile: to be told once
+    bool stale = false;      ///< what has its name is another file now, or none
+    bool closed = false;     ///< while another thread's call on it waits for the server
+    bool asked = false;      ///< for the server's descriptor
+  };
+  struct Lent {
+    Handle handle = 0;
+    std::shared_ptr<LentFile> file{};
+  };
+  /// A rename that is not answered yet: where it leads what is open.
+  struct Renaming {
+    Renaming(std::string_view old, std::string_view now, bool both) : from(old), to(now), exchanged(both) {}
+    void apply(std::string& name) const;
+
+    std::string from;
+    std::string to;
+    bool exchanged;
+  };
+  /// A request with all that belongs to it.
+  struct Asked {
+    layout::FileRequest request{};
+    std::string_view name{};
+    std::string_view second{};
+    std::span<const iovec> data{};
+    std::uint64_t data_bytes = 0;
+    bool once = false;  ///< not worth a new connection: ECONNRESET
+  };
+  using Clock = std::chrono::steady_clock;
+
+  int reconnect(Clock::time_point deadline);
+  std::optional<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                              std::string& problem);
+  bool take_over(HostConnection connection);
+  bool reopen(File& file);
+  std::optional<bool> reopen(File& file, const std::string& name);
+  [[nodiscard]] std::shared_ptr<File> find(Handle handle) const;
+  template <class Receive>
+  int exchange(Asked asked, File* file, Receive receive);
+  int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
+  int call(layout::FileCall call, std::string_view name, std::string_view second = {}, std::uint32_t flags = 0,
+           std::uint32_t mode = 0, std::uint64_t offset = 0);
+  [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
+  int told_of_loss(File& file);
+  [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;
+  void set_lent(Handle handle, std::shared_ptr<LentFile> file);
+  std::shared_ptr<LentFile> borrow(File& file);
+
+  HostOptions options_;
+  mutable std::mutex mutex_;
+  std::optional<HostConnection> connection_;
+  layout::FileHello server_{};
+  bool read_only_ = false;
+  std::vector<std::shared_ptr<File>> files_;
+  std::optional<Renaming> renaming_;
+  std::uint32_t opened_ = 0;
+  bool reconnecting_ = false;  ///< one call does, with the lock open
+  std::condition_variable_any reconnected_;
+  bool unreachable_ = false;  ///< since the last call that waited in vain
+  Clock::time_point next_try_{};
+
+  mutable std::mutex lent_mutex_;  ///< never held during a wait for the server
+  std::vector<Lent> lent_;         ///< as files_
+};
+
+}  // namespace wherry::file

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What moves no file's data.
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "file/client/host_exchange.hpp"
+
+namespace wherry::file {
+namespace {
+
+using layout::FileCall;
+
+/// What the server would end the connection for.
+int problem_of(std::string_view name) { return name.size() > layout::kFileMaxName ? ENAMETOOLONG : 0; }
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class T>
+std::span<std::byte> bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+/// `file`: null for a call that is asked of a name.
+int Host::call(const Asked& asked, File* file, std::span<std::byte> payload, layout::FileAnswer* answer) {
+  if (const int error = problem_of(asked.name); error != 0) return error;
+  if (const int error = problem_of(asked.second); error != 0) return error;
+  if (file == nullptr && asked.name.empty()) return ENOENT;
+  return exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
+    const auto got = connection.receive(payload);
+    if (!got) return {};
+    if (answer != nullptr) *answer = *got;
+    return static_cast<int>(got->error);
+  });
+}
+
+int Host::call(FileCall call, std::string_view name, std::string_view second, std::uint32_t flags, std::uint32_t mode,
+               std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = name, .second = second};
+  asked.request.call = static_cast<std::uint32_t>(call);
+  asked.request.flags = flags;
+  asked.request.mode = mode;
+  asked.request.offset = offset;
+  return this->call(asked, nullptr);
+}
+
+int Host::status(Handle handle, layout::FileStatus& status) {
+  if (const auto lent = this->lent(handle)) return lent->status(status);
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
+  return call(asked, file.get(), bytes_of(status));
+}
+
+int Host::status(std::string_view name, bool follow, layout::FileStatus& status) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = name};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
+  asked.request.flags = follow ? 0 : layout::kFileLookNoFollow;
+  return call(asked, nullptr, bytes_of(status));
+}
+
+int Host::file_system(std::string_view name, layout::FileSystemStatus& status) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = name};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::file_system);
+  return call(asked, nullptr, bytes_of(status));
+}
+
+int Host::file_system(Handle handle, layout::FileSystemStatus& status) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::file_system);
+  return call(asked, file.get(), bytes_of(status));
+}
+
+int Host::set_size(Handle handle, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::set_size);
+  asked.request.offset = size;
+  file->unflushed = true;
+  const int error = call(asked, file.get());
+  if (error == 0) file->end = size;
+  return error;
+}
+
+int Host::set_size(std::string_view name, std::uint64_t size) { return call(FileCall::set_size, name, {}, 0, 0, size); }
+
+int Host::set_mode(std::string_view name, std::uint32_t mode) { return call(FileCall::set_mode, name, {}, 0, mode); }
+
+int Host::set_times(std::string_view name, bool follow, const layout::FileTimes& times) {
+  const auto second = text_of(std::as_bytes(std::span(&times, 1)));
+  return call(FileCall::set_times, name, second, follow ? 0 : layout::kFileLookNoFollow);
+}
+
+int Host::allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::allocate);
+  asked.request.flags = flags;
+  asked.request.offset = offset;
+  asked.request.length = length;
+  file->unflushed = true;
+  return call(asked, file.get());
+}
+
+int Host::seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::seek);
+  asked.request.flags = static_cast<std::uint32_t>(what);
+  asked.request.offset = offset;
+  layout::FileAnswer answer{};
+  const int error = call(asked, file.get(), {}, &answer);
+  if (error == 0) found = answer.position;
+  return error;
+}
+
+int Host::list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::list);
+  asked.request.offset = cookie;
+  asked.request.length = layout::kFileMaxList;
+  std::vector<std::byte> payload;
+  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
+    const auto got = connection.receive(payload, layout::kFileMaxList);
+    if (!got) return {};
+    return static_cast<int>(got->error);
+  });
+  if (error != 0) return error;
+  entries.clear();
+  for (std::span<const std::byte> rest = payload; !rest.empty();) {
+    layout::FileEntry entry;
+    if (rest.size() < sizeof entry) return EIO;
+    std::memcpy(&entry, rest.data(), sizeof entry);
+    rest = rest.subspan(sizeof entry);
+    if (entry.name_bytes > rest.size()) return EIO;
+    entries.push_back({entry.inode, entry.cookie, entry.type, std::string(text_of(rest.first(entry.name_bytes)))});
+    rest = rest.subspan(entry.name_bytes);
+  }
+  return 0;
+}
+
+int Host::make_directory(std::string_view name, std::uint32_t mode) {
+  return call(FileCall::make_directory, name, {}, 0, mode);
+}
+
+int Host::remove(std::string_view name, bool directory) {
+  return call(FileCall::remove, name, {}, directory ? layout::kFileRemoveDirectory : 0);
+}
+
+int Host::rename(std::string_view from, std::string_view to, std::uint32_t flags) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = from, .second = to};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::rename);
+  asked.request.flags = flags;
+  renaming_.emplace(from, to, (flags & layout::kFileRenameExchange) != 0);
+  const int error = call(asked, nullptr);
+  for (const std::shared_ptr<File>& file : files_) {
+    if (file && error == 0) renaming_->apply(file->name);
+  }
+  renaming_.reset();
+  return error;
+}
+
+void Host::Renaming::apply(std::string& name) const {
+  const auto moved = [&](std::string_view old, std::string_view now) {
+    const bool is_there = name.starts_with(old) && (name.size() == old.size() || name[old.size()] == '/');
+    if (is_there) name.replace(0, old.size(), now);
+    return is_there;
+  };
+  if (!moved(from, to) && exchanged) moved(to, from);
+}
+
+int Host::link(std::string_view from, std::string_view to) { return call(FileCall::link, from, to); }
+
+int Host::symlink(std::string_view name, std::string_view target) { return call(FileCall::symlink, name, target); }
+
+int Host::read_link(std::string_view name, std::string& target) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = name};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::read_link);
+  if (name.size() > layout::kFileMaxName) return ENAMETOOLONG;
+  if (name.empty()) return ENOENT;
+  std::vector<std::byte> payload;
+  const int error = exchange(asked, nullptr, [&](HostConnection& connection) -> std::optional<int> {
+    const auto got = connection.receive(payload, layout::kFileMaxName + 1);
+    if (!got) return {};
+    return static_cast<int>(got->error);
+  });
+  if (error == 0) target = text_of(payload);
+  return error;
+}
+
+}  // namespace wherry::file

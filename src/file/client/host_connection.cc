@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/client/host_connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "file/client/lent_file.hpp"
+#include "file/wire/boot_id.hpp"
+#include "file/wire/ring.hpp"
+
+namespace wherry::file {
+namespace {
+
+using layout::FileAnswer;
+
+/// Data is sent in pieces of whole pages, which the server writes as they are. 64 KiB is below the size from which a
+/// stream splits a message: the server never receives into a buffer of its own.
+constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+/// The longest payload of an answer.
+constexpr std::size_t kMostPayload = std::size_t{1} << 20;
+
+}  // namespace
+
+std::uint64_t Buffers::bytes() const {
+  std::uint64_t sum = 0;
+  for (const iovec& buffer : rest_) sum += buffer.iov_len;
+  return sum - done_;
+}
+
+std::span<std::byte> Buffers::front(std::size_t most) const {
+  if (rest_.empty()) return {};
+  return {static_cast<std::byte*>(rest_[0].iov_base) + done_, std::min(most, rest_[0].iov_len - done_)};
+}
+
+void Buffers::skip(std::size_t bytes) {
+  done_ += bytes;
+  while (!rest_.empty() && done_ == rest_[0].iov_len) {
+    rest_ = rest_.subspan(1);
+    done_ = 0;
+  }
+}
+
+HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
+                               Timeout listener_wait, Timeout timeout)
+    : stream_(start_connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, listener_wait)
+                  .finish(timeout)),
+      at_(std::move(at)) {
+  layout::FileHello hello{};
+  hello.version = layout::kFileVersion;
+  hello.magic = layout::kFileMagic;
+  const auto bytes = std::as_bytes(std::span(&hello, 1));
+  const Timeout most = timeout.value_or(kGreeting);
+  const auto greeting = std::as_writable_bytes(std::span(&hello_, 1));
+  const bool answered = stream_.send(bytes, most).ok() && stream_.receive_all(greeting, most).ok();
+  if (!answered) throw Error(ECONNRESET, "connect", address, "see what the server there says; is it wherry serve?");
+  if (hello_.magic != layout::kFileMagic || hello_.version != layout::kFileVersion) {
+    throw Error(EPROTO, "connect", address, "let wherry serve, of the same version, listen there");
+  }
+  const BootId boot = boot_id_of(hello_);
+  if (hello_.lends != 0 && boot != BootId{} && boot == own_boot_id()) lender_ = LentFile::process(stream_.peer().pid);
+}
+
+bool HostConnection::send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
+                          std::uint64_t data_bytes) {
+  request.id = ++id_;
+  request.name_bytes = static_cast<std::uint32_t>(name.size());
+  request.second_bytes = static_cast<std::uint32_t>(second.size());
+  const std::array<iovec, 3> parts{{{&request, sizeof request},
+                                    {const_cast<char*>(name.data()), name.size()},
+                                    {const_cast<char*>(second.data()), second.size()}}};
+  if (!stream_.send(std::span<const iovec>(parts), timeout_).ok()) return false;
+  pass(at_, FaultPoint::request_sent);
+  while (data_bytes > 0) {
+    const auto piece = data.front(std::min<std::uint64_t>(data_bytes, kPiece));
+    if (piece.empty() || !stream_.send(piece, timeout_).ok()) return false;
+    data.skip(piece.size());
+    data_bytes -= piece.size();
+    pass(at_, FaultPoint::data_sent);
+  }
+  return true;
+}
+
+bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes, timeout_).ok(); }
+
+std::optional<FileAnswer> HostConnection::receive_head() {
+  FileAnswer head;
+  if (!receive_all(std::as_writable_bytes(std::span(&head, 1)))) return {};
+  // No system has an error number above 4095.
+  if (head.id != id_ || head.last > 1 || head.error > 4095 || head.payload_bytes > kMostPayload) return {};
+  pass(at_, FaultPoint::answer_begun);
+  return head;
+}
+
+std::optional<FileAnswer> HostConnection::receive(std::span<std::byte> payload) {
+  const auto head = receive_head();
+  if (!head || head->last == 0) return {};
+  if (head->payload_bytes != (head->error == 0 ? payload.size() : 0)) return {};
+  if (head->payload_bytes != 0 && !receive_all(payload)) return {};
+  return head;
+}
+
+std::optional<FileAnswer> HostConnection::receive(std::vector<std::byte>& payload, std::size_t most) {
+  const auto head = receive_head();
+  if (!head || head->last == 0 || head->payload_bytes > most) return {};
+  payload.resize(head->payload_bytes);
+  if (!payload.empty() && !receive_all(payload)) return {};
+  return head;
+}
+
+/// Copies each piece out of the ring straight into the buffers.
+std::optional<HostConnection::Read> HostConnection::receive_data(Buffers into, std::uint64_t length) {
+  std::uint64_t moved = 0;
+  while (true) {
+    const auto head = receive_head();
+    if (!head || head->payload_bytes > length - moved) return {};
+    if (head->last == 0 && head->payload_bytes == 0) return {};
+    std::size_t left = head->payload_bytes;
+    moved += left;
+    while (left > 0) {
+      const auto room = into.front(std::min(left, kPiece));
+      if (room.empty() || !receive_all(room)) return {};
+      into.skip(room.size());
+      left -= room.size();
+    }
+    if (head->last != 0) return Read{moved, static_cast<int>(head->error)};
+  }
+}
+
+}  // namespace wherry::file

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+
+#include "file/client/host.hpp"
+
+namespace wherry::file {
+
+/// Sends, and receives with `receive`, which returns an errno value, or nothing if the connection broke. Then the
+/// request is sent again over the next connection, and says so.
+template <class Receive>
+int Host::exchange(Asked asked, File* file, Receive receive) {
+  std::optional<Clock::time_point> deadline;
+  while (true) {
+    if (!connection_ && asked.once) return ECONNRESET;
+    if (!connection_) {
+      if (!deadline) deadline = Clock::now() + options_.timeout;
+      if (const int error = reconnect(*deadline); error != 0) return error;
+    }
+    if (file != nullptr && file->closed) return EBADF;
+    if (file != nullptr && file->stale) return ESTALE;
+    if (file != nullptr) asked.request.handle = file->handle;
+    if (connection_->send(asked.request, asked.name, asked.second, Buffers(asked.data), asked.data_bytes)) {
+      if (const auto error = receive(*connection_)) return *error;
+    }
+    connection_.reset();
+    asked.request.repeated = 1;
+  }
+}
+
+}  // namespace wherry::file

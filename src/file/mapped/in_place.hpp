@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When an open file is mapped, and which of its reads are then made in place.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "file/mapped/mapped_file.hpp"
+#include "file/mapped/progress.hpp"
+
+namespace wherry::file::mapped {
+
+// The time that the kernel's reads of an open file may take before it is mapped, in units of 256 ns. To map and unmap
+// it takes about 4 us, and 20 more the first time in a process: a twentieth of that time, so a file that is read once
+// pays next to nothing. Some calls where every read is to be made in place.
+inline constexpr std::uint64_t kSpentBefore = 300;
+inline constexpr std::uint64_t kSpentBeforeFirst = 1000;
+inline constexpr std::uint64_t kSpentBeforeEager = 8;
+
+/// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
+constexpr std::uint64_t cost_of_read(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
+
+/// Whether reads that cost so much are enough to map the file. `eager`: every read is to be made in place.
+inline bool is_time_to_map(std::uint64_t spent, const Progress& progress, bool eager) noexcept {
+  if (spent < kSpentBeforeEager) return false;
+  if (eager && !progress.refused) return true;
+  return spent >= (any_was_mapped() ? kSpentBefore : kSpentBeforeFirst);
+}
+
+/// Longer reads are the kernel's, which may cut them.
+inline constexpr std::uint64_t kLongestRead = std::uint64_t{1} << 30;
+
+/// Whether one of the next reads of a file is to map it again: its mapping made room for another one, or was too short.
+/// One read of so many.
+inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
+  Progress progress = Progress::of(word.load(std::memory_order_relaxed));
+  const bool skip = ++progress.skipped < Progress::kMostSkipped;
+  if (!skip) progress.skipped = 0;
+  word.store(progress.word(), std::memory_order_relaxed);
+  return !skip;
+}
+
+/// Whether all of these bytes are to be copied from the mapping now. `open` is what its owner knows of the file:
+///   file()       the MappedFile
+///   progress()   its Progress, as an atomic word
+///   is_eager()   whether every read is to be made in place
+///   map_again()  called where nothing is mapped
+///   refresh()    asks for the size, under the owner's lock; false: the read is the kernel's
+template <class Open>
+bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0 || bytes > kLongestRead) return false;
+  MappedFile& file = open.file();
+  if (!file.is_mapped()) [[unlikely]] {
+    open.map_again();
+    return false;
+  }
+  // Beyond the known end the file may have grown.
+  if (!file.has(offset, bytes) && (file.is_fresh() || !open.refresh() || !file.has(offset, bytes))) return false;
+  if (!open.is_eager()) {
+    Progress progress = Progress::of(open.progress().load(std::memory_order_relaxed));
+    const bool worth = progress.policy.in_place(file, offset, bytes);
+    open.progress().store(progress.word(), std::memory_order_relaxed);
+    if (!worth) return false;
+  }
+  // MappedFile::copy compares with the size that is known then.
+  return file.is_fresh() || open.refresh();
+}
+
+}  // namespace wherry::file::mapped

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How far the reader of an open file has come, and which reads are made in place, in one word.
+#pragma once
+
+#include <cstdint>
+
+#include "file/mapped/read_policy.hpp"
+
+namespace wherry::file::mapped {
+
+struct Progress {
+  static constexpr unsigned kWayBits = 2;
+  /// Chosen for this open file, or when it was looked at.
+  enum class Choice : std::uint8_t { none, automatic, cache };
+  static constexpr unsigned kChoiceBits = 2;
+  static constexpr unsigned kSkippedBits = 5;
+  static constexpr unsigned kMostSkipped = (1U << kSkippedBits) - 1;
+
+  ReadPolicy policy;
+  Choice choice = Choice::none;
+  bool refused = false;  ///< the file could not be mapped the last time
+  unsigned skipped = 0;  ///< reads since its mapping was lost
+
+  static Progress of(std::uint64_t word) {
+    const auto take = [&](unsigned bits) {
+      const std::uint64_t low = word & ((1U << bits) - 1);
+      word >>= bits;
+      return low;
+    };
+    Progress progress;
+    progress.policy.way = static_cast<ReadPolicy::Way>(take(kWayBits));
+    progress.choice = static_cast<Choice>(take(kChoiceBits));
+    progress.refused = take(1) != 0;
+    progress.skipped = static_cast<unsigned>(take(kSkippedBits));
+    progress.policy.end = word;
+    return progress;
+  }
+  [[nodiscard]] std::uint64_t word() const {
+    std::uint64_t word = policy.end << kSkippedBits | skipped;
+    word = word << 1 | static_cast<std::uint64_t>(refused);
+    word = word << kChoiceBits | static_cast<std::uint64_t>(choice);
+    return word << kWayBits | static_cast<std::uint64_t>(policy.way);
+  }
+};
+
+}  // namespace wherry::file::mapped

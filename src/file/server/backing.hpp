@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+#include "file/wire/layout/wire.hpp"
+
+namespace wherry::file {
+
+/// What a server does with a file or directory that a client has open. Of one thread at a time; blocks as the file
+/// system does. Calls that return ssize_t return -1 and errno as the kernel's do, others 0 or an errno value.
+class Backing {
+ public:
+  explicit Backing(UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}
+
+  /// Fewer bytes than there is room for: the end of the file.
+  [[nodiscard]] ssize_t read(std::span<const iovec> into, std::uint64_t offset);
+  [[nodiscard]] ssize_t write(std::span<const iovec> from, std::uint64_t offset);
+  /// One write at the end of a file that was opened for that.
+  [[nodiscard]] ssize_t append(std::span<const std::byte> data);
+  [[nodiscard]] int flush(bool data_only);
+  [[nodiscard]] int status(layout::FileStatus& status);
+  [[nodiscard]] int set_size(std::uint64_t size);
+  /// What close(2) says. Nothing may follow.
+  int close();
+  /// For all other calls.
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+
+ private:
+  UniqueFd descriptor_;
+};
+
+}  // namespace wherry::file

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <wherry/stream.hpp>
+
+#include "base/unique_fd.hpp"
+#include "file/server/server_session.hpp"
+#include "file/wire/fault_point.hpp"
+
+namespace wherry::file {
+
+struct ServerOptions {
+  std::string root{};           ///< the directory to serve
+  std::string listen{};         ///< wherry://NODE:PORT
+  std::size_t threads = 0;      ///< that serve; 0: one per core of this process, at least two
+  bool read_only = false;       ///< whatever would change something fails with EROFS
+  std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
+  bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
+  AtFaultPoint at{};            ///< for tests
+};
+
+/// The host's file server: serves the files below one directory to any number of clients. Threads that each serve many
+/// connections, asleep while no request comes. A request that waits for the disk keeps the other connections of its
+/// thread waiting.
+class Server {
+ public:
+  /// Listens, and starts the threads. Throws Error: as Tree and `listen` do, EMFILE, EAGAIN (no more threads).
+  explicit Server(ServerOptions options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  /// Ends all connections. A request that is being served is served to its end; its client hears of it no more.
+  ~Server();
+
+  /// Accepts clients until `stop`, from the one thread that calls it.
+  void run();
+  /// Makes `run` return. From any thread, and from a signal handler.
+  void stop() noexcept;
+
+  /// Where it listens, with `*` resolved.
+  [[nodiscard]] std::string address() const { return listener_.local().to_string(); }
+
+ private:
+  class Worker;
+
+  bool wait();
+  void accept_waiting();
+  [[nodiscard]] std::size_t connections() const;
+
+  Service service_;
+  std::size_t most_connections_;
+  UniqueFd stop_;
+  UniqueFd left_;  ///< readable once a connection has ended since it was asked
+  Listener listener_;
+  std::string last_accept_error_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace wherry::file

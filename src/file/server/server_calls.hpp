@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "file/server/server_handles.hpp"
+#include "file/server/tree.hpp"
+#include "file/wire/layout/wire.hpp"
+
+namespace wherry::file {
+
+/// A request as it was copied out of the stream. The header was checked by is_valid.
+struct Request {
+  layout::FileRequest header{};
+  std::string name;
+  std::string second;
+};
+
+/// What there is to answer beside the head.
+struct Outcome {
+  int error = 0;
+  std::uint64_t value = 0;
+  std::uint64_t position = 0;
+  std::vector<std::byte> payload{};
+};
+
+/// Whether what follows the header can be understood: a known call, names and lengths within the limits, nothing in the
+/// fields that are to be 0.
+[[nodiscard]] bool is_valid(const layout::FileRequest& header);
+
+/// What is served beside the files.
+struct Terms {
+  bool read_only = false;  ///< nothing that changes something
+  bool lends = true;       ///< descriptors too
+};
+
+/// All calls that move no file's data, of one client.
+class Calls {
+ public:
+  Calls(const Tree& tree, Handles& handles, const Terms& terms) : tree_(tree), handles_(handles), terms_(terms) {}
+
+  /// Does what a request asks for.
+  [[nodiscard]] Outcome perform(const Request& request);
+  /// Why this request is not served here: EROFS, or 0.
+  [[nodiscard]] int refused(const Request& request) const;
+
+ private:
+  struct Target {
+    UniqueFd own;         ///< of a name
+    int descriptor = -1;  ///< what to ask
+    int error = 0;
+  };
+  Target target_of(const Request& request, bool follow);
+  Outcome open(const Request& request);
+  Outcome status(const Request& request);
+  Outcome set_size(const Request& request);
+  Outcome set_mode(const Request& request);
+  Outcome set_times(const Request& request);
+  Outcome file_system(const Request& request);
+  Outcome flush(const Request& request);
+  Outcome allocate(const Request& request);
+  Outcome seek(const Request& request);
+  Outcome list(const Request& request);
+  Outcome lend(const Request& request);
+  Outcome rename(const Request& request);
+  [[nodiscard]] int settle(const Request& request, int error) const;
+
+  const Tree& tree_;
+  Handles& handles_;
+  const Terms& terms_;
+};
+
+}  // namespace wherry::file

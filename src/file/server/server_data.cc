@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads and writes of a session: between the file and the two rings, without a copy in between.
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "file/server/server_session.hpp"
+
+namespace wherry::file {
+namespace {
+
+using layout::FileAnswer;
+using layout::FileCall;
+
+/// The client copies one piece out while the next is read from the file. A read begins with smaller ones, so that the
+/// client begins early.
+constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
+constexpr std::size_t kMostPiece = std::size_t{64} << 10;
+
+/// Where other clients wait, pieces are large: each may have to wake its client.
+constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
+
+/// With less space than this in the client's ring a piece is read into a buffer, and sent as space comes.
+constexpr std::size_t kLeastInPlace = 4096;
+
+/// Longest wait for a full ring before other clients are served: more than an awake client needs to make space.
+constexpr std::chrono::microseconds kFullRingTimeout{200};
+
+/// A write that ends within a page of the file makes the kernel read that page first: all but the last of a request's
+/// end where a page does.
+constexpr std::size_t kPage = 4096;
+
+/// The parts of `regions` from `skip` on, as the kernel takes them.
+template <class Byte>
+std::array<iovec, 2> parts_of(const BasicRegions<Byte>& regions, std::size_t skip, std::size_t bytes) {
+  const std::size_t in_first = std::min(skip, regions.first.size());
+  const auto first = regions.first.subspan(in_first, std::min(bytes, regions.first.size() - in_first));
+  const auto second = regions.second.subspan(skip - in_first, bytes - first.size());
+  const auto part = [](auto bytes_of) { return iovec{const_cast<std::byte*>(bytes_of.data()), bytes_of.size()}; };
+  return {part(first), part(second)};
+}
+
+void put(const Regions& regions, const FileAnswer& head) {
+  const auto bytes = std::as_bytes(std::span(&head, 1));
+  const std::size_t first = std::min(bytes.size(), regions.first.size());
+  std::memcpy(regions.first.data(), bytes.data(), first);
+  if (first < bytes.size()) std::memcpy(regions.second.data(), bytes.data() + first, bytes.size() - first);
+}
+
+/// Whether the file has these bytes there. The descriptor may be one for writing only.
+bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+  const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<std::byte> there(bytes.size());
+  std::size_t got = 0;
+  while (got < there.size()) {
+    const ssize_t n = ::pread(file.get(), there.data() + got, there.size() - got, static_cast<off_t>(offset + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    got += static_cast<std::size_t>(n);
+  }
+  return std::ranges::equal(there, bytes);
+}
+
+}  // namespace
+
+ServerSession::Step ServerSession::begin_read(OpenFile* file) {
+  const layout::FileRequest& header = request_.header;
+  if (file == nullptr || header.offset > INT64_MAX - header.length) {
+    answer({.error = file == nullptr ? EBADF : EINVAL});
+    return Step::on;
+  }
+  backing_ = file->backing.get();
+  offset_ = header.offset;
+  left_ = header.length;
+  moved_ = 0;
+  state_ = State::reading;
+  return Step::on;
+}
+
+/// Reads the next piece of the file straight into the client's ring, behind its head.
+ServerSession::Step ServerSession::read_piece() {
+  const std::size_t want = std::min<std::uint64_t>(
+      left_, crowded_ ? kCrowdedPiece : std::clamp<std::uint64_t>(moved_, kFirstPiece, kMostPiece));
+  const std::size_t least = sizeof(FileAnswer) + std::min(want, kLeastInPlace);
+  Regions regions = stream_.reserve(sizeof(FileAnswer) + want);
+  if (regions.size() < least) {
+    (void)stream_.wait_writable(least + kMostPiece, kFullRingTimeout);
+    regions = stream_.reserve(sizeof(FileAnswer) + want);
+    if (regions.size() < least) return read_aside(std::min(want, kLeastInPlace));
+  }
+  const std::size_t room = std::min(want, regions.size() - sizeof(FileAnswer));
+  const auto parts = parts_of(regions, sizeof(FileAnswer), room);
+  const ssize_t got = backing_->read(parts, offset_);
+  if (got < 0) {
+    answer({.error = errno});
+    return Step::on;
+  }
+  const auto bytes = static_cast<std::size_t>(got);
+  offset_ += bytes;
+  moved_ += bytes;
+  left_ -= bytes;
+  const bool last = bytes < room || left_ == 0;
+  put(regions, head_of(bytes, last));
+  if (!stream_.commit(sizeof(FileAnswer) + bytes).ok()) return Step::over;
+  turn_ -= std::min(turn_, bytes);
+  pass(service_.at, last ? FaultPoint::answered : FaultPoint::piece_read);
+  if (last) state_ = State::requests;
+  return Step::on;
+}
+
+/// Used while the client's ring is nearly full: a small piece is kept here until there is space.
+ServerSession::Step ServerSession::read_aside(std::size_t bytes) {
+  out_.resize(sizeof(FileAnswer) + bytes);
+  const iovec room{out_.data() + sizeof(FileAnswer), bytes};
+  const ssize_t got = backing_->read(std::span(&room, 1), offset_);
+  if (got < 0) {
+    answer({.error = errno});
+    return Step::on;
+  }
+  const auto count = static_cast<std::size_t>(got);
+  offset_ += count;
+  left_ -= count;
+  const bool last = count < bytes || left_ == 0;
+  const FileAnswer head = head_of(count, last);
+  std::memcpy(out_.data(), &head, sizeof head);
+  out_.resize(sizeof(FileAnswer) + count);
+  turn_ -= std::min(turn_, count);
+  if (last) state_ = State::requests;
+  return Step::on;
+}
+
+ServerSession::Step ServerSession::begin_write(OpenFile* file) {
+  const layout::FileRequest& header = request_.header;
+  const bool append = static_cast<FileCall>(header.call) == FileCall::append;
+  offset_ = header.offset;
+  left_ = header.length;
+  moved_ = 0;
+  error_ = calls_.refused(request_);
+  if (error_ == 0 && file == nullptr) error_ = EBADF;
+  if (error_ == 0 && (append != file->appends || (!append && header.offset > INT64_MAX - header.length)))
+    error_ = EINVAL;
+  backing_ = error_ == 0 ? file->backing.get() : nullptr;
+  gathered_.clear();
+  state_ = append ? State::gathering : State::writing;
+  return Step::on;
+}
+
+/// Writes what has come straight out of this side's ring.
+ServerSession::Step ServerSession::write_piece() {
+  if (left_ == 0) {
+    answer({.error = error_, .value = moved_});
+    return Step::on;
+  }
+  const ConstRegions seen = stream_.peek(left_);
+  if (seen.empty()) return nothing_came();
+  if (error_ == 0) write_pages(seen);
+  const std::size_t bytes = seen.size();
+  if (!stream_.consume(bytes).ok()) return Step::over;
+  left_ -= bytes;
+  turn_ -= std::min(turn_, bytes);
+  pass(service_.at, FaultPoint::piece_written);
+  return Step::on;
+}
+
+/// Writes up to the last end of a page in the file, and keeps the rest until more has come.
+void ServerSession::write_pages(const ConstRegions& seen) {
+  const std::size_t total = gathered_.size() + seen.size();
+  const std::size_t rest = seen.size() == left_ ? 0 : std::min<std::size_t>(total, (offset_ + total) % kPage);
+  std::size_t done = 0;
+  while (done < total - rest) {
+    const std::size_t kept = std::min(done, gathered_.size());
+    const auto parts = parts_of(seen, done - kept, total - rest - done - (gathered_.size() - kept));
+    const std::array<iovec, 3> all{{{gathered_.data() + kept, gathered_.size() - kept}, parts[0], parts[1]}};
+    const ssize_t put = backing_->write(all, offset_);
+    if (put <= 0) {
+      error_ = put < 0 ? errno : EIO;
+      return;
+    }
+    done += static_cast<std::size_t>(put);
+    offset_ += static_cast<std::uint64_t>(put);
+    moved_ += static_cast<std::uint64_t>(put);
+  }
+  if (done != 0) gathered_.clear();
+  for (const iovec& part : parts_of(seen, seen.size() - std::min(rest, seen.size()), std::min(rest, seen.size()))) {
+    const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
+    gathered_.insert(gathered_.end(), bytes, bytes + part.iov_len);
+  }
+}
+
+/// An append is one write of the file: what others append at the same time comes before or behind it.
+ServerSession::Step ServerSession::gather() {
+  if (left_ == 0) {
+    answer(append());
+    gathered_.clear();
+    return Step::on;
+  }
+  const ConstRegions seen = stream_.peek(left_);
+  if (seen.empty()) return nothing_came();
+  if (error_ == 0) {
+    gathered_.insert(gathered_.end(), seen.first.begin(), seen.first.end());
+    gathered_.insert(gathered_.end(), seen.second.begin(), seen.second.end());
+  }
+  if (!stream_.consume(seen.size()).ok()) return Step::over;
+  left_ -= seen.size();
+  turn_ -= std::min(turn_, seen.size());
+  return Step::on;
+}
+
+/// Of a repeated append it is first seen how much of it is in the file already: its end is compared with the data.
+Outcome ServerSession::append() {
+  if (error_ != 0) return {.error = error_};
+  std::span<const std::byte> data = gathered_;
+  std::uint64_t before = 0;
+  if (request_.header.repeated != 0) {
+    const off_t size = ::lseek(backing_->descriptor(), 0, SEEK_END);
+    const auto expected = request_.header.offset;
+    if (size < 0 || static_cast<std::uint64_t>(size) < expected || size - expected > data.size()) return {.error = EIO};
+    before = static_cast<std::uint64_t>(size) - expected;
+    if (!holds(backing_->descriptor(), expected, data.first(before))) return {.error = EIO};
+  }
+  data = data.subspan(before);
+  const ssize_t put = backing_->append(data);
+  const int error = put < 0 ? errno : 0;
+  const off_t end = ::lseek(backing_->descriptor(), 0, put < 0 ? SEEK_END : SEEK_CUR);
+  return {.error = error,
+          .value = before + (put < 0 ? 0 : static_cast<std::uint64_t>(put)),
+          .position = end < 0 ? 0 : static_cast<std::uint64_t>(end)};
+}
+
+}  // namespace wherry::file

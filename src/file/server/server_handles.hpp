@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "file/server/backing.hpp"
+
+namespace wherry::file {
+
+/// How many files may be open for clients, of all connections together and of one.
+class HandleBudget {
+ public:
+  /// From the limit of open files of this process: half of it is for files, a quarter of that for one client.
+  static HandleBudget of_process();
+  HandleBudget(std::size_t all, std::size_t each) : all_(all), each_(each) {}
+  HandleBudget(HandleBudget&& other) noexcept : all_(other.all_), each_(other.each_) {}
+
+  [[nodiscard]] std::size_t each() const { return each_; }
+  /// From any thread. False: the budget of all is used up.
+  bool take() {
+    if (used_.fetch_add(1, std::memory_order_relaxed) < all_) return true;
+    give_back(1);
+    return false;
+  }
+  void give_back(std::size_t count) { used_.fetch_sub(count, std::memory_order_relaxed); }
+
+ private:
+  std::size_t all_;
+  std::size_t each_;
+  std::atomic<std::size_t> used_{0};
+};
+
+/// A file or directory that a client has open.
+struct OpenFile {
+  std::unique_ptr<Backing> backing{};
+  bool appends = false;
+};
+
+/// The files of one client, by handle. A handle that was closed does not name the next file that is opened.
+class Handles {
+ public:
+  explicit Handles(HandleBudget& budget) : budget_(budget) {}
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+  ~Handles();
+
+  /// Makes room for one: 0, EMFILE if this client has as many as it may, ENFILE if all have together. After 0 either
+  /// `add` or `give_up` must follow.
+  [[nodiscard]] int reserve();
+  void give_up() { budget_.give_back(1); }
+  /// Returns the handle.
+  std::uint64_t add(OpenFile file);
+  /// Null if there is none. Valid until the next call that adds or closes.
+  [[nodiscard]] OpenFile* find(std::uint64_t handle);
+  /// EBADF, or what close(2) says.
+  int close(std::uint64_t handle);
+
+ private:
+  struct Slot {
+    OpenFile file;
+    std::uint32_t generation = 1;
+  };
+  [[nodiscard]] Slot* slot_of(std::uint64_t handle);
+
+  HandleBudget& budget_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::size_t open_ = 0;
+};
+
+}  // namespace wherry::file

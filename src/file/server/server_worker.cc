@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/server/server_worker.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace wherry::file {
+namespace {
+
+constexpr std::size_t kReports = 64;
+
+/// Tokens of the poller: a connection's stream, and its send descriptor.
+constexpr Poller::Token stream_of(Poller::Token token) { return 2 * token; }
+constexpr Poller::Token descriptor_of(Poller::Token token) { return 2 * token + 1; }
+
+}  // namespace
+
+Server::Worker::Worker(Service& service, int left) : service_(service), left_(left), thread_([this] { run(); }) {}
+
+Server::Worker::~Worker() {
+  stopping_.store(true, std::memory_order_relaxed);
+  poller_.interrupt();
+  thread_.join();
+}
+
+void Server::Worker::add(Stream stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    new_.push_back(std::move(stream));
+  }
+  some_new_ = true;
+  connections_.fetch_add(1, std::memory_order_relaxed);
+  poller_.interrupt();
+}
+
+void Server::Worker::run() {
+  std::array<Token, kReports> ready;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const Timeout timeout = again_.empty() ? Timeout() : Timeout(std::chrono::nanoseconds(0));
+    const std::size_t count = poller_.wait(ready, timeout);
+    if (some_new_.exchange(false)) take_new();
+    const std::vector<Token> again = std::exchange(again_, {});
+    crowded_ = count + again.size() > 1;
+    for (std::size_t i = 0; i < count; ++i) advance(ready[i] / 2);
+    for (const Token token : again) {
+      const auto found = sessions_.find(token);
+      if (found != sessions_.end() && std::exchange(found->second.again, false)) advance(token);
+    }
+  }
+  sessions_.clear();
+}
+
+void Server::Worker::take_new() {
+  std::vector<Stream> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams.swap(new_);
+  }
+  for (Stream& stream : streams) {
+    const Token token = next_++;
+    Connection& connection = sessions_.try_emplace(token, std::move(stream), service_).first->second;
+    wait_for(connection, token, ServerSession::Next::when_readable);
+  }
+}
+
+void Server::Worker::advance(Token token) {
+  const auto found = sessions_.find(token);
+  if (found == sessions_.end()) return;
+  found->second.again = false;
+  const ServerSession::Next next = found->second.session.advance(crowded_);
+  wait_for(found->second, token, next);
+}
+
+/// A full ring must be noticed by its own descriptor alone: the stream, which may have the next request to report all
+/// the time, leaves the poller meanwhile.
+void Server::Worker::wait_for(Connection& connection, Token token, ServerSession::Next next) {
+  using Next = ServerSession::Next;
+  Stream& stream = connection.session.stream();
+  try {
+    if (next == Next::over) return end(token);
+    if (next == Next::when_writable && connection.send_descriptor < 0) {
+      connection.send_descriptor = stream.send_descriptor();
+      poller_.add(connection.send_descriptor, descriptor_of(token));
+    }
+    if (next == Next::at_once && !std::exchange(connection.again, true)) again_.push_back(token);
+    const bool receives = next != Next::when_writable;
+    if (receives == connection.receiving) return;
+    if (receives) {
+      poller_.add(stream, stream_of(token));
+    } else {
+      poller_.remove(stream);
+    }
+    connection.receiving = receives;
+  } catch (const Error& error) {
+    service_.warnings.write(log::Level::warning,
+                            std::string("wherry serve: a connection is given up: ") + error.what());
+    end(token);
+  }
+}
+
+void Server::Worker::end(Token token) {
+  const auto found = sessions_.find(token);
+  if (found->second.send_descriptor >= 0) poller_.remove(found->second.send_descriptor);
+  sessions_.erase(found);
+  connections_.fetch_sub(1, std::memory_order_relaxed);
+  const std::uint64_t one = 1;
+  // Already as full as can be: it will be read.
+  if (::write(left_, &one, sizeof one) < 0) return;
+}
+
+}  // namespace wherry::file

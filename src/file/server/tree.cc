@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/server/tree.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+namespace wherry::file {
+namespace {
+
+/// A rename on the way makes the kernel give up (EAGAIN); a tree that is renamed without a pause is not waited for.
+constexpr int kMostAttempts = 128;
+
+/// A name that is removed between the look and the making is looked for again.
+constexpr int kMostMakings = 3;
+
+UniqueFd open_beneath(int root, const std::string& name, std::uint64_t flags, std::uint64_t mode) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC;
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  int descriptor = -1;
+  int attempts = 0;
+  do {
+    descriptor = static_cast<int>(::syscall(SYS_openat2, root, name.c_str(), &how, sizeof how));
+  } while (descriptor < 0 && (errno == EINTR || (errno == EAGAIN && ++attempts < kMostAttempts)));
+  return UniqueFd(descriptor);
+}
+
+UniqueFd failed_with(int error) {
+  errno = error;
+  return {};
+}
+
+int result_of(int returned) { return returned == 0 ? 0 : errno; }
+
+/// For calls that take no descriptor of the kind that only names.
+std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+UniqueFd open_again(int named, int flags) {
+  const std::string path = proc_path(named);
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags);
+  } while (descriptor < 0 && errno == EINTR);
+  return UniqueFd(descriptor);
+}
+
+}  // namespace
+
+Tree::Tree(const std::string& directory) {
+  UniqueFd root(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) throw Error(errno, "serve", directory, "name a directory that this user may enter");
+  const UniqueFd probe = open_beneath(root.get(), ".", O_PATH | O_DIRECTORY, 0);
+  if (!probe.valid()) {
+    throw Error(
+        errno, "serve", directory,
+        "the system call openat2, which keeps clients below the directory, is needed: Linux 5.6 or later, and a "
+        "sandbox that allows it");
+  }
+  if (::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) != 0) {
+    throw Error(errno, "serve", directory, "mount /proc: files are looked at through it before they are opened");
+  }
+  root_ = std::move(root);
+}
+
+UniqueFd Tree::resolve(const std::string& name, std::uint64_t flags, std::uint64_t mode) const {
+  return open_beneath(root_.get(), name, flags, mode);
+}
+
+UniqueFd Tree::open(const std::string& name, int flags, mode_t mode) const {
+  const auto bits = static_cast<std::uint64_t>(flags) | O_NONBLOCK | O_NOCTTY;
+  const bool creates = (flags & O_CREAT) != 0;
+  // O_EXCL opens nothing that was there before.
+  const auto make = [&] { return resolve(name, bits | O_EXCL, mode & 07777U); };
+  if (creates && (flags & O_EXCL) != 0) return make();
+  const auto name_only = O_PATH | (static_cast<unsigned>(flags) & (O_NOFOLLOW | O_DIRECTORY));
+  for (int attempt = 0; attempt < kMostMakings; ++attempt) {
+    const UniqueFd named = resolve(name, name_only, 0);
+    if (named.valid()) return open_named(named.get(), name, flags);
+    if (errno != ENOENT || !creates) return {};
+    UniqueFd made = make();
+    if (made.valid() || errno != EEXIST) return made;
+  }
+  // There and not there: a symbolic link to nothing, whose target is made.
+  UniqueFd made = resolve(name, bits, mode & 07777U);
+  struct stat found{};
+  if (made.valid() && (::fstat(made.get(), &found) != 0 || !S_ISREG(found.st_mode))) return failed_with(EOPNOTSUPP);
+  return made;
+}
+
+/// Opens what was looked up as `named`, if it is a file or a directory. The process at a FIFO's other end, or a
+/// device's driver, would notice an opening even if the descriptor were closed at once.
+UniqueFd Tree::open_named(int named, const std::string& name, int flags) const {
+  struct stat found{};
+  if (::fstat(named, &found) != 0) return {};
+  const int bits = (flags & ~(O_CREAT | O_NOFOLLOW)) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  switch (found.st_mode & S_IFMT) {
+    case S_IFREG:
+      return open_again(named, bits);
+    case S_IFDIR:
+      if ((flags & O_CREAT) != 0) return failed_with(EISDIR);
+      // By name, so that what is to be mounted there is: O_DIRECTORY opens nothing else.
+      return resolve(name, static_cast<std::uint64_t>(bits | O_DIRECTORY | (flags & O_NOFOLLOW)), 0);
+    case S_IFLNK:
+      return failed_with(ELOOP);
+    default:
+      return failed_with(EOPNOTSUPP);
+  }
+}
+
+UniqueFd Tree::look_up(const std::string& name, bool follow) const {
+  return resolve(name, follow ? O_PATH : O_PATH | O_NOFOLLOW, 0);
+}
+
+/// No call made with a Place follows its last component. A slash behind a name asks for a directory.
+Tree::Place Tree::place_of(std::string_view name, bool directory) const {
+  const std::size_t end = name.find_last_not_of('/');
+  if (end == std::string_view::npos) return {{}, {}, name.empty() ? ENOENT : EXDEV};
+  const std::string_view stripped = name.substr(0, end + 1);
+  if (stripped.size() != name.size() && !directory &&
+      !resolve(std::string(stripped), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0).valid()) {
+    return {{}, {}, errno};
+  }
+  const std::size_t slash = stripped.rfind('/');
+  const bool deeper = slash != std::string_view::npos;
+  Place place{.parent = resolve(deeper ? std::string(stripped.substr(0, slash + 1)) : ".", O_PATH | O_DIRECTORY, 0),
+              .last = std::string(deeper ? stripped.substr(slash + 1) : stripped)};
+  if (!place.parent.valid()) place.error = errno;
+  return place;
+}
+
+int Tree::make_directory(const std::string& name, mode_t mode) const {
+  const Place place = place_of(name, true);
+  if (place.error != 0) return place.error;
+  return result_of(::mkdirat(place.parent.get(), place.last.c_str(), mode & 07777U));
+}
+
+int Tree::remove(const std::string& name, bool directory) const {
+  const Place place = place_of(name, directory);
+  if (place.error != 0) return place.error;
+  return result_of(::unlinkat(place.parent.get(), place.last.c_str(), directory ? AT_REMOVEDIR : 0));
+}
+
+int Tree::rename(const std::string& from, const std::string& to, unsigned flags) const {
+  const Place source = place_of(from, false);
+  if (source.error != 0) return source.error;
+  const Place target = place_of(to, true);
+  if (target.error != 0) return target.error;
+  if (to.ends_with('/')) {
+    struct stat found{};
+    if (::fstatat(source.parent.get(), source.last.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+    if (!S_ISDIR(found.st_mode)) return ENOTDIR;
+  }
+  return result_of(static_cast<int>(::syscall(SYS_renameat2, source.parent.get(), source.last.c_str(),
+                                              target.parent.get(), target.last.c_str(), flags)));
+}
+
+int Tree::link(const std::string& from, const std::string& to) const {
+  const Place source = place_of(from, false);
+  if (source.error != 0) return source.error;
+  const Place target = place_of(to, false);
+  if (target.error != 0) return target.error;
+  return result_of(
+      ::linkat(source.parent.get(), source.last.c_str(), target.parent.get(), target.last.c_str(), /*flags=*/0));
+}
+
+int Tree::symlink(const std::string& name, const std::string& target) const {
+  const Place place = place_of(name, false);
+  if (place.error != 0) return place.error;
+  return result_of(::symlinkat(target.c_str(), place.parent.get(), place.last.c_str()));
+}
+
+int Tree::read_link(const std::string& name, std::string& target) const {
+  const UniqueFd link = look_up(name, false);
+  if (!link.valid()) return errno;
+  target.resize(4096);
+  const ssize_t bytes = ::readlinkat(link.get(), "", target.data(), target.size());
+  // What is no symbolic link is ENOENT where the descriptor itself is asked.
+  if (bytes < 0) return errno == ENOENT ? EINVAL : errno;
+  target.resize(static_cast<std::size_t>(bytes));
+  return 0;
+}
+
+int change_mode(int descriptor, mode_t mode) {
+  return result_of(::chmod(proc_path(descriptor).c_str(), mode & 07777U));
+}
+
+int change_times(int descriptor, const timespec (&times)[2]) {
+  return result_of(::utimensat(descriptor, "", times, AT_EMPTY_PATH));
+}
+
+}  // namespace wherry::file

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a card's processes and the host's file server (`wherry serve`) say to each other over one stream. Little-endian;
+// no record is aligned in the stream, so both sides copy a record out before they look at it.
+//
+//   client to server                                   server to client
+//   +-----------+                                      +-----------+
+//   | FileHello |  once                                | FileHello |  once
+//   +-----------+                                      +-----------+
+//   +-------------+------+--------+------+             +------------+---------+
+//   | FileRequest | name | second | data |  any number | FileAnswer | payload |  one per request, or more (read)
+//   +-------------+------+--------+------+             +------------+---------+
+//
+// Requests are served one after the other, and answered in that order. A read is answered in pieces, so that one piece
+// is copied out of the stream while the next is read from the file; the last piece says so.
+//
+// Names are paths relative to the directory that is served, "." is that directory. No path leads out of it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace wherry::layout {
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
+
+inline constexpr std::uint32_t kFileVersion = 2;
+inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
+
+// Limits: the server ends the connection of a client that passes one.
+inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< of a name, and of a symbolic link's target
+inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of one read or write
+inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< of one append: it is gathered first
+inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of one piece of a directory's list
+
+/// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
+/// server's descriptor of a file that it has opened (`lend`), and move data by itself.
+struct FileHello {
+  std::uint32_t version;      // W: sender; kFileVersion
+  std::uint32_t magic;        // W: sender; kFileMagic
+  std::uint32_t read_only;    // W: server; 1 if it serves no changes; 0 from the client
+  std::uint32_t lends;        // W: server; 1 if it serves `lend`; 0 from the client
+  std::uint8_t boot[16];      // W: server; names one run of its kernel: data that was not flushed is lost with it
+  std::uint8_t reserved[32];  // W: sender; 0
+};
+static_assert(sizeof(FileHello) == 64 && std::is_trivially_copyable_v<FileHello>);
+static_assert(offsetof(FileHello, version) == 0);
+static_assert(offsetof(FileHello, magic) == 4);
+static_assert(offsetof(FileHello, read_only) == 8);
+static_assert(offsetof(FileHello, lends) == 12);
+static_assert(offsetof(FileHello, boot) == 16);
+static_assert(offsetof(FileHello, reserved) == 32);
+
+enum class FileCall : std::uint32_t {
+  open = 1,          ///< name, flags (kFileOpen...), mode; answer: value is the handle, FileStatus
+  close = 2,         ///< handle
+  read = 3,          ///< handle, offset, length; answers: pieces of data
+  write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
+  append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
+  status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
+  set_size = 7,      ///< handle or name, offset
+  set_mode = 8,      ///< handle or name, mode
+  set_times = 9,     ///< handle or name, flags (kFileLook...), second: FileTimes
+  file_system = 10,  ///< handle or name; answer: FileSystemStatus
+  flush = 11,        ///< handle, flags (kFileFlush...); answered when all of it is durable
+  allocate = 12,     ///< handle, flags (kFileAllocate...), offset, length
+  seek = 13,         ///< handle, offset, flags (FileSeek); answer: position
+  list = 14,         ///< handle, offset: 0 or a cookie, length: room; answer: FileEntry and name, any number
+  make_directory = 15,  ///< name, mode
+  remove = 16,          ///< name, flags (kFileRemove...)
+  rename = 17,          ///< name, second: the new name, flags (kFileRename...)
+  link = 18,            ///< name, second: the new name
+  symlink = 19,         ///< name, second: what it is to hold
+  read_link = 20,       ///< name; answer: what it holds
+  lend = 21,            ///< handle; answer: value is the number of its descriptor in the server's process
+};
+inline constexpr std::uint32_t kFileCalls = 22;  ///< one more than the last
+
+// The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
+
+/// `handle` of a request that has none, and means `name`.
+inline constexpr std::uint64_t kFileNoHandle = 0;
+
+/// One size for every call; a field that the call does not use is 0. W: client, every field.
+struct FileRequest {
+  std::uint32_t call;  ///< FileCall
+  std::uint32_t id;    ///< comes back in the answers
+  std::uint64_t handle;
+  std::uint64_t offset;
+  std::uint64_t length;
+  std::uint32_t flags;
+  std::uint32_t mode;          ///< permission bits, as the file is to have them
+  std::uint32_t name_bytes;    ///< bytes of the name behind this
+  std::uint32_t second_bytes;  ///< bytes behind the name
+  std::uint32_t repeated;      ///< 1: sent once before over a connection that broke without an answer; 0 otherwise
+  std::uint32_t reserved[3];
+};
+static_assert(sizeof(FileRequest) == 64 && std::is_trivially_copyable_v<FileRequest>);
+static_assert(offsetof(FileRequest, call) == 0);
+static_assert(offsetof(FileRequest, id) == 4);
+static_assert(offsetof(FileRequest, handle) == 8);
+static_assert(offsetof(FileRequest, offset) == 16);
+static_assert(offsetof(FileRequest, length) == 24);
+static_assert(offsetof(FileRequest, flags) == 32);
+static_assert(offsetof(FileRequest, mode) == 36);
+static_assert(offsetof(FileRequest, name_bytes) == 40);
+static_assert(offsetof(FileRequest, second_bytes) == 44);
+static_assert(offsetof(FileRequest, repeated) == 48);
+static_assert(offsetof(FileRequest, reserved) == 52);
+
+/// W: server, every field.
+struct FileAnswer {
+  std::uint32_t id;
+  std::uint32_t last;           ///< 1: the last for this request; 0: more follow
+  std::uint32_t error;          ///< an errno value as Linux numbers them, 0 for none
+  std::uint32_t payload_bytes;  ///< bytes behind this
+  std::uint64_t value;
+  std::uint64_t position;
+};
+static_assert(sizeof(FileAnswer) == 32 && std::is_trivially_copyable_v<FileAnswer>);
+static_assert(offsetof(FileAnswer, id) == 0);
+static_assert(offsetof(FileAnswer, last) == 4);
+static_assert(offsetof(FileAnswer, error) == 8);
+static_assert(offsetof(FileAnswer, payload_bytes) == 12);
+static_assert(offsetof(FileAnswer, value) == 16);
+static_assert(offsetof(FileAnswer, position) == 24);
+
+// Bits of `open`'s flags.
+inline constexpr std::uint32_t kFileOpenRead = 1;
+inline constexpr std::uint32_t kFileOpenWrite = 2;
+inline constexpr std::uint32_t kFileOpenAppend = 4;  ///< for the call `append`; `write` on such a handle is refused
+inline constexpr std::uint32_t kFileOpenCreate = 8;
+inline constexpr std::uint32_t kFileOpenExclusive = 16;
+inline constexpr std::uint32_t kFileOpenTruncate = 32;
+inline constexpr std::uint32_t kFileOpenDirectory = 64;
+inline constexpr std::uint32_t kFileOpenNoFollow = 128;
+inline constexpr std::uint32_t kFileOpenSync = 256;
+inline constexpr std::uint32_t kFileOpenDataSync = 512;
+inline constexpr std::uint32_t kFileOpenAll = 1023;
+// Bits of the flags of other calls.
+inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times
+inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
+inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
+inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename
+inline constexpr std::uint32_t kFileRenameExchange = 2;
+inline constexpr std::uint32_t kFileAllocateKeepSize = 1;  ///< allocate
+inline constexpr std::uint32_t kFileAllocatePunch = 2;
+inline constexpr std::uint32_t kFileAllocateZero = 4;
+
+/// The flags of `seek`.
+enum class FileSeek : std::uint32_t { data = 1, hole = 2 };
+
+struct FileTime {
+  std::int64_t seconds;
+  std::uint32_t nanoseconds;  ///< below 1e9, or one of the two below
+  std::uint32_t reserved;     ///< 0
+};
+static_assert(sizeof(FileTime) == 16 && offsetof(FileTime, nanoseconds) == 8 && offsetof(FileTime, reserved) == 12);
+inline constexpr std::uint32_t kFileTimeNow = 0x3FFFFFFF;
+inline constexpr std::uint32_t kFileTimeKept = 0x3FFFFFFE;
+
+struct FileTimes {
+  FileTime accessed;
+  FileTime modified;
+};
+static_assert(sizeof(FileTimes) == 32 && offsetof(FileTimes, modified) == 16);
+
+struct FileStatus {
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint64_t size;
+  std::uint64_t blocks;  ///< of 512 bytes
+  std::uint32_t mode;
+  std::uint32_t links;
+  std::uint32_t user;
+  std::uint32_t group;
+  std::uint64_t special_device;
+  std::uint32_t block_bytes;
+  std::uint32_t has_birth;  ///< 1 if `born` is known
+  FileTime accessed;
+  FileTime modified;
+  FileTime changed;
+  FileTime born;
+};
+static_assert(sizeof(FileStatus) == 128 && std::is_trivially_copyable_v<FileStatus>);
+static_assert(offsetof(FileStatus, mode) == 32);
+static_assert(offsetof(FileStatus, special_device) == 48);
+static_assert(offsetof(FileStatus, block_bytes) == 56);
+static_assert(offsetof(FileStatus, accessed) == 64);
+static_assert(offsetof(FileStatus, born) == 112);
+
+struct FileSystemStatus {
+  std::uint64_t type;
+  std::uint64_t block_bytes;
+  std::uint64_t blocks;
+  std::uint64_t free_blocks;
+  std::uint64_t available_blocks;
+  std::uint64_t files;
+  std::uint64_t free_files;
+  std::uint64_t name_bytes;
+};
+static_assert(sizeof(FileSystemStatus) == 64 && offsetof(FileSystemStatus, name_bytes) == 56);
+
+/// One name of a directory; the name follows, without a zero.
+struct FileEntry {
+  std::uint64_t inode;
+  std::uint64_t cookie;      ///< `offset` of a `list` that goes on behind this entry
+  std::uint32_t type;        ///< as DT_REG and so on
+  std::uint32_t name_bytes;  ///< 1 to 255
+};
+static_assert(sizeof(FileEntry) == 24 && offsetof(FileEntry, cookie) == 8 && offsetof(FileEntry, type) == 16);
+static_assert(offsetof(FileEntry, name_bytes) == 20);
+
+}  // namespace wherry::layout

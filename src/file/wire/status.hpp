@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ctime>
+
+#include "file/wire/layout/wire.hpp"
+
+namespace wherry::file {
+
+/// What a descriptor, also one that only names, names: 0 or an errno value.
+int status_of(int descriptor, layout::FileStatus& status);
+int file_system_of(int descriptor, layout::FileSystemStatus& status);
+
+/// As utimensat takes it. False if the nanoseconds make no sense.
+bool to_timespec(const layout::FileTime& time, timespec& result);
+
+}  // namespace wherry::file
