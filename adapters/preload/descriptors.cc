@@ -132,8 +132,8 @@ void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept {
 }
 
 void stop_tracking() noexcept {
-  no_setup.store(true, std::memory_order_seq_cst);
-  // SETUP barrier, acquire: no thread maps a file from now on; those that were mapped are seen
+  no_setup.store(true, std::memory_order_seq_cst);  // SETUP barrier: no further holder
+  // SETUP barrier: no thread maps a file from now on; those that were mapped are seen
   while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
   // Until then a thread that closes a descriptor unmaps its file itself.
   drop_all_mappings();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which threads are in a guarded copy: before the kernel takes back a signal that a copy depends on, the copies under
-// way must end. A thread marks itself by plain stores. Who waits makes every processor pass a barrier (membarrier).
+// way must end. A thread marks itself by plain stores; to wait makes every processor pass a barrier (membarrier).
 #pragma once
 
 #include <atomic>

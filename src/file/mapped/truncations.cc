@@ -91,7 +91,7 @@ void count_in(TruncationCounter& counter) noexcept {
   static_assert(sizeof(counter) == sizeof(std::uint32_t));
   const int error = errno;
   std::atomic_thread_fence(std::memory_order_release);  // TRUNCATED release: the truncation
-  // Adds one, and wakes those that wait at the counter, which nobody does.
+  // Adds one, and wakes waiters of the counter, of which there are none.
   (void)::syscall(SYS_futex, &counter, FUTEX_WAKE_OP, 0, nullptr, &counter,
                   FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0));
   errno = error;
