@@ -214,6 +214,13 @@ std::optional<long> that_rules(long number, const Words& words) {
     }
     case SYS_prctl:
       return prctl(as<int>(words[0]), words[1], words[2], words[3], words[4]);
+    case SYS_mmap:
+      return by_name(&mmap, words);
+    case SYS_munmap:
+      return by_name(&munmap, words);
+    case SYS_mremap:
+      return reinterpret_cast<long>(mremap(as<void*>(words[0]), as<std::size_t>(words[1]), as<std::size_t>(words[2]),
+                                           as<int>(words[3]), as<void*>(words[4])));
     case SYS_mlockall:
       return by_name(&mlockall, words);
     case SYS_setrlimit:

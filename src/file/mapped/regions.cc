@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -13,35 +14,49 @@ namespace wherry::file::mapped {
 namespace {
 
 struct Slot {
-  void* begin;  // null: free
-  std::size_t bytes;
+  std::atomic<std::byte*> begin;  // null: free
+  std::atomic<std::size_t> bytes;
   std::uintptr_t owner;
   std::atomic<std::uint64_t> used;
+
+  [[nodiscard]] bool is_free() const { return begin.load(std::memory_order_relaxed) == nullptr; }
+  [[nodiscard]] bool overlaps(const std::byte* other, std::size_t other_bytes) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(begin.load(std::memory_order_relaxed));
+    const auto place = reinterpret_cast<std::uintptr_t>(other);
+    return at != 0 && (at < place ? place - at < bytes.load(std::memory_order_relaxed) : at - place < other_bytes);
+  }
 };
 
 // Pages of zeros take no memory until they are written to.
 constinit std::array<Slot, kMostRegions> slots{};
-constinit std::uint32_t slots_used = 0;  // those from here on were never in use
+constinit std::atomic<std::uint32_t> slots_used{0};  // those from here on were never in use
 constinit std::atomic<bool> locked{false};
 constinit bool maps_no_more = false;
 // Of a mapping that a fork would copy: it is not yet kept out of children. None: no address.
 constinit std::atomic<void*> unprotected{nullptr};
 constinit std::size_t unprotected_bytes = 0;
 
+std::span<Slot> used_slots() { return std::span(slots).first(slots_used.load(std::memory_order_relaxed)); }
+
 void unmap(Slot& slot) {
-  ::munmap(slot.begin, slot.bytes);
-  slot.begin = nullptr;
+  // First: munmap may come back to give_up_regions.
+  std::byte* const begin = slot.begin.exchange(nullptr, std::memory_order_relaxed);
+  ::munmap(begin, slot.bytes.load(std::memory_order_relaxed));
 }
 
 /// A free slot; if there is none, the least recently used one, whose owner loses it.
 std::uint32_t take_slot(Revoke revoke) {
   std::uint32_t oldest = 0;
-  for (std::uint32_t i = 0; i < slots_used; i++) {
-    if (slots[i].begin == nullptr) return i;
+  const std::uint32_t count = slots_used.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; i++) {
+    if (slots[i].is_free()) return i;
     const std::uint64_t used = slots[i].used.load(std::memory_order_relaxed);
     if (used < slots[oldest].used.load(std::memory_order_relaxed)) oldest = i;
   }
-  if (slots_used < kMostRegions) return slots_used++;
+  if (count < kMostRegions) {
+    slots_used.store(count + 1, std::memory_order_relaxed);
+    return count;
+  }
   revoke(slots[oldest].owner, oldest);
   unmap(slots[oldest]);
   return oldest;
@@ -78,14 +93,15 @@ RegionsLock::~RegionsLock() {
   errno = error_;
 }
 
-Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke) noexcept {
+Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner,
+                  Revoke revoke) noexcept {
   if (bytes == 0 || maps_no_more || address_space_is_limited()) return {};
   void* const begin = map_protected(fd, bytes);
   if (begin == nullptr) return {};
   const std::uint32_t number = take_slot(revoke);
   Slot& slot = slots[number];
-  slot.begin = begin;
-  slot.bytes = bytes;
+  slot.bytes.store(bytes, std::memory_order_relaxed);
+  slot.begin.store(static_cast<std::byte*>(begin), std::memory_order_relaxed);
   slot.owner = owner;
   slot.used.store(~std::uint64_t{0}, std::memory_order_relaxed);
   return {.number = number, .bytes = {static_cast<const std::byte*>(begin), bytes}};
@@ -94,7 +110,20 @@ Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::u
 void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uintptr_t owner) noexcept {
   if (region >= kMostRegions) return;
   Slot& slot = slots[region];
-  if (slot.begin != nullptr && slot.owner == owner) unmap(slot);
+  if (!slot.is_free() && slot.owner == owner) unmap(slot);
+}
+
+void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept {
+  const auto* const place = static_cast<const std::byte*>(begin);
+  const auto overlaps = [&](const Slot& slot) { return slot.overlaps(place, bytes); };
+  // A look without the lock: there is none, as a rule.
+  if (std::ranges::none_of(used_slots(), overlaps)) return;
+  const RegionsLock here;
+  for (Slot& slot : used_slots()) {
+    if (!overlaps(slot)) continue;
+    revoke(slot.owner, static_cast<std::uint32_t>(&slot - slots.data()));
+    unmap(slot);
+  }
 }
 
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept {
@@ -107,7 +136,7 @@ void map_no_more() noexcept {
 }
 
 void forget_regions_after_fork() noexcept {
-  for (std::uint32_t i = 0; i < slots_used; i++) slots[i].begin = nullptr;
+  for (Slot& slot : used_slots()) slot.begin.store(nullptr, std::memory_order_relaxed);
   // UNPROTECTED acquire: its length
   if (void* const place = unprotected.exchange(nullptr, std::memory_order_acquire); place != nullptr) {
     ::munmap(place, unprotected_bytes);

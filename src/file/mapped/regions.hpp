@@ -45,6 +45,9 @@ Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uintp
 /// Unmaps it, unless it is another owner's by now.
 void unmap_region(const RegionsLock& held, std::uint32_t region, std::uintptr_t owner) noexcept;
 
+/// Before these addresses are given to something else: revokes and unmaps the regions that lie there. Keeps errno.
+void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept;
+
 /// The region was used at this time.
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept;
 
