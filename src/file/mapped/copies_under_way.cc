@@ -62,11 +62,9 @@ std::uint64_t now() {
 
 /// False: it has not ended by then.
 bool wait_for(const CopyingThread& other, std::uint64_t deadline) {
-  const std::uint32_t copies = other.copies.load(std::memory_order_acquire);  // COPYING acquire: it has ended
-  if ((copies & 1) == 0) return true;
-  if (&other == detail::copying_thread) return false;
-  // COPYING acquire: it has ended
-  while (other.copies.load(std::memory_order_acquire) == copies && is_alive(other.thread)) {
+  while (other.copies.load(std::memory_order_acquire)) {  // COPYING acquire: it has ended
+    if (&other == detail::copying_thread) return false;
+    if (!is_alive(other.thread)) return true;
     if (now() > deadline) return false;
     sched_yield();
   }

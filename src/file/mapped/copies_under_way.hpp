@@ -5,15 +5,14 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 namespace wherry::file::mapped {
 
 namespace detail {
 
 struct alignas(64) CopyingThread {
-  std::atomic<int> thread;            // 0: free
-  std::atomic<std::uint32_t> copies;  // begun and ended; odd: in one
+  std::atomic<int> thread;  // 0: free
+  std::atomic<bool> copies;
 };
 // Null: this thread has made no copy yet.
 extern constinit thread_local CopyingThread* copying_thread;
@@ -23,21 +22,18 @@ CopyingThread* find_copying_thread() noexcept;
 }  // namespace detail
 
 /// A guarded copy of this thread, from before takes_faults() is asked to its end. One at a time. A handler that
-/// interrupts it may have one of its own, or leave by a jump.
+/// interrupts it may have one of its own, or leave by a jump, and leaves the mark of a copy that is no longer one.
 class CopyUnderWay {
  public:
   CopyUnderWay() noexcept : thread_(detail::copying_thread) {
     if (thread_ == nullptr) [[unlikely]]
       thread_ = detail::find_copying_thread();
     if (thread_ == nullptr) return;
-    // After a jump it is odd.
-    thread_->copies.store((thread_->copies.load(std::memory_order_relaxed) + 1) | 1U, std::memory_order_relaxed);
+    thread_->copies.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // COPYING barrier: whether signals are caught
   }
   ~CopyUnderWay() {
-    if (thread_ == nullptr) return;
-    const std::uint32_t copies = (thread_->copies.load(std::memory_order_relaxed) + 1) & ~std::uint32_t{1};
-    thread_->copies.store(copies, std::memory_order_release);  // COPYING release: the copy has ended
+    if (thread_ != nullptr) thread_->copies.store(false, std::memory_order_release);  // COPYING release: it has ended
   }
   CopyUnderWay(const CopyUnderWay&) = delete;
   CopyUnderWay& operator=(const CopyUnderWay&) = delete;
