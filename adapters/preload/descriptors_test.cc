@@ -10,9 +10,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <random>
 #include <thread>
 
 #include "file/mapped/guarded_copy.hpp"
+#include "file/mapped/mapped_file.hpp"
+#include "file/mapped/progress.hpp"
 #include "reads.hpp"
 #include "sharing.hpp"
 #include "tests/common/in_child.hpp"
@@ -148,6 +151,33 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   }
   over = true;
   opener.join();
+}
+
+// Where it does, the policy is not asked.
+TEST(Progress, AReadThatGoesOnIsMadeAsThePolicySays) {
+  using file::mapped::Progress;
+  using Way = Progress::Way;
+  const file::mapped::MappedFile file;
+  std::atomic<std::uint64_t> progress{0};
+  std::mt19937_64 random(1);
+  int answers = 0;
+  for (int i = 0; i < 100'000; i++) {
+    Progress before;
+    before.choice = Progress::Choice::automatic;
+    before.policy = {.end = random() >> (24 + random() % 40), .way = static_cast<Way>(random() % 3)};
+    progress = before.word();
+    const std::uint64_t offset = before.policy.end + (random() % 4 == 0 ? random() % 9 : 0);
+    const std::uint64_t bytes = 1 + (random() >> (34 + random() % 30));
+    const Way way = i % 2 == 0 ? Way::in_place : Way::kernels;
+    const bool goes_on = Progress::goes_on(progress, way, offset, bytes);
+    const std::uint64_t noted = progress;
+    if (goes_on) {
+      answers++;
+      EXPECT_EQ(before.policy.in_place(file, offset, bytes), way == Way::in_place);
+    }
+    EXPECT_EQ(noted, before.word());
+  }
+  EXPECT_GT(answers, 10'000);
 }
 
 TEST_F(Descriptors, AMappingThatGoesWaitsForAnOffsetThatIsMoved) {

@@ -41,8 +41,10 @@ bool map_file(int fd, Entry& entry, const struct stat& status) {
          entry.file.map(fd, status, static_cast<std::uintptr_t>(fd), revoke_mapping);
 }
 
+// What is rare is not inlined: it would take most of a frame that every read sets up.
+
 /// Maps the file of a tracked descriptor again, whose mapping made room for another one, or was too short.
-void map_again(int fd, Entry& entry, State state) {
+[[gnu::noinline]] void map_again(int fd, Entry& entry, State state) {
   if (!file::mapped::is_time_to_map_again(entry.progress)) return;
   const int error = errno;
   const SetupLock lock(fd);
@@ -55,7 +57,7 @@ void map_again(int fd, Entry& entry, State state) {
 }
 
 /// Asks for the size. False: the read is the kernel's.
-bool refresh(int fd, Entry& entry, State state) {
+[[gnu::noinline]] bool refresh(int fd, Entry& entry, State state) {
   const SetupLock lock(fd);
   if (!lock || entry.load_in_setup().generation() != state.generation()) return false;
   switch (entry.file.refresh(fd)) {
@@ -80,7 +82,7 @@ struct Tracked {
 
   [[nodiscard]] MappedFile& file() const { return entry.file; }
   [[nodiscard]] std::atomic<std::uint64_t>& progress() const { return entry.progress; }
-  [[nodiscard]] bool is_eager() const { return progress_of(entry).choice == Progress::Choice::cache; }
+  [[nodiscard]] bool is_eager() const { return Progress::is_eager(entry.progress.load(std::memory_order_relaxed)); }
   void map_again() const { preload::map_again(fd, entry, state); }
   [[nodiscard]] bool refresh() const { return preload::refresh(fd, entry, state); }
 };

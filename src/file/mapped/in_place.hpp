@@ -42,6 +42,16 @@ inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
   return !skip;
 }
 
+/// Whether a read that does not go on where the last one ended is to be made in place. Not inlined, as it is rare and
+/// would take most of a frame that every read sets up.
+[[gnu::noinline]] inline bool is_worth_it(std::atomic<std::uint64_t>& word, const MappedFile& file,
+                                          std::uint64_t offset, std::uint64_t bytes) noexcept {
+  Progress progress = Progress::of(word.load(std::memory_order_relaxed));
+  const bool worth = progress.policy.in_place(file, offset, bytes);
+  word.store(progress.word(), std::memory_order_relaxed);
+  return worth;
+}
+
 /// Whether all of these bytes are to be copied from the mapping now. `open` is what its owner knows of the file:
 ///   file()       the MappedFile
 ///   progress()   its Progress, as an atomic word
@@ -51,6 +61,8 @@ inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
 template <class Open>
 bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0 || bytes > kLongestRead) return false;
+  const bool eager = open.is_eager();
+  if (!eager && Progress::goes_on(open.progress(), Progress::Way::kernels, offset, bytes)) return false;
   MappedFile& file = open.file();
   if (!file.is_mapped()) [[unlikely]] {
     open.map_again();
@@ -58,14 +70,10 @@ bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
   }
   // Beyond the known end the file may have grown.
   if (!file.has(offset, bytes) && (file.is_fresh() || !open.refresh() || !file.has(offset, bytes))) return false;
-  if (!open.is_eager()) {
-    Progress progress = Progress::of(open.progress().load(std::memory_order_relaxed));
-    const bool worth = progress.policy.in_place(file, offset, bytes);
-    open.progress().store(progress.word(), std::memory_order_relaxed);
-    if (!worth) return false;
-  }
+  const bool worth = eager || Progress::goes_on(open.progress(), Progress::Way::in_place, offset, bytes) ||
+                     is_worth_it(open.progress(), file, offset, bytes);
   // MappedFile::copy compares with the size that is known then.
-  return file.is_fresh() || open.refresh();
+  return worth && (file.is_fresh() || open.refresh());
 }
 
 }  // namespace wherry::file::mapped

@@ -3,6 +3,7 @@
 // How far the reader of an open file has come, and which reads are made in place, in one word.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "file/mapped/read_policy.hpp"
@@ -16,6 +17,9 @@ struct Progress {
   static constexpr unsigned kChoiceBits = 2;
   static constexpr unsigned kSkippedBits = 5;
   static constexpr unsigned kMostSkipped = (1U << kSkippedBits) - 1;
+  static constexpr unsigned kEndShift = kWayBits + kChoiceBits + 1 + kSkippedBits;
+  static constexpr std::uint64_t kWayMask = (1U << kWayBits) - 1;
+  using Way = ReadPolicy::Way;
 
   ReadPolicy policy;
   Choice choice = Choice::none;
@@ -29,12 +33,27 @@ struct Progress {
       return low;
     };
     Progress progress;
-    progress.policy.way = static_cast<ReadPolicy::Way>(take(kWayBits));
+    progress.policy.way = static_cast<Way>(take(kWayBits));
     progress.choice = static_cast<Choice>(take(kChoiceBits));
     progress.refused = take(1) != 0;
     progress.skipped = static_cast<unsigned>(take(kSkippedBits));
     progress.policy.end = word;
     return progress;
+  }
+  /// Whether a read goes on where the last one ended, in the same stretch, and the last one was made this way, so that
+  /// the policy need not be asked; notes the read. Most reads go on, so this does not take the word apart.
+  static bool goes_on(std::atomic<std::uint64_t>& progress, Way way, std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t word = progress.load(std::memory_order_relaxed);
+    if ((word & kWayMask) != static_cast<std::uint64_t>(way) || word >> kEndShift != offset ||
+        ((offset + bytes - 1) ^ (offset - 1)) >= stretch_of(bytes)) {
+      return false;
+    }
+    progress.store(word + (bytes << kEndShift), std::memory_order_relaxed);
+    return true;
+  }
+  /// Whether the choice is `cache`.
+  static bool is_eager(std::uint64_t word) {
+    return (word >> kWayBits & ((1U << kChoiceBits) - 1)) == static_cast<std::uint64_t>(Choice::cache);
   }
   [[nodiscard]] std::uint64_t word() const {
     std::uint64_t word = policy.end << kSkippedBits | skipped;

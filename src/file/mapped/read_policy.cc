@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "file/mapped/touched_parts.hpp"
-
 namespace wherry::file::mapped {
 namespace {
 
@@ -21,7 +19,7 @@ bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
 bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const bool in_order = offset == end || offset == 0;
   const bool is_long = bytes >= kLongRead;
-  const std::uint64_t stretch = is_long ? kPart : kSpan;
+  const std::uint64_t stretch = stretch_of(bytes);
   const std::uint64_t last = offset + bytes - 1;
   bool worth = false;
   if (offset == end && way != Way::look && last / stretch == (end - 1) / stretch) {

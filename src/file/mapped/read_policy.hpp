@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "file/mapped/mapped_file.hpp"
+#include "file/mapped/touched_parts.hpp"
 
 namespace wherry::file::mapped {
 
@@ -18,6 +19,9 @@ namespace wherry::file::mapped {
 inline constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
 /// From this length on a first read through a mapping saves nothing: its page faults cost as much.
 inline constexpr std::uint64_t kLongRead = std::uint64_t{16} << 10;
+
+/// A reader decides once for so many bytes, from a multiple of them on. A power of two.
+constexpr std::uint64_t stretch_of(std::uint64_t bytes) { return bytes >= kLongRead ? kPart : kSpan; }
 
 /// What is known of one reader. A value: of threads that share it one may win.
 struct ReadPolicy {
