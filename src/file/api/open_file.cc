@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 
 #include "base/config.hpp"
 #include "base/file_paths.hpp"
+#include "base/log.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/api/host_source.hpp"
 #include "file/api/kernel_source.hpp"
@@ -160,6 +162,13 @@ std::uint32_t host_flags(int flags) {
   return asked;
 }
 
+void say_once(const std::string& word, std::string_view now) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true, std::memory_order_relaxed)) return;
+  log::write(log::Level::warning, "WHERRY_FILE_PATH=" + word + ": the word is " + std::string(now) +
+                                      " now; the old one will be refused by the next release");
+}
+
 /// The word in the environment is for all files: one that the file does not have means what it has.
 Path path_of(const Options& options, const Name& name) {
   if (options.path) {
@@ -168,7 +177,9 @@ Path path_of(const Options& options, const Name& name) {
                 name.is_remote() ? "a file of a host has the paths host and auto"
                                  : "a file of this machine has the paths kernel, cache and auto");
   }
-  const FilePathWord* const said = find_file_path(config::word(config::Key::file_path));
+  const std::string word = config::word(config::Key::file_path);
+  const FilePathWord* const said = find_file_path(word);
+  if (said != nullptr && !said->now.empty()) say_once(word, said->now);
   const Path path = said == nullptr ? Path::automatic : said->path;
   if (has_path(name.is_remote(), path)) return path;
   return name.is_remote() ? Path::host : Path::kernel;
