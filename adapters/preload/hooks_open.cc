@@ -292,3 +292,9 @@ WHERRY_HOOK int login_tty(int fd) noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, fd}) doubled(number);
   return result;
 }
+
+WHERRY_OTHER_NAME(__open, open);
+WHERRY_OTHER_NAME(__open64, open64);
+WHERRY_OTHER_NAME(__close, close);
+WHERRY_OTHER_NAME(__fcntl, fcntl);
+WHERRY_OTHER_NAME(__dup2, dup2);

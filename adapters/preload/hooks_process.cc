@@ -323,3 +323,7 @@ WHERRY_HOOK FILE* popen(const char* command, const char* mode) {
   if (file != nullptr) forget(fileno(file));
   return file;
 }
+
+WHERRY_OTHER_NAME(__fork, fork);
+WHERRY_OTHER_NAME(__clone, clone);
+WHERRY_OTHER_NAME(_IO_popen, popen);

@@ -73,3 +73,8 @@ WHERRY_HOOK ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t of
 WHERRY_HOOK off_t lseek(int fd, off_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }
 
 WHERRY_HOOK off64_t lseek64(int fd, off64_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }
+
+WHERRY_OTHER_NAME(__read, read);
+WHERRY_OTHER_NAME(__pread64, pread64);
+WHERRY_OTHER_NAME(__lseek, lseek);
+WHERRY_OTHER_NAME(llseek, lseek64);

@@ -85,6 +85,8 @@ WHERRY_HOOK int sigaction(int signal, const struct sigaction* wanted, struct sig
   return set_action(signal, wanted, before);
 }
 
+WHERRY_OTHER_NAME(__sigaction, sigaction);
+
 // The C library's own would not come by here. For all other signals they are right as they are.
 
 WHERRY_HOOK sighandler_t signal(int signal, sighandler_t handler) noexcept {

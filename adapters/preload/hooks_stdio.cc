@@ -109,3 +109,7 @@ WHERRY_HOOK int io_uring_queue_init_mem(unsigned entries, void* ring, void* para
   share_all_for_good();
   return WHERRY_NEXT_FOR_CALLER(io_uring_queue_init_mem, entries, ring, parameters, memory, size);
 }
+
+WHERRY_OTHER_NAME(_IO_fopen, fopen);
+WHERRY_OTHER_NAME(_IO_fdopen, fdopen);
+WHERRY_OTHER_NAME(_IO_fclose, fclose);

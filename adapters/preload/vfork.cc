@@ -71,3 +71,5 @@ vfork:
 WHERRY_HOOK pid_t vfork() noexcept { return fork(); }
 
 #endif
+
+WHERRY_OTHER_NAME(__vfork, vfork);

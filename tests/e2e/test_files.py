@@ -172,7 +172,7 @@ def test_random_calls_find_each_byte_where_it_was_written(served, tmp_path, proc
 
 NATIVE = {
     "results": "locks lease events bad-pointers unshare handlers limits strict threads many-files atfork fixed",
-    "offsets": "far endless close-range standard-input wordexp pidfd clone",
+    "offsets": "far endless close-range standard-input wordexp pidfd clone other-names",
     "signals": "masks actions filters",
 }
 

@@ -114,6 +114,47 @@ static void child_with_the_same_descriptors(void) {
   say("pread", pread(fd, record, kRecord, 0));
 }
 
+// Other names that the C library has for its functions.
+extern ssize_t __read(int fd, void* buffer, size_t bytes);
+extern ssize_t __pread64(int fd, void* buffer, size_t bytes, off_t at);
+extern off_t __lseek(int fd, off_t to, int whence);
+extern int __open(const char* path, int flags, ...);
+extern int __close(int fd);
+extern int __fcntl(int fd, int command, ...);
+extern int __dup2(int from, int to);
+extern pid_t __fork(void);
+extern pid_t __vfork(void);
+extern FILE* _IO_fdopen(int fd, const char* mode);
+
+static long first_byte(ssize_t result) { return result < 1 ? -1 : (unsigned char)record[0]; }
+
+static void other_names(void) {
+  int fd = read_often();
+  say("__read", first_byte(__read(fd, record, kRecord)));
+  say("__lseek", __lseek(fd, 2, SEEK_CUR));
+  say("read", first_byte(read(fd, record, kRecord)));
+  say("__pread64", first_byte(__pread64(fd, record, kRecord, 7)));
+  fd = read_often();
+  say("__close", __close(fd));
+  say("the number again", __open("/dev/zero", O_RDONLY) == fd);
+  say("of the other file", first_byte(pread(fd, record, kRecord, 1)));
+  fd = read_often();
+  say("__dup2", __dup2(open("/dev/zero", O_RDONLY), fd) == fd);
+  say("of the other file", first_byte(pread(fd, record, kRecord, 1)));
+  fd = read_often();
+  say("__fcntl", offset(__fcntl(fd, F_DUPFD, 0)));
+  fd = read_often();
+  pid_t child = __fork();
+  if (child == 0) _exit(read(fd, record, kRecord) != kRecord);
+  waitpid(child, NULL, 0);
+  say("__fork", offset(fd));
+  child = __vfork();
+  if (child == 0) _exit(execlp("true", "true", (char*)NULL));
+  waitpid(child, NULL, 0);
+  say("__vfork", offset(fd));
+  say("_IO_fdopen", getc(_IO_fdopen(read_often(), "r")));
+}
+
 int main(int words, char** word) {
   static const struct {
     const char* name;
@@ -124,7 +165,8 @@ int main(int words, char** word) {
                {"standard-input", standard_input},
                {"wordexp", words_of_a_shell},
                {"pidfd", descriptor_of_a_process},
-               {"clone", child_with_the_same_descriptors}};
+               {"clone", child_with_the_same_descriptors},
+               {"other-names", other_names}};
   for (size_t i = 0; words == 3 && i < sizeof(cases) / sizeof(cases[0]); i++) {
     if (strcmp(word[1], cases[i].name) == 0) {
       file = word[2];
