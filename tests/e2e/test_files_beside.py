@@ -13,6 +13,7 @@ import pytest
 from program import PROGRAM, environment
 
 CHANGER = Path(PROGRAM).resolve().parent / "files_changer"
+VERSIONS = Path(PROGRAM).resolve().parent / "files_versions"
 OPERATIONS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 10_000))
 SEED = {name: value for name, value in os.environ.items() if name == "WHERRY_TEST_SEED"}
 # Of these some must be made in a run of 10,000 operations.
@@ -38,10 +39,15 @@ def served(path, folder):
     return [PROGRAM, "run", "--files", folder, "--file-path", path, "--"]
 
 
-def check(words, path, folder):
-    """Each byte was right, changes were made in many ways, and reads in place."""
+def run(words, folder):
     result = subprocess.run(list(map(str, words)), cwd=folder, env=environment(WHERRY_LOG="error", **SEED), capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+    return result
+
+
+def check(words, path, folder):
+    """Each byte was right, changes were made in many ways, and reads in place."""
+    result = run(words, folder)
     made = {way: int(count) for count, way in re.findall(r"^(\d+) by (.*)$", result.stdout, re.MULTILINE)}
     assert OPERATIONS < 10_000 or all(made[way] > 0 for way in NEEDED), made
     unseen, reads = map(int, re.search(r"(\d+) of (\d+) reads were not seen by the kernel", result.stdout).groups())
@@ -73,3 +79,10 @@ def test_random_changes_by_way_of_another_mount_are_read_at_once(folder, kind, p
     if subprocess.run([*mounted, "true"], cwd=folder, capture_output=True).returncode != 0:
         pytest.skip("needs the right to mount")
     check([*mounted, CHANGER, "upper/file", OPERATIONS, *NAMES[kind], "--", *served(path, folder / "upper")], path, folder)
+
+
+@pytest.mark.parametrize("path", ["auto", "cache"])
+def test_what_was_written_before_a_random_read_began_is_read_by_each_of_several_threads(folder, path):
+    result = run([VERSIONS, folder / "file", OPERATIONS // 5, *served(path, folder)], folder)
+    unseen, reads = map(int, re.search(r"(\d+) of (\d+) reads were not seen by the kernel", result.stdout).groups())
+    assert unseen > reads // 10, result.stdout
