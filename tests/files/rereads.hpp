@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ class Rereads {
 
  private:
   using Read = void (Rereads::*)();
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // of tmpfs mounted with huge=always
 
   std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_); }
 
@@ -63,7 +65,9 @@ class Rereads {
     replaced_ = beside_.replaced.load();
     reading_ = open(path_, O_RDONLY | O_CLOEXEC);
     both_ = open(path_, O_RDWR | O_CLOEXEC);
-    want(reading_ >= 0 && both_ >= 0, "open");
+    struct stat status{};
+    want(reading_ >= 0 && both_ >= 0 && fstat(reading_, &status) == 0, "open");
+    page_ = status.st_blksize == kHugePage ? kHugePage : kPageBytes;
     offset_ = 0;
   }
   void reopen() {
@@ -87,7 +91,7 @@ class Rereads {
   /// Zeros up to the end of the page in which the file ends, by a read that began at `begun`.
   [[nodiscard]] bool may_be_zeros(const std::vector<unsigned char>& got, std::size_t offset, std::size_t bytes,
                                   std::uint64_t begun) const {
-    const std::size_t page_end = (truth_.size + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const std::size_t page_end = (truth_.size + page_ - 1) / page_ * page_;
     const std::size_t zeros = truth_.size <= offset ? 0 : truth_.size - offset;
     return window_ && in_window(begun) && offset + bytes <= page_end &&
            std::all_of(got.begin() + static_cast<long>(zeros), got.begin() + static_cast<long>(bytes),
@@ -220,6 +224,7 @@ class Rereads {
   ReadsMade made_;
   std::uint64_t others_ = 0;  // that are no read calls
   std::uint64_t replaced_ = 0;
+  std::size_t page_ = kPageBytes;
   int reading_ = -1;
   int both_ = -1;
   std::size_t offset_ = 0;  // of reading_
