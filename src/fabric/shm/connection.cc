@@ -180,7 +180,7 @@ int ShmConnection::event_descriptor(Bell which) { return sleeps_[index(which)].b
 
 bool ShmConnection::notify(Bell which) {
   const int socket = sockets_[index(which)].get();
-  return !peer_has_bells_ || socket < 0 || notify_peer(socket);
+  return !peer_has_bells_ || socket < 0 || peer_bells_[index(which)].notify(socket);
 }
 
 void ShmConnection::notify_self(Bell which) {

@@ -100,6 +100,7 @@ class ShmConnection final : public Connection, private Exposure {
   std::size_t remote_bytes_ = 0;
   std::array<UniqueFd, 2> sockets_;  ///< on which the bells are rung, of either side
   std::array<Sleep, 2> sleeps_;
+  std::array<PeerBell, 2> peer_bells_;
   bool peer_has_bells_ = false;
   std::atomic<bool> gone_{false};
   Peer peer_;

@@ -59,7 +59,18 @@ class OwnBell {
   bool shown_ = false;
 };
 
-/// Rings the bell of the peer's that listens to the other end. False: the kernel has no memory for it.
-bool notify_peer(int socket) noexcept;
+/// The bell of the peer's that listens to the other end of a socket. By the thread that rings it.
+class PeerBell {
+ public:
+  /// Rings it. False: the kernel has no memory for it.
+  bool notify(int socket) noexcept;
+
+ private:
+  /// Rings between two looks at whether the peer has taken all of them. A look is a system call; without any, a peer
+  /// that asks again and again and takes none would fill the socket, and this side's own rings would not show on it.
+  static constexpr unsigned kMostUnchecked = 8;
+
+  unsigned unchecked_ = 0;  ///< rings since the last look that found none
+};
 
 }  // namespace wherry::fabric::shm
