@@ -234,11 +234,13 @@ void wherry_engine_t::in_event() {
 }
 
 /// The base class reads once per event. An event descriptor does not tell of bytes that were there before. So this
-/// reads until the ring is empty, or asks for another turn. While its input is stopped the base class takes an event
-/// for an error: it is not called then, and restart_input reads later.
+/// reads until the ring is empty, or asks for another turn. The base class takes a new batch for each read while the
+/// program holds a message of the last, so the ring is looked at before it is asked to read again. While its input is
+/// stopped the base class takes an event for an error: it is not called then, and restart_input reads later.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;
+  bool more = false;
   do {
     if (_input_stopped) {
       data_->end_turn();
@@ -251,11 +253,12 @@ void wherry_engine_t::on_receivable() {
     if (!is_established()) out_event();
     if (call.gone) return;
     moved += read_bytes_;
-  } while (read_bytes_ != 0 && moved < kMostPerEvent);
-  if (read_bytes_ == 0) {
-    data_->end_turn();
-  } else {
+    more = read_bytes_ != 0 && !stream_.try_readable().would_block();
+  } while (more && moved < kMostPerEvent);
+  if (more) {
     data_->ask_for_turn();
+  } else {
+    data_->end_turn();
   }
 }
 

@@ -173,6 +173,9 @@ class Stream {
 
   /// Blocks until `peek` would show something (moved; Result::bytes is how much), the end, or a failure.
   Result wait_readable(Timeout timeout = {}) noexcept;
+  /// Never blocks, and moves nothing: what `wait_readable` would return, or Result::would_block(). That counts as a
+  /// `try_receive` that would block.
+  [[nodiscard]] Result try_readable() noexcept;
   /// Blocks until `reserve` would give at least min(`bytes`, half of send_capacity()) (moved; Result::bytes is how
   /// much), or a failure.
   Result wait_writable(std::size_t bytes = 1, Timeout timeout = {}) noexcept;
@@ -186,9 +189,10 @@ class Stream {
   /// For an event loop that calls `try_receive` until it would block: the descriptor that the peer itself rings. Waking
   /// by it takes less time than by `receive_descriptor`, an epoll set. Readable once bytes, the end or a failure came
   /// after a `try_receive` that would block, until the next that would; silent about what was there before. Always
-  /// writable. From the first call on `receive_descriptor` tells only of `cancel` and the peer's end, and at the
-  /// latter's epoll may report EPOLLHUP here. Belongs to the stream. -1 on a closed stream. Throws Error if the process
-  /// is out of descriptors.
+  /// writable. Poll it level-triggered: the peer need not ring again while a ring waits here, so an edge-triggered set
+  /// may miss new bytes. From the first call on `receive_descriptor` tells only of `cancel` and the peer's end, and at
+  /// the latter's epoll may report EPOLLHUP here. Belongs to the stream. -1 on a closed stream. Throws Error if the
+  /// process is out of descriptors.
   int receive_event_descriptor();
   /// The same for space: readable once space returned after a `try_send` or `reserve` that found none, or the peer is
   /// gone, until the next `try_send`, even of nothing. A `reserve` that gives nothing because sending has failed is not

@@ -127,6 +127,8 @@ Result Stream::wait_readable(Timeout timeout) noexcept {
   return impl_ ? impl_->receiver.wait_readable(stream::deadline_of(timeout)) : kClosed;
 }
 
+Result Stream::try_readable() noexcept { return impl_ ? impl_->receiver.try_readable() : kClosed; }
+
 Result Stream::wait_writable(std::size_t bytes, Timeout timeout) noexcept {
   return impl_ ? impl_->sender.wait_writable(bytes, stream::deadline_of(timeout)) : kClosed;
 }

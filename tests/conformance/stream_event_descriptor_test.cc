@@ -74,6 +74,25 @@ TEST_P(StreamEventDescriptor, AnAttemptThatWouldBlockCountsAlsoFromBeforeItWasAs
   EXPECT_TRUE(readable(space));
 }
 
+TEST_P(StreamEventDescriptor, TryReadableThatWouldBlockCountsAsAnAttempt) {
+  Streams ends = connect_pair();
+  const int descriptor = ends.acceptor.receive_event_descriptor();
+  const auto try_readable = [&] { return ends.acceptor.try_readable(); };
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    ASSERT_TRUE(try_readable().would_block());
+    ASSERT_TRUE(ends.connector.send(pattern_.bytes(100, 100 * round)).ok());
+    while (try_readable().would_block()) ASSERT_TRUE(readable(descriptor)) << round;
+    ASSERT_TRUE(try_readable().ok());
+    expect_bytes(ends.acceptor, pattern_, 100, 100 * round);
+    ASSERT_TRUE(falls_silent(descriptor, [&] { EXPECT_TRUE(try_readable().would_block()); }));
+  }
+  ASSERT_TRUE(ends.connector.finish_sending().ok());
+  while (try_readable().would_block()) ASSERT_TRUE(readable(descriptor));
+  EXPECT_TRUE(try_readable().ended());
+  ends.acceptor.close();
+  EXPECT_TRUE(try_readable().failed());
+}
+
 TEST_P(StreamEventDescriptor, IsAlwaysWritable) {
   Streams ends = connect_pair();
   for (const int descriptor : {ends.acceptor.receive_event_descriptor(), ends.acceptor.send_event_descriptor()}) {
