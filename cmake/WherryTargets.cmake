@@ -75,7 +75,8 @@ function(wherry_shared_library)
   set(map ${PROJECT_SOURCE_DIR}/src/wherry.map)
   add_library(wherry_shared SHARED $<TARGET_OBJECTS:wherry>)
   wherry_library_properties(wherry_shared)
-  target_link_options(wherry_shared PRIVATE LINKER:--version-script=${map})
+  # Its handlers of signals stay installed: it is never unmapped.
+  target_link_options(wherry_shared PRIVATE LINKER:--version-script=${map} LINKER:-z,nodelete)
   # Before 1.0 a minor version may change an interface.
   set_target_properties(wherry_shared PROPERTIES OUTPUT_NAME wherry LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

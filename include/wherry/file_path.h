@@ -13,10 +13,11 @@ extern "C" {
 
 /* WHERRY_PATH_AS_SET: as the file was opened or set; in the options of an open WHERRY_FILE_PATH. */
 #define WHERRY_PATH_AS_SET 0
-#define WHERRY_PATH_AUTO   1 /* a file of this machine: the cache where that is faster; a file of a host: the host */
+#define WHERRY_PATH_AUTO \
+  1 /* a file of this machine: as CACHE where that is faster, else as KERNEL; of a host: as HOST */
 #define WHERRY_PATH_KERNEL 2 /* the kernel's own call; -EOPNOTSUPP for a file of a host */
 #define WHERRY_PATH_CACHE  3 /* copied from the kernel's page cache; -EOPNOTSUPP for a file of a host */
-#define WHERRY_PATH_CARD   4 /* the card's process, on a mount of Wherry's; -EOPNOTSUPP elsewhere */
+#define WHERRY_PATH_CARD   4 /* kept for files of a card's mount; no file has it yet: -EOPNOTSUPP */
 #define WHERRY_PATH_HOST   5 /* the host's server; -EOPNOTSUPP for a file of this machine */
 
 /* Sets the path of later reads of a descriptor, until it is closed; other descriptors of the same file keep theirs.

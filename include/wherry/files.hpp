@@ -23,8 +23,9 @@
 ///
 /// A file of this machine that is read repeatedly is mapped, and read by copies from the kernel's page cache, without a
 /// system call. A read gives what the kernel's own call would give at that moment, by whatever way the file was
-/// changed. One exception: for at most 10 ms after a program that does not use Wherry made the file shorter, a read of
-/// the page in which the file ends now may give zeros behind the end.
+/// changed. One exception: for at most 10 ms after the file was made shorter, a read of the page in which it ends now
+/// may give zeros behind the end. That is not so after truncations by this interface, and those that docs/files.md
+/// names.
 ///
 /// Every change is made by the kernel that has the file before the call returns.
 namespace wherry::files {
@@ -55,8 +56,8 @@ struct Status {
 
 /// An open file. It has no offset: each call says where.
 ///
-/// Threads: any number, at once. Calls on files of one host may wait for each other. Moving and destroying: one thread,
-/// while no other uses it.
+/// Threads: any number, at once. Calls on files of one host may wait for each other. Closing, moving and
+/// destroying: one thread, while no other uses it.
 ///
 /// Blocking: a call blocks as long as the kernel's own, or as the host. A host's server that is killed and started
 /// again is found again by the call that notices, and the call is repeated (docs/files.md says what can then be EIO or
@@ -64,9 +65,9 @@ struct Status {
 ///
 /// Signals: the first file that is mapped installs handlers of SIGBUS and SIGSEGV, which hand on every fault that no
 /// copy of this library raised to the handlers that were there before. A program installs its own ones before; later
-/// ones end reading in place within 10 ms. A fault of a copy means that another program made the file shorter at that
-/// moment, or that a buffer is bad, which is EFAULT. In a thread that blocks one of the two signals files are read by
-/// the kernel's calls; a thread that blocks one must do so 10 ms before it reads.
+/// ones end reading in place within 10 ms. A copy meets a fault where the file is made shorter at that moment, where
+/// its disk fails, and where the buffer is bad, which is EFAULT. In a thread that blocks one of the two signals files
+/// are read by the kernel's calls; such a thread blocks it 10 ms before it reads, or uses Path::kernel.
 ///
 /// POSIX locks (fcntl) that this process has on the same file by a descriptor of its own may end at any call on the
 /// file of a host under the same kernel, and when it is closed: descriptors of it are taken and closed.
@@ -116,9 +117,10 @@ class File {
   [[nodiscard]] Result set_size(std::uint64_t size) noexcept;
 
   /// Bytes of a file of this machine in the kernel's page cache, without a copy: `length` of them, or up to the end of
-  /// the file. They are mapped until the file is closed, as by mmap(2): a later change is seen there, and to read them
-  /// after the file was made shorter raises SIGBUS. Empty: at the end of the file, for a file of a host, and where
-  /// files cannot be read in place (docs/files.md).
+  /// the file. They are mapped until the file is closed, as by mmap(2), whatever the path: a later change is seen
+  /// there, a forked child has them too, and to read them after the file was made shorter raises SIGBUS. Empty: at the
+  /// end of the file, for a file of a host or of a file system that is not read in place (docs/files.md), and where the
+  /// kernel maps no more. Makes some system calls.
   [[nodiscard]] std::span<const std::byte> view(std::uint64_t offset, std::size_t length) noexcept;
 
   /// For the calls from now on that do not say a path.

@@ -129,7 +129,8 @@ constexpr std::array kOptions{
            "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
            "how files are read: kernel is the kernel's calls alone; cache copies what is in the page cache without a "
-           "system call; auto does so where that is faster; card and host are ways to files of a mount or a host",
+           "system call; auto does so where that is faster; host is for files of a host, and card for files that come "
+           "with a later release",
            Kind::word, 0, 0, "kernel, cache, card, host or auto", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,

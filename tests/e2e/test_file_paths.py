@@ -143,6 +143,41 @@ def test_the_c_api_sets_the_path_of_a_file_beside_the_preloaded_library(folder, 
     assert printed(PROGRAM, "run", "--files", folder, "--job", job, "--") == "0 0 -22 0\n"
 
 
+# Loads the C API, reads a file in place, unloads it again, and then has a fault of its own.
+UNLOADING = """
+#include <wherry/wherry.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void caught(int signal) { _exit(signal == SIGSEGV ? 7 : 1); }
+
+int main(int count, char** words) {
+  char bytes[4096];
+  wherry_file file = WHERRY_NONE;
+  signal(SIGSEGV, caught);
+  void* library = dlopen(words[count - 2], RTLD_NOW);
+  int (*open)(const char*, int, mode_t, const struct wherry_file_options*, wherry_file*) = dlsym(library, "wherry_file_open");
+  int64_t (*read)(wherry_file, void*, size_t, uint64_t, int) = dlsym(library, "wherry_file_pread");
+  int (*close)(wherry_file) = dlsym(library, "wherry_file_close");
+  if (open(words[count - 1], O_RDONLY, 0, NULL, &file) != 0) return 2;
+  for (int i = 0; i < 1000; i++) if (read(file, bytes, sizeof bytes, 0, WHERRY_PATH_CACHE) != sizeof bytes) return 3;
+  if (close(file) != 0 || dlclose(library) != 0) return 4;
+  return *(volatile int*)words[count];
+}
+"""
+
+
+def test_a_program_that_unloads_the_c_api_gets_its_own_faults(folder, tmp_path):
+    source, program = tmp_path / "unloading.c", tmp_path / "unloading"
+    source.write_text(UNLOADING)
+    include = Path(__file__).resolve().parents[2] / "include"
+    subprocess.run(["cc", "-std=c99", "-D_GNU_SOURCE", "-w", f"-I{include}", source, "-o", program], check=True)
+    assert subprocess.run([program, C_LIBRARY / "libwherry_c.so", folder / "a.idx"], env=environment()).returncode == 7
+
+
 @pytest.mark.parametrize("options", [[], ["--file-path", "kernel"], ["--file-path", "auto"], ["--file-path", "cache"]])
 def test_the_program_keeps_its_posix_locks_by_each_path(folder, job, options):
     result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", sys.executable, "-c", LOCKING, folder / "a.root"],

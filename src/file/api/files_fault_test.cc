@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <optional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <wherry/files.hpp>
@@ -191,6 +194,30 @@ TEST(FilesFault, NoRoomIsAnErrorOfTheWriteThatFoundNone) {
         files::remove(where + "/log");
       });
     }
+  });
+}
+
+TEST(FilesFault, AThreadThatBlocksAllSignalsOutlivesTheEndOfThePageOfTruncations) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() / "file";
+  write_file(path, pattern().bytes(100'000));
+  with_tmpfs("/dev/shm", "size=4m", [&] {
+    in_client([&] {
+      files::File file = files::open(path, O_RDONLY, 0, {.path = Path::cache});
+      std::vector<std::byte> got(4096);
+      const auto read = [&] {
+        for (int i = 0; i < 1000; ++i) EXPECT_EQ(file.pread(got, 4096).bytes, got.size());
+      };
+      read();
+      std::thread([&] {
+        sigset_t all;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        ::usleep(30'000);  // what is known of the mask and of the size counts no more
+        for (const auto& entry : fs::directory_iterator("/dev/shm")) fs::resize_file(entry, 0);
+        read();
+      }).join();
+    });
   });
 }
 

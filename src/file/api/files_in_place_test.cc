@@ -7,11 +7,13 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -77,19 +79,37 @@ TEST_F(FilesInPlace, AFileThatIsReadRepeatedlyIsReadWithoutTheKernelUnlessThePat
   });
 }
 
+/// Runs it in a child for which no handler of pthread_atfork has run.
+template <class Body>
+void in_bare_child(Body body) {
+  const pid_t child = ::_Fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    body();
+    std::fflush(nullptr);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(FilesInPlace, AForkedChildReadsInPlaceToo) {
   if (!mapped::can_guard_copies()) GTEST_SKIP() << "this processor's files are read by the kernel";
   make("file", 100'000);
   in_client([&] {
     files::File file = files::open(path("file"), O_RDONLY, 0, {.path = Path::cache});
     EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
-    in_client([&] {
+    const auto read_in_child = [&] {
       // What lies now where the parent's mapping was must not be taken for the file.
       void* const other = ::mmap(nullptr, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       ASSERT_NE(other, MAP_FAILED);
       std::memset(other, 0xee, 4 << 20);
       EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
-    });
+      EXPECT_EQ(std::count(static_cast<char*>(other), static_cast<char*>(other) + (4 << 20), '\xee'), 4 << 20);
+    };
+    in_client(read_in_child);
+    in_bare_child(read_in_child);
     EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
   });
 }

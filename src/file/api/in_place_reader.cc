@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/api/in_place_reader.hpp"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <utility>
 
 #include "base/fork_generation.hpp"
 #include "file/mapped/fault_signals.hpp"
@@ -20,25 +21,62 @@ namespace {
 using files::Path;
 using mapped::Progress;
 
-/// What another thread of the parent's was doing will never be done in the child.
-void repair_after_fork() {
-  mapped::forget_regions_after_fork();
-  mapped::repair_faults_after_fork();
+/// The tables of mappings and actions are those of the process with this number (fork_generation).
+constinit std::atomic<std::uint64_t> tables_of{0};
+constexpr std::uint64_t kRepairing = ~std::uint64_t{0};
+
+/// A forked child has copies of its parent's tables, as another thread was changing them perhaps. False: another thread
+/// of the child is repairing them.
+bool has_tables() {
+  const std::uint64_t process = fork_generation();
+  std::uint64_t known = tables_of.load(std::memory_order_acquire);  // TABLES acquire: they are repaired
+  if (known == process) return true;
+  if (known == kRepairing || !tables_of.compare_exchange_strong(known, kRepairing, std::memory_order_relaxed)) {
+    return false;
+  }
+  if (known != 0) {
+    mapped::forget_regions_after_fork();
+    mapped::repair_faults_after_fork();
+  }
+  tables_of.store(process, std::memory_order_release);  // TABLES release: they are repaired
+  return true;
 }
 
-bool is_repaired_after_fork() {
-  static const bool registered = ::pthread_atfork(nullptr, nullptr, repair_after_fork) == 0;
-  return registered;
+/// Whether this thread takes faults. Its mask is asked for anew when what is known of it is old: not while it is known
+/// for longer than a size that counts.
+bool takes_faults_until(std::uint64_t size_counts_until) {
+  [[gnu::tls_model("initial-exec")]] static thread_local std::uint64_t known_until = 0;
+  if (size_counts_until > known_until) {
+    if (const std::uint64_t now = mapped::coarse_clock(); now >= known_until) {
+      known_until = now + mapped::kSizeCounts;
+      mapped::forget_signal_mask();
+    }
+  }
+  return mapped::takes_faults();
 }
 
-/// The mask of this thread is asked for anew when what is known of it is old.
-void look_at_mask() {
-  static thread_local std::uint64_t asked = 0;
-  const std::uint64_t now = mapped::coarse_clock();
-  if (now - asked < mapped::kSizeCounts) return;
-  asked = now;
-  mapped::forget_signal_mask();
-}
+constexpr std::uint64_t kAlways = ~std::uint64_t{0};
+
+/// A lock that is tried, not waited for. One that a thread of another process holds, the parent's, is free.
+class ProcessLock {
+ public:
+  explicit ProcessLock(std::atomic<std::uint64_t>& holder) : holder_(holder) {
+    const std::uint64_t process = fork_generation();
+    std::uint64_t now = holder.load(std::memory_order_relaxed);
+    // SETUP-LOCK acquire: what the last holder changed
+    held_ = now != process && holder.compare_exchange_strong(now, process, std::memory_order_acquire);
+  }
+  ~ProcessLock() {
+    if (held_) holder_.store(0, std::memory_order_release);  // SETUP-LOCK release: what this holder changed
+  }
+  ProcessLock(const ProcessLock&) = delete;
+  ProcessLock& operator=(const ProcessLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  std::atomic<std::uint64_t>& holder_;
+  bool held_;
+};
 
 /// Room behind the end, so that what a file grows by can be shown too. It takes addresses only.
 std::size_t bytes_to_show(std::uint64_t size) {
@@ -65,7 +103,10 @@ InPlaceReader::~InPlaceReader() {
   if (process_.load(std::memory_order_relaxed) == fork_generation()) {
     file_.drop(owner());
   }
-  for (const auto& view : views_) ::munmap(const_cast<std::byte*>(view.data()), view.size());
+  for (const View* view = views_.load(std::memory_order_relaxed); view != nullptr;) {
+    ::munmap(const_cast<std::byte*>(view->bytes.data()), view->bytes.size());
+    delete std::exchange(view, view->before);
+  }
 }
 
 void InPlaceReader::revoke(std::uintptr_t self, std::uint32_t region) noexcept {
@@ -89,9 +130,9 @@ bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::ui
   if (!is_ready(bytes, path)) return false;
   // GENERATION acquire: the mapping of that generation
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
+  // To ask for the size is a guarded copy too.
   Reading reading{*this, path == Path::cache};
-  if (!mapped::is_in_place(reading, offset, bytes)) return false;
-  look_at_mask();
+  if (!takes_faults_until(file_.deadline()) || !mapped::is_in_place(reading, offset, bytes)) return false;
   for (const iovec& part : to) {
     if (part.iov_len != 0 && !file_.copy(part.iov_base, offset, part.iov_len)) return false;
     offset += part.iov_len;
@@ -123,12 +164,13 @@ bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
 
 /// Maps the file, or says that it never will be.
 void InPlaceReader::set_up() noexcept {
-  const std::unique_lock lock(setup_, std::try_to_lock);
+  const ProcessLock lock(setup_);
   if (!lock || file_.is_mapped()) return;
   const int error = errno;
   struct ::stat status{};
-  const bool possible = ::fstat(fd_, &status) == 0 && mapped::can_be_mapped(fd_, status) && is_repaired_after_fork();
-  const bool now = possible && mapped::catch_faults(::sigaction) && file_.map(fd_, status, owner(), revoke);
+  const bool possible = ::fstat(fd_, &status) == 0 && mapped::can_be_mapped(fd_, status);
+  const bool now =
+      possible && has_tables() && mapped::catch_faults(::sigaction) && file_.map(fd_, status, owner(), revoke);
   auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
   progress.refused = !now;
   progress_.store(progress.word(), std::memory_order_relaxed);
@@ -143,8 +185,8 @@ void InPlaceReader::set_up() noexcept {
 
 /// Asks for the size. False: the read is the kernel's.
 bool InPlaceReader::refresh() noexcept {
-  const std::unique_lock lock(setup_, std::try_to_lock);
-  if (!lock) return false;
+  const ProcessLock lock(setup_);
+  if (!lock || !takes_faults_until(kAlways)) return false;
   if (!mapped::are_faults_still_caught()) {
     give_up();
     return false;
@@ -170,11 +212,24 @@ void InPlaceReader::give_up() noexcept {
 
 /// In a forked child, which has no mapping of its parent's.
 void InPlaceReader::leave_parents_mapping() noexcept {
-  const std::unique_lock lock(setup_, std::try_to_lock);
+  const ProcessLock lock(setup_);
   if (!lock || process_.load(std::memory_order_relaxed) == fork_generation()) return;
   begin_generation();
   file_.forget();
   state_.store(State::counting, std::memory_order_relaxed);
+}
+
+/// Maps so much, unless another thread was faster. Null: the kernel refuses. Without a lock, which a forked child might
+/// find taken.
+const InPlaceReader::View* InPlaceReader::add_view(const View* before, std::size_t bytes) {
+  auto made = std::make_unique<View>(View{.bytes = {}, .before = before});
+  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd_, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  made->bytes = {static_cast<const std::byte*>(begin), bytes};
+  // VIEW release, VIEW acquire: its fields
+  if (views_.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) return made.release();
+  ::munmap(begin, bytes);
+  return before;
 }
 
 std::span<const std::byte> InPlaceReader::view(std::uint64_t offset, std::size_t length) {
@@ -183,15 +238,12 @@ std::span<const std::byte> InPlaceReader::view(std::uint64_t offset, std::size_t
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (offset >= size || length == 0) return {};
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset));
-  const std::lock_guard lock(views_mutex_);
-  if (views_.empty() || views_.back().size() < offset + shown) {
-    views_.reserve(views_.size() + 1);
-    const std::size_t bytes = bytes_to_show(size);
-    void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd_, 0);
-    if (begin == MAP_FAILED) return {};
-    views_.emplace_back(static_cast<const std::byte*>(begin), bytes);
+  const View* view = views_.load(std::memory_order_acquire);  // VIEW acquire: its fields
+  while (view == nullptr || view->bytes.size() < offset + shown) {
+    view = add_view(view, bytes_to_show(size));
+    if (view == nullptr) return {};
   }
-  return views_.back().subspan(static_cast<std::size_t>(offset), shown);
+  return view->bytes.subspan(static_cast<std::size_t>(offset), shown);
 }
 
 }  // namespace wherry::file

@@ -6,9 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
-#include <vector>
 
 #include <wherry/file_path.hpp>
 
@@ -40,6 +38,11 @@ class InPlaceReader {
  private:
   enum class State : std::uint8_t { counting, mapped, never };
   struct Reading;
+  /// The file from its begin on; the longest one first.
+  struct View {
+    std::span<const std::byte> bytes;
+    const View* before;
+  };
 
   static void revoke(std::uintptr_t self, std::uint32_t region) noexcept;
   [[nodiscard]] std::uintptr_t owner() const { return reinterpret_cast<std::uintptr_t>(this); }
@@ -50,6 +53,7 @@ class InPlaceReader {
   void drop() noexcept;
   void give_up() noexcept;
   void leave_parents_mapping() noexcept;
+  const View* add_view(const View* before, std::size_t bytes);
 
   int fd_;
   std::atomic<State> state_{State::counting};
@@ -58,9 +62,8 @@ class InPlaceReader {
   std::atomic<std::uint64_t> progress_{0};    // mapped::Progress
   std::atomic<std::uint64_t> process_{0};     // that mapped it, as fork_generation
   mapped::MappedFile file_;
-  std::mutex setup_;  // held to map, to unmap and to ask for the size; it is tried, not waited for
-  std::mutex views_mutex_;
-  std::vector<std::span<const std::byte>> views_;  // mapped until the file is closed
+  std::atomic<std::uint64_t> setup_{0};      // the process whose thread maps, unmaps, or asks for the size; 0: none
+  std::atomic<const View*> views_{nullptr};  // mapped until the file is closed
 };
 
 }  // namespace wherry::file

@@ -14,7 +14,7 @@
 
 namespace wherry::file::mapped {
 
-constinit thread_local detail::CopyingThread* detail::copying_thread = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local detail::CopyingThread* detail::copying_thread = nullptr;
 
 namespace {
 

@@ -15,7 +15,7 @@ struct alignas(64) CopyingThread {
   std::atomic<bool> copies;
 };
 // Null: this thread has made no copy yet.
-extern constinit thread_local CopyingThread* copying_thread;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local CopyingThread* copying_thread;
 /// Null: too many threads copy.
 CopyingThread* find_copying_thread() noexcept;
 

@@ -22,13 +22,13 @@ namespace {
 
 enum class Mask : std::uint8_t { unknown, open, blocked };
 
-constinit thread_local Mask mask_of_thread = Mask::unknown;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Mask mask_of_thread = Mask::unknown;
 // Reads that a thread with a blocked signal makes before its mask is asked for again: siglongjmp may have restored it.
 constexpr std::uint8_t kReadsBlocked = 64;
-constinit thread_local std::uint8_t reads_blocked = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uint8_t reads_blocked = 0;
 // MaskChanges that live; a jump out of a handler may leave fewer than there are.
-constinit thread_local unsigned mask_changes = 0;
-constinit thread_local bool switches_contexts = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local unsigned mask_changes = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool switches_contexts = false;
 
 /// The program's action for a signal. Two copies: the handler reads one while the other is written.
 struct Actions {
@@ -41,8 +41,9 @@ struct Actions {
   static constexpr std::size_t index_of(unsigned state) { return state / kChange % 2; }
 };
 constinit std::array<Actions, 2> actions{};
-constinit std::atomic<Sigaction> next_sigaction{nullptr};  // set: both signals are caught
-constinit std::atomic<unsigned> ignored{0};                // a bit for each of the two, and kReleased
+constinit std::atomic<Sigaction> next_sigaction{nullptr};     // set: both signals are caught
+constinit std::atomic<Sigaction> kernels_sigaction{nullptr};  // the same, set before one of them is caught
+constinit std::atomic<unsigned> ignored{0};                   // a bit for each of the two, and kReleased
 constinit std::atomic<bool> changing{false};
 constexpr unsigned kReleased = 4;  // no copy is made any more
 
@@ -115,7 +116,7 @@ void set_ignored(int signal, bool is_ignored) {
 void end_by(int signal, const siginfo_t* info) {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
-  next_sigaction.load(std::memory_order_relaxed)(signal, &standard, nullptr);
+  kernels_sigaction.load(std::memory_order_relaxed)(signal, &standard, nullptr);
   // Blocked in its handler, it is delivered when that returns.
   if (info->si_code <= 0) ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), signal);
 }
@@ -183,6 +184,7 @@ bool catch_faults(Sigaction next) noexcept {
     const Changing here;
     if ((ignored.load(std::memory_order_relaxed) & kReleased) != 0) return false;
     if (next_sigaction.load(std::memory_order_relaxed) == nullptr) {
+      kernels_sigaction.store(next, std::memory_order_relaxed);
       if (!catch_signal(SIGBUS, next) || !catch_signal(SIGSEGV, next)) return false;
       next_sigaction.store(next, std::memory_order_release);  // CAUGHT release: the actions
     }

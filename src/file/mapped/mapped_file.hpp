@@ -71,6 +71,8 @@ class MappedFile {
     return counter != nullptr && coarse_clock() < deadline_.load(std::memory_order_acquire) &&
            read_counter(*counter, count) && count == count_.load(std::memory_order_acquire);  // SIZE acquire: the size
   }
+  /// Until when the size counts, of coarse_clock().
+  [[nodiscard]] std::uint64_t deadline() const { return deadline_.load(std::memory_order_relaxed); }
   /// Asks the kernel for the size. Keeps errno.
   Look refresh(int fd) noexcept;
 
