@@ -4,7 +4,7 @@
 // arguments, and prints result, errno and the offset afterwards: the same natively and by wherry run --files. An
 // ordinary program. Descriptors of the file are read often first, so that they are read in place.
 #define _GNU_SOURCE
-#include "native_calls.h"
+#include "native_calls.hpp"
 
 #include <dirent.h>
 #include <errno.h>

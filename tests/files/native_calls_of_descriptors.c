@@ -19,7 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "native_calls.h"
+#include "native_calls.hpp"
 
 enum { kSize = 200001, kMostParts = 1024 };
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "native_calls.h"
+#include "native_calls.hpp"
 
 static char long_name[PATH_MAX + 100];
 
