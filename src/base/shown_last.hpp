@@ -17,25 +17,42 @@ namespace wherry {
 
 /// Does what dl_iterate_phdr does, and shows this library last. `next` is the dl_iterate_phdr that the program would
 /// call without this library.
+///
+/// Callbacks rely on the loader's lock, which `next` holds during each call. So the call for this library is made from
+/// within its turn, after a second iteration has shown the libraries that follow. The lock is recursive.
 template <typename Next>
 int iterate_with_this_last(Next next, int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {
   struct Iteration {
+    Next& next;
     int (*callback)(dl_phdr_info*, std::size_t, void*);
     void* data;
-    dl_phdr_info own{};
+    std::size_t before_own = 0;  ///< libraries
+    std::size_t skipped = 0;     ///< by the second iteration
     bool has_own = false;
+    int result = 0;
   };
-  Iteration iteration{.callback = callback, .data = data};
+  Iteration iteration{.next = next, .callback = callback, .data = data};
+  const auto pass_rest = [](dl_phdr_info* info, std::size_t size, void* to) {
+    auto& all = *static_cast<Iteration*>(to);
+    if (all.skipped <= all.before_own) {
+      ++all.skipped;
+      return 0;
+    }
+    return all.callback(info, size, all.data);
+  };
   const auto pass_on = [](dl_phdr_info* info, std::size_t size, void* to) {
     auto& all = *static_cast<Iteration*>(to);
-    const bool is_own = info->dlpi_addr == reinterpret_cast<ElfW(Addr)>(&__ehdr_start);
-    if (!is_own || size < sizeof(all.own)) return all.callback(info, size, all.data);
-    all.own = *info;
+    if (info->dlpi_addr != reinterpret_cast<ElfW(Addr)>(&__ehdr_start)) {
+      ++all.before_own;
+      return all.callback(info, size, all.data);
+    }
     all.has_own = true;
-    return 0;
+    all.result = all.next(decltype(pass_rest){}, to);
+    if (all.result == 0) all.result = all.callback(info, size, all.data);
+    return 1;  // ends the first iteration
   };
   const int result = next(pass_on, &iteration);
-  return result != 0 || !iteration.has_own ? result : callback(&iteration.own, sizeof(iteration.own), data);
+  return iteration.has_own ? iteration.result : result;
 }
 
 }  // namespace wherry

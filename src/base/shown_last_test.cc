@@ -27,6 +27,31 @@ TEST(ShownLast, TheOneThatAsksComesLastAndTheOthersInTheirOrder) {
   EXPECT_EQ(shown, usual);
 }
 
+/// Unwinders keep what they found in a cache that the loader's lock protects.
+TEST(ShownLast, EachIsShownWithinACallThatHoldsTheLoadersLock) {
+  static int calls_under_way = 0;
+  const auto next = [](int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {
+    ++calls_under_way;
+    const int result = dl_iterate_phdr(callback, data);
+    --calls_under_way;
+    return result;
+  };
+  const auto look = [](dl_phdr_info*, std::size_t, void* outside) {
+    if (calls_under_way == 0) ++*static_cast<int*>(outside);
+    return 0;
+  };
+  int outside = 0;
+  EXPECT_EQ(iterate_with_this_last(next, look, &outside), 0);
+  EXPECT_EQ(outside, 0);
+}
+
+TEST(ShownLast, WhatTheLastCallReturnsIsReturned) {
+  const auto end = [](dl_phdr_info* info, std::size_t, void*) {
+    return info->dlpi_addr == reinterpret_cast<ElfW(Addr)>(&__ehdr_start) ? 7 : 0;
+  };
+  EXPECT_EQ(iterate_with_this_last(&dl_iterate_phdr, end, nullptr), 7);
+}
+
 TEST(ShownLast, ACallThatEndsTheListEndsIt) {
   int calls = 0;
   const auto end = [](dl_phdr_info*, std::size_t, void* count) { return ++*static_cast<int*>(count) == 2 ? 7 : 0; };
