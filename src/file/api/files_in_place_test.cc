@@ -66,7 +66,7 @@ std::uint64_t in_place(files::File& file, const Pattern& pattern, Path path, int
   return static_cast<std::uint64_t>(calls) - std::min<std::uint64_t>(seen, static_cast<std::uint64_t>(calls));
 }
 
-constexpr int kCalls = 5000;
+constexpr int kCalls = 20'000;
 
 TEST_F(FilesInPlace, AFileThatIsReadRepeatedlyIsReadWithoutTheKernelUnlessThePathSaysSo) {
   if (!mapped::can_guard_copies()) GTEST_SKIP() << "this processor's files are read by the kernel";

@@ -3,7 +3,13 @@
 
 #include <ucontext.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace wherry::file::mapped {
 
@@ -184,20 +190,40 @@ wherry_guarded_copy_failed:
 
 namespace {
 
+using Copy = int (*)(void* to, const void* from, std::size_t bytes);
+
+/// Asks the processor, where a virtual machine takes some microseconds: so not when the library is loaded, as libgcc's
+/// __builtin_cpu_supports does.
 bool has_avx2() noexcept {
-  // A constructor of another library may ask before libgcc's own has run.
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") != 0;
+  constexpr unsigned kXsaveAndAvx = 1U << 27 | 1U << 28;
+  constexpr unsigned kAvx2 = 1U << 5;
+  constexpr unsigned kWideRegisters = 6;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kXsaveAndAvx) != kXsaveAndAvx) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b & kAvx2) == 0) return false;
+  unsigned kept = 0;  // by the operating system
+  __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
+  return (kept & kWideRegisters) == kWideRegisters;
 }
 
-const bool kUseAvx2 = has_avx2();
+int choose_and_copy(void* to, const void* from, std::size_t bytes) noexcept;
+constinit std::atomic<Copy> chosen{choose_and_copy};
+
+int choose_and_copy(void* to, const void* from, std::size_t bytes) noexcept {
+  const Copy copy = has_avx2() ? wherry_guarded_copy_avx2 : wherry_guarded_copy_string;
+  chosen.store(copy, std::memory_order_relaxed);
+  return copy(to, from, bytes);
+}
 
 }  // namespace
 
 bool can_guard_copies() noexcept { return true; }
 
 bool copy_or_fault(void* to, const void* from, std::size_t bytes) noexcept {
-  return (kUseAvx2 ? wherry_guarded_copy_avx2 : wherry_guarded_copy_string)(to, from, bytes) == 0;
+  return chosen.load(std::memory_order_relaxed)(to, from, bytes) == 0;
 }
 
 bool resume_after_fault(void* context) noexcept {
@@ -207,7 +233,8 @@ bool resume_after_fault(void* context) noexcept {
       at >= reinterpret_cast<std::uintptr_t>(wherry_guarded_copies_end)) {
     return false;
   }
-  instruction = reinterpret_cast<greg_t>(kUseAvx2 ? wherry_guarded_copy_failed_avx2 : wherry_guarded_copy_failed);
+  const bool wide = chosen.load(std::memory_order_relaxed) == wherry_guarded_copy_avx2;
+  instruction = reinterpret_cast<greg_t>(wide ? wherry_guarded_copy_failed_avx2 : wherry_guarded_copy_failed);
   return true;
 }
 

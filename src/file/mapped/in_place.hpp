@@ -13,10 +13,10 @@
 namespace wherry::file::mapped {
 
 // The time that the kernel's reads of an open file may take before it is mapped, in units of 256 ns. To map and unmap
-// it takes about 4 us, and 20 more the first time in a process: a twentieth of that time, so a file that is read once
-// pays next to nothing. Some calls where every read is to be made in place.
+// it takes about 4 us, and up to 200 the first time in a process: a fifth of that time at most, so a file that is read
+// once pays little. Some calls where every read is to be made in place.
 inline constexpr std::uint64_t kSpentBefore = 300;
-inline constexpr std::uint64_t kSpentBeforeFirst = 1000;
+inline constexpr std::uint64_t kSpentBeforeFirst = 4000;
 inline constexpr std::uint64_t kSpentBeforeEager = 8;
 
 /// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.

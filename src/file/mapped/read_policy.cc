@@ -26,7 +26,7 @@ bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uin
     // This reader touched the part a moment ago itself.
     worth = way == Way::in_place;
   } else if (is_long || !in_order) {
-    worth = was_touched(file.serial(), offset, bytes);
+    worth = bytes <= kLongestCopy && was_touched(file.serial(), offset, bytes);
   } else {
     worth = is_span_resident(file, last);
   }
