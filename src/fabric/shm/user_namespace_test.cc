@@ -35,6 +35,12 @@ bool has_user_namespaces() {
   return Child([] { return ::unshare(CLONE_NEWUSER) == 0; }).wait() == 0;
 }
 
+/// A root directory that only root may search, as some images have, hides /proc from other users.
+bool reaches_proc(uid_t user) {
+  const auto reads_map = [] { return ::access("/proc/self/uid_map", R_OK) == 0; };
+  return as_other_user(reads_map, user).wait() == 0;
+}
+
 bool is_refused(const std::function<void()>& call) {
   try {
     call();
@@ -78,6 +84,7 @@ TEST(OverflowUid, AUserWithANumberMeetsHimselfThere) {
 /// In its user namespace the stranger has this process's number, and so looks for the same name.
 TEST(OverflowUid, OfAListenerOutsideOfTheUserNamespaceIsNotTakenForThisUser) {
   if (!may_be_another_user() || !has_user_namespaces()) GTEST_SKIP() << "needs another user, and user namespaces";
+  if (!reaches_proc(kOtherUser)) GTEST_SKIP() << "another user reaches no /proc here";
   const wherry::Listener listener = listen("wherry+shm://*:*");
   const std::string number = std::to_string(::geteuid());
   const auto refused = [&] {
@@ -98,9 +105,7 @@ TEST(OverflowUid, OfAListenerOutsideOfTheUserNamespaceIsNotTakenForThisUser) {
 
 TEST(OverflowUid, IsAUserLikeAnyOtherWhereEverybodyHasANumber) {
   if (!may_be_another_user() || !names_one_user(65534)) GTEST_SKIP() << "not everybody has a number here";
-  // A root directory that only root may search, as some images have, hides /proc from other users.
-  const auto reads_map = [] { return ::access("/proc/self/uid_map", R_OK) == 0; };
-  if (as_other_user(reads_map, 65534).wait() != 0) GTEST_SKIP() << "another user reaches no /proc here";
+  if (!reaches_proc(65534)) GTEST_SKIP() << "another user reaches no /proc here";
   const auto meets = [] {
     wherry::Listener listener = listen("wherry+shm://*:*");
     Connecting connecting = start_connect(listener.local().to_string());
