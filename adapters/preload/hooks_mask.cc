@@ -61,6 +61,7 @@ auto change_mask(Call call) -> decltype(call()) {
     change_mask([&] { return WHERRY_NEXT(sigprocmask, SIG_SETMASK, &place[0].__saved_mask, nullptr); });
     mapped::forget_mask_changes();
   }
+  mapped::forget_copy_under_way();
   next_as<void(__jmp_buf_tag*, int)>(hook)(place, value);
   __builtin_unreachable();
 }

@@ -17,8 +17,12 @@ using namespace wherry::preload;
 
 namespace {
 
-void give_up(const void* begin, std::size_t bytes) {
-  wherry::file::mapped::give_up_regions(begin, bytes, revoke_mapping);
+/// The kernel's call, which gives these addresses to something else if it names a place.
+template <typename Call>
+void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
+  if (!named) return call();
+  const wherry::file::mapped::PlaceTaken taken(begin, bytes, revoke_mapping);
+  return call();
 }
 
 bool names_place(int flags) { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
@@ -26,18 +30,18 @@ bool names_place(int flags) { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 }  // namespace
 
 WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  if (names_place(flags)) give_up(place, bytes);
-  return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset);
+  return take_place(names_place(flags), place, bytes,
+                    [&] { return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset); });
 }
 
 WHERRY_HOOK void* mmap64(void* place, std::size_t bytes, int protection, int flags, int fd, off64_t offset) noexcept {
-  if (names_place(flags)) give_up(place, bytes);
-  return WHERRY_NEXT(mmap64, place, bytes, protection, flags, fd, offset);
+  return take_place(names_place(flags), place, bytes,
+                    [&] { return WHERRY_NEXT(mmap64, place, bytes, protection, flags, fd, offset); });
 }
 
 // A second munmap of the same addresses does nothing natively.
 WHERRY_HOOK int munmap(void* place, std::size_t bytes) noexcept {
-  give_up(place, bytes);
+  wherry::file::mapped::give_up_regions(place, bytes, revoke_mapping);
   return WHERRY_NEXT(munmap, place, bytes);
 }
 
@@ -46,6 +50,6 @@ WHERRY_HOOK void* mremap(void* place, std::size_t bytes, std::size_t new_bytes, 
   va_start(arguments, flags);
   void* const new_place = va_arg(arguments, void*);
   va_end(arguments);
-  if ((flags & MREMAP_FIXED) != 0) give_up(new_place, new_bytes);
-  return WHERRY_NEXT(mremap, place, bytes, new_bytes, flags, new_place);
+  return take_place((flags & MREMAP_FIXED) != 0, new_place, new_bytes,
+                    [&] { return WHERRY_NEXT(mremap, place, bytes, new_bytes, flags, new_place); });
 }

@@ -187,7 +187,7 @@ WHERRY_HOOK int open_by_handle_at(int mount, file_handle* handle, int flags) {
 
 // Opens inside the C library.
 WHERRY_HOOK int shm_open(const char* name, int flags, mode_t mode) {
-  return opened(WHERRY_NEXT(shm_open, name, flags, mode), flags);
+  return opened(WHERRY_NEXT_FOR_CALLER(shm_open, name, flags, mode), flags);
 }
 
 WHERRY_HOOK int __open_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open_2, path, flags), flags); }

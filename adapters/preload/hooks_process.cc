@@ -128,8 +128,8 @@ void repair_after_handlers() {
 // Whether a child was ever to empty a file between its fork and its program, where no hook is called.
 constinit std::atomic<bool> any_spawn_empties{false};
 
-int spawned(int error) {
-  if (any_spawn_empties.load(std::memory_order_relaxed)) any_shortened();
+int spawned(const posix_spawn_file_actions_t* actions, int error) {
+  if (actions != nullptr && any_spawn_empties.load(std::memory_order_relaxed)) any_shortened();
   return error;
 }
 
@@ -287,16 +287,16 @@ WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_fi
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   const Execution execution(sight_of(AT_FDCWD, path, 0));
-  return spawned(WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
-                             WHERRY_ENVIRONMENT(environment, execution.sight())));
+  return spawned(actions, WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
+                                      WHERRY_ENVIRONMENT(environment, execution.sight())));
 }
 
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   const Execution execution(sight_of_found(name));
-  return spawned(WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
-                             WHERRY_ENVIRONMENT(environment, execution.sight())));
+  return spawned(actions, WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
+                                      WHERRY_ENVIRONMENT(environment, execution.sight())));
 }
 
 WHERRY_HOOK int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd, const char* path,

@@ -86,9 +86,6 @@ WHERRY_HOOK int closedir(DIR* directory) {
 
 // A ring can close descriptors, and use their offsets, without any of the calls here.
 
-#define WHERRY_NEXT_FOR_CALLER(name, ...) \
-  (reinterpret_cast<decltype(&::name)>(next_function_for(__builtin_return_address(0), #name))(__VA_ARGS__))
-
 WHERRY_HOOK int io_uring_setup(unsigned entries, void* parameters) {
   share_all_for_good();
   return WHERRY_NEXT_FOR_CALLER(io_uring_setup, entries, parameters);

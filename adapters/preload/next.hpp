@@ -17,7 +17,7 @@
   X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir)          \
   X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
   X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
-  X(wordexp) X(pidfd_getfd) X(__register_atfork) X(open_by_handle_at) X(shm_open)                                \
+  X(wordexp) X(pidfd_getfd) X(__register_atfork) X(open_by_handle_at)                                              \
   X(posix_spawn_file_actions_addopen)                                                                            \
   X(mmap) X(mmap64) X(munmap) X(mremap)                                                                            \
   X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(ppoll)          \
@@ -48,6 +48,9 @@ void find_functions_of_children() noexcept;
 /// The function `name` that the caller would have found without this library: of a library that it may have loaded for
 /// itself. Never null, as above.
 void* next_function_for(const void* caller, const char* name) noexcept;
+/// Calls it, in a hook, for the hook's caller.
+#define WHERRY_NEXT_FOR_CALLER(name, ...) \
+  (reinterpret_cast<decltype(&::name)>(next_function_for(__builtin_return_address(0), #name))(__VA_ARGS__))
 
 }  // namespace wherry::preload
 

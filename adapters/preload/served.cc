@@ -90,7 +90,9 @@ struct Tracked {
 /// Whether all of these bytes are to be copied from the mapping.
 bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes) {
   Tracked tracked{fd, entry, state};
-  return offset >= 0 && file::mapped::is_in_place(tracked, static_cast<std::uint64_t>(offset), bytes);
+  // To ask for the size reads the page of truncations, which may be cut.
+  return offset >= 0 && file::mapped::takes_faults() &&
+         file::mapped::is_in_place(tracked, static_cast<std::uint64_t>(offset), bytes);
 }
 
 /// The way of a file by its name; nothing: it is not served.

@@ -89,6 +89,11 @@ CopyingThread* detail::find_copying_thread() noexcept {
   return copying_thread;
 }
 
+void forget_copy_under_way() noexcept {
+  if (detail::copying_thread == nullptr) return;
+  detail::copying_thread->copies.store(false, std::memory_order_release);  // COPYING release: its end
+}
+
 bool wait_for_copies() noexcept {
   const int error = errno;
   const bool ended = wait_for_all();

@@ -4,7 +4,7 @@
 //
 // - short reads in order, if three pages of the next kSpan bytes are in the page cache. The kernel's call reads ahead
 //   better where they are not.
-// - others where the part of the mapping in which they end was read before (touched_parts.hpp).
+// - others of at most kLongestCopy where the part of the mapping in which they end was read before (touched_parts.hpp).
 #pragma once
 
 #include <cstddef>

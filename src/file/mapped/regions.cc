@@ -32,6 +32,9 @@ constinit std::array<Slot, kMostRegions> slots{};
 constinit std::atomic<std::uint32_t> slots_used{0};  // those from here on were never in use
 constinit std::atomic<bool> locked{false};
 constinit bool maps_no_more = false;
+constinit std::atomic<bool> any_mapped{false};
+// This thread holds the lock: its own calls that map and unmap may come back here by a hook.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool holds_lock = false;
 // Of a mapping that a fork would copy: it is not yet kept out of children. None: no address.
 constinit std::atomic<void*> unprotected{nullptr};
 constinit std::size_t unprotected_bytes = 0;
@@ -39,9 +42,17 @@ constinit std::size_t unprotected_bytes = 0;
 std::span<Slot> used_slots() { return std::span(slots).first(slots_used.load(std::memory_order_relaxed)); }
 
 void unmap(Slot& slot) {
-  // First: munmap may come back to give_up_regions.
   std::byte* const begin = slot.begin.exchange(nullptr, std::memory_order_relaxed);
   ::munmap(begin, slot.bytes.load(std::memory_order_relaxed));
+}
+
+/// For the holder of the lock.
+void give_up_overlapping(const std::byte* place, std::size_t bytes, Revoke revoke) {
+  for (Slot& slot : used_slots()) {
+    if (!slot.overlaps(place, bytes)) continue;
+    revoke(slot.owner, static_cast<std::uint32_t>(&slot - slots.data()));
+    unmap(slot);
+  }
 }
 
 /// A free slot; if there is none, the least recently used one, whose owner loses it.
@@ -86,9 +97,11 @@ bool address_space_is_limited() {
 
 RegionsLock::RegionsLock() noexcept : error_(errno) {
   while (locked.exchange(true, std::memory_order_acquire)) sched_yield();  // REGIONS acquire: the table
+  holds_lock = true;
 }
 
 RegionsLock::~RegionsLock() {
+  holds_lock = false;
   locked.store(false, std::memory_order_release);  // REGIONS release: the table
   errno = error_;
 }
@@ -96,6 +109,7 @@ RegionsLock::~RegionsLock() {
 Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner,
                   Revoke revoke) noexcept {
   if (bytes == 0 || maps_no_more || address_space_is_limited()) return {};
+  any_mapped.store(true, std::memory_order_relaxed);
   void* const begin = map_protected(fd, bytes);
   if (begin == nullptr) return {};
   const std::uint32_t number = take_slot(revoke);
@@ -115,15 +129,23 @@ void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uintpt
 
 void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept {
   const auto* const place = static_cast<const std::byte*>(begin);
-  const auto overlaps = [&](const Slot& slot) { return slot.overlaps(place, bytes); };
+  if (holds_lock) return;
   // A look without the lock: there is none, as a rule.
-  if (std::ranges::none_of(used_slots(), overlaps)) return;
+  if (std::ranges::none_of(used_slots(), [&](const Slot& slot) { return slot.overlaps(place, bytes); })) return;
   const RegionsLock here;
-  for (Slot& slot : used_slots()) {
-    if (!overlaps(slot)) continue;
-    revoke(slot.owner, static_cast<std::uint32_t>(&slot - slots.data()));
-    unmap(slot);
-  }
+  give_up_overlapping(place, bytes, revoke);
+}
+
+PlaceTaken::PlaceTaken(const void* begin, std::size_t bytes, Revoke revoke) noexcept {
+  if (holds_lock || !any_mapped.load(std::memory_order_relaxed)) return;
+  lock_.emplace();
+  give_up_overlapping(static_cast<const std::byte*>(begin), bytes, revoke);
+}
+
+PlaceTaken::~PlaceTaken() {
+  const int error = errno;
+  lock_.reset();
+  errno = error;
 }
 
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "file/mapped/signals_blocked.hpp"
@@ -47,6 +48,20 @@ void unmap_region(const RegionsLock& held, std::uint32_t region, std::uintptr_t 
 
 /// Before these addresses are given to something else: revokes and unmaps the regions that lie there. Keeps errno.
 void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept;
+
+/// While a call of the program's gives addresses to something else: the regions that lay there are revoked and
+/// unmapped, and no file is mapped anywhere until the call has returned. Keeps errno as the call leaves it. Where this
+/// process has mapped no file yet it does nothing.
+class PlaceTaken {
+ public:
+  PlaceTaken(const void* begin, std::size_t bytes, Revoke revoke) noexcept;
+  ~PlaceTaken();
+  PlaceTaken(const PlaceTaken&) = delete;
+  PlaceTaken& operator=(const PlaceTaken&) = delete;
+
+ private:
+  std::optional<RegionsLock> lock_;
+};
 
 /// The region was used at this time.
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept;
