@@ -178,6 +178,47 @@ def test_a_program_that_unloads_the_c_api_gets_its_own_faults(folder, tmp_path):
     assert subprocess.run([program, C_LIBRARY / "libwherry_c.so", folder / "a.idx"], env=environment()).returncode == 7
 
 
+# Reads a file in place, blocks or ignores SIGBUS, makes the page that counts truncations shorter, and reads on.
+CUT = """
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static char page[4096];
+
+static int reads(int fd) {
+  for (int i = 0; i < 5000; i++) if (pread(fd, page, sizeof page, i % 50 * 4096) != sizeof page) return 0;
+  return 1;
+}
+
+int main(int count, char** words) {
+  const int fd = open(words[1], O_RDONLY);
+  glob_t pages;
+  sigset_t all;
+  if (!reads(fd)) return 1;
+  sigfillset(&all);
+  if (strcmp(words[2], "block") == 0) sigprocmask(SIG_BLOCK, &all, NULL);
+  if (strcmp(words[2], "ignore") == 0) signal(SIGBUS, SIG_IGN);
+  if (glob("/dev/shm/wherry-truncations-*", 0, NULL, &pages) != 0 || truncate(pages.gl_pathv[0], 0) != 0) return 2;
+  usleep(30000);
+  return reads(fd) ? 0 : 3;
+}
+"""
+OWN_SHM = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+
+
+@pytest.mark.skipif(subprocess.run([*OWN_SHM, "true"], capture_output=True).returncode != 0, reason="no mount namespaces here")
+@pytest.mark.parametrize("how", ["catch", "block", "ignore"])
+def test_a_program_outlives_the_end_of_the_page_of_truncations(folder, tmp_path, how):
+    source, program = tmp_path / "cut.c", tmp_path / "cut"
+    source.write_text(CUT)
+    subprocess.run(["cc", source, "-o", program], check=True)
+    command = [*OWN_SHM, PROGRAM, "run", "--files", folder, "--file-path", "cache", "--", program, folder / "a.idx", how]
+    assert subprocess.run(list(map(str, command)), env=environment()).returncode == 0
+
+
 @pytest.mark.parametrize("options", [[], ["--file-path", "kernel"], ["--file-path", "auto"], ["--file-path", "cache"]])
 def test_the_program_keeps_its_posix_locks_by_each_path(folder, job, options):
     result = subprocess.run([PROGRAM, "run", "--files", folder, "--job", job, *options, "--", sys.executable, "-c", LOCKING, folder / "a.root"],
