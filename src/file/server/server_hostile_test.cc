@@ -98,7 +98,7 @@ class HostileClient : public ::testing::Test {
 
 TEST_F(HostileClient, NonsenseEndsItsOwnConnectionOnly) {
   FileHello other_version = hello();
-  other_version.version = 2;
+  other_version.version = kFileVersion + 1;
   for (const FileHello& wrong : {other_version, FileHello{}}) {
     Stream stream = connect(served_.address());
     stream.send(bytes_of(wrong));
