@@ -12,6 +12,7 @@
 
 #include <cstddef>
 
+#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "hook.hpp"
 #include "next.hpp"
