@@ -194,10 +194,6 @@ TEST_F(FaultSignals, TheKernelIgnoresASignalWhenTheCopiesUnderWayHaveEnded) {
       ASSERT_TRUE(takes_faults());
       copies = true;
       while (takes_faults()) sched_yield();
-      // As a handler that interrupts this copy makes one.
-      {
-        const CopyUnderWay nested;
-      }
       for (int i = 0; i < 1000; i++) sched_yield();
       EXPECT_FALSE(kernel_ignores(SIGBUS));
       EXPECT_TRUE(copy_faults());

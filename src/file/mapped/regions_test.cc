@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "arch/barrier.hpp"
 #include "base/unique_fd.hpp"
 
 namespace wherry::file::mapped {
@@ -37,6 +38,7 @@ void* some_place() {
 }
 
 TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
+  if (WHERRY_THREAD_SANITIZER != 0) GTEST_SKIP() << "the sanitizer has memory where the kernel maps";
   const UniqueFd file(::memfd_create("regions", MFD_CLOEXEC));
   const UniqueFd scratch(::memfd_create("scratch", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
