@@ -13,6 +13,7 @@
 
 #include "arch/barrier.hpp"
 #include "base/unique_fd.hpp"
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::file::mapped {
 namespace {
@@ -38,7 +39,7 @@ void* some_place() {
 }
 
 TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
-  if (WHERRY_THREAD_SANITIZER != 0) GTEST_SKIP() << "the sanitizer has memory where the kernel maps";
+  if (WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "sanitizers have memory there";
   const UniqueFd file(::memfd_create("regions", MFD_CLOEXEC));
   const UniqueFd scratch(::memfd_create("scratch", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
