@@ -85,6 +85,8 @@ bool wait_for_all() {
 CopyingThread* detail::find_copying_thread() noexcept {
   const int error = errno;
   copying_thread = find_place(this_thread());
+  // A thread that had the place may have ended in a copy.
+  if (copying_thread != nullptr) copying_thread->copies.store(false, std::memory_order_relaxed);
   errno = error;
   return copying_thread;
 }

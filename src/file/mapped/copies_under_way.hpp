@@ -21,20 +21,20 @@ CopyingThread* find_copying_thread() noexcept;
 
 }  // namespace detail
 
-/// A guarded copy of this thread, from before takes_faults() is asked to its end. One at a time. A handler that
-/// interrupts it may have one of its own, and leaves the mark of a copy that is no longer one. One that leaves it by a
-/// jump calls forget_copy_under_way().
+/// A guarded copy of this thread, from before takes_faults() is asked to its end. A handler that interrupts it may have
+/// one of its own. One that leaves it by a jump calls forget_copy_under_way().
 class CopyUnderWay {
  public:
   CopyUnderWay() noexcept : thread_(detail::copying_thread) {
     if (thread_ == nullptr) [[unlikely]]
       thread_ = detail::find_copying_thread();
     if (thread_ == nullptr) return;
+    was_copying_ = thread_->copies.load(std::memory_order_relaxed);
     thread_->copies.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // COPYING barrier: whether signals are caught
   }
   ~CopyUnderWay() {
-    if (thread_ != nullptr) thread_->copies.store(false, std::memory_order_release);  // COPYING release: its end
+    if (thread_ != nullptr) thread_->copies.store(was_copying_, std::memory_order_release);  // COPYING release: its end
   }
   CopyUnderWay(const CopyUnderWay&) = delete;
   CopyUnderWay& operator=(const CopyUnderWay&) = delete;
@@ -43,6 +43,7 @@ class CopyUnderWay {
 
  private:
   detail::CopyingThread* thread_;
+  bool was_copying_ = false;
 };
 
 /// A jump leaves the copy that this thread was in.
