@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <thread>
@@ -185,6 +186,12 @@ bool kernel_ignores(int signal) {
   return found.sa_handler == SIG_IGN;
 }
 
+/// So that a thread which does not wait for this one goes on; less than the second after which it waits no longer.
+void stay_for_a_while() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  for (int i = 0; i < 1000 && std::chrono::steady_clock::now() < end; i++) sched_yield();
+}
+
 TEST_F(FaultSignals, TheKernelIgnoresASignalWhenTheCopiesUnderWayHaveEnded) {
   in_child([] {
     ASSERT_TRUE(catch_faults(::sigaction));
@@ -194,11 +201,7 @@ TEST_F(FaultSignals, TheKernelIgnoresASignalWhenTheCopiesUnderWayHaveEnded) {
       ASSERT_TRUE(takes_faults());
       copies = true;
       while (takes_faults()) sched_yield();
-      // As a handler that interrupts this copy makes one.
-      {
-        const CopyUnderWay nested;
-      }
-      for (int i = 0; i < 10; i++) sched_yield();  // no longer: the wait ends after a second
+      stay_for_a_while();
       EXPECT_FALSE(kernel_ignores(SIGBUS));
       EXPECT_TRUE(copy_faults());
     });
@@ -206,6 +209,19 @@ TEST_F(FaultSignals, TheKernelIgnoresASignalWhenTheCopiesUnderWayHaveEnded) {
     ASSERT_EQ(set(SIGBUS, with(SIG_IGN)), 0);
     EXPECT_TRUE(kernel_ignores(SIGBUS));
     other.join();
+  });
+}
+
+TEST_F(FaultSignals, ACopyOfAHandlersLeavesTheOneThatItInterruptedUnderWay) {
+  in_child([] {
+    {
+      const CopyUnderWay interrupted;
+      {
+        const CopyUnderWay of_handler;
+      }
+      EXPECT_FALSE(wait_for_copies());
+    }
+    EXPECT_TRUE(wait_for_copies());
   });
 }
 
@@ -235,7 +251,7 @@ TEST_F(FaultSignals, TheActionsAreGivenBackWhenTheCopiesUnderWayHaveEnded) {
       const CopyUnderWay here;
       copies = true;
       while (takes_faults()) sched_yield();
-      for (int i = 0; i < 10; i++) sched_yield();  // no longer: the wait ends after a second
+      stay_for_a_while();
       EXPECT_TRUE(copy_faults());
     });
     while (!copies) sched_yield();
