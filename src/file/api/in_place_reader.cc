@@ -78,12 +78,6 @@ class ProcessLock {
   bool held_;
 };
 
-/// Room behind the end, so that what a file grows by can be shown too. It takes addresses only.
-std::size_t bytes_to_show(std::uint64_t size) {
-  constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
-  return static_cast<std::size_t>((size + size / 8 + kStep) / kStep * kStep);
-}
-
 }  // namespace
 
 struct InPlaceReader::Reading {
@@ -240,7 +234,7 @@ std::span<const std::byte> InPlaceReader::view(std::uint64_t offset, std::size_t
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset));
   const View* view = views_.load(std::memory_order_acquire);  // VIEW acquire: its fields
   while (view == nullptr || view->bytes.size() < offset + shown) {
-    view = add_view(view, bytes_to_show(size));
+    view = add_view(view, static_cast<std::size_t>(mapped::reach_for(size)));
     if (view == nullptr) return {};
   }
   return view->bytes.subspan(static_cast<std::size_t>(offset), shown);

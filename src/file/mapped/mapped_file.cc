@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 namespace wherry::file::mapped {
@@ -17,7 +16,6 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMostLateness = 8'000'000;  // ns
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
-constexpr std::size_t kMostPages = 512;  // that are looked at at once
 
 constinit std::atomic<std::uint64_t> mappings{0};
 
@@ -45,14 +43,12 @@ std::uint64_t lateness() {
              : kMostLateness;
 }
 
-/// Room behind the end, so that a file that grows need not be mapped again at once. It takes addresses only.
-std::uint64_t reach_for(const struct stat& status) {
+}  // namespace
+
+std::uint64_t reach_for(std::uint64_t size) noexcept {
   constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
-  const auto size = static_cast<std::uint64_t>(status.st_size);
   return (size + size / 8 + kStep) / kStep * kStep;
 }
-
-}  // namespace
 
 std::uint64_t coarse_clock() noexcept {
   timespec time{};
@@ -86,7 +82,7 @@ bool MappedFile::map(int fd, const struct stat& status, std::uintptr_t owner, Re
   if (may_be_sparse && has_holes(status)) return false;
   const RegionsLock here;
   drop_locked(here, owner);
-  const Region region = map_region(here, fd, reach_for(status), owner, revoke);
+  const Region region = map_region(here, fd, reach_for(static_cast<std::uint64_t>(status.st_size)), owner, revoke);
   if (region.number == kNoRegion) return false;
   device_.store(status.st_dev, std::memory_order_relaxed);
   inode_.store(status.st_ino, std::memory_order_relaxed);
@@ -141,18 +137,15 @@ MappedFile::Look MappedFile::refresh(int fd) noexcept {
   return page_of_end(status) > reach ? Look::outgrown : Look::usable;
 }
 
-bool MappedFile::is_resident(std::uint64_t offset, std::size_t bytes) const noexcept {
+bool MappedFile::is_resident(std::uint64_t offset) const noexcept {
   const std::byte* const begin = begin_.load(std::memory_order_acquire);  // MAPPED acquire: the fields
-  const std::uint64_t first = offset / kPage * kPage;
-  const std::size_t pages =
-      std::min<std::size_t>(static_cast<std::size_t>((offset + bytes - first + kPage - 1) / kPage), kMostPages);
-  if (begin == nullptr || !has(first, pages * kPage)) return false;
-  std::array<unsigned char, kMostPages> resident{};
+  const std::uint64_t page = offset / kPage * kPage;
+  if (begin == nullptr || !has(page, kPage)) return false;
+  unsigned char resident = 0;
   const int error = errno;
-  const bool known = ::mincore(const_cast<std::byte*>(begin) + first, pages * kPage, resident.data()) == 0;
+  const bool known = ::mincore(const_cast<std::byte*>(begin) + page, kPage, &resident) == 0;
   errno = error;
-  return known && std::all_of(resident.begin(), resident.begin() + static_cast<std::ptrdiff_t>(pages),
-                              [](unsigned char page) { return (page & 1) != 0; });
+  return known && (resident & 1) != 0;
 }
 
 }  // namespace wherry::file::mapped

@@ -32,6 +32,10 @@ std::uint64_t coarse_clock() noexcept;
 /// read of another one may have to ask a server.
 bool can_map_file_system(long type) noexcept;
 
+/// How much to map of a file of this size: with room behind the end, so that one that grows need not be mapped again at
+/// once. It takes addresses only.
+std::uint64_t reach_for(std::uint64_t size) noexcept;
+
 /// Whether this process has mapped a file yet.
 bool any_was_mapped() noexcept;
 
@@ -96,8 +100,8 @@ class MappedFile {
   [[nodiscard]] std::uint64_t serial() const { return serial_.load(std::memory_order_relaxed); }
   /// Bytes before the page in which the file ends.
   [[nodiscard]] std::uint64_t readable() const { return readable_.load(std::memory_order_relaxed); }
-  /// Whether all pages of a range are in the page cache. Keeps errno.
-  [[nodiscard]] bool is_resident(std::uint64_t offset, std::size_t bytes) const noexcept;
+  /// Whether the page with this byte is in the page cache. Keeps errno.
+  [[nodiscard]] bool is_resident(std::uint64_t offset) const noexcept;
 
  private:
   void drop_locked(const RegionsLock& held, std::uintptr_t owner) noexcept;

@@ -10,8 +10,7 @@ namespace {
 bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
   const std::uint64_t end = std::min((offset / kSpan + 1) * kSpan, file.readable());
   if (offset >= end) return false;
-  return file.is_resident(offset, 1) && file.is_resident(offset + (end - offset) / 2, 1) &&
-         file.is_resident(end - 1, 1);
+  return file.is_resident(offset) && file.is_resident(offset + (end - offset) / 2) && file.is_resident(end - 1);
 }
 
 }  // namespace

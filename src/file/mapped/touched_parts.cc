@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/mapped/touched_parts.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,7 +10,6 @@ namespace {
 
 constexpr std::size_t kWordBits = 64;
 constexpr std::size_t kBits = std::size_t{1} << 17;  // parts of 8 GiB, in 16 KiB
-constexpr std::uint64_t kTouchedAtOnce = 64;
 constinit std::array<std::atomic<std::uint64_t>, kBits / kWordBits> bits{};
 constinit std::atomic<std::size_t> bits_set{0};
 
@@ -35,9 +33,8 @@ bool touch(std::uint64_t mapping, std::uint64_t part) {
 
 bool was_touched(std::uint64_t mapping, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const std::uint64_t last = (offset + bytes - 1) / kPart;
-  const std::uint64_t first = std::max(offset / kPart, last - std::min(last, kTouchedAtOnce));
   const bool touched = touch(mapping, last);
-  for (std::uint64_t part = first; !touched && part < last; part++) touch(mapping, part);
+  for (std::uint64_t part = offset / kPart; !touched && part < last; part++) touch(mapping, part);
   return touched;
 }
 
