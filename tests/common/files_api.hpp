@@ -9,9 +9,12 @@
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "base/child_process.hpp"
+#include "tests/common/pattern.hpp"
+#include "tests/common/served_directory.hpp"
 
 namespace wherry::file {
 
@@ -36,5 +39,16 @@ inline void write_file(const std::filesystem::path& path, std::span<const std::b
   file.write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
   if (!file.flush()) throw std::runtime_error(path.string());
 }
+
+/// A directory whose files have a path of this machine and a name of a host.
+class ServedFiles : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string path(const std::string& name) const { return (served_.root() / name).string(); }
+  [[nodiscard]] std::string url(const std::string& name) const { return served_.address() + "/" + name; }
+  void make(const std::string& name, std::size_t bytes) const { write_file(path(name), pattern_.bytes(bytes)); }
+
+  const Pattern pattern_{5};
+  const ServedDirectory served_;
+};
 
 }  // namespace wherry::file

@@ -10,10 +10,11 @@
 
 namespace wherry::test {
 
-/// Runs `body` in a forked child. Its failures are those of this test.
+/// Runs `body` in a forked child. Its failures are those of this test. `forks`: by ::_Fork no handlers of
+/// pthread_atfork run.
 template <class Body>
-void in_child(Body body) {
-  const pid_t child = ::fork();
+void in_child(Body body, pid_t (*forks)() = ::fork) {
+  const pid_t child = forks();
   ASSERT_GE(child, 0);
   if (child == 0) {
     body();

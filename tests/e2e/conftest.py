@@ -33,3 +33,14 @@ def others_folder(open_folder):
     os.mkdir(into)
     os.chown(into, 65534, 65534)
     yield into
+
+
+@pytest.fixture(params=["disk", "tmpfs"])
+def folder(request, tmp_path):
+    """For the files of a program by wherry run --files, on either kind of file system."""
+    if request.param == "disk":
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="wherry-test-", dir="/dev/shm"))
+    yield made
+    shutil.rmtree(made)

@@ -18,3 +18,8 @@ def wherry(*arguments, env=None, timeout=200):
     return subprocess.run(
         [PROGRAM, *map(str, arguments)], env=environment(**(env or {})), capture_output=True, text=True, timeout=timeout
     )
+
+
+def served(path, folder):
+    """The begin of a command that runs a program whose files below the folder take that path."""
+    return [PROGRAM, "run", "--files", folder, "--file-path", path, "--"]

@@ -4,13 +4,11 @@ Wherry beside it, is read as the model in memory says. tests/files/changes.hpp l
 
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from program import PROGRAM, environment
+from program import PROGRAM, environment, served
 
 CHANGER = Path(PROGRAM).resolve().parent / "files_changer"
 VERSIONS = Path(PROGRAM).resolve().parent / "files_versions"
@@ -23,20 +21,6 @@ pytestmark = [
     pytest.mark.skipif(not CHANGER.exists(), reason="a sanitizer's build has no library that programs could load"),
     pytest.mark.timeout(3600 if "WHERRY_SOAK" in os.environ else 300),
 ]
-
-
-@pytest.fixture(params=["disk", "tmpfs"])
-def folder(request, tmp_path):
-    if request.param == "disk":
-        yield tmp_path
-        return
-    made = Path(tempfile.mkdtemp(prefix="wherry-test-", dir="/dev/shm"))
-    yield made
-    shutil.rmtree(made)
-
-
-def served(path, folder):
-    return [PROGRAM, "run", "--files", folder, "--file-path", path, "--"]
 
 
 def run(words, folder):

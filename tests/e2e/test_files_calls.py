@@ -5,30 +5,15 @@ name, with good and bad arguments. A native run is what each is compared with, l
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from program import PROGRAM, environment
+from program import PROGRAM, environment, served
 
 CALLS = Path(PROGRAM).resolve().parent / "files_native_calls"
 TRUNCATIONS = Path(PROGRAM).resolve().parent / "files_native_truncations"
 
 pytestmark = pytest.mark.skipif(not CALLS.exists(), reason="a sanitizer's build has no library that programs could load")
-
-
-@pytest.fixture(params=["disk", "tmpfs"])
-def folder(request, tmp_path):
-    if request.param == "disk":
-        yield tmp_path
-        return
-    made = Path(tempfile.mkdtemp(prefix="wherry-test-", dir="/dev/shm"))
-    yield made
-    shutil.rmtree(made)
-
-
-def served(path, folder):
-    return [PROGRAM, "run", "--files", folder, "--file-path", path, "--"]
 
 
 def lines_of(*words):

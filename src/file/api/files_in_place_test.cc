@@ -7,13 +7,11 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +24,7 @@
 #include "base/unique_fd.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "tests/common/files_api.hpp"
+#include "tests/common/in_child.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/temporary_directory.hpp"
 
@@ -79,21 +78,6 @@ TEST_F(FilesInPlace, AFileThatIsReadRepeatedlyIsReadWithoutTheKernelUnlessThePat
   });
 }
 
-/// Runs it in a child for which no handler of pthread_atfork has run.
-template <class Body>
-void in_bare_child(Body body) {
-  const pid_t child = ::_Fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    body();
-    std::fflush(nullptr);
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-}
-
 TEST_F(FilesInPlace, AForkedChildReadsInPlaceToo) {
   if (!mapped::can_guard_copies()) GTEST_SKIP() << "this processor's files are read by the kernel";
   make("file", 100'000);
@@ -108,8 +92,8 @@ TEST_F(FilesInPlace, AForkedChildReadsInPlaceToo) {
       EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
       EXPECT_EQ(std::count(static_cast<char*>(other), static_cast<char*>(other) + (4 << 20), '\xee'), 4 << 20);
     };
-    in_client(read_in_child);
-    in_bare_child(read_in_child);
+    test::in_child(read_in_child);
+    test::in_child(read_in_child, ::_Fork);
     EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
   });
 }

@@ -33,15 +33,7 @@ namespace {
 
 using files::Path;
 
-class FilesReads : public ::testing::Test {
- protected:
-  [[nodiscard]] std::string path(const std::string& name) const { return (served_.root() / name).string(); }
-  [[nodiscard]] std::string url(const std::string& name) const { return served_.address() + "/" + name; }
-  void make(const std::string& name, std::size_t bytes) const { write_file(path(name), pattern_.bytes(bytes)); }
-
-  const Pattern pattern_{5};
-  const ServedDirectory served_;
-};
+class FilesReads : public ServedFiles {};
 
 TEST_F(FilesReads, AWordInTheEnvironmentIsForFilesOfThisMachineAndOfHosts) {
   make("file", 1000);

@@ -29,15 +29,7 @@ using files::Path;
 constexpr Path kLocalPaths[] = {Path::automatic, Path::kernel, Path::cache};
 constexpr Path kHostPaths[] = {Path::automatic, Path::host};
 
-class Files : public ::testing::Test {
- protected:
-  [[nodiscard]] std::string path(const std::string& name) const { return (served_.root() / name).string(); }
-  [[nodiscard]] std::string url(const std::string& name) const { return served_.address() + "/" + name; }
-  void make(const std::string& name, std::size_t bytes) const { write_file(path(name), pattern_.bytes(bytes)); }
-
-  const Pattern pattern_{5};
-  const ServedDirectory served_;
-};
+class Files : public ServedFiles {};
 
 /// Random calls on one file, beside a model in memory.
 void play(const std::string& name, std::span<const Path> paths, int operations) {
