@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are read and written, seen by a program that has nothing of Wherry's or of FUSE's between: this one.
+// The files of a sample, as this program makes and checks them: by the kernel's calls, past Wherry and FUSE.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ Status status_of(const layout::FileStatus& status) {
           .born = status.has_birth != 0 ? nanoseconds(status.born) : 0};
 }
 
-/// A read that moved nothing of what was asked for met the end.
+/// A read of at least one byte that succeeds and moves none is at the end of the file.
 Result read_of(const Result& result, bool nothing_asked) {
   return result.ok() && result.bytes == 0 && !nothing_asked ? Result::at_end() : result;
 }

@@ -55,8 +55,8 @@ struct HostOptions {
 /// through the server. A descriptor is given up when a server that was started again has another file, or none, or
 /// refuses it.
 ///
-/// A server that was waited for in vain, for the whole of HostOptions::timeout, is tried again by later calls, each
-/// `kTryAgain` at most, and not waited for any more until it answers.
+/// After a call has waited for the server for the whole of HostOptions::timeout, later calls fail with EIO at once. One
+/// of them tries to connect every `kTryAgain`. Once the server answers, calls wait for it again.
 ///
 /// Threads: any; calls go one after the other, but for those by a lent descriptor, and for `close` of what was flushed,
 /// which do not wait for a connection that is made again. Block as long as the server does. Fork: as a stream, a host
@@ -192,7 +192,7 @@ class Host {
   std::uint32_t opened_ = 0;
   bool reconnecting_ = false;  ///< one call does, with the lock open
   std::condition_variable_any reconnected_;
-  bool unreachable_ = false;  ///< since the last call that waited in vain
+  bool unreachable_ = false;  ///< the last call that connected has timed out
   Clock::time_point next_try_{};
 
   mutable std::mutex lent_mutex_;  ///< never held during a wait for the server

@@ -7,8 +7,8 @@
 
 namespace wherry::file {
 
-/// Sends, and receives with `receive`, which returns an errno value, or nothing if the connection broke. Then the
-/// request is sent again over the next connection, and says so.
+/// Sends, and receives with `receive`, which returns an errno value, or nothing if the connection broke. If it broke,
+/// the request is sent again over a new connection, with FileRequest::repeated set.
 template <class Receive>
 int Host::exchange(Asked asked, File* file, Receive receive) {
   std::optional<Clock::time_point> deadline;

@@ -32,8 +32,8 @@ inline bool is_time_to_map(std::uint64_t spent, const Progress& progress, bool e
 /// Longer reads are the kernel's, which may cut them.
 inline constexpr std::uint64_t kLongestRead = std::uint64_t{1} << 30;
 
-/// Whether one of the next reads of a file is to map it again: its mapping made room for another one, or was too short.
-/// One read of so many.
+/// Whether this read is to map the file again, after its mapping made room for another one, or was too short. True for
+/// one of Progress::kMostSkipped reads.
 inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
   Progress progress = Progress::of(word.load(std::memory_order_relaxed));
   const bool skip = ++progress.skipped < Progress::kMostSkipped;

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kLongRead = std::uint64_t{16} << 10;
 /// The kernel's copy of a longer read is the faster one: neither the file nor the buffer stays in the caches.
 inline constexpr std::uint64_t kLongestCopy = std::uint64_t{2} << 20;
 
-/// A reader decides once for so many bytes, from a multiple of them on. A power of two.
+/// The aligned stretch of the file within which a reader keeps its decision, in bytes. A power of two.
 constexpr std::uint64_t stretch_of(std::uint64_t bytes) { return bytes >= kLongRead ? kPart : kSpan; }
 
 /// What is known of one reader. A value: of threads that share it one may win.

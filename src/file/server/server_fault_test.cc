@@ -324,7 +324,7 @@ TEST(ServerLimits, AClientThatHasTooManyFilesIsToldAndOthersAreNot) {
     all += opened;
   }
   EXPECT_EQ(all, 80U);
-  // The last client got none, and is served all the same; what is given back can be had.
+  // The last client has no file open. Its other calls are served, and it can open files once another client is gone.
   FileStatus status{};
   EXPECT_EQ(hosts.back()->status("file", true, status), 0);
   hosts.front().reset();
