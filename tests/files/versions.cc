@@ -38,7 +38,7 @@ using Block = std::array<Word, kBlock / sizeof(Word)>;
 
 struct Board {
   std::array<std::atomic<Word>, kBlocks> published{};  ///< 0: the block may be missing
-  std::atomic<Word> shortened{0};                      ///< raised before the last block goes
+  std::atomic<Word> shortened{0};                      ///< raised before the last block goes, after it may be missing
   std::atomic<bool> reads{false};
   std::atomic<bool> stop{false};
 };
@@ -110,8 +110,8 @@ class Writer {
   }
   /// The last block goes, and comes again.
   void shorten() {
-    board_.shortened.fetch_add(1);
     board_.published[kBlocks - 1].store(0);
+    board_.shortened.fetch_add(1);
     want(ftruncate(fd_, place_of(kBlocks - 1)) == 0, "ftruncate");
     write_block(kBlocks - 1);
   }
