@@ -23,13 +23,14 @@ namespace {
 using file::mapped::cost_of_read;
 using file::mapped::Progress;
 
-bool has_spent_enough(const Entry& entry, State state) {
+bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
   // Nothing is looked at then, and what it spends need not be counted.
   if (chosen_path() == Path::kernel && !any_rules()) return true;
+  if (state.spent() < file::mapped::kSpentBeforeEager) return false;
   const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   const bool eager = progress.choice == Progress::Choice::cache ||
                      (progress.choice == Progress::Choice::none && chosen_path() == Path::cache);
-  return file::mapped::is_time_to_map(state.spent(), progress, eager);
+  return file::mapped::is_time_to_map(state.spent(), bytes, progress, eager);
 }
 
 /// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
@@ -70,7 +71,7 @@ auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
 
 /// Counts this thread as inside, and adds the cost of its read. False if the state has changed.
 bool go_inside(Entry& entry, State before, std::uint64_t cost) {
-  const std::uint64_t more = before.spent() < file::mapped::kSpentBeforeFirst ? cost : 0;
+  const std::uint64_t more = before.spent() < file::mapped::kMostSpent ? cost : 0;
   return entry.exchange(before, {before.word + State::kInside + more});
 }
 
@@ -101,7 +102,7 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
         continue;
       }
       case Mode::own:
-        if (has_spent_enough(*entry, state) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
+        if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
         if (!go_inside(*entry, state, cost_of_read(bytes))) continue;
         return call_inside(*entry, state, kernels);
       case Mode::moving:
@@ -122,7 +123,7 @@ ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   if (entry != nullptr && !in_vfork_child()) {
     State state = entry->load();
     if ((state.mode() == Mode::unknown || state.mode() == Mode::own) && state.inside() == 0) {
-      if (!has_spent_enough(*entry, state)) {
+      if (!has_spent_enough(*entry, state, bytes)) {
         entry->exchange(state, {state.word + cost_of_read(bytes)});
       } else if (try_tracking(fd, *entry, state)) {
         state = entry->load();

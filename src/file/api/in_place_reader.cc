@@ -147,7 +147,7 @@ bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
   if (state == State::never) return false;
   const std::uint64_t spent = spent_.load(std::memory_order_relaxed);
   const auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
-  if (mapped::is_time_to_map(spent, progress, path == Path::cache)) {
+  if (mapped::is_time_to_map(spent, bytes, progress, path == Path::cache)) {
     set_up();
     if (state_.load(std::memory_order_acquire) == State::mapped) return true;  // READER acquire: the process
   }

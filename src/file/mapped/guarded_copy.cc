@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
 #endif
 
 namespace wherry::file::mapped {
@@ -30,7 +30,8 @@ extern const char wherry_guarded_copy_failed_avx2[];
 
 // `rep movsb` loses to AVX2 from 33 bytes up on AMD; it serves processors without AVX2. Up to 32 bytes both copy the
 // ends, which overlap. The AVX2 copy moves the first line, then 128 bytes a step to aligned addresses, then the last
-// 128 bytes.
+// 128 bytes. It fetches 2 KiB ahead, also behind the end of this read: the processor's own prefetch stops at each page,
+// which costs a third of the time of a copy of 4 KiB, and the next read often goes on there. A prefetch never faults.
 asm(R"(
   .text
   .p2align 6
@@ -145,6 +146,8 @@ wherry_guarded_copy_avx2:
   jae 4f
   .p2align 5
 3:
+  prefetcht0 2048(%rsi)
+  prefetcht0 2112(%rsi)
   vmovdqu (%rsi), %ymm0
   vmovdqu 32(%rsi), %ymm1
   vmovdqu 64(%rsi), %ymm2
@@ -192,22 +195,13 @@ namespace {
 
 using Copy = int (*)(void* to, const void* from, std::size_t bytes);
 
-/// Asks the processor, where a virtual machine takes some microseconds: so not when the library is loaded, as libgcc's
-/// __builtin_cpu_supports does.
-bool has_avx2() noexcept {
-  constexpr unsigned kXsaveAndAvx = 1U << 27 | 1U << 28;
-  constexpr unsigned kAvx2 = 1U << 5;
-  constexpr unsigned kWideRegisters = 6;
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kXsaveAndAvx) != kXsaveAndAvx) return false;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b & kAvx2) == 0) return false;
-  unsigned kept = 0;  // by the operating system
-  __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
-  return (kept & kWideRegisters) == kWideRegisters;
-}
+#if __has_include(<sys/platform/x86.h>)
+/// As the C library found it when the process started: to ask the processor takes tens of microseconds in a virtual
+/// machine.
+bool has_avx2() noexcept { return CPU_FEATURE_ACTIVE(AVX2); }
+#else
+bool has_avx2() noexcept { return __builtin_cpu_supports("avx2"); }
+#endif
 
 int choose_and_copy(void* to, const void* from, std::size_t bytes) noexcept;
 constinit std::atomic<Copy> chosen{choose_and_copy};

@@ -12,21 +12,30 @@
 
 namespace wherry::file::mapped {
 
-// The time that the kernel's reads of an open file may take before it is mapped, in units of 256 ns. To map and unmap
-// it takes about 4 us, and up to 200 the first time in a process: a fifth of that time at most, so a file that is read
-// once pays little. Some calls where every read is to be made in place.
-inline constexpr std::uint64_t kSpentBefore = 300;
-inline constexpr std::uint64_t kSpentBeforeFirst = 4000;
-inline constexpr std::uint64_t kSpentBeforeEager = 8;
-
 /// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
 constexpr std::uint64_t cost_of_read(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
 
-/// Whether reads that cost so much are enough to map the file. `eager`: every read is to be made in place.
-inline bool is_time_to_map(std::uint64_t spent, const Progress& progress, bool eager) noexcept {
+/// The time that the kernel's reads of an open file may take before it is mapped, in units of cost_of_read.
+struct SpentBefore {
+  std::uint64_t later;  ///< to map and unmap takes about 20 us
+  std::uint64_t first;  ///< up to 100 us the first time in a process
+};
+// Reads of less than kLongRead in order gain from the mapping at once, longer ones only where they read again: a file
+// that they read once is not to pay for it.
+inline constexpr SpentBefore kSpentBeforeShort{.later = 600, .first = 1000};
+inline constexpr SpentBefore kSpentBeforeLong{.later = 2000, .first = 8000};
+/// Some calls, where every read is to be made in place.
+inline constexpr std::uint64_t kSpentBeforeEager = 8;
+/// More need not be counted.
+inline constexpr std::uint64_t kMostSpent = kSpentBeforeLong.first;
+
+/// Whether reads that cost so much are enough to map the file at a read of so many bytes. `eager`: every read is to be
+/// made in place.
+inline bool is_time_to_map(std::uint64_t spent, std::uint64_t bytes, const Progress& progress, bool eager) noexcept {
   if (spent < kSpentBeforeEager) return false;
   if (eager && !progress.refused) return true;
-  return spent >= (any_was_mapped() ? kSpentBefore : kSpentBeforeFirst);
+  const SpentBefore& before = bytes < kLongRead ? kSpentBeforeShort : kSpentBeforeLong;
+  return spent >= (any_was_mapped() ? before.later : before.first);
 }
 
 /// Longer reads are the kernel's, which may cut them.

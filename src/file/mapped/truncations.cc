@@ -35,7 +35,8 @@ Page* map_page() {
   struct stat status{};
   bool usable = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
   // Allocated here: a full /dev/shm would be SIGBUS at the first count.
-  usable = usable && ::posix_fallocate(fd, 0, sizeof(Page)) == 0;
+  const bool allocated = usable && status.st_size >= static_cast<off_t>(sizeof(Page)) && status.st_blocks > 0;
+  usable = usable && (allocated || ::posix_fallocate(fd, 0, sizeof(Page)) == 0);
   void* const place = usable ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
   ::close(fd);
   return place == MAP_FAILED ? nullptr : static_cast<Page*>(place);
