@@ -8,7 +8,10 @@
 #include <cstdint>
 
 #if __has_include(<sys/platform/x86.h>)
+// The header has this word of C, which clang does not know in C++.
+#define _Bool bool  // NOLINT(bugprone-reserved-identifier,cppcoreguidelines-macro-usage)
 #include <sys/platform/x86.h>
+#undef _Bool
 #endif
 
 namespace wherry::file::mapped {
