@@ -56,7 +56,7 @@ TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
   std::thread mapper([&] {
     while (!over) map_and_unmap();
   });
-  for (int i = 0; i < 20'000 || (revoked == 0 && i < 100'000); ++i) {
+  for (int i = 0; i < 5'000 || (revoked == 0 && i < 100'000); ++i) {
     {
       const PlaceTaken taken(place, kBytes, revoke);
       ASSERT_EQ(::mmap(place, kBytes, PROT_READ | PROT_WRITE, kMapped | MAP_FIXED, -1, 0), place);
