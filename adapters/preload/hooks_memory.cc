@@ -3,10 +3,12 @@
 // Hooks of calls that take addresses away, whatever is mapped there: a program may name addresses that it has not
 // reserved, and that a file is mapped at by now. Other calls cost a look at the flags, or at the list of mappings.
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/types.h>
 
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
 
 #include "descriptors.hpp"
 #include "file/mapped/regions.hpp"
@@ -26,6 +28,12 @@ void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
 }
 
 bool names_place(int flags) { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
+
+/// 0: this process may not look at it, so it cannot attach it either.
+std::size_t bytes_of_segment(int segment) {
+  shmid_ds status{};
+  return shmctl(segment, IPC_STAT, &status) == 0 ? status.shm_segsz : 0;
+}
 
 }  // namespace
 
@@ -52,4 +60,12 @@ WHERRY_HOOK void* mremap(void* place, std::size_t bytes, std::size_t new_bytes, 
   va_end(arguments);
   return take_place((flags & MREMAP_FIXED) != 0, new_place, new_bytes,
                     [&] { return WHERRY_NEXT(mremap, place, bytes, new_bytes, flags, new_place); });
+}
+
+WHERRY_HOOK void* shmat(int segment, const void* place, int flags) noexcept {
+  const auto call = [&] { return WHERRY_NEXT(shmat, segment, place, flags); };
+  if ((flags & SHM_REMAP) == 0) return call();
+  // By SHM_RND the kernel rounds the address down; without it an address within a page is an error.
+  const auto* const begin = static_cast<const char*>(place) - reinterpret_cast<std::uintptr_t>(place) % SHMLBA;
+  return take_place(true, begin, bytes_of_segment(segment), call);
 }

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -221,6 +222,8 @@ std::optional<long> that_rules(long number, const Words& words) {
     case SYS_mremap:
       return reinterpret_cast<long>(mremap(as<void*>(words[0]), as<std::size_t>(words[1]), as<std::size_t>(words[2]),
                                            as<int>(words[3]), as<void*>(words[4])));
+    case SYS_shmat:
+      return by_name(&shmat, words);
     case SYS_mlockall:
       return by_name(&mlockall, words);
     case SYS_setrlimit:

@@ -19,7 +19,7 @@
   X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
   X(wordexp) X(pidfd_getfd) X(__register_atfork) X(open_by_handle_at)                                              \
   X(posix_spawn_file_actions_addopen)                                                                            \
-  X(mmap) X(mmap64) X(munmap) X(mremap)                                                                            \
+  X(mmap) X(mmap64) X(munmap) X(mremap) X(shmat)                                                                   \
   X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(ppoll)          \
   X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)                  \
   X(__longjmp_chk) X(setcontext) X(swapcontext)                                                                  \

@@ -313,42 +313,6 @@ static void handlers_of_forks(const char* path) {
   say("child", status);
 }
 
-enum { kRoom = 8 << 20 };
-
-/// Whether the file is read right, after something of the program's was put at addresses that it has not reserved.
-static void read_beside(const char* what, int fd, char* place) {
-  say(what, place == MAP_FAILED);
-  memset(place, 0xab, kRoom);
-  long wrong = 0;
-  for (int i = 0; i < 16; i++) {
-    if (pread(fd, page, kPage, i * kPage) != kPage) perror("pread");
-    for (int at = 0; at < kPage; at++) wrong += (unsigned char)page[at] != at % 256;
-  }
-  say("wrong", wrong);
-  munmap(place, kRoom);
-  munmap(place, kRoom);
-}
-
-static void fixed_addresses(const char* path) {
-  const int fd = open_file(path, O_RDONLY);
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const int access = PROT_READ | PROT_WRITE;
-  char* const place = mmap(NULL, kRoom, access, flags, -1, 0);
-  munmap(place, kRoom);
-  read_often(fd);
-  read_beside("mmap", fd, mmap(place, kRoom, access, flags | MAP_FIXED, -1, 0));
-  read_often(fd);
-  read_beside("mmap where nothing is", fd, mmap(place, kRoom, access, flags | MAP_FIXED_NOREPLACE, -1, 0));
-  read_often(fd);
-  char* const other = mmap(place - 4l * kRoom, kRoom, access, flags, -1, 0);
-  read_beside("mremap", fd, mremap(other, kRoom, kRoom, MREMAP_MAYMOVE | MREMAP_FIXED, place));
-  read_often(fd);
-  read_beside("syscall", fd, (char*)syscall(SYS_mmap, place, (long)kRoom, access, flags | MAP_FIXED, -1, 0l));
-  read_often(fd);
-  say("munmap", munmap(place, kRoom));
-  read_beside("mmap", fd, mmap(NULL, kRoom, access, flags, -1, 0));
-}
-
 /// More files than there are mappings.
 static void many_files(const char* path) {
   const struct rlimit limit = {2 * kFiles, 2 * kFiles};
@@ -369,18 +333,10 @@ int main(int words, char** word) {
   static const struct {
     const char* name;
     void (*body)(const char*);
-  } cases[] = {{"locks", locks},
-               {"lease", lease},
-               {"events", events},
-               {"bad-pointers", bad_pointers},
-               {"unshare", unshared},
-               {"handlers", own_handlers},
-               {"limits", limits},
-               {"strict", strict},
-               {"threads", threads},
-               {"many-files", many_files},
-               {"atfork", handlers_of_forks},
-               {"fixed", fixed_addresses}};
+  } cases[] = {
+      {"locks", locks},      {"lease", lease},           {"events", events},           {"bad-pointers", bad_pointers},
+      {"unshare", unshared}, {"handlers", own_handlers}, {"limits", limits},           {"strict", strict},
+      {"threads", threads},  {"many-files", many_files}, {"atfork", handlers_of_forks}};
   for (size_t i = 0; words == 3 && i < sizeof(cases) / sizeof(cases[0]); i++) {
     if (strcmp(word[1], cases[i].name) == 0) {
       cases[i].body(word[2]);
