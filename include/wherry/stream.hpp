@@ -180,8 +180,8 @@ class Stream {
   /// much), or a failure.
   Result wait_writable(std::size_t bytes = 1, Timeout timeout = {}) noexcept;
   /// A descriptor for poll, select and epoll that stays readable while bytes, the end or a failure wait to be received;
-  /// a `try_receive` that would block silences it. It may be readable with nothing to receive, once. Belongs to the
-  /// stream. -1 on a closed stream. Throws Error if the process is out of descriptors.
+  /// a `try_receive` that would block silences it. It may be readable with nothing to receive, a few times in a row.
+  /// Belongs to the stream. -1 on a closed stream. Throws Error if the process is out of descriptors.
   int receive_descriptor();
   /// A second descriptor, which becomes readable when space returns after a `try_send` that would block or took only a
   /// part, and when the peer is gone; the next `try_send`, even of nothing, silences it. Otherwise as above.

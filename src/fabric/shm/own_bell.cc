@@ -79,8 +79,8 @@ OwnBell::Heard OwnBell::silence() noexcept {
     }
   }
   if (!rings_) return heard;
-  // A peer rings once per arm, and each arm takes a packet. So few are left over from arms that a ring came late for,
-  // and each costs one wake-up for nothing.
+  // A peer rings once per arm at most, and the next arm takes one packet if the peer may have rung. A ring that comes
+  // late is left over, and costs one wake-up for nothing.
   std::byte anything{};
   const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
   if (n > 0) return Heard::notification;

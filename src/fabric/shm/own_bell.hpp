@@ -66,11 +66,11 @@ class PeerBell {
   bool notify(int socket) noexcept;
 
  private:
-  /// Rings between two looks at whether the peer has taken all of them. A look is a system call; without any, a peer
-  /// that asks again and again and takes none would fill the socket, and this side's own rings would not show on it.
+  /// Rings between two looks at how many the peer has not taken. A look is a system call; without any, a peer that asks
+  /// again and again and takes none would fill the socket, and this side's own rings would not show on it.
   static constexpr unsigned kMostUnchecked = 8;
 
-  unsigned unchecked_ = 0;  ///< rings since the last look that found none
+  unsigned unchecked_ = 0;  ///< rings since the last look that found few untaken, at most kMostUnchecked
 };
 
 }  // namespace wherry::fabric::shm

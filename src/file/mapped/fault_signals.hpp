@@ -22,7 +22,8 @@ constexpr bool is_fault_signal(int signal) { return signal == SIGBUS || signal =
 int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept;
 
 /// Whether a guarded copy may be made in this thread, by the owner of a CopyUnderWay: both signals are caught, and
-/// unblocked here. The kernel is asked for a thread's mask once.
+/// unblocked here. The kernel is asked for a thread's mask at the first copy, after a call that may have changed it,
+/// and now and then while one of the two is blocked.
 bool takes_faults() noexcept;
 /// The mask of this thread was changed.
 void forget_signal_mask() noexcept;
