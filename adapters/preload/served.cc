@@ -58,9 +58,10 @@ bool map_file(int fd, Entry& entry, const struct stat& status) {
 
 /// Asks for the size. False: the read is the kernel's.
 [[gnu::noinline]] bool refresh(int fd, Entry& entry, State state) {
+  const auto truncations = entry.file.truncations();
   const SetupLock lock(fd);
   if (!lock || entry.load_in_setup().generation() != state.generation()) return false;
-  switch (entry.file.refresh(fd)) {
+  switch (entry.file.refresh(fd, truncations)) {
     case MappedFile::Look::usable:
       return true;
     case MappedFile::Look::outgrown:

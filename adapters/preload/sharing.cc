@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "file/mapped/signals_blocked.hpp"
 #include "next.hpp"
-#include "signals_blocked.hpp"
 #include "vfork.hpp"
 
 namespace wherry::preload {
@@ -23,7 +23,7 @@ constinit std::atomic<int> sharing_all{0};
 
 /// Sets the kernel's offset; false if another thread moved the descriptor first.
 bool move(int fd, Entry& entry, State before) noexcept {
-  const SignalsBlocked blocked;
+  const file::mapped::SignalsBlocked blocked;
   if (!entry.exchange(before, before.with(Mode::moving, before.number()))) return false;
   WHERRY_NEXT(lseek, fd, static_cast<off_t>(before.number()), SEEK_SET);
   State moving = before.with(Mode::moving, before.number());
@@ -79,7 +79,7 @@ void opened_alone(int fd) noexcept {
 
 void own_offset(int fd, Entry& entry, State before) noexcept {
   if (before.mode() != Mode::own || before.inside() != 0) return;
-  const SignalsBlocked blocked;
+  const file::mapped::SignalsBlocked blocked;
   const State moving = before.with(Mode::moving, before.number());
   if (!entry.exchange(before, moving)) return;
   // Now other threads wait, and none is inside the kernel.

@@ -32,6 +32,7 @@ static char record[kRecord];
 static int fd;
 static void* volatile bad_pointer = (void*)16;
 static sigset_t none, both, all;
+static const char* name_of_file;
 
 static void read_once(int signal) {
   (void)signal;
@@ -236,7 +237,45 @@ static int with_one_ignored(void) {
   return is_refused();
 }
 
+static volatile int has_place, all_sent;
+static void* send_faults(void* reader) {
+  while (!has_place) sched_yield();
+  for (int i = 0; i < kReads; i++) {
+    pthread_kill(*(pthread_t*)reader, i % 2 == 0 ? SIGSEGV : SIGBUS);
+    sched_yield();
+  }
+  all_sent = 1;
+  return NULL;
+}
+
+static void jump_back(int signal) {
+  (void)signal;
+  siglongjmp(back, 1);
+}
+
+/// Handlers of signals that another thread sends leave whatever they interrupt, often a read that asks for the size.
+static int left_by_jumps(void) {
+  static pthread_t sender, reader;
+  reader = pthread_self();
+  const int writer = open(name_of_file, O_RDWR);
+  const off_t size = lseek(writer, 0, SEEK_END);
+  signal(SIGSEGV, jump_back);
+  signal(SIGBUS, jump_back);
+  pthread_create(&sender, NULL, send_faults, &reader);
+  sigsetjmp(back, 1);
+  has_place = 1;
+  while (!all_sent) {
+    if (ftruncate(writer, size) != 0) return 1;
+    read_once(0);
+  }
+  sigprocmask(SIG_BLOCK, &both, NULL);
+  pthread_join(sender, NULL);
+  return close(fd);
+}
+
 static void actions(const char* file) {
+  name_of_file = file;
+  say_in_child("left by jumps", left_by_jumps, file);
   say_in_child("sigset", by_sigset, file);
   say_in_child("clone", beside_a_child_with_own_actions, file);
   say_in_child("ignored", with_one_ignored, file);
@@ -279,7 +318,6 @@ static int fault_beside_a_thread_that_reads(void) {
   return fault();
 }
 
-static const char* name_of_file;
 static int executed_by_path(void) {
   forbid(SYS_madvise, 0);
   execl("/proc/self/exe", "program", "executed", name_of_file, (char*)NULL);

@@ -185,7 +185,7 @@ bool InPlaceReader::refresh() noexcept {
     give_up();
     return false;
   }
-  switch (file_.refresh(fd_)) {
+  switch (file_.refresh(fd_, file_.truncations())) {
     case mapped::MappedFile::Look::usable:
       return true;
     case mapped::MappedFile::Look::outgrown:

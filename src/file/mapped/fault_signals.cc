@@ -75,8 +75,8 @@ void set_action(int signal, const struct sigaction& action) {
   both.state.store(next, std::memory_order_release);  // ACTION release: its fields
 }
 
-/// The action that a signal meets, in the signal's handler: without a lock, which the interrupted thread may hold.
-/// SA_RESETHAND gives the program's handler to one thread.
+/// The action that a signal meets, in the signal's handler: without the lock, whose holder may wait for the copy that
+/// was interrupted. SA_RESETHAND gives the program's handler to one thread.
 struct sigaction take_action(int signal) {
   std::atomic<unsigned>& state = actions[index_of(signal)].state;
   while (true) {

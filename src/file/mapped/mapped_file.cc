@@ -114,12 +114,18 @@ void MappedFile::forget() noexcept {
   region_.store(0, std::memory_order_relaxed);
 }
 
-MappedFile::Look MappedFile::refresh(int fd) noexcept {
-  const int error = errno;
+MappedFile::Truncations MappedFile::truncations() const noexcept {
   const TruncationCounter* const counter = counter_.load(std::memory_order_relaxed);
   std::uint32_t count = 0;
-  const bool counted = counter != nullptr && read_counter(*counter, count);
+  if (counter == nullptr || !read_counter(*counter, count)) return {};
   std::atomic_thread_fence(std::memory_order_acquire);  // TRUNCATED acquire: the truncations that were counted
+  return {.counter = counter, .count = count};
+}
+
+MappedFile::Look MappedFile::refresh(int fd, Truncations before) noexcept {
+  const int error = errno;
+  // Not if another file was mapped meanwhile.
+  const bool counted = before.counter != nullptr && before.counter == counter_.load(std::memory_order_relaxed);
   struct stat status{};
   const std::uint64_t now = coarse_clock();  // before: fstat may take long
   const bool known = ::fstat(fd, &status) == 0;
@@ -131,7 +137,7 @@ MappedFile::Look MappedFile::refresh(int fd) noexcept {
   const std::uint64_t reach = reach_.load(std::memory_order_relaxed);
   const bool sparse = may_be_sparse_.load(std::memory_order_relaxed) && has_holes(status);
   readable_.store(sparse || !counted ? 0 : std::min(page_of_end(status), reach), std::memory_order_relaxed);
-  count_.store(count, std::memory_order_release);                              // SIZE release: the size
+  count_.store(before.count, std::memory_order_release);                       // SIZE release: the size
   deadline_.store(now + kSizeCounts - lateness(), std::memory_order_release);  // SIZE release: the size
   touch_region(region_.load(std::memory_order_relaxed) - 1, now);
   return page_of_end(status) > reach ? Look::outgrown : Look::usable;

@@ -77,8 +77,14 @@ class MappedFile {
   }
   /// Until when the size counts, of coarse_clock().
   [[nodiscard]] std::uint64_t deadline() const { return deadline_.load(std::memory_order_relaxed); }
+  struct Truncations {
+    const TruncationCounter* counter;  ///< null: nothing is known
+    std::uint32_t count;
+  };
+  /// How many were counted before refresh(): a guarded copy, so not while signals are blocked.
+  [[nodiscard]] Truncations truncations() const noexcept;
   /// Asks the kernel for the size. Keeps errno.
-  Look refresh(int fd) noexcept;
+  Look refresh(int fd, Truncations before) noexcept;
 
   /// Whether these bytes lie before the page in which the file ends.
   [[nodiscard]] bool has(std::uint64_t offset, std::size_t bytes) const noexcept {

@@ -74,7 +74,7 @@ class Mapped : public testing::Test {
   }
   /// As a reader does: empty if the kernel must read.
   std::string read(MappedFile& file, std::uint64_t offset, std::size_t bytes) const {
-    if (!file.is_fresh() && file.refresh(fd_) != MappedFile::Look::usable) return "";
+    if (!file.is_fresh() && file.refresh(fd_, file.truncations()) != MappedFile::Look::usable) return "";
     std::string text(bytes, ' ');
     return file.has(offset, bytes) && file.copy(text.data(), offset, bytes) ? text : "";
   }
@@ -179,7 +179,7 @@ TEST_F(Mapped, AnUncountedTruncationRaisesNoSignalAndIsSeenWhenTheSizeIsOld) {
     ASSERT_EQ(::ftruncate(fd_, 5), 0);
     EXPECT_EQ(read(file, 2 * kPage, 10), "");
     EXPECT_FALSE(file.is_fresh()) << "the fault has told";
-    ASSERT_EQ(file.refresh(fd_), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd_, file.truncations()), MappedFile::Look::usable);
     EXPECT_FALSE(file.has(0, 1));
   });
 }
@@ -200,10 +200,10 @@ TEST_F(Mapped, AFileThatGrowsIsReadToItsNewEnd) {
     ASSERT_TRUE(map(file));
     ASSERT_EQ(read(file, 4 * kPage, 1), "");
     write_all(text_of(6 * kPage, 'a'));
-    ASSERT_EQ(file.refresh(fd_), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd_, file.truncations()), MappedFile::Look::usable);
     EXPECT_EQ(read(file, 5 * kPage, kPage), std::string(kPage, 'f'));
     ASSERT_EQ(::ftruncate(fd_, off_t{64} << 20), 0);
-    EXPECT_NE(file.refresh(fd_), MappedFile::Look::other_file);
+    EXPECT_NE(file.refresh(fd_, file.truncations()), MappedFile::Look::other_file);
   });
 }
 
@@ -213,7 +213,7 @@ TEST_F(Mapped, AnotherFileOfTheSameNumberIsNoticed) {
     ASSERT_TRUE(map(file));
     const int other = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     ASSERT_EQ(::dup2(other, fd_), fd_);
-    EXPECT_EQ(file.refresh(fd_), MappedFile::Look::other_file);
+    EXPECT_EQ(file.refresh(fd_, file.truncations()), MappedFile::Look::other_file);
   });
 }
 
@@ -314,10 +314,10 @@ TEST(MappedOnTmpfs, HolesAreTheKernels) {
     ASSERT_EQ(::pwrite(fd, whole.data(), whole.size(), 0), static_cast<ssize_t>(whole.size()));
     ASSERT_EQ(::fstat(fd, &status), 0);
     ASSERT_TRUE(file.map(fd, status, 0, nullptr));
-    ASSERT_EQ(file.refresh(fd), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd, file.truncations()), MappedFile::Look::usable);
     EXPECT_TRUE(file.has(0, 16 * kPage));
     ASSERT_EQ(::ftruncate(fd, 100 * kPage), 0);
-    ASSERT_EQ(file.refresh(fd), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd, file.truncations()), MappedFile::Look::usable);
     EXPECT_FALSE(file.has(0, 1)) << "a fault would allocate a page";
   });
   ::close(fd);
@@ -375,7 +375,7 @@ TEST_F(Mapped, ReadersBesideTruncationsFindTheFilesBytesOnly) {
       }
     }
     writer.join();
-    ASSERT_EQ(file.refresh(fd_), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd_, file.truncations()), MappedFile::Look::usable);
     EXPECT_EQ(read(file, 0, 3 * kPage), expected.substr(0, 3 * kPage));
   });
 }

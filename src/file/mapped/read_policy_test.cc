@@ -35,7 +35,7 @@ class Policy : public testing::Test {
     ASSERT_TRUE(catch_faults(::sigaction));
     ASSERT_EQ(::fstat(fd_, &status), 0);
     ASSERT_TRUE(file.map(fd_, status, 0, nullptr));
-    ASSERT_EQ(file.refresh(fd_), MappedFile::Look::usable);
+    ASSERT_EQ(file.refresh(fd_, file.truncations()), MappedFile::Look::usable);
   }
 
   int fd_ = -1;

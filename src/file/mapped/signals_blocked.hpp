@@ -9,13 +9,14 @@
 
 namespace wherry::file::mapped {
 
-/// Blocks all signals but SIGBUS and SIGSEGV while it lives: a handler might wait for the thread that it interrupted.
-/// A system call, as the C library's functions leave out the signal of pthread_cancel.
+/// No handler runs in this thread while an object of this class lives: it might wait for the thread that it has
+/// interrupted, or leave by a jump. No guarded copy may be made meanwhile. A system call, as the C library's functions
+/// leave out the signal of pthread_cancel.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
-    const std::uint64_t most = ~(std::uint64_t{1} << (SIGBUS - 1) | std::uint64_t{1} << (SIGSEGV - 1));
-    ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &most, &before_, sizeof most);
+    const std::uint64_t all = ~std::uint64_t{0};
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before_, sizeof all);
   }
   ~SignalsBlocked() { ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_); }
   SignalsBlocked(const SignalsBlocked&) = delete;
