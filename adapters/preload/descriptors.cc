@@ -84,6 +84,7 @@ void remember(int fd, bool alone) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
   entry->progress.store(0, std::memory_order_relaxed);
+  entry->choice.store(Choice::none, std::memory_order_relaxed);
   begin_generation_of(*entry, alone ? Mode::own : Mode::unknown);
   unmap_file_of_last_generation(fd, *entry);
 }

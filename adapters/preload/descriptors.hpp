@@ -65,11 +65,15 @@ struct State {
   [[nodiscard]] constexpr bool tracked() const { return mode() == Mode::user || mode() == Mode::shared; }
 };
 
+/// The path chosen for an open file, or found when it was looked at.
+enum class Choice : std::uint8_t { none, automatic, cache };
+
 struct alignas(64) Entry {
   std::atomic<std::uint64_t> state{0};
-  // Any thread that reads stores it: a hint.
+  // Any thread that reads stores it, also after another one has closed the descriptor: a hint.
   std::atomic<std::uint64_t> progress{0};  ///< where the last read ended, and how it was served (progress.hpp)
-  file::mapped::MappedFile file;           ///< of a tracked descriptor, by rule 2
+  std::atomic<Choice> choice{Choice::none};
+  file::mapped::MappedFile file;  ///< of a tracked descriptor, by rule 2
 
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation

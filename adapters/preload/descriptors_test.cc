@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptors.hpp"
 
+#include <wherry/file_path.h>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -134,6 +136,17 @@ TEST_F(Descriptors, AfterACloseWhatWasKnownOfTheNumberIsOfAnotherGeneration) {
   EXPECT_NE(state().generation(), before.generation());
 }
 
+// A thread that has read the file before may store how far it came when another one has closed and opened.
+TEST_F(Descriptors, AChosenPathIsNotThatOfTheNextFileWithTheNumber) {
+  ASSERT_EQ(wherry_fd_set_path(fd_, WHERRY_PATH_CACHE), 0);
+  Entry& entry = *entry_of(fd_);
+  EXPECT_EQ(entry.choice, Choice::cache);
+  const std::uint64_t late = entry.progress;
+  opened_alone(fd_);
+  entry.progress = late;
+  EXPECT_EQ(entry.choice, Choice::none);
+}
+
 // A thread that opens, and one that is about to fork: one of the two sees the other, whatever their order.
 TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   std::atomic<bool> over = false;
@@ -163,7 +176,6 @@ TEST(Progress, AReadThatGoesOnIsMadeAsThePolicySays) {
   int answers = 0;
   for (int i = 0; i < 100'000; i++) {
     Progress before;
-    before.choice = Progress::Choice::automatic;
     before.policy = {.end = random() >> (24 + random() % 40), .way = static_cast<Way>(random() % 3)};
     progress = before.word();
     const std::uint64_t offset = before.policy.end + (random() % 4 == 0 ? random() % 9 : 0);

@@ -29,8 +29,8 @@ WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
     never_track(fd);
     return 0;
   }
+  entry->choice.store(path == WHERRY_PATH_AUTO ? Choice::automatic : Choice::cache, std::memory_order_relaxed);
   Progress progress = Progress::of(entry->progress.load(std::memory_order_relaxed));
-  progress.choice = path == WHERRY_PATH_AUTO ? Progress::Choice::automatic : Progress::Choice::cache;
   progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
   entry->progress.store(progress.word(), std::memory_order_relaxed);
   // What was left to the kernel before is looked at again.

@@ -28,8 +28,8 @@ bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
   if (chosen_path() == Path::kernel && !any_rules()) return true;
   if (state.spent() < file::mapped::kSpentBeforeEager) return false;
   const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
-  const bool eager = progress.choice == Progress::Choice::cache ||
-                     (progress.choice == Progress::Choice::none && chosen_path() == Path::cache);
+  const Choice choice = entry.choice.load(std::memory_order_relaxed);
+  const bool eager = choice == Choice::cache || (choice == Choice::none && chosen_path() == Path::cache);
   return file::mapped::is_time_to_map(state.spent(), bytes, progress, eager);
 }
 

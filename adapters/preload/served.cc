@@ -24,12 +24,11 @@ namespace {
 
 using file::mapped::MappedFile;
 using file::mapped::Progress;
-using Choice = Progress::Choice;
 
 /// Parts of a readv that are read in place; with more it is the kernel's.
 constexpr std::size_t kMostParts = 16;
 
-Progress progress_of(const Entry& entry) { return Progress::of(entry.progress.load(std::memory_order_relaxed)); }
+bool is_chosen(const Entry& entry) { return entry.choice.load(std::memory_order_relaxed) != Choice::none; }
 
 file::mapped::Sigaction next_sigaction() {
   return reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
@@ -83,7 +82,7 @@ struct Tracked {
 
   [[nodiscard]] MappedFile& file() const { return entry.file; }
   [[nodiscard]] std::atomic<std::uint64_t>& progress() const { return entry.progress; }
-  [[nodiscard]] bool is_eager() const { return Progress::is_eager(entry.progress.load(std::memory_order_relaxed)); }
+  [[nodiscard]] bool is_eager() const { return entry.choice.load(std::memory_order_relaxed) == Choice::cache; }
   void map_again() const { preload::map_again(fd, entry, state); }
   [[nodiscard]] bool refresh() const { return preload::refresh(fd, entry, state); }
 };
@@ -103,13 +102,14 @@ std::optional<Path> path_of(int fd, const struct stat& status) {
 }
 
 Tracking track_locked(int fd, Entry& entry, State state, const struct stat& status) {
-  Progress progress = progress_of(entry);
   const auto path = path_of(fd, status);
-  if (!path || (*path == Path::kernel && progress.choice == Choice::none)) return Tracking::never;
+  const bool chosen = is_chosen(entry);
+  if (!path || (*path == Path::kernel && !chosen)) return Tracking::never;
   if (entry.load_in_setup().word != state.word) return Tracking::later;
-  if (progress.choice == Choice::none) {
-    progress.choice = *path == Path::cache ? Choice::cache : Choice::automatic;
+  if (!chosen) {
+    entry.choice.store(*path == Path::cache ? Choice::cache : Choice::automatic, std::memory_order_relaxed);
   }
+  Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   progress.refused = !map_file(fd, entry, status);
   entry.progress.store(progress.word(), std::memory_order_relaxed);
   return progress.refused ? Tracking::later : Tracking::tracked;
@@ -118,8 +118,9 @@ Tracking track_locked(int fd, Entry& entry, State state, const struct stat& stat
 }  // namespace
 
 Tracking track(int fd, Entry& entry, State state) noexcept {
-  const bool chosen = progress_of(entry).choice != Choice::none;
-  if (!any_directories() || (chosen_path() == Path::kernel && !any_rules() && !chosen)) return Tracking::never;
+  if (!any_directories() || (chosen_path() == Path::kernel && !any_rules() && !is_chosen(entry))) {
+    return Tracking::never;
+  }
   const int error = errno;
   const SetupLock lock(fd);
   if (!lock) return Tracking::later;

@@ -12,17 +12,13 @@ namespace wherry::file::mapped {
 
 struct Progress {
   static constexpr unsigned kWayBits = 2;
-  /// Chosen for this open file, or when it was looked at.
-  enum class Choice : std::uint8_t { none, automatic, cache };
-  static constexpr unsigned kChoiceBits = 2;
   static constexpr unsigned kSkippedBits = 5;
   static constexpr unsigned kMostSkipped = (1U << kSkippedBits) - 1;
-  static constexpr unsigned kEndShift = kWayBits + kChoiceBits + 1 + kSkippedBits;
+  static constexpr unsigned kEndShift = kWayBits + 1 + kSkippedBits;
   static constexpr std::uint64_t kWayMask = (1U << kWayBits) - 1;
   using Way = ReadPolicy::Way;
 
   ReadPolicy policy;
-  Choice choice = Choice::none;
   bool refused = false;  ///< the file could not be mapped the last time
   unsigned skipped = 0;  ///< reads since its mapping was lost
 
@@ -34,7 +30,6 @@ struct Progress {
     };
     Progress progress;
     progress.policy.way = static_cast<Way>(take(kWayBits));
-    progress.choice = static_cast<Choice>(take(kChoiceBits));
     progress.refused = take(1) != 0;
     progress.skipped = static_cast<unsigned>(take(kSkippedBits));
     progress.policy.end = word;
@@ -51,14 +46,9 @@ struct Progress {
     progress.store(word + (bytes << kEndShift), std::memory_order_relaxed);
     return true;
   }
-  /// Whether the choice is `cache`.
-  static bool is_eager(std::uint64_t word) {
-    return (word >> kWayBits & ((1U << kChoiceBits) - 1)) == static_cast<std::uint64_t>(Choice::cache);
-  }
   [[nodiscard]] std::uint64_t word() const {
     std::uint64_t word = policy.end << kSkippedBits | skipped;
     word = word << 1 | static_cast<std::uint64_t>(refused);
-    word = word << kChoiceBits | static_cast<std::uint64_t>(choice);
     return word << kWayBits | static_cast<std::uint64_t>(policy.way);
   }
 };
