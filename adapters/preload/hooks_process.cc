@@ -115,9 +115,11 @@ int start_in_child(void* start) {
 // The child was repaired before the program's own handlers ran.
 constinit bool is_repaired = false;
 
+void prepare_handlers() { is_repaired = false; }
+
+/// It may be registered more than once: what a handler in between has mapped must not be forgotten.
 void repair_before_handlers() {
-  repair_after_fork();
-  is_repaired = true;
+  if (!std::exchange(is_repaired, true)) repair_after_fork();
 }
 
 /// After a fork of the C library's, which runs handlers. What these have mapped must not be forgotten.
@@ -178,11 +180,12 @@ WHERRY_HOOK pid_t _Fork() noexcept {
 }
 
 // A handler that closes files in the child must not wait for a thread that only the parent has. Handlers run in the
-// order in which they were registered.
+// order in which they were registered: until one of this library is known to be there, each thread registers its own.
 WHERRY_HOOK int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library) noexcept {
   static constinit std::atomic<bool> registered{false};
-  if (!registered.exchange(true, std::memory_order_relaxed)) {
-    WHERRY_NEXT(__register_atfork, nullptr, nullptr, &repair_before_handlers, nullptr);
+  if (!registered.load(std::memory_order_acquire) &&  // ATFORK acquire: the handler
+      WHERRY_NEXT(__register_atfork, &prepare_handlers, nullptr, &repair_before_handlers, nullptr) == 0) {
+    registered.store(true, std::memory_order_release);  // ATFORK release: the handler
   }
   return WHERRY_NEXT(__register_atfork, prepare, parent, child, library);
 }

@@ -11,7 +11,9 @@ import pytest
 from program import PROGRAM, environment, served
 
 CALLS = Path(PROGRAM).resolve().parent / "files_native_calls"
-TRUNCATIONS = Path(PROGRAM).resolve().parent / "files_native_truncations"
+TRUNCATIONS = CALLS.parent / "files_native_truncations"
+TWO_ATFORKS = CALLS.parent / "files_two_atforks"
+SLOW_ATFORK = CALLS.parent / "libfiles_slow_atfork.so"
 
 pytestmark = pytest.mark.skipif(not CALLS.exists(), reason="a sanitizer's build has no library that programs could load")
 
@@ -49,3 +51,10 @@ def test_a_file_that_this_program_or_its_child_has_emptied_ends_there_at_once(tm
         assert lines_of(*served(path, folder), TRUNCATIONS, file) == lines_of(TRUNCATIONS, file)
     finally:
         file.unlink(missing_ok=True)
+
+
+def test_a_handler_of_forks_comes_behind_the_librarys_own(folder):
+    # It may close files in a child, which must not wait for a thread that only the parent has.
+    result = subprocess.run([*served("auto", folder), TWO_ATFORKS], env=environment(LD_PRELOAD=SLOW_ATFORK), capture_output=True, text=True, timeout=100)
+    order = result.stdout.split()
+    assert (result.returncode, order[0], order.count("program")) == (0, "library", 2), (order, result.stderr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files_static_writer FILE TEXT: writes the text to the begin of the file, and is linked statically: no hook sees it. */
+/* files_static_writer FILE TEXT: writes the text to the begin of the file, and is linked statically: no hook sees it.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
