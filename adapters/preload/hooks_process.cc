@@ -76,16 +76,6 @@ Sight sight_of_found(const char* name) {
   return path == nullptr ? Sight::unseen : wherry::look_at(AT_FDCWD, path, 0);
 }
 
-/// A program about to be executed: what its loader will do with its environment.
-class Execution {
- public:
-  explicit Execution(Sight sight) noexcept : sight_(sight) {}
-  [[nodiscard]] Sight sight() const { return sight_; }
-
- private:
-  Sight sight_;
-};
-
 /// `given` completed, on the stack of the caller.
 #define WHERRY_ENVIRONMENT(given, sight)                                                              \
   ({                                                                                                  \
@@ -234,27 +224,24 @@ WHERRY_HOOK int unshare(int flags) noexcept {
 
 WHERRY_HOOK int execve(const char* path, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(sight_of(AT_FDCWD, path, 0));
-  return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+  return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, sight_of(AT_FDCWD, path, 0)));
 }
 
 WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char* const environment[],
                          int flags) noexcept {
   const AllShared shared;
-  const Execution execution(sight_of(at, path, flags));
-  return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()), flags);
+  return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, sight_of(at, path, flags)), flags);
 }
 
 WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(is_filtered() ? Sight::foreign : wherry::look_at(fd, nullptr, 0));
-  return WHERRY_NEXT(fexecve, fd, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+  return WHERRY_NEXT(fexecve, fd, arguments,
+                     WHERRY_ENVIRONMENT(environment, is_filtered() ? Sight::foreign : wherry::look_at(fd, nullptr, 0)));
 }
 
 WHERRY_HOOK int execvpe(const char* name, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  const Execution execution(sight_of_found(name));
-  return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, execution.sight()));
+  return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, sight_of_found(name)));
 }
 
 WHERRY_HOOK int execv(const char* path, char* const arguments[]) noexcept { return execve(path, arguments, environ); }
@@ -289,17 +276,15 @@ WHERRY_HOOK int execle(const char* path, const char* first, ...) noexcept {
 WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  const Execution execution(sight_of(AT_FDCWD, path, 0));
   return spawned(actions, WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
-                                      WHERRY_ENVIRONMENT(environment, execution.sight())));
+                                      WHERRY_ENVIRONMENT(environment, sight_of(AT_FDCWD, path, 0))));
 }
 
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
-  const Execution execution(sight_of_found(name));
   return spawned(actions, WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
-                                      WHERRY_ENVIRONMENT(environment, execution.sight())));
+                                      WHERRY_ENVIRONMENT(environment, sight_of_found(name))));
 }
 
 WHERRY_HOOK int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd, const char* path,

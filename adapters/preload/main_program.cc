@@ -6,26 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "base/visible.hpp"
 
 namespace wherry::preload {
 namespace {
-
-constexpr std::size_t padded(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
-
-bool has_note_of_go(const char* notes, std::size_t size) {
-  static constexpr char kName[] = "Go\0";
-  for (std::size_t at = 0; size - at >= sizeof(ElfW(Nhdr)) + sizeof(kName);) {
-    ElfW(Nhdr) head{};
-    std::memcpy(&head, notes + at, sizeof(head));
-    at += sizeof(head);
-    if (head.n_namesz == sizeof(kName) && std::memcmp(notes + at, kName, sizeof(kName)) == 0) return true;
-    const std::size_t length = padded(head.n_namesz) + padded(head.n_descsz);
-    if (length > size - at) break;
-    at += length;
-  }
-  return false;
-}
 
 /// The loader names the program first: the second call is for a library.
 int look_at_program(dl_phdr_info* program, std::size_t /*size*/, void* found) {
@@ -34,7 +19,7 @@ int look_at_program(dl_phdr_info* program, std::size_t /*size*/, void* found) {
     if (segment.p_type != PT_NOTE) continue;
     const std::uintptr_t address = program->dlpi_addr + segment.p_vaddr;
     const auto* const notes = reinterpret_cast<const char*>(address);  // NOLINT(performance-no-int-to-ptr)
-    if (has_note_of_go(notes, segment.p_memsz)) *static_cast<bool*>(found) = true;
+    if (has_note_of_go({notes, segment.p_memsz})) *static_cast<bool*>(found) = true;
   }
   return 1;
 }

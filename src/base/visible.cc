@@ -70,23 +70,10 @@ bool has_other_rights(int fd) {
   return geteuid() != 0 && fgetxattr(fd, "security.capability", nullptr, 0) > 0;
 }
 
-/// Go's runtime makes its system calls itself, also where the program is linked with libc.
-bool has_note_of_go(const File& file, const Elf64_Phdr& segment) {
-  alignas(Elf64_Nhdr) std::array<char, 1024> notes{};
-  const std::size_t size =
-      file.read(notes.data(), std::min<std::size_t>(segment.p_filesz, notes.size()), segment.p_offset);
-  std::size_t at = 0;
-  while (size - at >= sizeof(Elf64_Nhdr) + 4) {
-    Elf64_Nhdr head{};
-    std::memcpy(&head, notes.data() + at, sizeof(head));
-    at += sizeof(head);
-    if (head.n_namesz == 4 && std::memcmp(notes.data() + at, "Go\0", 4) == 0) return true;
-    const std::uint64_t length =
-        (std::uint64_t{head.n_namesz} + 3) / 4 * 4 + (std::uint64_t{head.n_descsz} + 3) / 4 * 4;
-    if (length > size - at) break;
-    at += length;
-  }
-  return false;
+bool is_of_go(const File& file, const Elf64_Phdr& segment) {
+  std::array<char, 1024> notes{};
+  return has_note_of_go(
+      {notes.data(), file.read(notes.data(), std::min<std::size_t>(segment.p_filesz, notes.size()), segment.p_offset)});
 }
 
 bool is_loader_of_glibc(const File& file, const Elf64_Phdr& segment) {
@@ -109,7 +96,7 @@ Sight look_at_elf(const File& file) {
     if (file.read(&segment, sizeof(segment), header.e_phoff + i * sizeof(segment)) != sizeof(segment)) {
       return Sight::unseen;
     }
-    if (segment.p_type == PT_NOTE && has_note_of_go(file, segment)) return Sight::unseen;
+    if (segment.p_type == PT_NOTE && is_of_go(file, segment)) return Sight::unseen;
     if (segment.p_type == PT_INTERP) sight = is_loader_of_glibc(file, segment) ? Sight::seen : Sight::foreign;
   }
   return sight;
@@ -143,6 +130,21 @@ Sight look_through(int at, const char* path, int flags) {
 }
 
 }  // namespace
+
+bool has_note_of_go(std::string_view notes) noexcept {
+  constexpr std::string_view kName("Go\0", 4);
+  const auto padded = [](std::uint64_t bytes) { return (bytes + 3) / 4 * 4; };
+  Elf64_Nhdr head{};
+  while (notes.size() >= sizeof(head) + kName.size()) {
+    std::memcpy(&head, notes.data(), sizeof(head));
+    notes.remove_prefix(sizeof(head));
+    if (head.n_namesz == kName.size() && notes.starts_with(kName)) return true;
+    const std::uint64_t length = padded(head.n_namesz) + padded(head.n_descsz);
+    if (length > notes.size()) break;
+    notes.remove_prefix(length);
+  }
+  return false;
+}
 
 Sight look_at(int at, const char* path, int flags) noexcept {
   const int error = errno;
