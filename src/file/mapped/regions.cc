@@ -13,22 +13,33 @@
 namespace wherry::file::mapped {
 namespace {
 
-struct Slot {
-  std::atomic<std::byte*> begin;  // null: free
-  std::atomic<std::size_t> bytes;
-  std::uintptr_t owner;
-  std::atomic<std::uint64_t> used;
+std::uintptr_t address_of(const std::byte* place) { return reinterpret_cast<std::uintptr_t>(place); }
 
-  [[nodiscard]] bool is_free() const { return begin.load(std::memory_order_relaxed) == nullptr; }
-  [[nodiscard]] bool overlaps(const std::byte* other, std::size_t other_bytes) const {
-    const auto at = reinterpret_cast<std::uintptr_t>(begin.load(std::memory_order_relaxed));
-    const auto place = reinterpret_cast<std::uintptr_t>(other);
+/// Addresses that are looked at without the lock.
+struct Addresses {
+  std::atomic<std::byte*> begin;  // null: none
+  std::atomic<std::size_t> bytes;
+
+  [[nodiscard]] bool overlap(const std::byte* other, std::size_t other_bytes) const {
+    const std::uintptr_t at = address_of(begin.load(std::memory_order_relaxed));
+    const std::uintptr_t place = address_of(other);
     return at != 0 && (at < place ? place - at < bytes.load(std::memory_order_relaxed) : at - place < other_bytes);
   }
 };
 
+struct Slot : Addresses {  // none: free
+  std::uintptr_t owner;
+  std::atomic<std::uint64_t> used;
+
+  [[nodiscard]] bool is_free() const { return begin.load(std::memory_order_relaxed) == nullptr; }
+};
+
 // Pages of zeros take no memory until they are written to.
 constinit std::array<Slot, kMostRegions> slots{};
+// Slots side by side, and from the lowest to the highest address that any of them has had. The kernel maps side by
+// side, so that a look at these is enough, as a rule.
+constexpr std::size_t kGroup = 64;
+constinit std::array<Addresses, kMostRegions / kGroup> groups{};
 constinit std::atomic<std::uint32_t> slots_used{0};  // those from here on were never in use
 constinit std::atomic<bool> locked{false};
 constinit bool maps_no_more = false;
@@ -46,13 +57,37 @@ void unmap(Slot& slot) {
   ::munmap(begin, slot.bytes.load(std::memory_order_relaxed));
 }
 
+/// Calls `visit` with each slot whose mapping lies there, until it returns false.
+template <typename Visit>
+void visit_overlapping(const std::byte* place, std::size_t bytes, Visit visit) {
+  const std::span<Slot> used = used_slots();
+  for (std::size_t first = 0; first < used.size(); first += kGroup) {
+    if (!groups[first / kGroup].overlap(place, bytes)) continue;
+    for (Slot& slot : used.subspan(first, std::min(kGroup, used.size() - first))) {
+      if (slot.overlap(place, bytes) && !visit(slot)) return;
+    }
+  }
+}
+
 /// For the holder of the lock.
 void give_up_overlapping(const std::byte* place, std::size_t bytes, Revoke revoke) {
-  for (Slot& slot : used_slots()) {
-    if (!slot.overlaps(place, bytes)) continue;
+  visit_overlapping(place, bytes, [&](Slot& slot) {
     revoke(slot.owner, static_cast<std::uint32_t>(&slot - slots.data()));
     unmap(slot);
-  }
+    return true;
+  });
+}
+
+/// For the holder of the lock, before the slot has them. The bytes change first where the group grows upwards, so that
+/// a look without the lock misses nothing that was there.
+void add_to_group(std::uint32_t number, std::byte* begin, std::size_t bytes) {
+  Addresses& group = groups[number / kGroup];
+  std::byte* const before = group.begin.load(std::memory_order_relaxed);
+  std::byte* const lowest = before == nullptr ? begin : std::min(before, begin);
+  const std::byte* const end = before == nullptr ? begin : before + group.bytes.load(std::memory_order_relaxed);
+  group.bytes.store(static_cast<std::size_t>(std::max<const std::byte*>(end, begin + bytes) - lowest),
+                    std::memory_order_relaxed);
+  group.begin.store(lowest, std::memory_order_relaxed);
 }
 
 /// A free slot; if there is none, the least recently used one, whose owner loses it.
@@ -114,6 +149,7 @@ Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::u
   if (begin == nullptr) return {};
   const std::uint32_t number = take_slot(revoke);
   Slot& slot = slots[number];
+  add_to_group(number, static_cast<std::byte*>(begin), bytes);
   slot.bytes.store(bytes, std::memory_order_relaxed);
   slot.begin.store(static_cast<std::byte*>(begin), std::memory_order_relaxed);
   slot.owner = owner;
@@ -131,7 +167,12 @@ void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexce
   const auto* const place = static_cast<const std::byte*>(begin);
   if (holds_lock) return;
   // A look without the lock: there is none, as a rule.
-  if (std::ranges::none_of(used_slots(), [&](const Slot& slot) { return slot.overlaps(place, bytes); })) return;
+  bool any = false;
+  visit_overlapping(place, bytes, [&](const Slot&) {
+    any = true;
+    return false;
+  });
+  if (!any) return;
   const RegionsLock here;
   give_up_overlapping(place, bytes, revoke);
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "arch/barrier.hpp"
 #include "base/unique_fd.hpp"
@@ -66,6 +67,28 @@ TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
   }
   over = true;
   mapper.join();
+}
+
+// More than lie side by side in the table, and after some have gone and come.
+TEST(Regions, EachMappingGoesWithItsOwnAddresses) {
+  const UniqueFd file(::memfd_create("regions", MFD_CLOEXEC));
+  static std::vector<std::uintptr_t> revoked;
+  const Revoke revoke = [](std::uintptr_t owner, std::uint32_t) { revoked.push_back(owner); };
+  std::vector<Region> regions;
+  const auto map = [&](std::uintptr_t owner) { return map_region(RegionsLock(), file.get(), 4096, owner, revoke); };
+  for (std::uintptr_t owner = 0; owner < 200; owner++) regions.push_back(map(owner));
+  ASSERT_NE(regions.back().number, kNoRegion);
+  for (std::uintptr_t owner = 0; owner < 200; owner += 3) {
+    unmap_region(RegionsLock(), regions[owner].number, owner);
+    regions[owner] = map(owner);
+  }
+  for (std::uintptr_t owner = 0; owner < 200; owner++) {
+    give_up_regions(&regions[owner].bytes[100], 1, revoke);
+    ASSERT_EQ(revoked, std::vector{owner});
+    give_up_regions(regions[owner].bytes.data(), 4096, revoke);
+    ASSERT_EQ(revoked.size(), 1U) << "it is gone";
+    revoked.clear();
+  }
 }
 
 TEST(Regions, AHookThatTheEnginesOwnCallsMeetDoesNotWaitForItself) {
