@@ -35,22 +35,15 @@ WHERRY_HOOK int mlockall(int flags) noexcept {
 
 // The C++ library's headers give the first argument two types.
 
-WHERRY_HOOK int setrlimit64(__rlimit_resource_t resource, const rlimit64* limit) noexcept {
-  if (resource == RLIMIT_AS) unmap_for_good();
-  return WHERRY_NEXT(setrlimit64, resource, limit);
-}
-
 WHERRY_HOOK int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
   if (resource == RLIMIT_AS) unmap_for_good();
   return WHERRY_NEXT(setrlimit, resource, limit);
-}
-
-WHERRY_HOOK int prlimit64(pid_t process, __rlimit_resource resource, const rlimit64* limit, rlimit64* before) noexcept {
-  if (resource == RLIMIT_AS && limit != nullptr) unmap_for_good();
-  return WHERRY_NEXT(prlimit64, process, resource, limit, before);
 }
 
 WHERRY_HOOK int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) noexcept {
   if (resource == RLIMIT_AS && limit != nullptr) unmap_for_good();
   return WHERRY_NEXT(prlimit, process, resource, limit, before);
 }
+
+WHERRY_OTHER_NAME(setrlimit64, setrlimit);
+WHERRY_OTHER_NAME(prlimit64, prlimit);

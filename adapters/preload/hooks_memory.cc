@@ -42,11 +42,6 @@ WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags
                     [&] { return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset); });
 }
 
-WHERRY_HOOK void* mmap64(void* place, std::size_t bytes, int protection, int flags, int fd, off64_t offset) noexcept {
-  return take_place(names_place(flags), place, bytes,
-                    [&] { return WHERRY_NEXT(mmap64, place, bytes, protection, flags, fd, offset); });
-}
-
 // A second munmap of the same addresses does nothing natively.
 WHERRY_HOOK int munmap(void* place, std::size_t bytes) noexcept {
   wherry::file::mapped::give_up_regions(place, bytes, revoke_mapping);
@@ -69,3 +64,5 @@ WHERRY_HOOK void* shmat(int segment, const void* place, int flags) noexcept {
   const auto* const begin = static_cast<const char*>(place) - reinterpret_cast<std::uintptr_t>(place) % SHMLBA;
   return take_place(true, begin, bytes_of_segment(segment), call);
 }
+
+WHERRY_OTHER_NAME(mmap64, mmap);

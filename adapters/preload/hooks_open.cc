@@ -30,9 +30,7 @@ extern "C" {
 int pidfd_getfd(int process, int fd, unsigned flags) noexcept;
 // Programs that were compiled with _FORTIFY_SOURCE call these where no mode is given.
 int __open_2(const char* path, int flags);
-int __open64_2(const char* path, int flags);
 int __openat_2(int at, const char* path, int flags);
-int __openat64_2(int at, const char* path, int flags);
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -135,15 +133,15 @@ bool is_lock(int command) {
   }
 }
 
-int control(Hook hook, int fd, int command, void* argument) {
-  auto* const next = reinterpret_cast<int (*)(int, int, ...)>(next_function(hook));
+int control(int fd, int command, void* argument) {
+  const auto next = [&] { return WHERRY_NEXT(fcntl, fd, command, argument); };
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     share_offset(fd);
-    return doubled(next(fd, command, argument));
+    return doubled(next());
   }
   // A lock may begin at the offset.
   if (is_lock(command)) share_offset(fd);
-  const int result = next(fd, command, argument);
+  const int result = next();
   if (command == F_SETFL && result == 0 && (reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
     share_offset(fd);
     never_track(fd);
@@ -153,19 +151,9 @@ int control(Hook hook, int fd, int command, void* argument) {
 
 }  // namespace
 
-WHERRY_HOOK int open64(const char* path, int flags, ...) {
-  WHERRY_MODE(flags);
-  return opened(WHERRY_NEXT(open64, path, flags, mode), flags);
-}
-
 WHERRY_HOOK int open(const char* path, int flags, ...) {
   WHERRY_MODE(flags);
   return opened(WHERRY_NEXT(open, path, flags, mode), flags);
-}
-
-WHERRY_HOOK int openat64(int at, const char* path, int flags, ...) {
-  WHERRY_MODE(flags);
-  return opened(WHERRY_NEXT(openat64, at, path, flags, mode), flags);
 }
 
 WHERRY_HOOK int openat(int at, const char* path, int flags, ...) {
@@ -175,10 +163,6 @@ WHERRY_HOOK int openat(int at, const char* path, int flags, ...) {
 
 WHERRY_HOOK int creat(const char* path, mode_t mode) {
   return opened(WHERRY_NEXT(creat, path, mode), O_WRONLY | O_CREAT | O_TRUNC);
-}
-
-WHERRY_HOOK int creat64(const char* path, mode_t mode) {
-  return opened(WHERRY_NEXT(creat64, path, mode), O_WRONLY | O_CREAT | O_TRUNC);
 }
 
 WHERRY_HOOK int open_by_handle_at(int mount, file_handle* handle, int flags) {
@@ -192,14 +176,8 @@ WHERRY_HOOK int shm_open(const char* name, int flags, mode_t mode) {
 
 WHERRY_HOOK int __open_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open_2, path, flags), flags); }
 
-WHERRY_HOOK int __open64_2(const char* path, int flags) { return opened(WHERRY_NEXT(__open64_2, path, flags), flags); }
-
 WHERRY_HOOK int __openat_2(int at, const char* path, int flags) {
   return opened(WHERRY_NEXT(__openat_2, at, path, flags), flags);
-}
-
-WHERRY_HOOK int __openat64_2(int at, const char* path, int flags) {
-  return opened(WHERRY_NEXT(__openat64_2, at, path, flags), flags);
 }
 
 WHERRY_HOOK int close(int fd) {
@@ -253,25 +231,12 @@ WHERRY_HOOK int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  return control(Hook::k_fcntl, fd, command, argument);
-}
-
-WHERRY_HOOK int fcntl64(int fd, int command, ...) {
-  va_list arguments;
-  va_start(arguments, command);
-  void* const argument = va_arg(arguments, void*);
-  va_end(arguments);
-  return control(Hook::k_fcntl64, fd, command, argument);
+  return control(fd, command, argument);
 }
 
 WHERRY_HOOK int lockf(int fd, int command, off_t length) {
   share_offset(fd);
   return WHERRY_NEXT(lockf, fd, command, length);
-}
-
-WHERRY_HOOK int lockf64(int fd, int command, off64_t length) {
-  share_offset(fd);
-  return WHERRY_NEXT(lockf64, fd, command, length);
 }
 
 WHERRY_HOOK ssize_t sendmsg(int fd, const msghdr* message, int flags) {
@@ -294,7 +259,14 @@ WHERRY_HOOK int login_tty(int fd) noexcept {
 }
 
 WHERRY_OTHER_NAME(__open, open);
-WHERRY_OTHER_NAME(__open64, open64);
+WHERRY_OTHER_NAME(__open64, open);
 WHERRY_OTHER_NAME(__close, close);
 WHERRY_OTHER_NAME(__fcntl, fcntl);
 WHERRY_OTHER_NAME(__dup2, dup2);
+WHERRY_OTHER_NAME(open64, open);
+WHERRY_OTHER_NAME(openat64, openat);
+WHERRY_OTHER_NAME(creat64, creat);
+WHERRY_OTHER_NAME(fcntl64, fcntl);
+WHERRY_OTHER_NAME(lockf64, lockf);
+WHERRY_OTHER_NAME(__open64_2, __open_2);
+WHERRY_OTHER_NAME(__openat64_2, __openat_2);

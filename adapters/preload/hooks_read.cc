@@ -18,7 +18,6 @@ extern "C" {
 // Programs that were compiled with _FORTIFY_SOURCE call these; they end the program if the buffer is too small.
 ssize_t __read_chk(int fd, void* buffer, std::size_t bytes, std::size_t size);
 ssize_t __pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size);
-ssize_t __pread64_chk(int fd, void* buffer, std::size_t bytes, off64_t offset, std::size_t size);
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -34,17 +33,8 @@ WHERRY_HOOK ssize_t pread(int fd, void* buffer, std::size_t bytes, off_t offset)
   return pread_here(fd, buffer, bytes, offset);
 }
 
-WHERRY_HOOK ssize_t pread64(int fd, void* buffer, std::size_t bytes, off64_t offset) {
-  return pread_here(fd, buffer, bytes, offset);
-}
-
 WHERRY_HOOK ssize_t __pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size) {
   return bytes > size ? WHERRY_NEXT(__pread_chk, fd, buffer, bytes, offset, size)
-                      : pread_here(fd, buffer, bytes, offset);
-}
-
-WHERRY_HOOK ssize_t __pread64_chk(int fd, void* buffer, std::size_t bytes, off64_t offset, std::size_t size) {
-  return bytes > size ? WHERRY_NEXT(__pread64_chk, fd, buffer, bytes, offset, size)
                       : pread_here(fd, buffer, bytes, offset);
 }
 
@@ -52,10 +42,6 @@ WHERRY_HOOK ssize_t readv(int fd, const iovec* parts, int count) { return readv_
 
 WHERRY_HOOK ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) {
   return preadv_here(fd, parts, count, offset);
-}
-
-WHERRY_HOOK ssize_t preadv64(int fd, const iovec* parts, int count, off64_t offset) {
-  return preadv(fd, parts, count, offset);
 }
 
 // With offset -1 it is readv with flags.
@@ -66,15 +52,14 @@ WHERRY_HOOK ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset,
   return WHERRY_NEXT(preadv2, fd, parts, count, offset, flags);
 }
 
-WHERRY_HOOK ssize_t preadv64v2(int fd, const iovec* parts, int count, off64_t offset, int flags) {
-  return preadv2(fd, parts, count, offset, flags);
-}
-
 WHERRY_HOOK off_t lseek(int fd, off_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }
 
-WHERRY_HOOK off64_t lseek64(int fd, off64_t offset, int whence) noexcept { return lseek_here(fd, offset, whence); }
-
 WHERRY_OTHER_NAME(__read, read);
-WHERRY_OTHER_NAME(__pread64, pread64);
+WHERRY_OTHER_NAME(__pread64, pread);
 WHERRY_OTHER_NAME(__lseek, lseek);
-WHERRY_OTHER_NAME(llseek, lseek64);
+WHERRY_OTHER_NAME(llseek, lseek);
+WHERRY_OTHER_NAME(pread64, pread);
+WHERRY_OTHER_NAME(__pread64_chk, __pread_chk);
+WHERRY_OTHER_NAME(preadv64, preadv);
+WHERRY_OTHER_NAME(preadv64v2, preadv2);
+WHERRY_OTHER_NAME(lseek64, lseek);

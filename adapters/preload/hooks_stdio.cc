@@ -46,8 +46,6 @@ int leave(FILE* file) {
 
 WHERRY_HOOK FILE* fopen(const char* path, const char* mode) { return taken(WHERRY_NEXT(fopen, path, mode), mode); }
 
-WHERRY_HOOK FILE* fopen64(const char* path, const char* mode) { return taken(WHERRY_NEXT(fopen64, path, mode), mode); }
-
 WHERRY_HOOK FILE* fdopen(int fd, const char* mode) noexcept {
   share_offset(fd);
   return WHERRY_NEXT(fdopen, fd, mode);
@@ -56,11 +54,6 @@ WHERRY_HOOK FILE* fdopen(int fd, const char* mode) noexcept {
 WHERRY_HOOK FILE* freopen(const char* path, const char* mode, FILE* file) {
   const Closing closing(leave(file));
   return taken(WHERRY_NEXT(freopen, path, mode, file), mode);
-}
-
-WHERRY_HOOK FILE* freopen64(const char* path, const char* mode, FILE* file) {
-  const Closing closing(leave(file));
-  return taken(WHERRY_NEXT(freopen64, path, mode, file), mode);
 }
 
 WHERRY_HOOK int fclose(FILE* file) {
@@ -110,3 +103,5 @@ WHERRY_HOOK int io_uring_queue_init_mem(unsigned entries, void* ring, void* para
 WHERRY_OTHER_NAME(_IO_fopen, fopen);
 WHERRY_OTHER_NAME(_IO_fdopen, fdopen);
 WHERRY_OTHER_NAME(_IO_fclose, fclose);
+WHERRY_OTHER_NAME(fopen64, fopen);
+WHERRY_OTHER_NAME(freopen64, freopen);

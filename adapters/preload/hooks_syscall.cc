@@ -68,7 +68,7 @@ std::optional<long> that_reads(long number, const Words& words) {
     case SYS_read:
       return by_name(&read, words);
     case SYS_pread64:
-      return by_name(&pread64, words);
+      return by_name(&pread, words);
     case SYS_readv:
       return by_name(&readv, words);
     case SYS_preadv:

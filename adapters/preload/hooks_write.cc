@@ -19,30 +19,22 @@
 
 using namespace wherry::preload;
 
-WHERRY_HOOK int ftruncate64(int fd, off64_t length) noexcept {
-  const int result = WHERRY_NEXT(ftruncate64, fd, length);
+WHERRY_HOOK int ftruncate(int fd, off_t length) noexcept {
+  const int result = WHERRY_NEXT(ftruncate, fd, length);
   if (result == 0) shortened(fd);
   return result;
 }
 
-WHERRY_HOOK int ftruncate(int fd, off_t length) noexcept { return ftruncate64(fd, length); }
-
-WHERRY_HOOK int truncate64(const char* path, off64_t length) noexcept {
-  const int result = WHERRY_NEXT(truncate64, path, length);
+WHERRY_HOOK int truncate(const char* path, off_t length) noexcept {
+  const int result = WHERRY_NEXT(truncate, path, length);
   if (result == 0) shortened(path);
   return result;
 }
 
-WHERRY_HOOK int truncate(const char* path, off_t length) noexcept { return truncate64(path, length); }
-
-WHERRY_HOOK int fallocate64(int fd, int mode, off64_t offset, off64_t length) {
-  const int result = WHERRY_NEXT(fallocate64, fd, mode, offset, length);
+WHERRY_HOOK int fallocate(int fd, int mode, off_t offset, off_t length) {
+  const int result = WHERRY_NEXT(fallocate, fd, mode, offset, length);
   if (result == 0 && (mode & FALLOC_FL_COLLAPSE_RANGE) != 0) shortened(fd);
   return result;
-}
-
-WHERRY_HOOK int fallocate(int fd, int mode, off_t offset, off_t length) {
-  return fallocate64(fd, mode, offset, length);
 }
 
 WHERRY_HOOK ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
@@ -52,13 +44,9 @@ WHERRY_HOOK ssize_t copy_file_range(int from, off64_t* from_offset, int to, off6
   return WHERRY_NEXT(copy_file_range, from, from_offset, to, to_offset, bytes, flags);
 }
 
-WHERRY_HOOK ssize_t sendfile64(int to, int from, off64_t* offset, std::size_t bytes) noexcept {
-  if (offset == nullptr) share_offset(from);
-  return WHERRY_NEXT(sendfile64, to, from, offset, bytes);
-}
-
 WHERRY_HOOK ssize_t sendfile(int to, int from, off_t* offset, std::size_t bytes) noexcept {
-  return sendfile64(to, from, offset, bytes);
+  if (offset == nullptr) share_offset(from);
+  return WHERRY_NEXT(sendfile, to, from, offset, bytes);
 }
 
 WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
@@ -77,3 +65,8 @@ WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   if (_IOC_TYPE(request) != 'T' || request == FIONREAD) share_offset(fd);
   return WHERRY_NEXT(ioctl, fd, request, argument);
 }
+
+WHERRY_OTHER_NAME(ftruncate64, ftruncate);
+WHERRY_OTHER_NAME(truncate64, truncate);
+WHERRY_OTHER_NAME(fallocate64, fallocate);
+WHERRY_OTHER_NAME(sendfile64, sendfile);

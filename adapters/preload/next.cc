@@ -38,9 +38,7 @@ void* fails_with_null() {
 bool returns_pointer(Hook hook) {
   switch (hook) {
     case Hook::k_fopen:
-    case Hook::k_fopen64:
     case Hook::k_freopen:
-    case Hook::k_freopen64:
     case Hook::k_fdopen:
     case Hook::k_fdopendir:
     case Hook::k_popen:
@@ -78,8 +76,8 @@ void* look_up(Hook hook) {
 }  // namespace
 
 void find_functions_of_children() noexcept {
-  for (const Hook hook : {Hook::k_execve, Hook::k_close, Hook::k_dup2, Hook::k_fcntl, Hook::k_fcntl64, Hook::k_open,
-                          Hook::k_open64, Hook::k_openat, Hook::k_pread64, Hook::k_syscall}) {
+  for (const Hook hook : {Hook::k_execve, Hook::k_close, Hook::k_dup2, Hook::k_fcntl, Hook::k_open, Hook::k_openat,
+                          Hook::k_pread, Hook::k_syscall}) {
     (void)next_function(hook);
   }
 }

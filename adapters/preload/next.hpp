@@ -8,23 +8,19 @@
 // clang-format off
 
 // Every name that is hooked. A name that this C library lacks has no function behind it; nothing can have called it.
-#define WHERRY_HOOKS(X)                                                                                          \
-  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2)            \
-  X(__openat64_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(fcntl64) X(ioctl)       \
-  X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) X(preadv64)       \
-  X(preadv2) X(preadv64v2) X(lseek) X(lseek64) X(truncate) X(truncate64) X(ftruncate) X(ftruncate64)             \
-  X(fallocate) X(fallocate64) X(copy_file_range) X(sendfile) X(sendfile64) X(splice) X(lockf) X(lockf64)         \
-  X(fopen) X(fopen64) X(freopen) X(freopen64) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir)          \
-  X(sendmsg) X(sendmmsg) X(daemon) X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp)         \
-  X(system) X(popen) X(forkpty) X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall)                \
-  X(wordexp) X(pidfd_getfd) X(__register_atfork) X(open_by_handle_at)                                              \
-  X(posix_spawn_file_actions_addopen)                                                                            \
-  X(mmap) X(mmap64) X(munmap) X(mremap) X(shmat)                                                                   \
-  X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask) X(ppoll)          \
-  X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)                  \
-  X(__longjmp_chk) X(setcontext) X(swapcontext)                                                                  \
-  X(sigaction) X(signal) X(__sysv_signal) X(sigset) X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl)      \
-  X(mlockall) X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dl_iterate_phdr)
+#define WHERRY_HOOKS(X)                                                                                         \
+  X(open) X(openat) X(creat) X(__open_2) X(__openat_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2)      \
+  X(dup3) X(fcntl) X(ioctl) X(read) X(__read_chk) X(pread) X(__pread_chk) X(readv) X(preadv) X(preadv2)         \
+  X(lseek) X(truncate) X(ftruncate) X(fallocate) X(copy_file_range) X(sendfile) X(splice) X(lockf) X(fopen)     \
+  X(freopen) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg) X(sendmmsg) X(daemon)         \
+  X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty)           \
+  X(execve) X(execveat) X(execvpe) X(fexecve) X(unshare) X(syscall) X(wordexp) X(pidfd_getfd)                   \
+  X(__register_atfork) X(open_by_handle_at) X(posix_spawn_file_actions_addopen) X(mmap) X(munmap) X(mremap)     \
+  X(shmat) X(sigsuspend) X(sigpause) X(__xpg_sigpause) X(sighold) X(sigrelse) X(sigblock) X(sigsetmask)         \
+  X(ppoll) X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)        \
+  X(__longjmp_chk) X(setcontext) X(swapcontext) X(sigaction) X(signal) X(__sysv_signal) X(sigset)               \
+  X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl) X(mlockall) X(setrlimit) X(prlimit)                   \
+  X(dl_iterate_phdr)
 
 // clang-format on
 

@@ -157,28 +157,28 @@ ssize_t readv_here(int fd, const iovec* parts, int count) {
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
   return read_at(
       fd, bytes, [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
-      [&] { return WHERRY_NEXT(pread64, fd, buffer, bytes, offset); });
+      [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); });
 }
 
 ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {
   return read_at(
       fd, bytes_of(count),
       [&](Entry& entry, State state) { return readv_tracked(fd, entry, state, parts, count, offset); },
-      [&] { return WHERRY_NEXT(preadv64, fd, parts, count, offset); });
+      [&] { return WHERRY_NEXT(preadv, fd, parts, count, offset); });
 }
 
 off_t lseek_here(int fd, off_t offset, int whence) {
   Entry* const entry = entry_of(fd);
-  if (entry == nullptr || in_vfork_child()) return WHERRY_NEXT(lseek64, fd, offset, whence);
+  if (entry == nullptr || in_vfork_child()) return WHERRY_NEXT(lseek, fd, offset, whence);
   while (true) {
     State state = entry->load();
     if (state.mode() == Mode::moving) {
       settled(*entry);
     } else if (state.mode() == Mode::own) {
       if (!go_inside(*entry, state, 0)) continue;
-      return call_inside(*entry, state, [&] { return WHERRY_NEXT(lseek64, fd, offset, whence); });
+      return call_inside(*entry, state, [&] { return WHERRY_NEXT(lseek, fd, offset, whence); });
     } else if (state.mode() != Mode::user) {
-      return WHERRY_NEXT(lseek64, fd, offset, whence);
+      return WHERRY_NEXT(lseek, fd, offset, whence);
     } else {
       // The kernel's offset does not count here: only for the end, data and holes is the kernel asked where they are.
       const auto now = static_cast<off_t>(state.number());
@@ -187,7 +187,7 @@ off_t lseek_here(int fd, off_t offset, int whence) {
         errno = EINVAL;
         return -1;
       }
-      if (whence != SEEK_SET && whence != SEEK_CUR) wanted = WHERRY_NEXT(lseek64, fd, offset, whence);
+      if (whence != SEEK_SET && whence != SEEK_CUR) wanted = WHERRY_NEXT(lseek, fd, offset, whence);
       if (wanted < 0) {
         if (whence == SEEK_SET || whence == SEEK_CUR) errno = EINVAL;
         return -1;

@@ -138,7 +138,7 @@ ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_
     if (copied && entry.load().generation() == state.generation()) [[likely]]
       return static_cast<ssize_t>(bytes);
   }
-  return WHERRY_NEXT(pread64, fd, buffer, bytes, offset);
+  return WHERRY_NEXT(pread, fd, buffer, bytes, offset);
 }
 
 namespace {
@@ -183,7 +183,7 @@ ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int
       return static_cast<ssize_t>(checked.bytes);
     }
   }
-  return WHERRY_NEXT(preadv64, fd, parts, count, offset);
+  return WHERRY_NEXT(preadv, fd, parts, count, offset);
 }
 
 }  // namespace wherry::preload
