@@ -105,7 +105,7 @@ std::string_view name_of(int fd, std::span<char, PATH_MAX> room) {
   return {room.data(), static_cast<std::size_t>(length)};
 }
 
-bool name_lies_below(std::string_view file) {
+bool lies_below(std::string_view file) {
   if (file.empty()) return false;
   return std::any_of(names.begin(), names.begin() + count, [&](std::string_view directory) {
     if (directory == "/") return true;
@@ -151,17 +151,12 @@ bool on_cached_device(const struct ::stat& status) noexcept {
   });
 }
 
-bool lies_below(int fd) noexcept {
-  std::array<char, PATH_MAX> room{};
-  return name_lies_below(name_of(fd, room));
-}
-
 bool any_rules() noexcept { return rule_count != 0; }
 
 std::optional<Path> path_below(int fd) noexcept {
   std::array<char, PATH_MAX> room{};
   const std::string_view name = name_of(fd, room);
-  if (!name_lies_below(name)) return std::nullopt;
+  if (!lies_below(name)) return std::nullopt;
   for (const Rule& rule : std::span(rules).first(rule_count)) {
     if (name.ends_with(rule.ending)) return rule.path;
   }

@@ -28,9 +28,6 @@ std::optional<Path> path_below(int fd) noexcept;
 /// there while it is written. Keeps errno.
 bool on_cached_device(const struct ::stat& status) noexcept;
 
-/// Whether the file that a descriptor was opened as lies below one of them. Keeps errno.
-bool lies_below(int fd) noexcept;
-
 /// Whether one of them has any, so that there is something to do at all.
 bool any_directories() noexcept;
 

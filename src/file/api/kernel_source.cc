@@ -19,10 +19,16 @@ constexpr std::size_t kParts = 64;  // of one call of the kernel's
 
 }  // namespace
 
-/// Until all is moved, or the end of the file, or an error.
-Result KernelSource::move(long call, std::uint64_t offset, std::span<const iovec> parts) {
+/// Until all is moved, or the end of the file, or an error. Of one part by the `plain` call first, which costs less.
+Result KernelSource::move(long plain, long vectored, std::uint64_t offset, std::span<const iovec> parts) {
   std::size_t done = 0;
   std::size_t within = 0;  // the first part
+  if (parts.size() == 1) {
+    const long moved = ::syscall(plain, file_.get(), parts[0].iov_base, parts[0].iov_len, offset);
+    if (moved == 0) return Result::moved(0);
+    if (moved < 0 && errno != EINTR) return Result::failure(errno);
+    if (moved > 0) done = within = static_cast<std::size_t>(moved);
+  }
   while (!parts.empty()) {
     if (parts.front().iov_len == within) {
       parts = parts.subspan(1);
@@ -34,7 +40,7 @@ Result KernelSource::move(long call, std::uint64_t offset, std::span<const iovec
     std::copy_n(parts.begin(), count, now.begin());
     now[0].iov_base = static_cast<std::byte*>(now[0].iov_base) + within;
     now[0].iov_len -= within;
-    const long moved = ::syscall(call, file_.get(), now.data(), count, offset + done, 0L);
+    const long moved = ::syscall(vectored, file_.get(), now.data(), count, offset + done, 0L);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return Result::failure(errno, done);
     if (moved == 0) break;
@@ -49,36 +55,11 @@ Result KernelSource::move(long call, std::uint64_t offset, std::span<const iovec
 }
 
 Result KernelSource::read(std::uint64_t offset, std::span<const iovec> into) {
-  if (into.size() == 1) {
-    const long got = ::syscall(SYS_pread64, file_.get(), into[0].iov_base, into[0].iov_len, offset);
-    if (got == static_cast<long>(into[0].iov_len)) return Result::moved(static_cast<std::size_t>(got));
-    if (got == 0) return Result::moved(0);
-    if (got > 0) {
-      const iovec rest{static_cast<std::byte*>(into[0].iov_base) + got,
-                       into[0].iov_len - static_cast<std::size_t>(got)};
-      Result result = move(SYS_preadv, offset + static_cast<std::uint64_t>(got), {&rest, 1});
-      result.bytes += static_cast<std::size_t>(got);
-      return result;
-    }
-    if (errno != EINTR) return Result::failure(errno);
-  }
-  return move(SYS_preadv, offset, into);
+  return move(SYS_pread64, SYS_preadv, offset, into);
 }
 
 Result KernelSource::write(std::uint64_t offset, std::span<const iovec> from) {
-  if (from.size() == 1) {
-    const long put = ::syscall(SYS_pwrite64, file_.get(), from[0].iov_base, from[0].iov_len, offset);
-    if (put == static_cast<long>(from[0].iov_len)) return Result::moved(static_cast<std::size_t>(put));
-    if (put > 0) {
-      const iovec rest{static_cast<std::byte*>(from[0].iov_base) + put,
-                       from[0].iov_len - static_cast<std::size_t>(put)};
-      Result result = move(SYS_pwritev, offset + static_cast<std::uint64_t>(put), {&rest, 1});
-      result.bytes += static_cast<std::size_t>(put);
-      return result;
-    }
-    if (put < 0 && errno != EINTR) return Result::failure(errno);
-  }
-  return move(SYS_pwritev, offset, from);
+  return move(SYS_pwrite64, SYS_pwritev, offset, from);
 }
 
 /// One call: what it does not take is not at the end any more for the next one.

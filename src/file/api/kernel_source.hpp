@@ -26,7 +26,7 @@ class KernelSource : public Source {
   [[nodiscard]] bool inherited() const override { return false; }
 
  private:
-  Result move(long call, std::uint64_t offset, std::span<const iovec> parts);
+  Result move(long plain, long vectored, std::uint64_t offset, std::span<const iovec> parts);
 
   UniqueFd file_;
 };

@@ -175,7 +175,10 @@ class Host {
   int exchange(Asked asked, File* file, Receive receive);
   int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
   int call(layout::FileCall call, std::string_view name, std::string_view second = {}, std::uint32_t flags = 0,
-           std::uint32_t mode = 0, std::uint64_t offset = 0);
+           std::uint32_t mode = 0, std::uint64_t offset = 0, std::span<std::byte> payload = {});
+  template <class Then>
+  int call(layout::FileCall call, Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length,
+           std::span<std::byte> payload, Then then);
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
   int told_of_loss(File& file);
   [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;

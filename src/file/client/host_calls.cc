@@ -39,61 +39,59 @@ int Host::call(const Asked& asked, File* file, std::span<std::byte> payload, lay
 }
 
 int Host::call(FileCall call, std::string_view name, std::string_view second, std::uint32_t flags, std::uint32_t mode,
-               std::uint64_t offset) {
+               std::uint64_t offset, std::span<std::byte> payload) {
   const std::lock_guard lock(mutex_);
   Asked asked{.name = name, .second = second};
   asked.request.call = static_cast<std::uint32_t>(call);
   asked.request.flags = flags;
   asked.request.mode = mode;
   asked.request.offset = offset;
-  return this->call(asked, nullptr);
+  return this->call(asked, nullptr, payload);
+}
+
+/// Of an open file. `then` is called with it after a call that succeeds.
+template <class Then>
+int Host::call(FileCall call, Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length,
+               std::span<std::byte> payload, Then then) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(call);
+  asked.request.flags = flags;
+  asked.request.offset = offset;
+  asked.request.length = length;
+  if (call == FileCall::set_size || call == FileCall::allocate) file->unflushed = true;
+  layout::FileAnswer answer{};
+  const int error = this->call(asked, file.get(), payload, &answer);
+  if (error == 0) then(*file, answer);
+  return error;
+}
+
+namespace {
+constexpr auto kNothing = [](const auto& /*file*/, const layout::FileAnswer& /*answer*/) {};
 }
 
 int Host::status(Handle handle, layout::FileStatus& status) {
   if (const auto lent = this->lent(handle)) return lent->status(status);
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
-  return call(asked, file.get(), bytes_of(status));
+  return call(FileCall::status, handle, 0, 0, 0, bytes_of(status), kNothing);
 }
 
 int Host::status(std::string_view name, bool follow, layout::FileStatus& status) {
-  const std::lock_guard lock(mutex_);
-  Asked asked{.name = name};
-  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
-  asked.request.flags = follow ? 0 : layout::kFileLookNoFollow;
-  return call(asked, nullptr, bytes_of(status));
+  return call(FileCall::status, name, {}, follow ? 0 : layout::kFileLookNoFollow, 0, 0, bytes_of(status));
 }
 
 int Host::file_system(std::string_view name, layout::FileSystemStatus& status) {
-  const std::lock_guard lock(mutex_);
-  Asked asked{.name = name};
-  asked.request.call = static_cast<std::uint32_t>(FileCall::file_system);
-  return call(asked, nullptr, bytes_of(status));
+  return call(FileCall::file_system, name, {}, 0, 0, 0, bytes_of(status));
 }
 
 int Host::file_system(Handle handle, layout::FileSystemStatus& status) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::file_system);
-  return call(asked, file.get(), bytes_of(status));
+  return call(FileCall::file_system, handle, 0, 0, 0, bytes_of(status), kNothing);
 }
 
 int Host::set_size(Handle handle, std::uint64_t size) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::set_size);
-  asked.request.offset = size;
-  file->unflushed = true;
-  const int error = call(asked, file.get());
-  if (error == 0) file->end = size;
-  return error;
+  return call(FileCall::set_size, handle, 0, size, 0, {},
+              [&](File& file, const layout::FileAnswer&) { file.end = size; });
 }
 
 int Host::set_size(std::string_view name, std::uint64_t size) { return call(FileCall::set_size, name, {}, 0, 0, size); }
@@ -106,30 +104,12 @@ int Host::set_times(std::string_view name, bool follow, const layout::FileTimes&
 }
 
 int Host::allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::allocate);
-  asked.request.flags = flags;
-  asked.request.offset = offset;
-  asked.request.length = length;
-  file->unflushed = true;
-  return call(asked, file.get());
+  return call(FileCall::allocate, handle, flags, offset, length, {}, kNothing);
 }
 
 int Host::seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::seek);
-  asked.request.flags = static_cast<std::uint32_t>(what);
-  asked.request.offset = offset;
-  layout::FileAnswer answer{};
-  const int error = call(asked, file.get(), {}, &answer);
-  if (error == 0) found = answer.position;
-  return error;
+  return call(FileCall::seek, handle, static_cast<std::uint32_t>(what), offset, 0, {},
+              [&](const File&, const layout::FileAnswer& answer) { found = answer.position; });
 }
 
 int Host::list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries) {

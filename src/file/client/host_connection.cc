@@ -71,11 +71,11 @@ bool HostConnection::send(layout::FileRequest request, std::string_view name, st
   const std::array<iovec, 3> parts{{{&request, sizeof request},
                                     {const_cast<char*>(name.data()), name.size()},
                                     {const_cast<char*>(second.data()), second.size()}}};
-  if (!stream_.send(std::span<const iovec>(parts), timeout_).ok()) return false;
+  if (!stream_.send(std::span<const iovec>(parts)).ok()) return false;
   pass(at_, FaultPoint::request_sent);
   while (data_bytes > 0) {
     const auto piece = data.front(std::min<std::uint64_t>(data_bytes, kPiece));
-    if (piece.empty() || !stream_.send(piece, timeout_).ok()) return false;
+    if (piece.empty() || !stream_.send(piece).ok()) return false;
     data.skip(piece.size());
     data_bytes -= piece.size();
     pass(at_, FaultPoint::data_sent);
@@ -83,7 +83,7 @@ bool HostConnection::send(layout::FileRequest request, std::string_view name, st
   return true;
 }
 
-bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes, timeout_).ok(); }
+bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes).ok(); }
 
 std::optional<FileAnswer> HostConnection::receive_head() {
   FileAnswer head;

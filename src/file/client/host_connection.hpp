@@ -55,9 +55,6 @@ class HostConnection {
   /// from that very process: it lived when this was opened, so the number was its own.
   [[nodiscard]] int lender() const { return lender_.get(); }
 
-  /// How long each part of a message is waited for; empty: without limit.
-  void set_timeout(Timeout timeout) { timeout_ = timeout; }
-
   /// Numbers the request and sends it, its names, and the data.
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes);
@@ -81,7 +78,6 @@ class HostConnection {
   UniqueFd lender_;
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
-  Timeout timeout_;
 };
 
 }  // namespace wherry::file
