@@ -14,15 +14,17 @@
 #include "file/mapped/regions.hpp"
 #include "hook.hpp"
 #include "next.hpp"
+#include "stepping_aside.hpp"
 
 using namespace wherry::preload;
 
 namespace {
 
-/// The kernel's call, which gives these addresses to something else if it names a place.
+/// The kernel's call, which gives these addresses to something else if it names a place. Under a filter of system calls
+/// nothing is mapped.
 template <typename Call>
 void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
-  if (!named) return call();
+  if (!named || is_filtered()) return call();
   const wherry::file::mapped::PlaceTaken taken(begin, bytes, revoke_mapping);
   return call();
 }
@@ -59,7 +61,7 @@ WHERRY_HOOK void* mremap(void* place, std::size_t bytes, std::size_t new_bytes, 
 
 WHERRY_HOOK void* shmat(int segment, const void* place, int flags) noexcept {
   const auto call = [&] { return WHERRY_NEXT(shmat, segment, place, flags); };
-  if ((flags & SHM_REMAP) == 0) return call();
+  if ((flags & SHM_REMAP) == 0 || is_filtered()) return call();
   // By SHM_RND the kernel rounds the address down; without it an address within a page is an error.
   const auto* const begin = static_cast<const char*>(place) - reinterpret_cast<std::uintptr_t>(place) % SHMLBA;
   return take_place(true, begin, bytes_of_segment(segment), call);

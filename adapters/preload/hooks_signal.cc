@@ -13,6 +13,7 @@
 #include "file/mapped/fault_signals.hpp"
 #include "hook.hpp"
 #include "next.hpp"
+#include "stepping_aside.hpp"
 #include "vfork.hpp"
 
 extern "C" sighandler_t bsd_signal(int signal, sighandler_t handler) noexcept;
@@ -67,6 +68,8 @@ int set_other(int signal, const struct sigaction* wanted, struct sigaction* befo
 int set_action(int signal, const struct sigaction* wanted, struct sigaction* before) {
   // The child of a vfork has its own actions, but its parent's memory.
   if (!any_directories() || in_vfork_child()) return next(signal, wanted, before);
+  // No call is made that a filter could forbid, as to lock the actions is.
+  if (is_filtered() && !mapped::catches_faults()) return next(signal, wanted, before);
   if (mapped::is_fault_signal(signal)) return mapped::program_sigaction(signal, wanted, before, next);
   return set_other(signal, wanted, before);
 }

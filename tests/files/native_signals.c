@@ -18,8 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -105,8 +107,6 @@ static int by_a_wait_that_blocks(void) {
   return refused_in_handler;
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static int wait_sigpause(void) { return sigpause(SIGUSR1); }
 static int by_sigpause(void) { return read_in_a_wait(wait_sigpause); }
 static int by_sighold(void) {
@@ -127,7 +127,6 @@ static int by_sigrelse(void) {
   sigrelse(SIGSEGV);
   return is_refused();
 }
-#pragma GCC diagnostic pop
 
 static sigjmp_buf back;
 static int by_siglongjmp(void) {
@@ -205,8 +204,6 @@ static int asks_for_a_bad_action(void) {
 static void leave(int signal) { _exit(signal == SIGSEGV ? 7 : 8); }
 static int fault(void) { return *(volatile char*)bad_pointer; }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static int by_sigset(void) {
   if (sigset(SIGSEGV, leave) != SIG_DFL || sigset(SIGSEGV, SIG_HOLD) != leave) return 1;
   if (sigset(SIGSEGV, SIG_HOLD) != SIG_HOLD || is_refused() != 0) return 2;
@@ -216,7 +213,6 @@ static int by_sigset(void) {
   if (signal(SIGBUS, SIG_DFL) != SIG_IGN || is_refused() != 0) return 4;
   return fault();
 }
-#pragma GCC diagnostic pop
 
 static int reset(void* nothing) {
   (void)nothing;
@@ -318,6 +314,22 @@ static int fault_beside_a_thread_that_reads(void) {
   return fault();
 }
 
+static int handler_after_seccomp(void) {
+  forbid(SYS_rt_sigprocmask, 1);
+  signal(SIGSEGV, leave);
+  return fault();
+}
+
+static int places_after_prctl(void) {
+  const int segment = shmget(IPC_PRIVATE, sizeof(stack), IPC_CREAT | 0600);
+  char* const place = shmat(segment, NULL, 0);
+  shmctl(segment, IPC_RMID, NULL);
+  forbid(SYS_shmctl, 0);
+  forbid(SYS_rt_sigprocmask, 0);
+  if (shmat(segment, place, SHM_REMAP) != place) return 1;
+  return mmap(place, sizeof(stack), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != place;
+}
+
 static int executed_by_path(void) {
   forbid(SYS_madvise, 0);
   execl("/proc/self/exe", "program", "executed", name_of_file, (char*)NULL);
@@ -352,6 +364,8 @@ static void filters(const char* file) {
   say_in_child("fault after prctl", fault_after_prctl, file);
   say_in_child("fault after seccomp", fault_after_seccomp, file);
   say_in_child("fault beside a thread", fault_beside_a_thread_that_reads, file);
+  say_in_child("handler after seccomp", handler_after_seccomp, file);
+  say_in_child("places after prctl", places_after_prctl, file);
   say_in_child("executed by its path", executed_by_path, file);
   say_in_child("executed by its name", executed_by_name, file);
   say_in_child("executed by its descriptor", executed_by_descriptor, file);
