@@ -132,7 +132,7 @@ Sight look_through(int at, const char* path, int flags) {
 }  // namespace
 
 bool has_note_of_go(std::string_view notes) noexcept {
-  constexpr std::string_view kName("Go\0", 4);
+  constexpr std::string_view kName("Go\0\0", 4);
   const auto padded = [](std::uint64_t bytes) { return (bytes + 3) / 4 * 4; };
   Elf64_Nhdr head{};
   while (notes.size() >= sizeof(head) + kName.size()) {
