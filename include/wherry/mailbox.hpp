@@ -44,6 +44,9 @@ struct MailboxOptions {
   std::size_t quiet = 0;     ///< bytes that it has before: a multiple of 64, at most `header`; 0: the same
   Layout layout = Layout::adaptive;
   std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer; a multiple of 64, at most 1 GiB
+  /// Bytes that a sender may have on its way while this side does not read: what its section does not hold lies behind
+  /// it, beyond the budget, until it was read. A multiple of 64, at most 1 GiB; 0: not more than its section.
+  std::size_t overflow = 0;
   std::size_t most_peers = 1024;  ///< those beyond are not let in; connect throws ENOSPC
 };
 
@@ -114,6 +117,10 @@ class Mailbox {
   /// The whole message or nothing (would_block). EMSGSIZE: it is longer than what the peer gives this sender before it
   /// has sent takes at once, 16 bytes less than that; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
+  /// The whole message or nothing (would_block): also into the receiver's overflow (MailboxOptions::overflow), so that
+  /// nothing of it waits for another call of this side. For messages of at most half of that: a longer one that no
+  /// section holds never goes.
+  [[nodiscard]] Result try_send_whole(Peer to, Outgoing& message) noexcept;
   /// Blocks until the whole message was taken. Layouts are answered meanwhile; incoming messages wait. After a timeout
   /// (ETIMEDOUT) with Result::bytes > 0 the rest must follow before anything else goes to this peer: by an Outgoing
   /// with `taken` set so.

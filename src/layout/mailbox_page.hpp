@@ -24,8 +24,14 @@
 // Where everything was read the writer may go on at the start of the section, so that what is used of it stays in the
 // caches and costs no further pages: `inlined` then has, in place of a length, the mark that the message at its
 // position lies there. Positions and credit go on as before.
+//
+// Where the section is full and the receiver does not read, whole messages may go on in the overflow: the memory behind
+// the section, up to what the owner's greeting says of both together. The peer names the position from which on its
+// bytes lie there in `overflow`, before its next tail, and fills that memory once, from the front. It comes back to the
+// section's start, and stores 0, once everything was read. `ack` may change then, too, but not before.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -34,7 +40,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMailboxVersion = 3;
+inline constexpr std::uint32_t kMailboxVersion = 4;
 inline constexpr std::uint32_t kMailboxMagic = 0x584f4257;  // "WBOX" in memory, little-endian
 inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
@@ -51,7 +57,9 @@ struct MailboxPage {
   Word finished;         // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
   Word grant;            // W: peer, release (MAILBOX-GRANT): epoch << 32 | lines of the owner's section in the peer's
                          // segment; 0: none yet
-  std::uint64_t reserved2[5];
+  Word overflow;         // W: peer, release (MAILBOX-OVERFLOW): 0: it writes into the section; else 1 + the position
+                         // from which on it writes behind the section
+  std::uint64_t reserved2[4];
 
   alignas(64) Word head;  // W: peer, release (MAILBOX-HEAD): bytes ever read from the owner's section in the peer's
   std::uint64_t reserved3[7];
@@ -66,7 +74,7 @@ static_assert(std::is_standard_layout_v<MailboxPage> && alignof(MailboxPage) == 
 static_assert(sizeof(MailboxPage) == kMailboxWordsBytes && kMailboxWordsBytes % kMailboxLine == 0);
 static_assert(offsetof(MailboxPage, version) == 0, "the owner's line");
 static_assert(offsetof(MailboxPage, ack) == 64 && offsetof(MailboxPage, finished) == 72);
-static_assert(offsetof(MailboxPage, grant) == 80);
+static_assert(offsetof(MailboxPage, grant) == 80 && offsetof(MailboxPage, overflow) == 88);
 static_assert(offsetof(MailboxPage, head) == 128, "the credit has a line of its own");
 static_assert(offsetof(MailboxPage, tail) == 192 && offsetof(MailboxPage, seen) == 200);
 static_assert(offsetof(MailboxPage, inlined) == 208 && offsetof(MailboxPage, inlined_bytes) == 216);
@@ -82,6 +90,17 @@ constexpr std::uint64_t mailbox_inlined(std::uint64_t position, std::size_t leng
 }
 static_assert(kMailboxAlign << 4 == 128, "the bits below a position's are the length's");
 
+/// Bytes of the overflow behind a section of `capacity` bytes, where both may have `most`. `room` is the memory's.
+constexpr std::size_t mailbox_overflow(std::size_t capacity, std::size_t most, std::size_t room) {
+  most = std::min(most, room);
+  return most > capacity ? most - capacity : 0;
+}
+/// Of them, how many can be written from this position on: the last line stays free.
+constexpr std::size_t mailbox_overflow_room(std::size_t bytes, std::uint64_t position) {
+  const std::size_t around = kMailboxLine + static_cast<std::size_t>(position % kMailboxAlign);
+  return bytes > around ? bytes - around : 0;
+}
+
 /// What each side tells the other in the fabric's handshake. 64 bytes.
 struct MailboxGreeting {
   std::uint32_t magic;    // kMailboxMagic
@@ -91,14 +110,15 @@ struct MailboxGreeting {
   std::uint16_t listens;  // not 0: at node and port
   std::uint16_t node;
   std::uint16_t port;
-  std::uint16_t reserved0[3];
+  std::uint16_t reserved0;
+  std::uint32_t overflow;     // bytes that a section and the overflow behind it have together; 0: there is no overflow
   std::uint64_t reserved[4];  // zero
 };
 static_assert(sizeof(MailboxGreeting) == 64 && offsetof(MailboxGreeting, magic) == 0);
 static_assert(offsetof(MailboxGreeting, version) == 4 && offsetof(MailboxGreeting, mailbox) == 8);
 static_assert(offsetof(MailboxGreeting, header) == 16 && offsetof(MailboxGreeting, listens) == 20);
 static_assert(offsetof(MailboxGreeting, node) == 22 && offsetof(MailboxGreeting, port) == 24);
-static_assert(offsetof(MailboxGreeting, reserved) == 32);
+static_assert(offsetof(MailboxGreeting, overflow) == 28 && offsetof(MailboxGreeting, reserved) == 32);
 static_assert(std::is_trivially_copyable_v<MailboxGreeting>);
 
 }  // namespace wherry::layout

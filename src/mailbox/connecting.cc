@@ -58,6 +58,7 @@ const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) 
     return "its header is not a multiple of 64 bytes";
   }
   if (segment_bytes < layout::kMailboxWordsBytes + greeting.header) return "its header is larger than its segment";
+  if (segment_bytes < layout::kMailboxWordsBytes + greeting.overflow) return "its overflow is larger than its segment";
   return greeting.mailbox == 0 ? "its mailbox has no number" : nullptr;
 }
 
@@ -107,8 +108,10 @@ fabric::Offer Mailbox::Impl::offer() const {
                            .node = local().node.value_or(0),
                            .port = local().port.value_or(0),
                            .reserved0 = {},
+                           .overflow = static_cast<std::uint32_t>(overflow_),
                            .reserved = {}};
-  const std::size_t section = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
+  const std::size_t granted = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
+  const std::size_t section = std::max(granted, overflow_);
   // Compact: a peer that says little takes one page on each side.
   const std::size_t before = layout::segment_place(true) + layout::kMailboxWordsBytes;
   fabric::Offer offer{.segment_bytes = whole_pages(before + section), .compact = true, .objection = objection};
@@ -322,8 +325,8 @@ void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connect
   pair.peers_header = greeting.header;
   pair.gone = false;
   try {
-    pair.out.emplace(*pair.connection);
-    pair.in.emplace(*pair.connection);
+    pair.out.emplace(*pair.connection, greeting.overflow);
+    pair.in.emplace(*pair.connection, overflow_);
     bells_.join(pair);
   } catch (...) {
     drop_connection(pair);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <wherry/mailbox.hpp>
@@ -34,6 +35,7 @@ class Mailbox::Impl {
 
   Result try_send(Peer to, Outgoing& message) noexcept;
   Result try_send(Peer to, std::span<const std::byte> message) noexcept;
+  Result try_send_whole(Peer to, Outgoing& message) noexcept;
   Result send(Peer to, Outgoing& message, const Timeout& timeout) noexcept;
   std::size_t writable(std::span<Peer> into) noexcept;
 
@@ -94,7 +96,8 @@ class Mailbox::Impl {
 
   // moving.cc
   Result send_open(Pair& pair, Outgoing& message) noexcept;
-  void want_room(Pair& pair) noexcept;
+  Result send_open_whole(Pair& pair, Outgoing& message) noexcept;
+  void want_room(Pair& pair, std::optional<std::uint64_t> whole = {}) noexcept;
   void stop_wanting(Pair& pair) noexcept;
   bool check_room(Pair& pair) noexcept;
   bool wait_for_room(Pair& pair, const fabric::Deadline& deadline) noexcept;
@@ -147,6 +150,7 @@ class Mailbox::Impl {
   const mailbox::Lines header_;
   const mailbox::Lines quiet_header_;
   const mailbox::Lines lane_;
+  const std::size_t overflow_;
   const std::size_t most_peers_;
   mailbox::Lines budget_;
   Layout layout_;

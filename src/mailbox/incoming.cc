@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mailbox/incoming.hpp"
 
-#include <sys/mman.h>
-
 #include <cassert>
 
 namespace wherry::mailbox {
 
 using fabric::Bell;
 
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-std::byte* next_page(std::byte* address) { return address + (0 - reinterpret_cast<std::uintptr_t>(address)) % kPage; }
-
-}  // namespace
-
-Incoming::Incoming(fabric::Connection& connection)
+Incoming::Incoming(fabric::Connection& connection, std::size_t overflow)
     : words_(connection),
       own_(own_words(connection)),
       section_(connection.segment().data() + layout::kMailboxWordsBytes),
       reader_(section_),
-      most_lines_(static_cast<std::uint32_t>((connection.segment().size() - layout::kMailboxWordsBytes) /
-                                             layout::kMailboxLine)) {}
+      section_bytes_(connection.segment().size() - layout::kMailboxWordsBytes),
+      most_overflow_(overflow),
+      most_lines_(static_cast<std::uint32_t>(section_bytes_ / layout::kMailboxLine)) {}
 
 /// The peer changes its ack only while the section is drained. So an ack that is read after a tail cannot be newer than
 /// the bytes before that tail that have not been read yet.
@@ -31,17 +22,21 @@ void Incoming::take_ack() noexcept {
   // MAILBOX-ACK acquire: pairs with the release in PeersWords::store.
   if (own_.ack.load(std::memory_order_acquire) != outstanding_.epoch) return;
   if (!reader_.drained()) return reader_.declare_broken();
-  if (outstanding_.bytes() < reader_.capacity()) give_back_pages(outstanding_.bytes(), reader_.capacity());
+  // Where there is an overflow the peer has done so: it may be writing there already.
+  if (most_overflow_ == 0 && outstanding_.bytes() < reader_.capacity()) {
+    give_back_pages(section_, outstanding_.bytes(), reader_.capacity());
+  }
   reader_.resize(outstanding_.bytes());
+  overflow_ = 0;  // stored before the ack
   waits_for_ack_ = false;
   agreed_ = true;
 }
 
-/// The peer stores nothing beyond the new size. Only where other processes map the memory does the kernel take it.
-void Incoming::give_back_pages(std::size_t kept, std::size_t had) noexcept {
-  std::byte* const from = next_page(section_ + kept);
-  std::byte* const to = next_page(section_ + had);
-  if (from < to) ::madvise(from, static_cast<std::size_t>(to - from), MADV_REMOVE);
+/// The peer's bytes go on elsewhere.
+void Incoming::follow(std::uint64_t overflow) noexcept {
+  overflow_ = overflow;
+  if (overflow == 0) return;
+  reader_.overflow(overflow - 1, layout::mailbox_overflow(reader_.capacity(), most_overflow_, section_bytes_));
 }
 
 void Incoming::grant(std::uint32_t lines) noexcept {

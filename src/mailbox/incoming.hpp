@@ -15,7 +15,8 @@ namespace wherry::mailbox {
 
 class Incoming {
  public:
-  explicit Incoming(fabric::Connection& connection);
+  /// @param overflow  bytes that this side's greeting offers for a section and its overflow
+  Incoming(fabric::Connection& connection, std::size_t overflow);
 
   /// Lines that the memory behind the words has.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return most_lines_; }
@@ -47,7 +48,10 @@ class Incoming {
     reader_.consume(bytes);
     rest_ -= bytes;
     if (rest_ == 0) in_message_ = false;
-    if (waits_for_ack_ || reader_.capacity() <= kTiny || reader_.owed() >= reader_.capacity() / 4) return_credit();
+    const bool ends_overflow = reader_.overflows() && reader_.fill() == 0;
+    if (waits_for_ack_ || ends_overflow || reader_.capacity() <= kTiny || reader_.owed() >= reader_.capacity() / 4) {
+      return_credit();
+    }
     return true;
   }
   /// Tells the peer what was read.
@@ -68,7 +72,15 @@ class Incoming {
     // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack
     // that was stored before it, are visible.
     const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
+    // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack that was stored before it
+    // is visible.
+    const std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
+    const bool moved = overflow != overflow_;
+    if (moved && reader_.overflows()) [[unlikely]]
+      reader_.leave_overflow();
     if (waits_for_ack_) take_ack();
+    if (moved) [[unlikely]]
+      follow(overflow);
     reader_.see(tail);
   }
 
@@ -125,14 +137,17 @@ class Incoming {
   }
   [[nodiscard]] bool read_length_in_section(std::size_t padding) noexcept;
   void take_ack() noexcept;
-  void give_back_pages(std::size_t kept, std::size_t had) noexcept;
+  void follow(std::uint64_t overflow) noexcept;
 
   PeersWords words_;
   const layout::MailboxPage& own_;
   std::byte* section_;
   SectionReader reader_;
+  const std::size_t section_bytes_;
+  const std::size_t most_overflow_;
   std::uint32_t most_lines_;
-  Grant outstanding_;  ///< the last grant made
+  std::uint64_t overflow_ = 0;  ///< the peer's word, as last followed
+  Grant outstanding_;           ///< the last grant made
   bool waits_for_ack_ = false;
   bool agreed_ = false;
   bool in_message_ = false;  ///< its length was read, and not all of it consumed

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kLeastHeader = 64;
 constexpr std::size_t kMostHeader = 1024;
 constexpr std::size_t kMostLane = std::size_t{1} << 30;
+constexpr std::size_t kMostOverflow = std::size_t{1} << 30;
 /// More descriptors than any process may have open.
 constexpr std::size_t kMostPeers = 1 << 20;
 
@@ -29,6 +30,8 @@ MailboxOptions checked(const MailboxOptions& options) {
     wrong = "what quiet senders have is a multiple of 64 bytes, at most the header";
   if (options.lane % layout::kMailboxLine != 0 || options.lane > kMostLane)
     wrong = "a lane is a multiple of 64 bytes, at most 1 GiB";
+  if (options.overflow % layout::kMailboxLine != 0 || options.overflow > kMostOverflow)
+    wrong = "an overflow is a multiple of 64 bytes, at most 1 GiB";
   if (options.most_peers == 0 || options.most_peers > kMostPeers) wrong = "most_peers is from 1 to 1048576";
   if (wrong != nullptr) throw Error(EINVAL, "make a mailbox", "", wrong);
   return options;
@@ -46,6 +49,7 @@ Mailbox::Impl::Impl(const MailboxOptions& options)
       header_(lines_of(checked(options).header)),
       quiet_header_(options.quiet == 0 ? header_ : lines_of(options.quiet)),
       lane_(lines_of(options.lane)),
+      overflow_(options.overflow),
       most_peers_(options.most_peers),
       budget_(lines_of(options.budget)),
       layout_(options.layout),
@@ -113,6 +117,7 @@ std::size_t Mailbox::peers() const noexcept { return impl_->peers(); }
 
 Result Mailbox::try_send(Peer to, Outgoing& message) noexcept { return impl_->try_send(to, message); }
 Result Mailbox::try_send(Peer to, std::span<const std::byte> message) noexcept { return impl_->try_send(to, message); }
+Result Mailbox::try_send_whole(Peer to, Outgoing& message) noexcept { return impl_->try_send_whole(to, message); }
 Result Mailbox::send(Peer to, Outgoing& message, Timeout timeout) noexcept { return impl_->send(to, message, timeout); }
 Result Mailbox::send(Peer to, std::span<const std::byte> message, Timeout timeout) noexcept {
   const iovec piece{const_cast<std::byte*>(message.data()), message.size()};

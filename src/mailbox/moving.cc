@@ -38,6 +38,19 @@ Result Mailbox::Impl::send_open(Pair& pair, Outgoing& message) noexcept {
   return result;
 }
 
+Result Mailbox::Impl::try_send_whole(Peer to, Outgoing& message) noexcept {
+  Pair* pair = find_open(to);
+  return pair == nullptr ? try_send(to, message) : send_open_whole(*pair, message);
+}
+
+Result Mailbox::Impl::send_open_whole(Pair& pair, Outgoing& message) noexcept {
+  if (pair.in->finished() != 0) return Result::failure(EPIPE);
+  if (pair.gone) return Result::failure(ECONNRESET);
+  const Result result = pair.out->try_send_whole(message, pair.in->tell());
+  if (result.would_block()) want_room(pair, message.bytes);
+  return result;
+}
+
 Result Mailbox::Impl::try_send(Peer to, std::span<const std::byte> message) noexcept {
   Pair* pair = find(to);
   if (pair != nullptr && pair->is_open()) {
@@ -45,18 +58,20 @@ Result Mailbox::Impl::try_send(Peer to, std::span<const std::byte> message) noex
     if (pair->in->finished() == 0 && !pair->gone && pair->out->try_send_inlined(message, pair->in->tell())) [[likely]] {
       return Result::moved(message.size());
     }
-    if (!pair->out->has_room(message.size() + kAroundMessage)) {
+    if (!pair->out->may_overflow() && !pair->out->has_room(message.size() + kAroundMessage)) {
       want_room(*pair);
       return Result::blocked();
     }
   }
   const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
   Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
+  if (pair != nullptr && pair->is_open() && pair->out->may_overflow()) return send_open_whole(*pair, outgoing);
   return pair != nullptr && pair->is_open() ? send_open(*pair, outgoing) : try_send(to, outgoing);
 }
 
-void Mailbox::Impl::want_room(Pair& pair) noexcept {
+void Mailbox::Impl::want_room(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
   if (asking_is_due(1)) ask();
+  pair.wanted = whole;
   if (pair.wants_room || pair.state == State::lost) return;
   pair.wants_room = true;
   wanting_.push_back(&pair);
@@ -69,7 +84,8 @@ void Mailbox::Impl::stop_wanting(Pair& pair) noexcept {
 
 bool Mailbox::Impl::check_room(Pair& pair) noexcept {
   if (!pair.wants_room || !pair.is_open() || &pair == sending_) return false;
-  if (!pair.gone && pair.in->finished() == 0 && !pair.out->has_room()) return false;
+  const bool ends = pair.gone || pair.in->finished() != 0;
+  if (!ends && !(pair.wanted ? pair.out->has_room_for(*pair.wanted) : pair.out->has_room())) return false;
   stop_wanting(pair);
   if (std::find(writable_.begin(), writable_.end(), pair.number) == writable_.end()) writable_.push_back(pair.number);
   return true;

@@ -33,7 +33,8 @@ void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
 
 }  // namespace
 
-Outgoing::Outgoing(fabric::Connection& connection) : words_(connection), own_(own_words(connection)) {
+Outgoing::Outgoing(fabric::Connection& connection, std::size_t overflow)
+    : words_(connection), own_(own_words(connection)), most_overflow_(overflow) {
   if (!words_.mapped()) staging_ = std::make_unique_for_overwrite<std::byte[]>(words_.section_bytes());
   writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head, &own_.seen);
 }
@@ -45,6 +46,8 @@ bool Outgoing::adopt() noexcept {
     broken_ = true;
     return false;
   }
+  if (writer_.overflows()) leave_overflow();
+  if (may_overflow()) give_back_pages(words_.section(), grant.bytes(), grant_.bytes());
   grant_ = grant;
   ++changes_;
   piece_ = std::clamp(grant.bytes() / 4, layout::kMailboxLine, kMostPiece);
@@ -53,10 +56,52 @@ bool Outgoing::adopt() noexcept {
   return true;
 }
 
+void Outgoing::leave_overflow() noexcept {
+  // First: the receiver may find what comes next in these pages as soon as it was published.
+  give_back_pages(words_.section(), grant_.bytes(), writer_.reach());
+  writer_.restart();
+  words_.store_overflow(0);
+}
+
+/// A grant waits until the section is drained. A receiver that does not read must not keep this side from what it has,
+/// nor may this side put it off for ever.
+bool Outgoing::may_delay_grant() noexcept {
+  if (writer_.overflows()) return true;
+  if (!may_overflow() || overflow_bytes() != 0) return false;
+  const std::uint64_t word = own_.grant.load(std::memory_order_acquire);  // MAILBOX-GRANT
+  if (word != delayed_) {
+    delayed_ = word;
+    delayed_from_ = writer_.tail();
+  }
+  return writer_.tail() - delayed_from_ < most_overflow_;
+}
+
+Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
+  const bool granted = !grant_waits() || adopt();
+  end_overflow();
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(need(bytes), layout::kMailboxLongest));
+  if ((granted || may_delay_grant()) && writer_.room(most) >= most) return Placement::here;
+  if (writer_.overflows() || broken()) return Placement::none;
+  const std::size_t room = layout::mailbox_overflow_room(overflow_bytes(), writer_.tail());
+  return room >= most ? Placement::overflow : Placement::none;
+}
+
+Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
+  if (message.taken != 0) return Result::failure(EINVAL);
+  const Placement place = rest_ != 0 ? Placement::none : find_place(message.bytes);
+  if (place == Placement::none) return broken() ? Result::failure(EPROTO) : Result::blocked();
+  if (place == Placement::overflow) {
+    words_.store_overflow(writer_.tail() + 1);
+    writer_.overflow(overflow_bytes());
+  }
+  return write(message, seen);
+}
+
 /// Whether a message that begins should do so at the section's start, if it can.
 bool Outgoing::leaves_first_page(std::uint64_t bytes) const noexcept {
   const std::size_t place = writer_.place();
-  return place >= kLeastToStartAgain && place + kLeast + bytes > layout::kMailboxFirstPage && bytes <= kMostAtStart;
+  return !writer_.overflows() && place >= kLeastToStartAgain && place + kLeast + bytes > layout::kMailboxFirstPage &&
+         bytes <= kMostAtStart;
 }
 
 /// Writes the length of a message. False: there is no room for it and a byte.
@@ -76,10 +121,15 @@ bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
 }
 
 Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
+  if (rest_ == 0 ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
+  if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
+  end_overflow();
+  return write(message, seen);
+}
+
+Result Outgoing::write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
   seen_ = seen;
   const bool begins = rest_ == 0;
-  if (begins ? message.taken != 0 : message.bytes - message.taken != rest_) return Result::failure(EINVAL);
-  if (grant_waits() && !adopt()) return broken() ? Result::failure(EPROTO) : Result::blocked();
   if (begins && fits_inlined(message.bytes)) {
     const auto bytes = static_cast<std::size_t>(message.bytes);
     message.taken = bytes;
@@ -89,10 +139,11 @@ Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexce
   }
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;
+  const std::size_t piece = writer_.overflows() ? kMostPiece : piece_;
   // About one section at most: a receiver that keeps pace would keep a long message here.
   while (rest_ != 0 && moved < writer_.capacity()) {
-    const std::size_t room = writer_.room(static_cast<std::size_t>(std::min<std::uint64_t>(rest_, piece_)));
-    const std::size_t n = copy(message.pieces, message.taken, std::min(room, piece_));
+    const std::size_t room = writer_.room(static_cast<std::size_t>(std::min<std::uint64_t>(rest_, piece)));
+    const std::size_t n = copy(message.pieces, message.taken, std::min(room, piece));
     if (n == 0) break;
     message.taken += n;
     rest_ -= n;

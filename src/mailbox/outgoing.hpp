@@ -21,16 +21,20 @@ class Outgoing {
   /// What a message that begins needs: padding, its length, and one byte.
   static constexpr std::size_t kLeast = 2 * sizeof(std::uint64_t);
 
+  /// @param overflow  bytes that the peer's greeting offers for a section and its overflow
   /// Throws std::bad_alloc.
-  explicit Outgoing(fabric::Connection& connection);
+  Outgoing(fabric::Connection& connection, std::size_t overflow);
 
   /// As Mailbox::try_send, for a peer that lives.
   /// @param seen  how far this side has read what the peer sends
   [[nodiscard]] Result try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
+  /// The whole message or nothing, into the section or the overflow. Not beyond what mailbox_overflow() says of both.
+  [[nodiscard]] Result try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
+
   /// The same for a short message, if it is to be the next and there is room for it beside the tail.
   [[nodiscard]] bool try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept {
-    if (rest_ != 0 || grant_waits() || !fits_inlined(message.size())) return false;
+    if (rest_ != 0 || writer_.overflows() || grant_waits() || !fits_inlined(message.size())) return false;
     if (!message.empty()) std::memcpy(words_.inlined_bytes(), message.data(), message.size());
     publish_inlined(message.size(), seen);
     return true;
@@ -45,7 +49,17 @@ class Outgoing {
   bool adopt() noexcept;
   /// Whether a message could begin or go on now.
   [[nodiscard]] bool has_room(std::size_t bytes = kLeast) noexcept {
-    return (!grant_waits() || adopt()) && writer_.room(bytes) >= bytes;
+    return (!grant_waits() || adopt()) && (end_overflow(), writer_.room(bytes) >= bytes);
+  }
+  /// Whether a message of so many bytes could go as a whole.
+  [[nodiscard]] bool has_room_for(std::uint64_t bytes) noexcept {
+    return rest_ == 0 && find_place(bytes) != Placement::none;
+  }
+  /// Whether the peer has an overflow for this side.
+  [[nodiscard]] bool may_overflow() const noexcept { return most_overflow_ != 0 && words_.mapped(); }
+  /// Comes back to the section once everything was read. The overflow's pages are the system's again.
+  void end_overflow() noexcept {
+    if (writer_.overflows() && writer_.drained()) leave_overflow();
   }
   /// Nothing will follow. False: the peer is dead already.
   bool finish() noexcept { return words_.store(WHERRY_MAILBOX_WORD(finished), writer_.tail() + 1, fabric::Bell::data); }
@@ -58,6 +72,21 @@ class Outgoing {
  private:
   static std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
 
+  enum class Placement : std::uint8_t { none, here, overflow };
+
+  /// Bytes that a message takes with what goes before it.
+  [[nodiscard]] std::uint64_t need(std::uint64_t bytes) const noexcept {
+    return padding_at(writer_.tail()) + sizeof(std::uint64_t) + bytes;
+  }
+  [[nodiscard]] Placement find_place(std::uint64_t bytes) noexcept;
+  [[nodiscard]] bool may_delay_grant() noexcept;
+  [[nodiscard]] std::size_t overflow_bytes() const noexcept {
+    return may_overflow() && grant_.epoch != 0
+               ? layout::mailbox_overflow(grant_.bytes(), most_overflow_, words_.section_bytes())
+               : 0;
+  }
+  void leave_overflow() noexcept;
+  Result write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
   [[nodiscard]] bool leaves_first_page(std::uint64_t bytes) const noexcept;
   bool begin(const Mailbox::Outgoing& message) noexcept;
   /// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
@@ -82,9 +111,12 @@ class Outgoing {
   const layout::MailboxPage& own_;
   std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only: a copy of the peer's section
   SectionWriter writer_;
+  const std::size_t most_overflow_;
   Grant grant_;
-  std::size_t piece_ = 0;   ///< bytes that are published at once, at most
-  std::uint64_t rest_ = 0;  ///< of the message under way
+  std::uint64_t delayed_ = 0;       ///< the word of a grant that this side has not followed though it wrote
+  std::uint64_t delayed_from_ = 0;  ///< the tail when it did first
+  std::size_t piece_ = 0;           ///< bytes that are published at once, at most
+  std::uint64_t rest_ = 0;          ///< of the message under way
   std::uint64_t changes_ = 0;
   std::uint64_t seen_ = 0;         ///< to be told with the next tail
   std::uint64_t inlined_end_ = 0;  ///< what stands beside the tail stays until everything before this was read

@@ -48,12 +48,13 @@ struct Pair {
 
   const std::uint32_t number;
   State state = State::connecting;
-  bool initiated = false;   ///< the connection, or the attempt, is this side's
-  bool active = false;      ///< its words are looked at; otherwise its bell is armed
-  bool gone = false;        ///< the peer closed or died
-  bool wants_room = false;  ///< a try_send found none
-  unsigned vain = 0;        ///< looks in vain since the last that was not
-  unsigned turn = 0;        ///< pieces since its last turn began
+  bool initiated = false;               ///< the connection, or the attempt, is this side's
+  bool active = false;                  ///< its words are looked at; otherwise its bell is armed
+  bool gone = false;                    ///< the peer closed or died
+  bool wants_room = false;              ///< a try_send found none
+  std::optional<std::uint64_t> wanted;  ///< bytes of the message that is to go as a whole, if it is
+  unsigned vain = 0;                    ///< looks in vain since the last that was not
+  unsigned turn = 0;                    ///< pieces since its last turn began
   unsigned attempts = 0;
   int error = 0;                   ///< of a lost one
   std::uint32_t weight = 0;        ///< as a declared neighbour

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two ends of a section: a queue of bytes with one writer and one reader in memory that neither end owns. As
-// ring/ring.hpp, but its capacity is any multiple of a line, and changes while it is empty. May include: base, arch,
-// layout; knows no fabric.
+// ring/ring.hpp, but its capacity is any multiple of a line, and changes while it is empty. Behind it lies the
+// overflow, which is filled once from the front, and left once it is empty. May include: base, arch, layout; knows no
+// fabric.
 //
 // Positions count bytes ever written (tail) and read (head). A position's place is kept beside it, and wraps by a
 // comparison. Place and position agree modulo 8, also when the capacity changes in the middle of a message, so that a
@@ -10,6 +11,8 @@
 // Words come from a process that is not trusted: each is copied once and checked, and a wrong one makes the end
 // `broken` for good.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cassert>
@@ -25,6 +28,18 @@
 #include "layout/mailbox_page.hpp"
 
 namespace wherry::mailbox {
+
+/// Gives whole pages back to the system: of the bytes up to `had` of an area those from `kept` on, which neither side
+/// uses. Only where other processes map the memory does the kernel take it.
+inline void give_back_pages(std::byte* area, std::size_t kept, std::size_t had) {
+  constexpr std::size_t kPage = 4096;
+  const auto next_page = [](std::byte* address) {
+    return address + (0 - reinterpret_cast<std::uintptr_t>(address)) % kPage;
+  };
+  std::byte* const from = next_page(area + kept);
+  std::byte* const to = next_page(area + had);
+  if (from < to) ::madvise(from, static_cast<std::size_t>(to - from), MADV_REMOVE);
+}
 
 /// The memory of a section as far as it is in use.
 struct Place {
@@ -56,16 +71,29 @@ class SectionWriter {
   /// @param head  the word that the reader publishes its position in, in this side's memory
   /// @param seen  the word that it publishes an older or newer one in, where that costs nothing
   SectionWriter(std::byte* area, const layout::Word* head, const layout::Word* seen)
-      : place_{.area = area}, head_(head), seen_(seen) {}
+      : place_{.area = area}, area_(area), head_(head), seen_(seen) {}
 
-  /// From now on the section has `capacity` bytes. Only while it is drained, and known to be.
+  /// From now on the section has `capacity` bytes, and the next ones go there. Only while all is drained, and known to
+  /// be.
   void resize(std::size_t capacity) {
     assert(known_head_ == position_);
+    capacity_ = capacity;
+    overflows_ = false;
+    place_.area = area_;
     place_.restart(capacity, position_);
   }
 
-  /// Goes on at the start of the section. Only while it is drained, and known to be.
-  void restart() { resize(place_.capacity); }
+  /// Goes on at the start of the section. Only while all is drained, and known to be.
+  void restart() { resize(capacity_); }
+  /// Goes on behind the section, where `bytes` are free. Nothing is unpublished.
+  void overflow(std::size_t bytes) {
+    overflows_ = true;
+    place_.area = area_ + capacity_;
+    place_.restart(bytes, position_);
+  }
+  [[nodiscard]] bool overflows() const { return overflows_; }
+  /// Bytes from the start of the section to the last that was written since the last restart in the section.
+  [[nodiscard]] std::size_t reach() const { return overflows_ ? capacity_ + place_.at : capacity_; }
   /// Bytes from the start of the section to where the next ones go.
   [[nodiscard]] std::size_t place() const { return place_.at; }
 
@@ -110,11 +138,14 @@ class SectionWriter {
   }
 
   [[nodiscard]] std::uint64_t tail() const { return position_; }
+  /// Of the section or the overflow, whichever the next bytes go to.
   [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
   [[nodiscard]] bool broken() const { return broken_; }
 
  private:
   [[nodiscard]] std::size_t known_room() const {
+    if (overflows_) [[unlikely]]
+      return broken_ ? 0 : layout::mailbox_overflow_room(place_.capacity - place_.at - unpublished_, 0);
     return broken_ ? 0 : place_.capacity - static_cast<std::size_t>(position_ - known_head_) - unpublished_;
   }
   void refresh() {
@@ -137,6 +168,9 @@ class SectionWriter {
   }
 
   Place place_;
+  std::byte* area_ = nullptr;
+  std::size_t capacity_ = 0;  ///< the section's
+  bool overflows_ = false;
   const layout::Word* head_ = nullptr;
   const layout::Word* seen_ = nullptr;
   std::uint64_t position_ = 0;
@@ -150,12 +184,41 @@ class SectionWriter {
 class SectionReader {
  public:
   SectionReader() = default;
-  explicit SectionReader(std::byte* area) : place_{.area = area} {}
+  explicit SectionReader(std::byte* area) : place_{.area = area}, area_(area) {}
 
   /// From now on the section has `capacity` bytes. Only while it is drained.
-  void resize(std::size_t capacity) { place_.restart(capacity, position_); }
-  /// The same as SectionWriter::restart, at the same position: all bytes before it were read.
-  void restart() { resize(place_.capacity); }
+  void resize(std::size_t capacity) {
+    capacity_ = capacity;
+    where_ = Where::section;
+    place_.area = area_;
+    place_.restart(capacity, position_);
+  }
+  /// The same as SectionWriter::restart in the section, at the same position: all bytes before it were read.
+  void restart() {
+    if (where_ == Where::overflow) {
+      broken_ = true;
+    } else {
+      place_.restart(capacity_, position_);
+    }
+  }
+  /// The bytes from this position on lie in the overflow, of `bytes`. To be told before the tail that comes with it.
+  void overflow(std::uint64_t from, std::size_t bytes) {
+    // Only from the section, and where the writer had credit.
+    if (where_ != Where::section || bytes == 0 || from - known_tail_ > told_ + place_.capacity - known_tail_) {
+      broken_ = true;
+      return;
+    }
+    where_ = Where::before_overflow;
+    from_ = from;
+    overflow_bytes_ = bytes;
+    if (position_ == from_) enter_overflow();
+  }
+  /// The writer has come back to the section, as only one may that has nothing left to be read.
+  void leave_overflow() {
+    if (!drained()) broken_ = true;
+    resize(capacity_);
+  }
+  [[nodiscard]] bool overflows() const { return where_ == Where::overflow; }
   /// Whether all that is known of was read, and the writer was told.
   [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == told_; }
 
@@ -168,7 +231,7 @@ class SectionReader {
       return;
     }
     // It may only move forward, and never further than the credit that this end has given allows.
-    if (tail - known_tail_ > told_ + place_.capacity - known_tail_) {
+    if (tail - known_tail_ > end() - known_tail_) {
       broken_ = true;
       return;
     }
@@ -178,8 +241,14 @@ class SectionReader {
   }
   /// The writer's position as last seen.
   [[nodiscard]] std::uint64_t known_tail() const { return known_tail_; }
-  /// Bytes that have arrived, as last seen.
-  [[nodiscard]] std::size_t fill() const { return broken_ ? 0 : static_cast<std::size_t>(known_tail_ - position_); }
+  /// Bytes that have arrived and lie one behind the other, as last seen.
+  [[nodiscard]] std::size_t fill() const {
+    if (broken_) return 0;
+    const std::uint64_t arrived = known_tail_ - position_;
+    if (where_ != Where::before_overflow) [[likely]]
+      return static_cast<std::size_t>(arrived);
+    return static_cast<std::size_t>(std::min(arrived, from_ - position_));
+  }
   /// Where `bytes` of them lie, behind `skip`. skip + bytes <= fill().
   [[nodiscard]] ConstRegions peek(std::size_t bytes, std::size_t skip = 0) const {
     const Regions found = place_.range(skip, bytes);
@@ -189,6 +258,8 @@ class SectionReader {
   void consume(std::size_t bytes) {
     place_.at = place_.after(bytes);
     position_ += bytes;
+    if (where_ == Where::before_overflow && position_ == from_) [[unlikely]]
+      enter_overflow();
   }
 
   [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
@@ -198,12 +269,33 @@ class SectionReader {
   std::uint64_t tell() { return told_ = position_; }
 
   [[nodiscard]] std::uint64_t head() const { return position_; }
-  [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
+  /// The section's.
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] bool broken() const { return broken_; }
   void declare_broken() { broken_ = true; }
 
  private:
+  /// Where the next bytes are read; before_overflow: in the section up to `from_`.
+  enum class Where : std::uint8_t { section, before_overflow, overflow };
+
+  void enter_overflow() {
+    where_ = Where::overflow;
+    place_.area = area_ + capacity_;
+    place_.restart(overflow_bytes_, position_);
+  }
+  /// The furthest position that the writer may have come to.
+  [[nodiscard]] std::uint64_t end() const {
+    if (where_ == Where::section) [[likely]]
+      return told_ + place_.capacity;
+    return from_ + layout::mailbox_overflow_room(overflow_bytes_, from_);
+  }
+
   Place place_;
+  std::byte* area_ = nullptr;
+  std::size_t capacity_ = 0;  ///< the section's
+  std::size_t overflow_bytes_ = 0;
+  std::uint64_t from_ = 0;  ///< where the overflow begins, unless all is in the section
+  Where where_ = Where::section;
   std::uint64_t position_ = 0;
   std::uint64_t returned_ = 0;
   std::uint64_t told_ = 0;  ///< to the writer, by either word

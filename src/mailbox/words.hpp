@@ -66,6 +66,11 @@ class PeersWords {
     // MAILBOX-SEEN release: pairs with SectionWriter::refresh.
     remote_->seen.store(position, std::memory_order_release);
   }
+  /// Where the page is mapped: where the bytes of the next tail lie (layout/mailbox_page.hpp).
+  void store_overflow(std::uint64_t word) {
+    // MAILBOX-OVERFLOW release: pairs with the acquire in Incoming::look.
+    remote_->overflow.store(word, std::memory_order_release);
+  }
   /// On put fabrics: `bytes` of this side's memory to the same place of the peer's section. False: dead.
   bool put(std::size_t place, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {

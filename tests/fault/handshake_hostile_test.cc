@@ -125,6 +125,7 @@ TEST(HostileHandshake, OfAMailboxIsRefusedAtOnce) {
                                  .node = 0,
                                  .port = 0,
                                  .reserved0 = {},
+                                 .overflow = 0,
                                  .reserved = {}};
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   for (const Case& wrong :
@@ -132,6 +133,8 @@ TEST(HostileHandshake, OfAMailboxIsRefusedAtOnce) {
                                  [](MailboxGreeting& one) { one.header = 65; }),
         changed<MailboxGreeting>(offer, "its header is larger than its segment",
                                  [](MailboxGreeting& one) { one.header = 2 * kPage; }),
+        changed<MailboxGreeting>(offer, "its overflow is larger than its segment",
+                                 [](MailboxGreeting& one) { one.overflow = 2 * kPage; }),
         changed<MailboxGreeting>(offer, "its mailbox has no number", [](MailboxGreeting& one) { one.mailbox = 0; })}) {
     Mailbox mailbox;
     mailbox.listen(Address::parse("wherry+shm://*:*"));

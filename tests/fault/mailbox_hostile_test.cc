@@ -29,6 +29,7 @@ class MailboxHostile : public FaultTest {
                                            .node = 0,
                                            .port = 0,
                                            .reserved0 = {},
+                                           .overflow = kBudget,
                                            .reserved = {}};
     fabric::Offer offer{.segment_bytes = 8192};
     std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
@@ -61,6 +62,7 @@ class MailboxHostile : public FaultTest {
       if (seed % 2 == 0) words[8 + random() % 32] = word(random);
       if (seed % 2 == 1) page->tail.fetch_add(random() % 3 == 0 ? 8 : 0);
       if (seed % 4 == 3) page->ack = page->ack + random() % 2;
+      if (turn % 32 == 0) page->overflow = random() % 4 == 0 ? 0 : 1 + page->tail;
       if (turn % 8 == 0) page->inlined = layout::mailbox_inlined(page->tail, random() % 128);
       words[sizeof *page / 8 + random() % (kBudget / 8)] = word(random);
       connection.announce(random() % 2 == 0 ? fabric::Bell::data : fabric::Bell::space);
@@ -72,7 +74,9 @@ TEST_F(MailboxHostile, APeerThatWritesOverEverythingSpoilsOnlyItsOwnPair) {
   constexpr std::uint64_t kCount = 2000;
   for (std::uint64_t round = 0; round < 16; ++round) {
     reset_scene();
-    Mailbox mailbox({.budget = kBudget, .layout = round % 2 == 0 ? Layout::equal : Layout::adaptive});
+    Mailbox mailbox({.budget = kBudget,
+                     .layout = round % 2 == 0 ? Layout::equal : Layout::adaptive,
+                     .overflow = round % 4 < 2 ? 2 * kBudget : 0});
     mailbox.listen(Address::parse(address()));
     Child hostile([&]() -> bool {
       const auto connection = shake_hands(mailbox.local());

@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kBudget = 4096;
+constexpr std::size_t kOverflow = 6144;
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -34,6 +35,7 @@ fabric::Offer offer_of_peer(Input& input) {
   greeting.version = layout::kMailboxVersion;
   greeting.mailbox = 1 + input.number<std::uint8_t>();
   greeting.header = 64U * (1 + input.number<std::uint8_t>() % 8);
+  greeting.overflow = 64U * (input.number<std::uint8_t>() % 64);
   fabric::Offer offer{.segment_bytes = 8192};
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   if (input.one_in(16)) offer.greeting[input.number<std::uint8_t>() % offer.greeting.size()] = std::byte{0x80};
@@ -46,10 +48,10 @@ void scribble(Input& input, fabric::Connection& hostile) {
   auto& page = *reinterpret_cast<layout::MailboxPage*>(hostile.map());
   auto* const section = hostile.map() + layout::kMailboxWordsBytes;
   layout::Word* const words[] = {&page.tail, &page.ack,  &page.finished, &page.grant,
-                                 &page.head, &page.seen, &page.inlined};
+                                 &page.head, &page.seen, &page.inlined,  &page.overflow};
   while (input.one_in(2)) {
     layout::Word& word = *words[input.number<std::uint8_t>() % std::size(words)];
-    switch (input.number<std::uint8_t>() % 7) {
+    switch (input.number<std::uint8_t>() % 8) {
       case 0:
         word = input.number<std::uint64_t>();
         break;
@@ -68,6 +70,9 @@ void scribble(Input& input, fabric::Connection& hostile) {
       case 5:
         page.inlined = layout::mailbox_inlined(page.tail, input.number<std::uint8_t>() % 128);
         break;
+      case 6:
+        page.overflow = page.tail + input.number<std::uint8_t>() % 3;
+        break;
       default: {
         const auto bytes = input.take(input.number<std::uint8_t>());
         const std::size_t place = input.number<std::uint16_t>() % (kBudget / 2);
@@ -85,7 +90,7 @@ void receive(Input& input, Mailbox& mailbox) {
   require(!result.failed());
   if (!result.ok()) return;
   const std::size_t bytes = piece.bytes.size();
-  require(bytes <= kBudget && piece.offset + bytes <= piece.message_bytes);
+  require(bytes <= kOverflow && piece.offset + bytes <= piece.message_bytes);
   unsigned sum = 0;  // a byte outside what is mapped would be felt
   for (const auto& part : {piece.bytes.first, piece.bytes.second}) {
     for (const std::byte byte : part) sum += std::to_integer<unsigned>(byte);
@@ -111,7 +116,8 @@ void lose(Mailbox& mailbox) {
 
 void play(Input& input) {
   const auto layout = static_cast<Layout>(input.number<std::uint8_t>() % 3);
-  Mailbox mailbox({.budget = kBudget, .header = 64, .layout = layout});
+  const std::size_t overflow = input.one_in(2) ? kOverflow : 0;
+  Mailbox mailbox({.budget = kBudget, .header = 64, .layout = layout, .overflow = overflow});
   mailbox.listen(Address::parse("wherry+inproc://*:*"));
   const auto connecting = fabric::find("inproc").connect(mailbox.local(), offer_of_peer(input));
   (void)mailbox.wait(0ns);

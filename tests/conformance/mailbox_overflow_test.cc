@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole messages that a section does not hold, while their receiver does nothing.
+#include <array>
+#include <random>
+#include <thread>
+
+#include "tests/conformance/mailbox_pair.hpp"
+
+namespace wherry::conformance {
+namespace {
+
+constexpr std::size_t kOverflow = std::size_t{64} << 10;
+
+class MailboxOverflow : public MailboxTest {
+ protected:
+  /// Messages that `from` sends and the other receives, numbered; the contents of each follows from its number.
+  struct Flow {
+    Mailbox* from;
+    Mailbox::Peer to;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::uint64_t position = 0;  ///< in the one that arrives
+  };
+
+  [[nodiscard]] static std::size_t length(std::uint64_t number) {
+    std::mt19937_64 random(number);
+    return random() % (random() % 4 == 0 ? 6000 : 150);
+  }
+  [[nodiscard]] bool send_whole(Flow& flow) const {
+    const auto content = pattern_.bytes(length(flow.sent), flow.sent);
+    const iovec piece{const_cast<std::byte*>(content.data()), content.size()};
+    Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = content.size()};
+    const Result result = flow.from->try_send_whole(flow.to, message);
+    EXPECT_FALSE(result.failed()) << result.to_string();
+    if (!result.ok()) {
+      EXPECT_EQ(message.taken, 0U);
+      return false;
+    }
+    EXPECT_EQ(message.taken, content.size());
+    ++flow.sent;
+    return true;
+  }
+  [[nodiscard]] bool receive_piece(Flow& flow, Mailbox& into) const {
+    Mailbox::Piece piece;
+    if (!into.try_peek(piece).ok()) return false;
+    EXPECT_EQ(piece.message_bytes, length(flow.received));
+    EXPECT_EQ(piece.offset, flow.position);
+    EXPECT_TRUE(pattern_.matches(piece.bytes.first, flow.received + flow.position));
+    EXPECT_TRUE(pattern_.matches(piece.bytes.second, flow.received + flow.position + piece.bytes.first.size()));
+    flow.position += piece.bytes.size();
+    into.consume(piece, piece.bytes.size());
+    if (flow.position < piece.message_bytes) return true;
+    ++flow.received;
+    flow.position = 0;
+    return true;
+  }
+};
+
+TEST_P(MailboxOverflow, WhatWasTakenArrivesWithoutAnotherCallOfItsSender) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "what is sent may need calls to arrive";
+  for (const std::size_t budget : {std::size_t{128}, std::size_t{3072}, kOverflow, 2 * kOverflow}) {
+    Mailbox to = listening({.budget = budget, .layout = Layout::equal, .overflow = kOverflow});
+    Mailbox from;
+    Flow flow{.from = &from, .to = join(from, to)};
+    for (int round = 0; round < 3; ++round) {
+      std::uint64_t bytes = 0;
+      while (send_whole(flow)) bytes += length(flow.sent - 1);
+      EXPECT_GE(bytes, kOverflow - 6000 - kOverflow / 4);
+      while (!HasFailure() && flow.received < flow.sent) {
+        if (!receive_piece(flow, to)) {
+          ASSERT_TRUE(to.wait(kTimeout));
+        }
+      }
+    }
+    pass(from, flow.to, to, pattern_, 100'000);  // and in pieces
+  }
+}
+
+TEST_P(MailboxOverflow, SendersThatWaitAreToldOfRoomForAllOfTheMessage) {
+  Mailbox to = listening({.budget = 8192, .layout = Layout::equal, .overflow = kOverflow});
+  Mailbox from;
+  Flow flow{.from = &from, .to = join(from, to)};
+  if (!GetParam().maps) GTEST_SKIP() << "there is no overflow";
+  Flow sending = flow;
+  std::thread receiver([&] {
+    while (!HasFailure() && flow.received < 2000) {
+      if (!receive_piece(flow, to)) {
+        ASSERT_TRUE(to.wait(kTimeout));
+      }
+    }
+  });
+  while (!HasFailure() && sending.sent < 2000) {
+    if (!send_whole(sending)) {
+      ASSERT_TRUE(from.wait(kTimeout));
+    }
+  }
+  receiver.join();
+}
+
+// Sections grow and shrink meanwhile.
+TEST_P(MailboxOverflow, MessagesStayWholeAndInOrderWhileLayoutsChange) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    Mailbox to = listening({.budget = std::size_t{64} << 10, .layout = Layout::equal, .overflow = kOverflow});
+    Mailbox from;
+    Flow flow{.from = &from, .to = join(from, to)};
+    if (!GetParam().maps) GTEST_SKIP() << "there is no overflow";
+    while (!HasFailure() && flow.received < 2000) {
+      const std::uint64_t step = random();
+      const auto count = static_cast<int>(random() % (random() % 8 == 0 ? 400 : 8));
+      for (int i = 0; i < count; ++i) {
+        if (step % 2 == 0 ? !send_whole(flow) : !receive_piece(flow, to)) break;
+      }
+      if (step % 64 < 4) to.set_budget(64 * (2 + random() % 1000));
+      if (step % 8 == 0) from.progress();
+      if (step % 8 == 1) to.progress();
+    }
+    std::array<Mailbox::Loss, 1> losses;
+    EXPECT_EQ(to.losses(losses) + from.losses(losses), 0U);
+  }
+}
+
+WHERRY_ON_EVERY_FABRIC(MailboxOverflow);
+
+}  // namespace
+}  // namespace wherry::conformance
