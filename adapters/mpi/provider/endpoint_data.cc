@@ -25,9 +25,11 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
   request.transmit = (flags & FI_TRANSMIT_COMPLETE) != 0;
   request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
   request.reported = request.wanted || send_counter_ != nullptr;
-  domain_.lock().note_activity();
   if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
-  return guarded([&] { return messenger_.send(request); });
+  const int status = guarded([&] { return messenger_.send(request); });
+  // A program that tries again and again waits.
+  if (status != -FI_EAGAIN) domain_.lock().note_activity();
+  return status;
 }
 
 ssize_t Endpoint::receive(ReceiveRequest& request, std::uint64_t flags) {

@@ -19,6 +19,11 @@ constexpr std::uint32_t kRoundsPerVisit = 16;
 constexpr std::chrono::milliseconds kDrain{5000};
 constexpr std::chrono::milliseconds kDrainInVain{500};
 
+MailboxOptions with_overflow(MailboxOptions options) {
+  if (options.overflow == 0) options.overflow = kOverflow;
+  return options;
+}
+
 }  // namespace
 
 std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource : link->address; }
@@ -26,7 +31,7 @@ std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource 
 Messenger::Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors, std::size_t most_eager)
     : reporter_(reporter),
       layout_(options.layout),
-      mailbox_(options),
+      mailbox_(with_overflow(options)),
       processors_(processors),
       most_eager_(most_eager) {
   mailbox_.listen(Address::parse("wherry+shm://*:*"));

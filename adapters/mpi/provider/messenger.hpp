@@ -39,10 +39,11 @@ struct Link : Hook {
   Mailbox::Peer peer = Mailbox::kNoPeer;
   List<Send> queue;  ///< packets that wait for room
   std::size_t queued = 0;
-  bool pressed = false;  ///< the peer wants announcements only
-  bool presses = false;  ///< so do we of it
-  bool told = false;     ///< what the peer was last told of `presses`
-  int error = 0;         ///< the connection is lost: an errno value
+  std::uint64_t kept = 0;  ///< the sum of its sends'
+  bool pressed = false;    ///< the peer wants announcements only
+  bool presses = false;    ///< so do we of it
+  bool told = false;       ///< what the peer was last told of `presses`
+  int error = 0;           ///< the connection is lost: an errno value
 
   // What the peer makes this process hold: messenger_bounds.cc.
   std::uint64_t overrun = 0;  ///< bytes of its unexpected messages that came unannounced since `presses`
@@ -107,6 +108,9 @@ struct ReceiveRequest {
 };
 
 inline constexpr std::size_t kMostInjected = 16 << 10;
+/// Bytes that an endpoint's peer may send while the endpoint does nothing: 64 messages, 256 KiB of payload, and as
+/// much as goes around these.
+inline constexpr std::size_t kOverflow = 320 << 10;
 
 class Messenger {
  public:
@@ -147,10 +151,11 @@ class Messenger {
 
   /// Moves what can be moved. True if anything was.
   bool progress() noexcept;
-  /// Something is under way that only a message can end, or a peek was in vain since the last call. Otherwise the
-  /// program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its windows.
+  /// Something is under way that only a peer can end, or a peek or a send was in vain since the last call. Otherwise
+  /// the program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its windows.
   [[nodiscard]] bool awaits_message() {
-    return sends_.taken() + receives_.taken() > 0 || std::exchange(peeked_, false);
+    const bool refused = std::exchange(refused_, false);
+    return sends_.taken() + receives_.taken() > 0 || std::exchange(peeked_, false) || refused;
   }
   /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;
@@ -189,6 +194,9 @@ class Messenger {
   void say_hello(Link& link);
 
   int make_way(Link& link, bool injects);
+  bool is_blocked(Link& link) noexcept;
+  int inject(Send& send);
+  void forget(Send& send);
   void note_injection(Send& send);
 
   // messenger_remote.cc
@@ -299,9 +307,9 @@ class Messenger {
   const std::size_t most_eager_;
   std::uint64_t buffered_ = 0;  ///< bytes of messages that nothing was posted for
   std::size_t injections_ = 0;  ///< injected messages on their way to others
-  std::uint64_t kept_ = 0;      ///< the sum of the sends'
   bool presses_ = false;
-  bool peeked_ = false;  ///< in vain, since awaits_message()
+  bool peeked_ = false;   ///< in vain, since awaits_message()
+  bool refused_ = false;  ///< a message, by -FI_EAGAIN, since awaits_message()
   std::uint32_t rounds_ = 0;
   std::uint32_t requests_ = 0;  ///< to peers since the last look at what they have sent
   std::mutex declared_mutex_;

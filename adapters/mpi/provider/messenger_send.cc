@@ -25,8 +25,11 @@ constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
 constexpr std::uint64_t kMostPartsAwake = 8;
 // What fits a section of any size with its head: a short message is sent as a whole, or not yet.
 constexpr std::size_t kMostAtOnce = 64;
-// Payload that is kept here until it was read, though its completion was reported.
-constexpr std::uint64_t kMostKept = 1 << 20;
+// Payload for one peer that is kept here until it was read, though its completion was reported.
+constexpr std::uint64_t kMostKept = 256 << 10;
+// Longer packets move through a section in pieces, and so wait for their receiver.
+constexpr std::uint64_t kMostWhole = 64 << 10;
+static_assert(kMostWhole >= kMostInjected + sizeof(Send::Wire) && 2 * kMostWhole <= kOverflow);
 
 std::uint8_t flags_of(const SendRequest& request) {
   return static_cast<std::uint8_t>((request.tagged ? kTagged : 0) | (request.has_data ? kHasData : 0) |
@@ -94,14 +97,40 @@ int Messenger::send(const SendRequest& request) {
   if (link.self) return send_to_self(request);
   if (const int status = make_way(link, request.inject); status != 0) return status;
   if (request.buffers.bytes() <= kMostAtOnce && send_at_once(request)) return 0;
+  if (request.inject && is_blocked(link)) return -FI_EAGAIN;
   Send& send = new_send(request);
-  note_injection(send);
   if (is_to_be_announced(link, request.buffers.bytes())) {
     announce(send, request.transmit);
   } else {
     send.prepare(sizeof(PacketHead), true);
   }
+  if (request.inject) return inject(send);
   start(send);
+  return 0;
+}
+
+// Packets wait for room there, and still do after a try.
+bool Messenger::is_blocked(Link& link) noexcept {
+  if (link.queue.empty()) return false;
+  flush(link);
+  refused_ = !link.queue.empty();
+  return refused_;
+}
+
+// The call's return is all that its caller is told: the message must be where the receiver finds it by itself.
+int Messenger::inject(Send& send) {
+  const Push result = push(send);
+  if (result == Push::blocked) {
+    refused_ = true;
+    forget(send);
+    return -FI_EAGAIN;
+  }
+  note_injection(send);
+  if (result == Push::lost) {
+    complete(send, send.to->error);
+  } else {
+    was_pushed(send);
+  }
   return 0;
 }
 
@@ -130,17 +159,16 @@ bool Messenger::is_to_be_announced(const Link& link, std::uint64_t bytes) noexce
   return mailbox_.reaches_private_memory(link.peer);
 }
 
-// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone; not
-// under back-pressure, nor where completion says that it has.
+// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone: it is
+// complete as soon as the announcement has gone. Not under back-pressure, nor where completion says that it has.
 void Messenger::announce(Send& send, bool transmit) {
   const std::uint64_t bytes = send.buffers.bytes();
   const bool may_be_kept = !send.to->pressed && !send.awaits && !transmit;
-  const bool is_kept = may_be_kept && bytes <= most_eager_ && kept_ + bytes <= kMostKept;
+  const bool is_kept = may_be_kept && bytes <= most_eager_ && send.to->kept + bytes <= kMostKept;
   if (send.inject || is_kept) send.copy_payload();
   if (is_kept) {
     send.kept = bytes;
-    kept_ += bytes;
-    report(send, 0);
+    send.to->kept += bytes;
   }
   send.awaits = true;
   send.wire.head.operation = Operation::announce;
@@ -161,10 +189,13 @@ void Messenger::start(Send& send) {
   if (!link.is_linked()) busy_.push_back(link);
 }
 
+// Of what is not streamed nothing stays behind: once a part of it were there, so would the rest have to be.
 Messenger::Push Messenger::push(Send& send) noexcept {
   Link& link = *send.to;
+  const bool whole = send.wire.head.operation != Operation::stream && send.outgoing.bytes <= kMostWhole;
   while (true) {
-    const Result result = mailbox_.try_send(link.peer, send.outgoing);
+    const Result result =
+        whole ? mailbox_.try_send_whole(link.peer, send.outgoing) : mailbox_.try_send(link.peer, send.outgoing);
     if (result.failed()) {
       if (link.error == 0) link.error = FI_ECONNRESET;
       return Push::lost;
@@ -177,13 +208,21 @@ Messenger::Push Messenger::push(Send& send) noexcept {
 void Messenger::was_pushed(Send& send) {
   if (send.over) return complete(send, send.outcome);
   if (!send.awaits) return complete(send, 0);
+  if (send.kept > 0 && !send.reported) {
+    send.reported = true;
+    report(send, 0);
+  }
   if (send.wire.head.operation == Operation::stream && send.streamed < send.wanted_bytes) push_chunk(send);
 }
 
 void Messenger::complete(Send& send, int error) {
-  if (send.kind != Send::Kind::control && send.kept == 0) report(send, error);
-  kept_ -= send.kept;
+  if (send.kind != Send::Kind::control && !send.reported) report(send, error);
   if (send.is_injection) --injections_;
+  forget(send);
+}
+
+void Messenger::forget(Send& send) {
+  send.to->kept -= send.kept;
   send.copy.reset();
   sends_.give(send);
 }

@@ -11,7 +11,7 @@ void Send::reset() {
   to = nullptr;
   context = nullptr;
   kind = Kind::message;
-  tagged = awaits = inject = is_injection = over = false;
+  tagged = awaits = inject = is_injection = over = reported = false;
   wanted = true;
   wire.head = PacketHead{};
   wire_bytes = kept = 0;

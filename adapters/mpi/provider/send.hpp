@@ -53,7 +53,8 @@ struct Send : Hook, Pooled {
   std::uint64_t wanted_bytes;  ///< of those that the peer wants
   bool over;                   ///< the peer needs no more of it; complete once the chunk under way has left
   int outcome;                 ///< what it then is complete with: 0 or an errno value
-  std::uint64_t kept;          ///< bytes of an announced payload of which the completion was reported: 0, or all of it
+  std::uint64_t kept;          ///< bytes of an announced payload that is complete once announced: 0, or all of it
+  bool reported;               ///< its completion
   std::array<iovec, kMostBuffers + 1> pieces;
   Mailbox::Outgoing outgoing;
 

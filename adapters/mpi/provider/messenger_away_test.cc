@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sender that does nothing more: what it was told to be sent is received.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <string>
+
+#include "messenger_pair.hpp"
+
+namespace wherry::mpi {
+namespace {
+
+class SenderAway : public MessengerTest {
+ protected:
+  SendRequest numbered(int number, std::size_t bytes, bool injects) {
+    SendRequest request = message(std::string(bytes, static_cast<char>('a' + number % 26)));
+    request.inject = injects;
+    request.wanted = !injects;
+    request.reported = !injects;
+    return request;
+  }
+  void b_receives(int number, std::size_t bytes) {
+    std::string buffer(bytes, ' ');
+    ASSERT_EQ(b_.receive(into(buffer)), 0);
+    while (at_b_log_.receives.empty()) b_.progress();
+    EXPECT_EQ(at_b_log_.receives.front().error, 0);
+    at_b_log_.receives.pop_front();
+    EXPECT_EQ(buffer, std::string(bytes, static_cast<char>('a' + number % 26))) << number;
+  }
+};
+
+TEST_F(SenderAway, SixtyFourMessagesAnd256KiBArriveWithoutIt) {
+  settle();
+  for (const bool injects : {true, false}) {
+    for (const std::size_t bytes : {0, 8, 64, 65, 1000, 4096, 16384}) {
+      at_a_log_.sends.clear();
+      const int count = static_cast<int>(std::min<std::size_t>(1000, (256 << 10) / std::max<std::size_t>(bytes, 1)));
+      for (int i = 0; i < count; ++i) ASSERT_EQ(a_.send(numbered(i, bytes, injects)), 0) << bytes;
+      if (!injects) {
+        EXPECT_EQ(at_a_log_.sends.size(), static_cast<std::size_t>(count)) << bytes;
+      }
+      for (int i = 0; i < count; ++i) b_receives(i, bytes);
+    }
+  }
+}
+
+TEST_F(SenderAway, AnInjectedMessageIsRefusedWhereItWouldWait) {
+  settle();
+  int sent = 0;
+  while (a_.send(numbered(sent, 5000, true)) == 0) ++sent;
+  EXPECT_GE(sent, 52);  // 256 KiB
+  for (int i = 0; i < sent; ++i) b_receives(i, 5000);
+  EXPECT_EQ(a_.send(numbered(sent, 5000, true)), 0);
+  b_receives(sent, 5000);
+}
+
+TEST_F(SenderAway, ASendIsNotCompleteWhileItWaits) {
+  settle();
+  at_a_log_.sends.clear();
+  int sent = 0;
+  while (at_a_log_.sends.size() == static_cast<std::size_t>(sent)) ASSERT_EQ(a_.send(numbered(sent++, 5000, false)), 0);
+  for (int i = 0; i + 1 < sent; ++i) b_receives(i, 5000);
+  EXPECT_EQ(at_a_log_.sends.size() + 1, static_cast<std::size_t>(sent));
+  std::string buffer(5000, ' ');
+  ASSERT_EQ(b_.receive(into(buffer)), 0);
+  progress_until([&] { return at_a_log_.sends.size() == static_cast<std::size_t>(sent); });
+  EXPECT_EQ(next_receive().error, 0);
+  EXPECT_EQ(buffer, std::string(5000, static_cast<char>('a' + (sent - 1) % 26)));
+}
+
+TEST_F(SenderAway, AnswersOfAReceiverThatLeavesArriveWithoutIt) {
+  settle();
+  at_a_log_.sends.clear();
+  for (int i = 0; i < 64; ++i) {
+    SendRequest request = numbered(i, 8, false);
+    request.delivery = true;
+    ASSERT_EQ(a_.send(request), 0);
+  }
+  for (int i = 0; i < 64; ++i) b_receives(i, 8);
+  while (at_a_log_.sends.size() < 64) a_.progress();
+}
+
+}  // namespace
+}  // namespace wherry::mpi
