@@ -71,7 +71,7 @@ class SectionWriter {
   /// @param head  the word that the reader publishes its position in, in this side's memory
   /// @param seen  the word that it publishes an older or newer one in, where that costs nothing
   SectionWriter(std::byte* area, const layout::Word* head, const layout::Word* seen)
-      : place_{.area = area}, area_(area), head_(head), seen_(seen) {}
+      : place_{.area = area}, head_(head), seen_(seen), area_(area) {}
 
   /// From now on the section has `capacity` bytes, and the next ones go there. Only while all is drained, and known to
   /// be.
@@ -168,9 +168,6 @@ class SectionWriter {
   }
 
   Place place_;
-  std::byte* area_ = nullptr;
-  std::size_t capacity_ = 0;  ///< the section's
-  bool overflows_ = false;
   const layout::Word* head_ = nullptr;
   const layout::Word* seen_ = nullptr;
   std::uint64_t position_ = 0;
@@ -178,6 +175,9 @@ class SectionWriter {
   std::uint64_t last_head_ = 0;  ///< as last seen in head_
   std::size_t unpublished_ = 0;
   bool broken_ = false;
+  bool overflows_ = false;
+  std::byte* area_ = nullptr;
+  std::size_t capacity_ = 0;  ///< the section's
 };
 
 /// The reading end.
@@ -291,16 +291,16 @@ class SectionReader {
   }
 
   Place place_;
-  std::byte* area_ = nullptr;
-  std::size_t capacity_ = 0;  ///< the section's
-  std::size_t overflow_bytes_ = 0;
-  std::uint64_t from_ = 0;  ///< where the overflow begins, unless all is in the section
-  Where where_ = Where::section;
   std::uint64_t position_ = 0;
   std::uint64_t returned_ = 0;
   std::uint64_t told_ = 0;  ///< to the writer, by either word
   std::uint64_t known_tail_ = 0;
   bool broken_ = false;
+  Where where_ = Where::section;
+  std::byte* area_ = nullptr;
+  std::size_t capacity_ = 0;  ///< the section's
+  std::size_t overflow_bytes_ = 0;
+  std::uint64_t from_ = 0;  ///< where the overflow begins, unless all is in the section
 };
 
 }  // namespace wherry::mailbox
