@@ -44,10 +44,8 @@ int main(int argc, char** argv) {
   compare("MPI_COMM_NULL is null", static_cast<Word>(mpi->is_null(word(MPI_COMM_NULL))), 1);
   compare("MPI_COMM_WORLD is null", static_cast<Word>(mpi->is_null(word(MPI_COMM_WORLD))), 0);
   compare("MPI_BYTE", mpi->byte(), word(MPI_BYTE));
+  compare("MPI_ERRORS_RETURN", mpi->errors_return(), word(MPI_ERRORS_RETURN));
   compare("MPI_PROC_NULL", static_cast<Word>(mpi->interface().no_process), static_cast<Word>(MPI_PROC_NULL));
-  compare("MPI_GRAPH", static_cast<Word>(mpi->interface().graph), static_cast<Word>(MPI_GRAPH));
-  compare("MPI_CART", static_cast<Word>(mpi->interface().cart), static_cast<Word>(MPI_CART));
-  compare("MPI_DIST_GRAPH", static_cast<Word>(mpi->interface().dist_graph), static_cast<Word>(MPI_DIST_GRAPH));
   compare("MPI_SUCCESS", 0, MPI_SUCCESS);
   const MPI_Comm world = MPI_COMM_WORLD;
   compare("MPI_COMM_WORLD", mpi->world(), word(world));

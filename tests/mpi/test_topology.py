@@ -162,6 +162,23 @@ def test_edges_that_another_process_gives_are_declared_where_they_end(declared):
     assert neighbours(declared, "edges of others") == expected
 
 
+@pytest.mark.parametrize("scenario", ["edges on a grid", "edges of others on a grid", "edges on a graph"])
+def test_edges_are_declared_whatever_topology_they_are_made_on(declared, scenario):
+    assert neighbours(declared, scenario) == {rank: (even((rank + 5) % 6), 6) for rank in RANKS}
+
+
+def test_graphs_and_grids_are_declared_whatever_topology_they_are_made_on(declared):
+    assert neighbours(declared, "graph on a grid") == {rank: (even(rank ^ 1), 6) for rank in RANKS}
+    assert neighbours(declared, "grid on edges")[2] == (even(1, 3), 6)
+
+
+def test_inquiries_that_mpi_refuses_declare_nothing_and_leave_the_error_handler(mpi, tmp_path):
+    sources = [TESTS / "inquiries.cc", *(ROOT / "adapters/mpi/topology" / name for name in ("mpi.cc", "neighbours.cc"))]
+    program = mpi.compile(tmp_path / "inquiries", *sources, cxx=True, options=["-std=c++20", "-I", ROOT, "-ldl"])
+    result = subprocess.run(mpi.command(2, program), env=environment(), capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+
+
 def test_a_call_that_fails_fails_as_without_the_library(declared):
     assert all(declared[rank]["failure"] == [] for rank in RANKS)
 

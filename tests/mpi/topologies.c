@@ -120,6 +120,52 @@ static void graphs(void) {
   MPI_Comm_free(&made);
 }
 
+/* Each kind of topology on a communicator that has another: Open MPI 5.0 then says of some that they are grids. */
+static void topologies_on_topologies(void) {
+  const int before = (rank + 5) % 6;
+  const int after = (rank + 1) % 6;
+  const int one = 1;
+  const int index[6] = {1, 2, 3, 4, 5, 6};
+  const int edges[6] = {1, 0, 3, 2, 5, 4};
+  scenario("below");
+  MPI_Comm grid_below = grid(MPI_COMM_WORLD, 2, 3, 0);
+  MPI_Comm made[3];
+  scenario("edges on a grid");
+  MPI_Dist_graph_create_adjacent(grid_below, 1, &before, MPI_UNWEIGHTED, 1, &after, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &made[0]);
+  scenario("edges of others on a grid");
+  MPI_Dist_graph_create(grid_below, 1, &rank, &one, &after, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made[1]);
+  scenario("graph on a grid");
+  MPI_Graph_create(grid_below, 6, index, edges, 0, &made[2]);
+  scenario("grid on edges");
+  MPI_Comm on_edges = grid(made[0], 1, 6, 0);
+  scenario("edges on a graph");
+  MPI_Comm on_graph;
+  MPI_Dist_graph_create_adjacent(made[2], 1, &before, MPI_UNWEIGHTED, 1, &after, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &on_graph);
+  scenario("freed");
+  for (int i = 0; i < 3; ++i) MPI_Comm_free(&made[i]);
+  MPI_Comm_free(&on_edges);
+  MPI_Comm_free(&on_graph);
+  MPI_Comm_free(&grid_below);
+}
+
+static void error_handlers(void) {
+  scenario("error handler");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm made = grid(MPI_COMM_WORLD, 1, 6, 0);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm other = grid(MPI_COMM_WORLD, 1, 6, 0);
+  MPI_Errhandler returning, fatal;
+  MPI_Comm_get_errhandler(made, &returning);
+  MPI_Comm_get_errhandler(other, &fatal);
+  require(returning == MPI_ERRORS_RETURN && fatal == MPI_ERRORS_ARE_FATAL, "the error handler is another one");
+  MPI_Errhandler_free(&returning);
+  MPI_Errhandler_free(&fatal);
+  MPI_Comm_free(&made);
+  MPI_Comm_free(&other);
+}
+
 static void failures(void) {
   scenario("failure");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -162,6 +208,8 @@ int main(int argc, char** argv) {
   grids();
   duplicates();
   graphs();
+  topologies_on_topologies();
+  error_handlers();
   failures();
   threads(provided);
   scenario("left");

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "errors_return.hpp"
 #include "list.hpp"
 #include "neighbours.hpp"
 #include "provider.hpp"
@@ -69,6 +70,8 @@ int forget(Word, int, void* value, void*) noexcept {
 }
 
 int duplicate(Word, int, void*, void* value, void* copy, int* is_copied) noexcept {
+  *is_copied = 0;
+  if (calls_in_progress > 0) return kSuccess;
   Table* const table = static_cast<Declaration*>(value)->table;
   Declaration* const declaration = tell_provider(table);
   if (declaration != nullptr) table->users.fetch_add(1);
@@ -122,7 +125,8 @@ Name own_name() noexcept {
 
 }  // namespace
 
-void declare(const Mpi& mpi, Word communicator) noexcept {
+void declare(const Mpi& mpi, Word communicator, Topology kind) noexcept {
+  const ErrorsReturn errors_return(mpi, communicator);
   if (!is_of_one_world(mpi, communicator)) return;
   int size = 0;
   if (mpi.comm_size(communicator, &size) != kSuccess || size <= 0) return;
@@ -131,7 +135,7 @@ void declare(const Mpi& mpi, Word communicator) noexcept {
   const Name own = own_name();
   const bool is_known = mpi.allgather(&own, sizeof own, mpi.byte(), table->names.elements().data(), sizeof own,
                                       mpi.byte(), communicator) == kSuccess;
-  if (is_known && neighbours_of(mpi, communicator, table->neighbours) && Provider().is_there()) {
+  if (is_known && neighbours_of(mpi, communicator, kind, table->neighbours) && Provider().is_there()) {
     if (Declaration* const declaration = tell_provider(table)) {
       attach(mpi, communicator, declaration);
       return;

@@ -9,12 +9,10 @@
 
 #include "declaration.hpp"
 #include "mpi.hpp"
+#include "neighbours.hpp"
 
 namespace wherry::topology {
 namespace {
-
-/// How many of these calls this thread is in.
-thread_local int depth = 0;
 
 /// The function that the program would have called without this library: a tool's, perhaps. There is one, or the
 /// program could not have been linked.
@@ -29,32 +27,32 @@ Function* next(const char* name) noexcept {
   return reinterpret_cast<Function*>(found);
 }
 
-void declare_unless_null(const Mpi& mpi, Word communicator) noexcept {
-  if (!mpi.is_null(communicator)) declare(mpi, communicator);
+void declare_unless_null(const Mpi& mpi, Word communicator, Topology kind) noexcept {
+  if (!mpi.is_null(communicator)) declare(mpi, communicator, kind);
 }
 
 template <class... Words>
-int make(const char* name, const void* made, Words... words) noexcept {
+int make(Topology kind, const char* name, const void* made, Words... words) noexcept {
   auto* const function = next<int(Words...)>(name);
-  ++depth;
+  ++calls_in_progress;
   const int error = function(words...);
-  --depth;
-  if (error != kSuccess || depth != 0) return error;
-  if (const auto mpi = Mpi::of_this_process()) declare_unless_null(*mpi, mpi->handle_at(made));
+  --calls_in_progress;
+  if (error != kSuccess || calls_in_progress != 0) return error;
+  if (const auto mpi = Mpi::of_this_process()) declare_unless_null(*mpi, mpi->handle_at(made), kind);
   return error;
 }
 
 /// Fortran passes everything by reference. The error may be left out with mpi_f08.
 template <class... Words>
-void make_fortran(const char* name, const int* made, int* error, Words... words) noexcept {
+void make_fortran(Topology kind, const char* name, const int* made, int* error, Words... words) noexcept {
   int own_error = kSuccess;
   if (error == nullptr) error = &own_error;
   auto* const function = next<void(Words..., const int*, int*)>(name);
-  ++depth;
+  ++calls_in_progress;
   function(words..., made, error);
-  --depth;
-  if (*error != kSuccess || depth != 0) return;
-  if (const auto mpi = Mpi::of_this_process()) declare_unless_null(*mpi, mpi->from_fortran(*made));
+  --calls_in_progress;
+  if (*error != kSuccess || calls_in_progress != 0) return;
+  if (const auto mpi = Mpi::of_this_process()) declare_unless_null(*mpi, mpi->from_fortran(*made), kind);
 }
 
 }  // namespace
@@ -62,55 +60,59 @@ void make_fortran(const char* name, const int* made, int* error, Words... words)
 
 using wherry::topology::make;
 using wherry::topology::make_fortran;
+using wherry::topology::Topology;
 using wherry::topology::Word;
 
 #define WHERRY_HOOK extern "C" __attribute__((visibility("default")))
 
 // NOLINTBEGIN(readability-identifier-naming)
 WHERRY_HOOK int MPI_Cart_create(Word old, Word dimensions, Word sizes, Word periods, Word reorder, void* made) {
-  return make("MPI_Cart_create", made, old, dimensions, sizes, periods, reorder, made);
+  return make(Topology::grid, "MPI_Cart_create", made, old, dimensions, sizes, periods, reorder, made);
 }
 
-WHERRY_HOOK int MPI_Cart_sub(Word old, Word kept, void* made) { return make("MPI_Cart_sub", made, old, kept, made); }
+WHERRY_HOOK int MPI_Cart_sub(Word old, Word kept, void* made) {
+  return make(Topology::grid, "MPI_Cart_sub", made, old, kept, made);
+}
 
 WHERRY_HOOK int MPI_Graph_create(Word old, Word nodes, Word index, Word edges, Word reorder, void* made) {
-  return make("MPI_Graph_create", made, old, nodes, index, edges, reorder, made);
+  return make(Topology::graph, "MPI_Graph_create", made, old, nodes, index, edges, reorder, made);
 }
 
 WHERRY_HOOK int MPI_Dist_graph_create(Word old, Word count, Word sources, Word degrees, Word destinations, Word weights,
                                       Word info, Word reorder, void* made) {
-  return make("MPI_Dist_graph_create", made, old, count, sources, degrees, destinations, weights, info, reorder, made);
+  return make(Topology::edges, "MPI_Dist_graph_create", made, old, count, sources, degrees, destinations, weights, info,
+              reorder, made);
 }
 
 WHERRY_HOOK int MPI_Dist_graph_create_adjacent(Word old, Word in_degree, Word sources, Word source_weights,
                                                Word out_degree, Word destinations, Word destination_weights, Word info,
                                                Word reorder, void* made) {
-  return make("MPI_Dist_graph_create_adjacent", made, old, in_degree, sources, source_weights, out_degree, destinations,
-              destination_weights, info, reorder, made);
+  return make(Topology::edges, "MPI_Dist_graph_create_adjacent", made, old, in_degree, sources, source_weights,
+              out_degree, destinations, destination_weights, info, reorder, made);
 }
 
 #define WHERRY_FORTRAN_HOOKS(suffix)                                                                                  \
   WHERRY_HOOK void mpi_cart_create##suffix(Word old, Word dimensions, Word sizes, Word periods, Word reorder,         \
                                            int* made, int* error) {                                                   \
-    make_fortran("mpi_cart_create" #suffix, made, error, old, dimensions, sizes, periods, reorder);                   \
+    make_fortran(Topology::grid, "mpi_cart_create" #suffix, made, error, old, dimensions, sizes, periods, reorder);   \
   }                                                                                                                   \
   WHERRY_HOOK void mpi_cart_sub##suffix(Word old, Word kept, int* made, int* error) {                                 \
-    make_fortran("mpi_cart_sub" #suffix, made, error, old, kept);                                                     \
+    make_fortran(Topology::grid, "mpi_cart_sub" #suffix, made, error, old, kept);                                     \
   }                                                                                                                   \
   WHERRY_HOOK void mpi_graph_create##suffix(Word old, Word nodes, Word index, Word edges, Word reorder, int* made,    \
                                             int* error) {                                                             \
-    make_fortran("mpi_graph_create" #suffix, made, error, old, nodes, index, edges, reorder);                         \
+    make_fortran(Topology::graph, "mpi_graph_create" #suffix, made, error, old, nodes, index, edges, reorder);        \
   }                                                                                                                   \
   WHERRY_HOOK void mpi_dist_graph_create##suffix(Word old, Word count, Word sources, Word degrees, Word destinations, \
                                                  Word weights, Word info, Word reorder, int* made, int* error) {      \
-    make_fortran("mpi_dist_graph_create" #suffix, made, error, old, count, sources, degrees, destinations, weights,   \
-                 info, reorder);                                                                                      \
+    make_fortran(Topology::edges, "mpi_dist_graph_create" #suffix, made, error, old, count, sources, degrees,         \
+                 destinations, weights, info, reorder);                                                               \
   }                                                                                                                   \
   WHERRY_HOOK void mpi_dist_graph_create_adjacent##suffix(                                                            \
       Word old, Word in_degree, Word sources, Word source_weights, Word out_degree, Word destinations,                \
       Word destination_weights, Word info, Word reorder, int* made, int* error) {                                     \
-    make_fortran("mpi_dist_graph_create_adjacent" #suffix, made, error, old, in_degree, sources, source_weights,      \
-                 out_degree, destinations, destination_weights, info, reorder);                                       \
+    make_fortran(Topology::edges, "mpi_dist_graph_create_adjacent" #suffix, made, error, old, in_degree, sources,     \
+                 source_weights, out_degree, destinations, destination_weights, info, reorder);                       \
   }
 
 WHERRY_FORTRAN_HOOKS(_)

@@ -15,42 +15,34 @@ constexpr std::array kInterfaces{
               {0x100, nullptr},
               {0x101, nullptr},
               {0x247, nullptr},
+              {0x143, nullptr},
               "PMPI_Comm_fromint",
-              -3,
-              212,
-              211,
-              213},
+              -3},
     Interface{"libmpi.so.12",
               sizeof(int),
               {0x04000000, nullptr},
               {0x44000000, nullptr},
               {0x4c00010d, nullptr},
+              {0x54000001, nullptr},
               nullptr,
-              -1,
-              1,
-              2,
-              3},
+              -1},
     // The same under the name that Debian gives it.
     Interface{"libmpich.so.12",
               sizeof(int),
               {0x04000000, nullptr},
               {0x44000000, nullptr},
               {0x4c00010d, nullptr},
+              {0x54000001, nullptr},
               nullptr,
-              -1,
-              1,
-              2,
-              3},
+              -1},
     Interface{"libmpi.so.40",
               sizeof(void*),
               {0, "ompi_mpi_comm_null"},
               {0, "ompi_mpi_comm_world"},
               {0, "ompi_mpi_byte"},
+              {0, "ompi_mpi_errors_return"},
               "PMPI_Comm_f2c",
-              -2,
-              2,
-              1,
-              3},
+              -2},
 };
 
 /// The Fortran bindings, which C programs do not load.
@@ -97,7 +89,8 @@ bool Mpi::load(const Interface& interface, void* library) noexcept {
   null_communicator_ = constant(interface.null_communicator);
   world_ = constant(interface.world);
   byte_ = constant(interface.byte);
-  return null_communicator_ != 0 && world_ != 0 && byte_ != 0 && load_functions();
+  errors_return_ = constant(interface.errors_return);
+  return null_communicator_ != 0 && world_ != 0 && byte_ != 0 && errors_return_ != 0 && load_functions();
 }
 
 bool Mpi::load_functions() noexcept {
@@ -105,15 +98,17 @@ bool Mpi::load_functions() noexcept {
          find(library_, "PMPI_Comm_group", comm_group) && find(library_, "PMPI_Group_difference", group_difference) &&
          find(library_, "PMPI_Group_size", group_size) && find(library_, "PMPI_Group_free", group_free) &&
          find(library_, "PMPI_Comm_size", comm_size) && find(library_, "PMPI_Comm_rank", comm_rank) &&
-         find(library_, "PMPI_Topo_test", topo_test) && find(library_, "PMPI_Cartdim_get", cartdim_get) &&
-         find(library_, "PMPI_Cart_shift", cart_shift) &&
+         find(library_, "PMPI_Cartdim_get", cartdim_get) && find(library_, "PMPI_Cart_shift", cart_shift) &&
          find(library_, "PMPI_Graph_neighbors_count", graph_neighbors_count) &&
          find(library_, "PMPI_Graph_neighbors", graph_neighbors) &&
          find(library_, "PMPI_Dist_graph_neighbors_count", dist_graph_neighbors_count) &&
          find(library_, "PMPI_Dist_graph_neighbors", dist_graph_neighbors) &&
          find(library_, "PMPI_Allgather", allgather) && find(library_, "PMPI_Comm_create_keyval", comm_create_keyval) &&
          find(library_, "PMPI_Comm_free_keyval", comm_free_keyval) &&
-         find(library_, "PMPI_Comm_set_attr", comm_set_attr);
+         find(library_, "PMPI_Comm_set_attr", comm_set_attr) &&
+         find(library_, "PMPI_Comm_get_errhandler", comm_get_errhandler) &&
+         find(library_, "PMPI_Comm_set_errhandler", comm_set_errhandler) &&
+         find(library_, "PMPI_Errhandler_free", errhandler_free);
 }
 
 Word Mpi::handle_at(const void* place) const noexcept {

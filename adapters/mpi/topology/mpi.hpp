@@ -30,11 +30,9 @@ struct Interface {
   Handle null_communicator;  ///< MPI_COMM_NULL
   Handle world;              ///< MPI_COMM_WORLD
   Handle byte;               ///< MPI_BYTE
+  Handle errors_return;      ///< MPI_ERRORS_RETURN
   const char* from_fortran;  ///< the function that turns a Fortran handle into a C one; null: they are the same
   int no_process;            ///< MPI_PROC_NULL
-  int graph;                 ///< MPI_GRAPH, as MPI_Topo_test says it
-  int cart;                  ///< MPI_CART
-  int dist_graph;            ///< MPI_DIST_GRAPH
 };
 
 /// An MPI library that is loaded, and its PMPI_ functions: they are what a profiling library between the program and
@@ -44,13 +42,14 @@ class Mpi {
   /// The one whose PMPI_ functions the program would reach. Empty: the process has none of those known.
   static std::optional<Mpi> of_this_process() noexcept;
 
-  /// MPI_Comm in the place where a C function of MPI has stored it.
+  /// MPI_Comm, or another handle, in the place where a C function of MPI has stored it.
   [[nodiscard]] Word handle_at(const void* place) const noexcept;
   /// MPI_Comm of a Fortran handle.
   [[nodiscard]] Word from_fortran(int handle) const noexcept;
   [[nodiscard]] bool is_null(Word communicator) const noexcept { return communicator == null_communicator_; }
   [[nodiscard]] Word world() const noexcept { return world_; }
   [[nodiscard]] Word byte() const noexcept { return byte_; }
+  [[nodiscard]] Word errors_return() const noexcept { return errors_return_; }
   [[nodiscard]] const Interface& interface() const noexcept { return *interface_; }
   /// A function of the library, or of its Fortran part. Null: it has none of this name.
   [[nodiscard]] void* function(const char* name) const noexcept;
@@ -66,7 +65,6 @@ class Mpi {
   int (*group_free)(void* group) = nullptr;
   int (*comm_size)(Word communicator, int* size) = nullptr;
   int (*comm_rank)(Word communicator, int* rank) = nullptr;
-  int (*topo_test)(Word communicator, int* kind) = nullptr;
   int (*cartdim_get)(Word communicator, int* dimensions) = nullptr;
   int (*cart_shift)(Word communicator, int dimension, int steps, int* source, int* destination) = nullptr;
   int (*graph_neighbors_count)(Word communicator, int rank, int* count) = nullptr;
@@ -79,6 +77,9 @@ class Mpi {
   int (*comm_create_keyval)(CopyAttribute*, DeleteAttribute*, int* key, void* extra) = nullptr;
   int (*comm_free_keyval)(int* key) = nullptr;
   int (*comm_set_attr)(Word communicator, int key, void* value) = nullptr;
+  int (*comm_get_errhandler)(Word communicator, void* handler) = nullptr;
+  int (*comm_set_errhandler)(Word communicator, Word handler) = nullptr;
+  int (*errhandler_free)(void* handler) = nullptr;
 
  private:
   [[nodiscard]] bool load(const Interface& interface, void* library) noexcept;
@@ -89,6 +90,7 @@ class Mpi {
   Word null_communicator_ = 0;
   Word world_ = 0;
   Word byte_ = 0;
+  Word errors_return_ = 0;
 };
 
 }  // namespace wherry::topology

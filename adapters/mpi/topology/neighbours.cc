@@ -79,14 +79,21 @@ void merge(List<Neighbour>& neighbours, int self) noexcept {
 
 }  // namespace
 
-bool neighbours_of(const Mpi& mpi, Word communicator, List<Neighbour>& neighbours) noexcept {
-  int kind = 0;
+bool neighbours_of(const Mpi& mpi, Word communicator, Topology kind, List<Neighbour>& neighbours) noexcept {
   int self = 0;
-  if (mpi.topo_test(communicator, &kind) != kSuccess || mpi.comm_rank(communicator, &self) != kSuccess) return true;
+  if (mpi.comm_rank(communicator, &self) != kSuccess) return true;
   bool is_whole = true;
-  if (kind == mpi.interface().cart) push_grid(mpi, communicator, neighbours);
-  if (kind == mpi.interface().graph) is_whole = push_graph(mpi, communicator, self, neighbours);
-  if (kind == mpi.interface().dist_graph) is_whole = push_sources(mpi, communicator, neighbours);
+  switch (kind) {
+    case Topology::grid:
+      push_grid(mpi, communicator, neighbours);
+      break;
+    case Topology::graph:
+      is_whole = push_graph(mpi, communicator, self, neighbours);
+      break;
+    case Topology::edges:
+      is_whole = push_sources(mpi, communicator, neighbours);
+      break;
+  }
   merge(neighbours, self);
   return is_whole && neighbours.is_whole();
 }
