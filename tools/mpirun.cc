@@ -23,6 +23,7 @@
 #include "mpirun/hosts.hpp"
 #include "mpirun/job.hpp"
 #include "mpirun/program.hpp"
+#include "mpirun/settings.hpp"
 #include "mpirun/usage_error.hpp"
 #include "run/exit_status.hpp"
 #include "run/loader.hpp"
@@ -70,6 +71,8 @@ struct CommandLine {
   MpiJob job;
   std::string hostfile;
   std::string hosts;
+  const CLI::Option* layout = nullptr;
+  const CLI::Option* budget = nullptr;
   bool only_print = false;
 };
 
@@ -99,15 +102,27 @@ void count_processes(CommandLine& line) {
   if (line.job.processes == 0) throw UsageError("write how many processes to start, as in wherry mpirun -n 2 ./app");
 }
 
+/// What the command line says counts before the variable of the environment.
+void check_settings(CommandLine& line) {
+  if (line.budget->count() > 0) {
+    check_budget(line.job.budget);
+  } else {
+    config::check(config::Key::mpi_budget);
+  }
+  if (line.layout->count() == 0 && config::is_set(config::Key::mpi_layout)) {
+    line.job.layout = config::word(config::Key::mpi_layout);
+  }
+  check_variables();
+}
+
 int run(CommandLine line) {
   MpiJob& job = line.job;
   try {
     count_processes(line);
-    if (!job.budget.empty()) (void)config::parse_bytes("--budget", job.budget);
+    check_settings(line);
     take_launcher_options(job);
     const auto program = find_program(job.program.front());
     if (const int error = obstacle(program)) return cannot_run(job.program.front(), error);
-    allow_files_for(job.processes);
     const LauncherCommand command = plan(job, program);
     if (!line.only_print) return execute(command);
     fmt::print("{}", command.text());
@@ -132,14 +147,16 @@ Action add_mpirun(CLI::App& command) {
                      "A hostfile of Open MPI or MPICH, which may name this machine only. Without -n the sum of its "
                      "slots is the number of processes, 1 for a line that has none");
   command.add_option("-H,--host,--hosts", line->hosts, "The same as a list: localhost:4");
-  command
-      .add_option(
-          "--layout", job->layout,
-          "How a process divides its buffer among those that send to it: topology, by what the program declares "
-          "with MPI_Cart_create and the like; adaptive, by who is seen to send; equal")
-      ->check(CLI::IsMember({"topology", "adaptive", "equal"}))
-      ->capture_default_str();
-  command.add_option("--budget", job->budget, "Bytes of each process's buffer, as 384K");
+  line->layout =
+      command
+          .add_option(
+              "--layout", job->layout,
+              "How a process divides its buffer among those that send to it: topology, by what the program declares "
+              "with MPI_Cart_create and the like; adaptive, by who is seen to send; equal. WHERRY_MPI_LAYOUT, "
+              "if set, is the default")
+          ->check(CLI::IsMember({"topology", "adaptive", "equal"}))
+          ->capture_default_str();
+  line->budget = command.add_option("--budget", job->budget, "Bytes of each process's buffer, as 384K");
   command.add_option(
       "--mpi", job->mpi,
       "The MPI of a program that was not linked with one itself, such as a script: mpich, openmpi or the "

@@ -1,93 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wherry mpirun: what it says when something is missing, and which launcher it chooses. The MPIs here are stubs, with the
-sonames, texts and folders by which it tells them apart; tests/mpi/ runs real ones."""
+"""wherry mpirun: what it says when something is missing, and which launcher it chooses. The MPIs here are stubs; tests/mpi/ runs
+real ones."""
 
 import os
-import resource
-import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from program import PROGRAM, environment
-
-NO_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": ""}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-MPICH = ["MPIR_CVAR_CH4_NETMOD", "ch4:ucx ofi"]
-OPEN_MPI = ["Open MPI v%d.%d.%d", "5.0.11"]
-HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n"
-PRTERUN = "mpiexec (Open MPI) 5.0.11\n"
-
-
-@pytest.fixture
-def prefix(tmp_path):
-    """An installation of Wherry's with everything in it."""
-    (tmp_path / "bin").mkdir()
-    shutil.copy(PROGRAM, tmp_path / "bin" / "wherry")
-    libraries = tmp_path / "lib" / "wherry" / "mpi"
-    libraries.mkdir(parents=True)
-    for name in ("libwherry-fi.so", "libwherry-topology.so"):
-        (libraries / name).touch()
-    return tmp_path
-
-
-@pytest.fixture
-def mpirun(prefix):
-    def run(*arguments, **changes):
-        variables = environment(**{"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "", **AS_ROOT, **changes})
-        return subprocess.run([prefix / "bin" / "wherry", "mpirun", *map(str, arguments)], env=variables, capture_output=True,
-                              text=True, timeout=100)
-    return run
-
-
-def library(path, soname, texts=(), needs=()):
-    """A shared library with these texts in it, that needs these others."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    source = path.with_suffix(".c")
-    source.write_text("".join(f'const char text_{i}[] = "{text}";\n' for i, text in enumerate(texts)) + "int MPI_Init(void) { return 0; }\n")
-    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", source, "-o", path, "-Wl,--no-as-needed",
-                    f"-Wl,-rpath,{path.parent}", *needs], check=True)
-    return path
-
-
-def linked(path, mpi):
-    source = path.with_suffix(".c")
-    source.write_text("int MPI_Init(void); int main(void) { return MPI_Init(); }\n")
-    subprocess.run(["cc", source, mpi, f"-Wl,-rpath,{mpi.parent}", "-o", path], check=True)
-    return path
-
-
-def launcher(path, version):
-    """Says its version, or else what it was given."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\nif [ \"$1\" = --version ]; then printf '%s' '{version}'; exit; fi\necho \"$0 $*\"\nenv | sort\nexit 7\n")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def installation(tmp_path):
-    """A stub of an MPI: its program, linked with it."""
-    def make(soname, texts, version, folder="mpi", fabric=True):
-        root = tmp_path / folder
-        needs = [library(root / "lib" / "libfabric.so.1", "libfabric.so.1")] if fabric else []
-        mpi = library(root / "lib" / soname, soname, texts, needs)
-        if version:
-            launcher(root / "bin" / "mpiexec", version)
-        return linked(root / "app", mpi)
-    return make
-
-
-@pytest.fixture
-def mpich(installation):
-    return installation("libmpi.so.12", MPICH, HYDRA, "mpich")
-
-
-@pytest.fixture
-def openmpi(installation):
-    return installation("libmpi.so.40", OPEN_MPI, PRTERUN, "openmpi")
+from mpi_stubs import HYDRA, MPICH, NO_ROOT, OPEN_MPI, PRTERUN, launcher, refused, wrong
+from mpi_stubs import installation, mpich, mpirun, openmpi, prefix  # noqa: F401
 
 
 def test_the_launcher_is_the_one_of_the_programs_own_mpi(mpirun, mpich, openmpi):
@@ -125,13 +48,6 @@ def test_open_mpi_spins_and_binds_where_each_process_has_a_core(mpirun, openmpi)
     assert "yield_when_idle" not in shown and "OVERSUBSCRIBE" not in shown and "EAGER" not in shown and "BUDGET" not in shown
 
 
-def test_jobs_of_more_processes_than_cores_have_small_buffers_unless_the_user_says_otherwise(mpirun, mpich, openmpi):
-    assert "WHERRY_MPI_BUDGET=16K" in mpirun("-n", 1000, mpich).stdout
-    assert {"WHERRY_MPI_BUDGET=16K", "WHERRY_MPI_EAGER=4K"} <= set(mpirun("-n", 1000, openmpi).stdout.splitlines())
-    set_by_user = mpirun("-n", 1000, openmpi, WHERRY_MPI_BUDGET="2M", WHERRY_MPI_EAGER="8K").stdout.splitlines()
-    assert {"WHERRY_MPI_BUDGET=2M", "WHERRY_MPI_EAGER=8K"} <= set(set_by_user)
-
-
 def test_the_library_that_sees_topologies_comes_only_into_jobs_whose_layout_follows_them(mpirun, mpich, openmpi, prefix):
     own = f"{prefix}/lib/wherry/mpi/libwherry-topology.so"
     assert f"LD_PRELOAD={own} " in mpirun("-n", 1, "--print", mpich).stdout
@@ -152,12 +68,6 @@ def test_options_between_two_hyphens_are_the_launchers(mpirun, mpich):
 def test_the_number_of_processes_is_written_as_for_any_launcher(mpirun, mpich, spelling):
     result = mpirun(*spelling, "--print", mpich, "-np", 5)
     assert result.stdout.splitlines()[-1] == f"{mpich.parent}/bin/mpiexec -n 3 {mpich} -np 5"
-
-
-def wrong(result, *texts):
-    assert (result.returncode, result.stdout) == (2, "") and len(result.stderr.splitlines()) == 1
-    for text in texts:
-        assert text in result.stderr
 
 
 def test_an_option_of_the_launcher_is_refused_with_the_line_that_passes_it_on(mpirun, mpich):
@@ -266,13 +176,6 @@ def test_mpi_names_the_launcher_of_a_program_that_starts_others(mpirun, mpich):
     assert mpirun("-n", 1, "--mpi", "mpich", "python3", PATH=f"{mpich.parent}/bin:/usr/bin").stdout.startswith(f"{mpich.parent}/bin/mpiexec ")
 
 
-def refused(result, *texts):
-    assert (result.returncode, result.stdout) == (125, "")
-    assert len(result.stderr.splitlines()) == 1
-    for text in texts:
-        assert text in result.stderr
-
-
 def test_a_program_that_is_not_found_is_127(mpirun):
     result = mpirun("-n", 1, "no-such-program")
     assert result.returncode == 127 and "cannot run no-such-program: No such file" in result.stderr
@@ -366,22 +269,9 @@ def test_what_root_has_to_set_for_open_mpi_is_said(mpirun, openmpi):
             "Open MPI runs nothing as root unless OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 are set")
 
 
-def test_a_job_that_needs_more_files_than_the_user_may_open_is_refused(prefix, mpich):
-    def few_files():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
-
-    result = subprocess.run([prefix / "bin" / "wherry", "mpirun", "-n", "2000", mpich], env=environment(), preexec_fn=few_files,
-                            capture_output=True, text=True, timeout=100)
-    refused(result, "2000 processes", "and this user may have 512: start fewer, or raise the limit (ulimit -Hn")
-
-
 @pytest.mark.parametrize("option, value", [("--layout", "ring"), ("-n", "0"), ("-n", "x")])
 def test_an_option_that_is_not_valid_is_a_usage_error(mpirun, mpich, option, value):
     assert mpirun(*(["-n", 1] if option != "-n" else []), option, value, mpich).returncode == 2
-
-
-def test_a_budget_that_is_no_number_of_bytes_is_refused(mpirun, mpich):
-    refused(mpirun("-n", 1, "--budget", "much", mpich), "--budget=much")
 
 
 def test_without_a_number_of_processes_it_is_a_usage_error(mpirun, mpich):

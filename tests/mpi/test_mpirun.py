@@ -2,6 +2,7 @@
 """wherry mpirun with real MPIs: programs that know nothing of Wherry, their messages over it."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,12 @@ def test_a_program_runs_over_wherry_with_every_layout(halo, layout):
 def test_48_processes_run_on_the_cores_there_are(halo):
     result = mpirun("-n", 48, "--budget", "384K", halo)
     assert (result.returncode, result.stdout) == (0, ring_of(48)), result.stderr
+
+
+def test_two_processes_run_with_128_open_files(halo):
+    result = subprocess.run([PROGRAM, "mpirun", "-n", "2", halo], env=environment(), capture_output=True, text=True, timeout=200,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128)))
+    assert (result.returncode, result.stdout) == (0, ring_of(2)), result.stderr
 
 
 def test_the_exit_status_is_the_programs(halo):

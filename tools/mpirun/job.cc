@@ -143,6 +143,7 @@ LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program) {
   const auto [launcher, library] = choose(job, program);
   if (library) require_libfabric(*library);
   if (launcher.family == MpiFamily::openmpi) refuse_root(launcher);
+  allow_files_for(job.processes, launcher.family);
   LauncherCommand command;
   set_for_all(job, installed("libwherry-fi.so"), command.variables);
   if (has_too_few_cores(job)) set_for_oversubscription(job, command.variables);

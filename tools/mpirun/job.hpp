@@ -27,7 +27,8 @@ struct LauncherCommand {
   [[nodiscard]] std::string text() const;
 };
 
-/// `program` is the file that the first word of job.program names. Throws Error that says what is missing.
+/// `program` is the file that the first word of job.program names. Raises this process's limit of open files as far as
+/// the job needs. Throws Error that says what is missing.
 LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program);
 
 }  // namespace wherry::tools

@@ -26,10 +26,14 @@ constexpr std::array kStarters{"python", "pypy",    "ipython",  "julia",   "R", 
                                "nice",   "numactl", "time",     "timeout", "taskset", "strace",  "gdb",
                                "perf",   "xterm",   "valgrind", "stdbuf",  "setarch"};
 
-/// What a process of a job holds open: three for each of the others that it has met, the launcher as many pipes for
-/// each; beside that MPI's own files.
-constexpr rlim_t kFilesPerProcess = 4;
-constexpr rlim_t kFilesOfEach = 256;
+/// A process holds open four for each of the others that it has met: descriptors of the mailbox. MPICH's launcher
+/// leaves the last process it starts two more for each of those before it. With 24 processes MPICH's last has 161, Open
+/// MPI's each 120, and the launchers 108 and 94.
+constexpr rlim_t files_per_process(MpiFamily family) { return family == MpiFamily::mpich ? 6 : 4; }
+/// Those of MPI itself, 17 to 24, and of the program.
+constexpr rlim_t kFilesOfEach = 64;
+/// More of the program's, as far as the user may open them.
+constexpr rlim_t kFilesToSpare = 192;
 
 }  // namespace
 
@@ -57,17 +61,17 @@ void require_starter(const std::filesystem::path& program) {
               "it was not linked with an MPI library; if it starts a program that was, say which MPI with --mpi");
 }
 
-void allow_files_for(int processes) {
-  const rlim_t needed = static_cast<rlim_t>(processes) * kFilesPerProcess + kFilesOfEach;
+void allow_files_for(int processes, MpiFamily family) {
+  const rlim_t needed = static_cast<rlim_t>(processes) * files_per_process(family) + kFilesOfEach;
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed + kFilesToSpare) return;
   if (limit.rlim_max < needed) {
     throw Error(EMFILE, "start", fmt::format("{} processes", processes),
                 fmt::format("each may need {} open files and this user may have {}: start fewer, or raise the limit "
                             "(ulimit -Hn, LimitNOFILE, /etc/security/limits.conf)",
                             needed, limit.rlim_max));
   }
-  limit.rlim_cur = needed;
+  limit.rlim_cur = std::min(needed + kFilesToSpare, limit.rlim_max);
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "mpirun/library.hpp"
+
 namespace wherry::tools {
 
 /// The interpreter of a script that names one after #!, else the file itself.
@@ -13,6 +15,6 @@ void require_starter(const std::filesystem::path& program);
 
 /// Raises the limit of open files as far as a job of so many processes needs. Throws Error if this user may not have
 /// it.
-void allow_files_for(int processes);
+void allow_files_for(int processes, MpiFamily family);
 
 }  // namespace wherry::tools
