@@ -2,13 +2,18 @@
 #include "info.hpp"
 
 #include <rdma/fi_errno.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "base/config.hpp"
 #include "messenger.hpp"
+#include "name.hpp"
 #include "objects.hpp"
 
 namespace wherry::mpi {
@@ -26,6 +31,7 @@ void release(fi_info* info) {
   if (info == nullptr) return;
   if (info->domain_attr != nullptr) std::free(info->domain_attr->name);
   if (info->fabric_attr != nullptr) std::free(info->fabric_attr->name);
+  std::free(info->src_addr);
   std::free(info->dest_addr);
   std::free(info->tx_attr);
   std::free(info->rx_attr);
@@ -53,14 +59,22 @@ fi_info* allocate() {
   return nullptr;
 }
 
+// FI_REMOTE_COMM only where it is asked for: all peers are on this machine, but Open MPI takes no provider without it.
+std::uint64_t reach(const fi_info* hints) {
+  if (hints == nullptr) return FI_LOCAL_COMM;
+  const std::uint64_t asked = hints->caps | (hints->domain_attr == nullptr ? 0 : hints->domain_attr->caps);
+  return FI_LOCAL_COMM | (asked & FI_REMOTE_COMM);
+}
+
 // The primary ones that were asked for, all where none were; of sending and receiving both where neither was.
 std::uint64_t capabilities(const fi_info* hints) {
-  if (hints == nullptr || hints->caps == 0) return kPrimary | kSecondary;
+  const std::uint64_t secondary = (kSecondary & ~std::uint64_t{FI_REMOTE_COMM}) | reach(hints);
+  if (hints == nullptr || hints->caps == 0) return kPrimary | secondary;
   std::uint64_t primary = hints->caps & kPrimary;
   if ((primary & (FI_MSG | FI_TAGGED)) != 0 && (primary & (FI_SEND | FI_RECV)) == 0) primary |= FI_SEND | FI_RECV;
   const bool is_one_sided = (primary & (FI_RMA | FI_ATOMIC)) != 0;
   if (is_one_sided && (primary & kDirections) == 0) primary |= kDirections;
-  return primary | (is_one_sided ? kSecondary : kSecondary & ~std::uint64_t{FI_RMA_EVENT});
+  return primary | (is_one_sided ? secondary : secondary & ~std::uint64_t{FI_RMA_EVENT});
 }
 
 void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, std::size_t eager, const fi_tx_attr* asked) {
@@ -100,7 +114,7 @@ int mr_mode(std::uint32_t version, int asked) {
   return version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0;
 }
 
-void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_domain_attr* asked) {
+void fill_domain(fi_domain_attr& attributes, std::uint32_t version, std::uint64_t caps, const fi_domain_attr* asked) {
   attributes.threading = asked == nullptr || asked->threading == FI_THREAD_UNSPEC ? FI_THREAD_SAFE : asked->threading;
   attributes.control_progress = attributes.data_progress = FI_PROGRESS_MANUAL;
   attributes.resource_mgmt = FI_RM_ENABLED;
@@ -113,7 +127,7 @@ void fill_domain(fi_domain_attr& attributes, std::uint32_t version, const fi_dom
   attributes.max_ep_tx_ctx = attributes.max_ep_rx_ctx = 1;
   attributes.mr_iov_limit = kMostRegionRanges;
   attributes.mr_cnt = 1 << 16;
-  attributes.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+  attributes.caps = caps & (FI_LOCAL_COMM | FI_REMOTE_COMM);
 }
 
 void fill(fi_info& info, std::uint32_t version, std::size_t eager, const fi_info* hints) {
@@ -122,29 +136,46 @@ void fill(fi_info& info, std::uint32_t version, std::size_t eager, const fi_info
   fill_sends(*info.tx_attr, info.caps, eager, hints == nullptr ? nullptr : hints->tx_attr);
   fill_receives(*info.rx_attr, info.caps, hints == nullptr ? nullptr : hints->rx_attr);
   fill_endpoint(*info.ep_attr);
-  fill_domain(*info.domain_attr, version, hints == nullptr ? nullptr : hints->domain_attr);
+  fill_domain(*info.domain_attr, version, info.caps, hints == nullptr ? nullptr : hints->domain_attr);
   info.fabric_attr->prov_version = kPacketVersion;
   info.fabric_attr->api_version = version;
 }
 
-// The name of a peer, which the endpoint is to talk to. Null where memory is short.
-void* copy_of(const Name& name) {
-  void* bytes = std::malloc(kNameBytes);
-  if (bytes != nullptr) std::memcpy(bytes, name.bytes().data(), kNameBytes);
-  return bytes;
+// A copy for a fi_info. False where memory is short.
+bool store(const Name& name, void*& address, std::size_t& bytes) {
+  address = std::malloc(kNameBytes);
+  if (address == nullptr) return false;
+  std::memcpy(address, name.bytes().data(), kNameBytes);
+  bytes = kNameBytes;
+  return true;
 }
 
-// Nothing: the caller names a peer or an address that is none of this provider's.
-bool read_destination(const char* node, std::uint64_t flags, const fi_info* hints, std::optional<Name>& destination) {
-  if (hints != nullptr && hints->src_addr != nullptr) return false;
-  if ((flags & FI_SOURCE) != 0) return node == nullptr;  // endpoints choose their own
+std::optional<Name> read_name(const void* address, std::size_t bytes) {
+  return bytes < kNameBytes ? std::nullopt : Name::parse_bytes(address);
+}
+
+// An endpoint chooses its port itself: a source is this machine, by one of its names or by an earlier fi_info's.
+bool is_own_address(const std::string& node) {
+  if (const auto name = Name::parse(node)) return name->is_unbound();
+  std::array<char, 256> own{};
+  gethostname(own.data(), own.size() - 1);
+  return node == "localhost" || node.starts_with("127.") || node == "::1" || node == own.data();
+}
+
+// False: the caller names a source that is not of this machine, or a peer or an address that is none of this
+// provider's.
+bool read_addresses(const char* node, std::uint64_t flags, const fi_info* hints, std::optional<Name>& destination) {
+  if ((flags & FI_SOURCE) != 0) return node == nullptr || is_own_address(node);
+  if (hints != nullptr && hints->src_addr != nullptr) {
+    const auto source = read_name(hints->src_addr, hints->src_addrlen);
+    if (!source || !source->is_unbound()) return false;
+  }
   if (node != nullptr) {
     destination = Name::parse(node);
     return destination.has_value();
   }
   if (hints == nullptr || hints->dest_addr == nullptr) return true;
-  if (hints->dest_addrlen < kNameBytes) return false;
-  destination = Name::parse_bytes(hints->dest_addr);
+  destination = read_name(hints->dest_addr, hints->dest_addrlen);
   return destination.has_value();
 }
 
@@ -154,15 +185,16 @@ int get_info(std::uint32_t version, const char* node, const char* /*service*/, s
              const fi_info* hints, fi_info** info) {
   return guarded([&] {
     std::optional<Name> destination;
-    if (!read_destination(node, flags, hints, destination)) return -FI_ENODATA;
+    if (!read_addresses(node, flags, hints, destination)) return -FI_ENODATA;
     if (hints != nullptr && !is_offered(version, *hints)) return -FI_ENODATA;
     const std::size_t eager = config::number(config::Key::mpi_eager);
     fi_info* made = allocate();
     if (made == nullptr) return -FI_ENOMEM;
     fill(*made, version, eager, hints);
-    if (destination) {
-      made->dest_addr = copy_of(*destination);
-      made->dest_addrlen = kNameBytes;
+    if (!store(Name::unbound(), made->src_addr, made->src_addrlen) ||
+        (destination && !store(*destination, made->dest_addr, made->dest_addrlen))) {
+      release(made);
+      return -FI_ENOMEM;
     }
     *info = made;
     return 0;

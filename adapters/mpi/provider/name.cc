@@ -9,6 +9,7 @@
 #include <random>
 
 #include "adapters/mpi/layout/packet.hpp"
+#include "base/config.hpp"
 #include "base/found_once.hpp"
 
 namespace wherry::mpi {
@@ -43,6 +44,8 @@ std::uint64_t this_host() {
 Name Name::of(const Address& listening) {
   return {listening.node.value_or(0), listening.port.value_or(0), this_host(), random_number()};
 }
+
+Name Name::unbound() { return {static_cast<std::uint16_t>(config::number(config::Key::node)), 0, this_host(), 0}; }
 
 std::string Name::text() const { return bytes().data(); }
 

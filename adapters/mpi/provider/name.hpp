@@ -28,6 +28,8 @@ struct Name {
 
   /// The name of the endpoint whose mailbox listens there, with a new incarnation.
   static Name of(const Address& listening);
+  /// The name in a fi_info of an endpoint that is not open yet: this machine's, without a port.
+  static Name unbound();
   /// Nothing if the text is no name, or of another version of the packets.
   static std::optional<Name> parse(std::string_view text);
   /// Reads the name at the beginning of kNameBytes bytes.
@@ -39,6 +41,8 @@ struct Name {
   [[nodiscard]] std::array<char, kNameBytes> bytes() const;
   [[nodiscard]] Address address() const;
   [[nodiscard]] bool is_on_this_host() const;
+  /// Whether an endpoint of this machine that is to be opened may be called so: it chooses its port itself.
+  [[nodiscard]] bool is_unbound() const { return port == 0 && is_on_this_host(); }
 };
 
 /// What tells this machine, since its last boot, from others.

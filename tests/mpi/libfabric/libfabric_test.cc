@@ -204,6 +204,55 @@ TEST_F(Libfabric, IsToldNoWhereTheProviderHasNotWhatIsAskedFor) {
   }
 }
 
+TEST_F(Libfabric, OffersPeersOnOtherMachinesOnlyToThoseThatAskForThem) {
+  constexpr std::uint64_t kReach = FI_LOCAL_COMM | FI_REMOTE_COMM;
+  const Info without = offered(nullptr);
+  ASSERT_NE(without, nullptr);
+  EXPECT_EQ(without->caps & kReach, FI_LOCAL_COMM);
+  EXPECT_EQ(without->domain_attr->caps & kReach, FI_LOCAL_COMM);
+  // Open MPI takes no provider without it.
+  const Info with = offered(hints().get());
+  ASSERT_NE(with, nullptr);
+  EXPECT_EQ(with->caps & kReach, kReach);
+  EXPECT_EQ(with->domain_attr->caps & kReach, kReach);
+}
+
+TEST_F(Libfabric, ReturnsASourceAddressAndTakesItAsAHint) {
+  const Info first = offered(hints().get());
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(first->src_addr, nullptr);
+  const Info again = offered(first.get());
+  ASSERT_NE(again, nullptr);
+  ASSERT_EQ(again->src_addrlen, first->src_addrlen);
+  EXPECT_EQ(std::memcmp(again->src_addr, first->src_addr, first->src_addrlen), 0);
+}
+
+TEST_F(Libfabric, RefusesASourceAddressWithAPort) {
+  const Info asked = offered(hints().get());
+  ASSERT_NE(asked, nullptr);
+  auto* const address = static_cast<char*>(asked->src_addr);
+  const std::string beginning = "fi_wherry://00000:";
+  ASSERT_TRUE(std::string(address).starts_with(beginning)) << address;
+  address[beginning.size()] = '1';
+  EXPECT_EQ(offered(asked.get()), nullptr);
+  asked->src_addrlen = 3;
+  EXPECT_EQ(offered(asked.get()), nullptr);
+}
+
+TEST_F(Libfabric, TakesOnlyThisMachineAsASource) {
+  const auto offers = [](const char* node) {
+    fi_info* found = nullptr;
+    const int status = fi_getinfo(FI_VERSION(1, 9), node, "9228", FI_SOURCE, nullptr, &found);
+    const bool has_source = status == 0 && found->src_addr != nullptr;
+    fi_freeinfo(found);
+    return has_source;
+  };
+  EXPECT_TRUE(offers("localhost"));
+  EXPECT_TRUE(offers("127.0.0.1"));
+  EXPECT_TRUE(offers(nullptr));
+  EXPECT_FALSE(offers("elsewhere.example"));
+}
+
 TEST_F(Libfabric, IsToldNoWhereAVariableIsWrong) {
   ::setenv("WHERRY_MPI_EAGER", "1M", 1);
   const Info refused = offered(nullptr);
