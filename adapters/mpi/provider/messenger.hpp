@@ -126,6 +126,8 @@ class Messenger {
   [[nodiscard]] const Name& name() const { return name_; }
   /// More endpoints than processors: the application has named so many, this one with them.
   [[nodiscard]] bool is_oversubscribed() const { return links_.size() > processors_; }
+  /// At least two for each.
+  [[nodiscard]] bool is_crowded() const { return links_.size() >= 2 * processors_; }
   /// The link to the endpoint of this name, connected or not.
   Link& link_to(const Name& name);
   /// What the application calls it from now on; kAnySource: nothing.

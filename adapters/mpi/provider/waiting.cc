@@ -36,6 +36,13 @@ constexpr std::int64_t kLeastNs = 30'000;
 // sleeps. So as much is spent at first as a scheduler may favour one process by, a time slice; half as much from then
 // on where the first sleep of a wait lasts its whole time, and twice as much where it does not.
 constexpr std::int64_t kMostNs = 4'000'000;
+// Where yields are not heeded, a process that looks keeps others from its processor, and may do so for kLeastNs. With
+// less than two processes for each processor it looks for twice what a wake-up takes: otherwise a sleeper is woken only
+// after its peer sleeps in turn, and one sleep causes the next, message after message.
+constexpr std::int64_t kMostUnheededNs = 80'000;
+// Calls in vain before the first yield, with less than two processes for each processor: a peer that runs on another
+// one answers during the first few, and a yield takes as long as its answer.
+constexpr std::int64_t kCallsBesidePeer = 4;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
 constexpr std::int64_t kLooksPerClock = 8;
 // What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
@@ -57,7 +64,7 @@ std::int64_t used_ns() {
 
 // Linux schedules sessions, not their processes, where "autogroup" is on: the yield of a process with a session of its
 // own, as MPICH's launcher makes one for each, lets no other rank run.
-bool scheduler_honours_yields() {
+bool scheduler_heeds_yields() {
   if (::getsid(0) != ::getpid()) return true;
   std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
@@ -66,8 +73,9 @@ bool scheduler_honours_yields() {
 
 }  // namespace
 
-Waiting::Waiting(DomainLock& lock)
-    : lock_(lock), most_ns_(scheduler_honours_yields() ? kMostNs : kLeastNs), limit_ns_(most_ns_) {}
+Waiting::Waiting(DomainLock& lock) : Waiting(lock, scheduler_heeds_yields()) {}
+
+Waiting::Waiting(DomainLock& lock, bool heeds_yields) : lock_(lock), heeds_yields_(heeds_yields), limit_ns_(kMostNs) {}
 
 void Waiting::add(Messenger& messenger) {
   if (std::ranges::find(messengers_, &messenger) == messengers_.end()) messengers_.push_back(&messenger);
@@ -89,6 +97,15 @@ bool Waiting::may_sleep() noexcept {
 
 bool Waiting::is_oversubscribed() const {
   return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->is_oversubscribed(); });
+}
+
+std::int64_t Waiting::most_ns() const {
+  if (heeds_yields_) return kMostNs;
+  return is_crowded() ? kLeastNs : kMostUnheededNs;
+}
+
+bool Waiting::is_crowded() const {
+  return std::ranges::any_of(messengers_, [](const Messenger* each) { return each->is_crowded(); });
 }
 
 bool Waiting::look() noexcept {
@@ -137,12 +154,17 @@ bool Waiting::rest_alone() noexcept {
 }
 
 bool Waiting::rest_oversubscribed() noexcept {
+  if (vain_ < kCallsBesidePeer && !is_crowded()) {
+    ++vain_;
+    lock_.pass_on();
+    return false;
+  }
   const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || rests_ > 0;
   if (looks_at_clock && !only_waits()) {
     end_wait(End::pause);
     return false;
   }
-  if (rests_ == 0 && (!looks_at_clock || waited_ns_ < limit_ns_)) {
+  if (rests_ == 0 && (!looks_at_clock || waited_ns_ < std::min(limit_ns_, most_ns()))) {
     lock_.yield();
   } else {
     sleep_oversubscribed();
@@ -164,7 +186,9 @@ bool Waiting::only_waits() noexcept {
 void Waiting::sleep_oversubscribed() noexcept {
   const bool is_first = rests_ == 0;
   const bool found = rest_once();
-  if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, most_ns_) : std::max(limit_ns_ / 2, kLeastNs);
+  if (!is_first) return;
+  const std::int64_t limit = std::min(limit_ns_, most_ns());
+  limit_ns_ = found ? 2 * limit : std::max(limit / 2, kLeastNs);
 }
 
 // A program that no message can help is given no sleep that only a message ends.

@@ -24,6 +24,8 @@ namespace wherry::mpi {
 class Waiting {
  public:
   explicit Waiting(DomainLock& lock);
+  /// @param heeds_yields  a yield of this process lets others run
+  Waiting(DomainLock& lock, bool heeds_yields);
 
   void add(Messenger& messenger);
   void remove(Messenger& messenger);
@@ -52,9 +54,11 @@ class Waiting {
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   bool rest_once() noexcept;
   enum class End : std::uint8_t { message, activity, pause };
+  [[nodiscard]] std::int64_t most_ns() const;  ///< to be used of the processor before the first sleep, at most
   static int doubt_after(End how, int doubt) noexcept;
   void end_wait(End how) noexcept;
   [[nodiscard]] bool is_oversubscribed() const;
+  [[nodiscard]] bool is_crowded() const;
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
@@ -67,8 +71,8 @@ class Waiting {
   // Oversubscribed.
   std::int64_t looked_ns_ = 0;  ///< what this thread had used of the processor at the last look at the clock
   std::int64_t waited_ns_ = 0;  ///< used since the first look at the clock
-  const std::int64_t most_ns_;  ///< to be used before the first sleep, at most
-  std::int64_t limit_ns_;       ///< to be used before it now
+  const bool heeds_yields_;     ///< the scheduler does
+  std::int64_t limit_ns_;       ///< to be used before the first sleep now
 };
 
 }  // namespace wherry::mpi

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that asks in vain, with a receive posted, which may not be what it waits for.
+// A program that asks in vain, with a receive posted, which may not be what it waits for: when it sleeps.
 #include "waiting.hpp"
 
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <ctime>
 #include <mutex>
 
@@ -80,6 +82,68 @@ TEST_P(WaitingTest, SleepsAsLongAsAndOnceMessagesEndItsWaits) {
 
 INSTANTIATE_TEST_SUITE_P(, WaitingTest, testing::Values(0U, 64U),
                          [](const auto& each) { return each.param == 0 ? "Oversubscribed" : "Alone"; });
+
+std::int64_t used_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
+std::int64_t sleeps() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+/// One of three processes that waits for a message, where a yield lets no other run.
+class FewProcessorsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (WHERRY_THREAD_SANITIZER != 0 || WHERRY_ADDRESS_SANITIZER != 0) GTEST_SKIP() << "calls take as long as pauses";
+  }
+  struct Process {
+    explicit Process(std::size_t processors) : messenger(nobody, MailboxOptions{}, processors) {
+      messenger.link_to(peers[0].name());
+      messenger.link_to(peers[1].name());
+      waiting.add(messenger);
+      ReceiveRequest request;
+      EXPECT_EQ(messenger.receive(request), 0);
+    }
+    Nobody nobody;
+    DomainLock lock{false};
+    std::array<Messenger, 2> peers{Messenger(nobody, MailboxOptions{}), Messenger(nobody, MailboxOptions{})};
+    Messenger messenger;
+    Waiting waiting{lock, false};
+  };
+  /// What it uses of the processor before its first sleep, by the median of several: interrupts are part of it.
+  static std::int64_t used_before_sleep(std::size_t processors) {
+    std::array<std::int64_t, 9> used{};
+    for (std::int64_t& each : used) {
+      Process process(processors);
+      const std::int64_t before = sleeps();
+      const std::int64_t begin = used_ns();
+      while (sleeps() == before) process.waiting.rest();
+      each = used_ns() - begin;
+    }
+    std::ranges::sort(used);
+    return used[used.size() / 2];
+  }
+};
+
+TEST_F(FewProcessorsTest, LooksForLongerThanAWakeUpTakesBeforeItSleeps) { EXPECT_GT(used_before_sleep(2), 80'000); }
+
+TEST_F(FewProcessorsTest, SleepsSoonerWithTwoProcessesForEachProcessor) {
+  EXPECT_LT(used_before_sleep(1), used_before_sleep(2));
+}
+
+TEST_F(FewProcessorsTest, LooksAFewTimesBeforeItsFirstYield) {
+  Process process(2);
+  int looks = 0;
+  while (!process.waiting.rest()) ++looks;
+  EXPECT_GE(looks, 2);
+  Process crowded(1);
+  EXPECT_TRUE(crowded.waiting.rest());
+}
 
 }  // namespace
 }  // namespace wherry::mpi
