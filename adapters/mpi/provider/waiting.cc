@@ -37,12 +37,14 @@ constexpr std::int64_t kLeastNs = 30'000;
 // on where the first sleep of a wait lasts its whole time, and twice as much where it does not.
 constexpr std::int64_t kMostNs = 4'000'000;
 // Where yields are not heeded, a process that looks keeps others from its processor, and may do so for kLeastNs. With
-// less than two processes for each processor it looks for twice what a wake-up takes: otherwise a sleeper is woken only
-// after its peer sleeps in turn, and one sleep causes the next, message after message.
+// less than two processes for each processor it looks for twice what a wake-up takes, as long as that ends waits:
+// otherwise a sleeper is woken only after its peer sleeps in turn, and one sleep causes the next, message after
+// message.
 constexpr std::int64_t kMostUnheededNs = 80'000;
 // Calls in vain before the first yield, with less than two processes for each processor: a peer that runs on another
-// one answers during the first few, and a yield takes as long as its answer.
-constexpr std::int64_t kCallsBesidePeer = 4;
+// one answers during them, and a yield takes as long as a few.
+constexpr std::int64_t kLeastCallsBeside = 1;
+constexpr std::int64_t kMostCallsBeside = 16;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
 constexpr std::int64_t kLooksPerClock = 8;
 // What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
@@ -75,7 +77,12 @@ bool scheduler_heeds_yields() {
 
 Waiting::Waiting(DomainLock& lock) : Waiting(lock, scheduler_heeds_yields()) {}
 
-Waiting::Waiting(DomainLock& lock, bool heeds_yields) : lock_(lock), heeds_yields_(heeds_yields), limit_ns_(kMostNs) {}
+Waiting::Waiting(DomainLock& lock, bool heeds_yields)
+    : lock_(lock),
+      heeds_yields_(heeds_yields),
+      limit_ns_(kMostNs),
+      unheeded_(kLeastNs, kMostUnheededNs),
+      beside_(kLeastCallsBeside, kMostCallsBeside) {}
 
 void Waiting::add(Messenger& messenger) {
   if (std::ranges::find(messengers_, &messenger) == messengers_.end()) messengers_.push_back(&messenger);
@@ -99,9 +106,9 @@ bool Waiting::is_oversubscribed() const {
   return std::ranges::any_of(messengers_, [&](const Messenger* each) { return each->is_oversubscribed(); });
 }
 
-std::int64_t Waiting::most_ns() const {
-  if (heeds_yields_) return kMostNs;
-  return is_crowded() ? kLeastNs : kMostUnheededNs;
+std::int64_t Waiting::limit_ns() const {
+  if (heeds_yields_) return limit_ns_;
+  return is_crowded() ? kLeastNs : unheeded_.limit();
 }
 
 bool Waiting::is_crowded() const {
@@ -126,8 +133,20 @@ int Waiting::doubt_after(End how, int doubt) noexcept {
 void Waiting::end_wait(End how) noexcept {
   const bool tells = rests_ > 0 && (how == End::message || rests_ <= kFewRests || doubt_ >= kNoSleep);
   if (tells) doubt_ = doubt_after(how, doubt_);
+  if (how == End::message) learn_from_message();
+  calls_beside_ = 0;
+  waited_ns_ = 0;
   vain_ = 0;
   rests_ = 0;
+}
+
+// What was spent before it came was not in vain. What every wait may spend tells nothing.
+void Waiting::learn_from_message() noexcept {
+  if (vain_ == 0) {
+    if (calls_beside_ > 0) beside_.succeeded(calls_beside_);
+  } else if (rests_ == 0 && waited_ns_ > kLeastNs) {
+    unheeded_.succeeded(waited_ns_);
+  }
 }
 
 bool Waiting::rest() noexcept {
@@ -154,8 +173,8 @@ bool Waiting::rest_alone() noexcept {
 }
 
 bool Waiting::rest_oversubscribed() noexcept {
-  if (vain_ < kCallsBesidePeer && !is_crowded()) {
-    ++vain_;
+  if (may_be_answered()) {
+    ++calls_beside_;
     lock_.pass_on();
     return false;
   }
@@ -164,12 +183,19 @@ bool Waiting::rest_oversubscribed() noexcept {
     end_wait(End::pause);
     return false;
   }
-  if (rests_ == 0 && (!looks_at_clock || waited_ns_ < std::min(limit_ns_, most_ns()))) {
+  if (rests_ == 0 && (!looks_at_clock || waited_ns_ < limit_ns())) {
     lock_.yield();
   } else {
     sleep_oversubscribed();
   }
   return true;
+}
+
+bool Waiting::may_be_answered() noexcept {
+  if (vain_ > 0 || is_crowded()) return false;
+  if (calls_beside_ < beside_.limit()) return true;
+  beside_.failed();
+  return false;
 }
 
 bool Waiting::only_waits() noexcept {
@@ -185,10 +211,9 @@ bool Waiting::only_waits() noexcept {
 
 void Waiting::sleep_oversubscribed() noexcept {
   const bool is_first = rests_ == 0;
+  if (is_first) unheeded_.failed();
   const bool found = rest_once();
-  if (!is_first) return;
-  const std::int64_t limit = std::min(limit_ns_, most_ns());
-  limit_ns_ = found ? 2 * limit : std::max(limit / 2, kLeastNs);
+  if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, kMostNs) : std::max(limit_ns_ / 2, kLeastNs);
 }
 
 // A program that no message can help is given no sleep that only a message ends.

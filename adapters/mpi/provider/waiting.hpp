@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "effort.hpp"
 #include "lock.hpp"
 #include "messenger.hpp"
 
@@ -49,14 +50,16 @@ class Waiting {
  private:
   bool rest_alone() noexcept;
   bool rest_oversubscribed() noexcept;
+  bool may_be_answered() noexcept;  ///< by a peer that runs at the same time, as far as the wait has come
   bool only_waits() noexcept;
   void sleep_oversubscribed() noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   bool rest_once() noexcept;
   enum class End : std::uint8_t { message, activity, pause };
-  [[nodiscard]] std::int64_t most_ns() const;  ///< to be used of the processor before the first sleep, at most
+  [[nodiscard]] std::int64_t limit_ns() const;  ///< to be used of the processor before the first sleep
   static int doubt_after(End how, int doubt) noexcept;
   void end_wait(End how) noexcept;
+  void learn_from_message() noexcept;
   [[nodiscard]] bool is_oversubscribed() const;
   [[nodiscard]] bool is_crowded() const;
 
@@ -69,10 +72,13 @@ class Waiting {
   int doubt_ = 0;               ///< that a message ends a wait
 
   // Oversubscribed.
-  std::int64_t looked_ns_ = 0;  ///< what this thread had used of the processor at the last look at the clock
-  std::int64_t waited_ns_ = 0;  ///< used since the first look at the clock
-  const bool heeds_yields_;     ///< the scheduler does
-  std::int64_t limit_ns_;       ///< to be used before the first sleep now
+  std::int64_t calls_beside_ = 0;  ///< in vain, before vain_ counts
+  std::int64_t looked_ns_ = 0;     ///< what this thread had used of the processor at the last look at the clock
+  std::int64_t waited_ns_ = 0;     ///< used since the first look at the clock
+  const bool heeds_yields_;        ///< the scheduler does
+  std::int64_t limit_ns_;          ///< to be used before the first sleep, if it does
+  Effort unheeded_;                ///< the same if it does not
+  Effort beside_;                  ///< calls_beside_
 };
 
 }  // namespace wherry::mpi
