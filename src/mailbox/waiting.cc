@@ -23,6 +23,8 @@ constexpr std::size_t kAlwaysActive = 8;
 
 /// While pairs are active the kernel is asked for others this often; the clock is looked at after so many looks.
 constexpr std::chrono::microseconds kAskInterval{20};
+/// Added while no pair is quiet: newcomers and deaths are in no hurry, and the call takes as long as a short message.
+constexpr std::chrono::microseconds kNoneIsQuiet{180};
 constexpr unsigned kLooksPerClock = 32;
 
 }  // namespace
@@ -166,7 +168,8 @@ bool Mailbox::Impl::asking_is_due(unsigned looks) noexcept {
   looks_ += looks;
   if (looks_ < kLooksPerClock) return false;
   looks_ = 0;
-  return stream::SteadyClock::now() >= next_ask_;
+  const bool none_is_quiet = bells_.active().size() == living_;
+  return stream::SteadyClock::now() >= next_ask_ + (none_is_quiet ? kNoneIsQuiet : kNoneIsQuiet.zero());
 }
 
 void Mailbox::Impl::ask() noexcept {
