@@ -14,6 +14,8 @@ namespace wherry::mpi {
 class DomainLock {
  public:
   explicit DomainLock(bool used) : used_(used) {}
+  /// False: the program has one thread.
+  [[nodiscard]] bool is_used() const { return used_; }
 
   void lock() {
     if (!used_ || mutex_.try_lock()) return;

@@ -16,8 +16,8 @@ namespace {
 
 // So many calls that take longer are of a program that does something else, too.
 constexpr std::uint64_t kTogether = 500'000;  // ticks: 100 to 500 us
-// Calls in vain before the first sleep: a few times as long as a wake-up takes.
-constexpr std::int64_t kCalls = 2000;
+// Looks in vain before the first sleep: a few times as long as a wake-up takes.
+constexpr std::int64_t kLooks = 8000;
 constexpr std::int64_t kCallsPerPass = 10;
 // After so many calls in vain the clock is looked at in each: a wait is long by then. A pause between two of them is of
 // a program that did something else, and now begins another wait: with Open MPI's windows no message tells one from the
@@ -27,6 +27,12 @@ constexpr std::uint64_t kPause = 20'000;  // ticks: 4 to 20 us
 // Looks of a call that follows one in vain: what MPI libraries do from one call to the next takes as long as several,
 // and what comes meanwhile is seen that much later.
 constexpr int kLooksPerCall = 4;
+// The same if that call ended just now and the program has one thread: it does nothing else. Between two calls MPICH
+// looks at all that it knows, for as long as 20 looks take. The time is a limit with many peers, and far below
+// kPause.
+constexpr int kLooksPerPromptCall = 32;
+constexpr std::uint64_t kPrompt = 4000;         // ticks: 0.8 to 4 us
+constexpr std::uint64_t kPromptLooking = 6000;  // ticks: 1.2 to 6 us
 // Oversubscribed it is not looks that count but the processor's time that looks and yields have taken, of which others
 // have missed so much. A sleep and the wake-up take 20 to 40 us of two processes: that much is spent first, so a wait
 // costs no more than twice what it had to.
@@ -116,9 +122,22 @@ bool Waiting::is_crowded() const {
 }
 
 bool Waiting::look() noexcept {
-  const int looks = vain_ == 0 || is_oversubscribed() ? 1 : kLooksPerCall;
-  for (int i = 0; i < looks; ++i) {
-    if (progress()) return true;
+  const bool looks_once = vain_ == 0 || is_oversubscribed();
+  const bool found = looks_once ? progress() : look_often();
+  if (!found) looked_ = arch::ticks();
+  return found;
+}
+
+bool Waiting::look_often() noexcept {
+  const std::uint64_t begin = arch::ticks();
+  const bool is_prompt = !lock_.is_used() && begin - looked_ < kPrompt;
+  const int most = is_prompt ? kLooksPerPromptCall : kLooksPerCall;
+  for (int looks = 0; looks < most; looks += kLooksPerCall) {
+    if (looks > 0 && arch::ticks() - begin > kPromptLooking) return false;
+    for (int i = 0; i < kLooksPerCall; ++i) {
+      if (progress()) return true;
+    }
+    looks_ += kLooksPerCall;
   }
   return false;
 }
@@ -136,6 +155,7 @@ void Waiting::end_wait(End how) noexcept {
   if (how == End::message) learn_from_message();
   calls_beside_ = 0;
   waited_ns_ = 0;
+  looks_ = 0;
   vain_ = 0;
   rests_ = 0;
 }
@@ -162,12 +182,12 @@ bool Waiting::rest_alone() noexcept {
   const bool pauses = now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether);
   if (pauses && (rests_ == 0 || !only_waits())) end_wait(End::pause);
   if (vain_ % kCallsPerPass != 0) return false;
-  if (vain_ < kCalls) {
+  if (looks_ < kLooks) {
     lock_.pass_on();
     return false;
   }
   rest_once();
-  vain_ = kCalls - 1;
+  vain_ -= 1;  // the next call in vain sleeps again
   last_ = arch::ticks();
   return true;
 }

@@ -60,12 +60,15 @@ class Waiting {
   static int doubt_after(End how, int doubt) noexcept;
   void end_wait(End how) noexcept;
   void learn_from_message() noexcept;
+  bool look_often() noexcept;
   [[nodiscard]] bool is_oversubscribed() const;
   [[nodiscard]] bool is_crowded() const;
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
   std::int64_t vain_ = 0;       ///< calls in vain one shortly after the other
+  std::int64_t looks_ = 0;      ///< of those, where they look often
+  std::uint64_t looked_ = 0;    ///< arch::ticks at the end of the last look in vain
   std::uint64_t last_ = 0;      ///< arch::ticks of the last of them
   std::uint64_t activity_ = 0;  ///< of the lock, at the last of them
   int rests_ = 0;               ///< since the first of them

@@ -136,6 +136,14 @@ TEST_F(FewProcessorsTest, SleepsSoonerWithTwoProcessesForEachProcessor) {
   EXPECT_LT(used_before_sleep(1), used_before_sleep(2));
 }
 
+TEST_F(FewProcessorsTest, SleepsAloneThoughEachCallLooksOften) {
+  Process process(3);
+  const std::int64_t before = sleeps();
+  while (sleeps() == before) {
+    if (!process.waiting.look()) process.waiting.rest();
+  }
+}
+
 TEST_F(FewProcessorsTest, LooksAFewTimesBeforeItsFirstYield) {
   Process process(2);
   int looks = 0;
