@@ -50,7 +50,7 @@ constexpr std::int64_t kMostUnheededNs = 80'000;
 // Calls in vain before the first yield, with less than two processes for each processor: a peer that runs on another
 // one answers during them, and a yield takes as long as a few.
 constexpr std::int64_t kLeastCallsBeside = 1;
-constexpr std::int64_t kMostCallsBeside = 16;
+constexpr std::int64_t kMostCallsBeside = 8;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
 constexpr std::int64_t kLooksPerClock = 8;
 // What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
@@ -122,7 +122,7 @@ bool Waiting::is_crowded() const {
 }
 
 bool Waiting::look() noexcept {
-  const bool looks_once = vain_ == 0 || is_oversubscribed();
+  const bool looks_once = is_oversubscribed() ? calls_beside_ == 0 || vain_ > 0 : vain_ == 0;
   const bool found = looks_once ? progress() : look_often();
   if (!found) looked_ = arch::ticks();
   return found;
