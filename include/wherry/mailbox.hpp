@@ -118,8 +118,8 @@ class Mailbox {
   /// has sent takes at once, 16 bytes less than that; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
   /// The whole message or nothing (would_block): also into the receiver's overflow (MailboxOptions::overflow), so that
-  /// nothing of it waits for another call of this side. For messages of at most half of that: a longer one that no
-  /// section holds never goes.
+  /// nothing of it waits for another call of this side. For messages of at most three eighths of that: a longer
+  /// one that no section holds may never go.
   [[nodiscard]] Result try_send_whole(Peer to, Outgoing& message) noexcept;
   /// Blocks until the whole message was taken. Layouts are answered meanwhile; incoming messages wait. After a timeout
   /// (ETIMEDOUT) with Result::bytes > 0 the rest must follow before anything else goes to this peer: by an Outgoing

@@ -104,9 +104,10 @@ bool Outgoing::leaves_first_page(std::uint64_t bytes) const noexcept {
          bytes <= kMostAtStart;
 }
 
-/// Writes the length of a message. False: there is no room for it and a byte.
+/// Writes the length of a message. False: there is no room for it and the first bytes, or all of a shorter message.
 bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
-  if (writer_.room(kLeast) < kLeast) return false;
+  const auto least = static_cast<std::size_t>(std::min<std::uint64_t>(need(message.bytes), kLeast));
+  if (writer_.room(least) < least) return false;
   const std::size_t padding = padding_at(writer_.tail());
   if (leaves_first_page(message.bytes) && words_.mapped() && writer_.drained()) {
     writer_.restart();

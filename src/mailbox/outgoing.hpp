@@ -53,7 +53,8 @@ class Outgoing {
   }
   /// Whether a message of so many bytes could go as a whole.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) noexcept {
-    return rest_ == 0 && find_place(bytes) != Placement::none;
+    // The rest of another message comes first, so that room for that is what is told.
+    return rest_ == 0 ? find_place(bytes) != Placement::none : has_room();
   }
   /// Whether the peer has an overflow for this side.
   [[nodiscard]] bool may_overflow() const noexcept { return most_overflow_ != 0 && words_.mapped(); }

@@ -35,6 +35,7 @@ bool Mailbox::Impl::serve(Pair& pair) noexcept {
   const bool gone = pair.gone;
   const std::uint64_t finished = pair.in->finished();
   if (pair.out->grant_waits()) (void)pair.out->adopt();
+  pair.out->end_overflow();
   const bool piece = pair.in->waiting();
   if (pair.in->take_agreement()) agreed(pair);
   if (pair.in->broken() || pair.out->broken()) return lose(pair, EPROTO);

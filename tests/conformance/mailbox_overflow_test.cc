@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole messages that a section does not hold, while their receiver does nothing.
 #include <array>
+#include <fstream>
 #include <random>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tests/conformance/mailbox_pair.hpp"
 
@@ -39,6 +42,15 @@ class MailboxOverflow : public MailboxTest {
     EXPECT_EQ(message.taken, content.size());
     ++flow.sent;
     return true;
+  }
+  [[nodiscard]] static bool send_zeros(Mailbox& from, Mailbox::Peer to, std::size_t bytes) {
+    std::vector<std::byte> zeros(bytes);
+    const iovec piece{zeros.data(), bytes};
+    Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = bytes};
+    return from.try_send_whole(to, message).ok();
+  }
+  static void read_all(Mailbox& to) {
+    for (Mailbox::Piece piece; to.try_peek(piece).ok();) to.consume(piece, piece.bytes.size());
   }
   [[nodiscard]] bool receive_piece(Flow& flow, Mailbox& into) const {
     Mailbox::Piece piece;
@@ -118,6 +130,57 @@ TEST_P(MailboxOverflow, MessagesStayWholeAndInOrderWhileLayoutsChange) {
     std::array<Mailbox::Loss, 1> losses;
     EXPECT_EQ(to.losses(losses) + from.losses(losses), 0U);
   }
+}
+
+TEST_P(MailboxOverflow, MessagesShorterThanAWordGoOnBehindASectionThatIsFull) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "there is no overflow, or no telling when";
+  Mailbox to = listening({.budget = 128, .layout = Layout::equal, .overflow = kOverflow});
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  read_all(to);
+  ASSERT_TRUE(send_zeros(from, peer, 104));
+  int sent = 0;
+  while (send_zeros(from, peer, 0)) ++sent;
+  EXPECT_GT(sent, 1000);
+}
+
+TEST_P(MailboxOverflow, RoomForTheRestOfAMessageIsTold) {
+  if (!GetParam().maps) GTEST_SKIP() << "there is no overflow";
+  Mailbox to = listening({.budget = 4096, .layout = Layout::equal, .overflow = kOverflow});
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  std::vector<std::byte> zeros(20'000);
+  const iovec piece{zeros.data(), zeros.size()};
+  Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = zeros.size()};
+  while (from.try_send(peer, message).ok()) {
+  }
+  ASSERT_LT(message.taken, message.bytes);
+  EXPECT_FALSE(send_zeros(from, peer, 8));
+  read_all(to);
+  EXPECT_TRUE(from.wait(kTimeout));
+}
+
+TEST_P(MailboxOverflow, ItsPagesAreTheSystemsAgainOnceAllWasRead) {
+  if (std::string_view(GetParam().fabric) != "shm" || !GetParam().maps || !GetParam().faults.empty()) {
+    GTEST_SKIP() << "the pages of shared memory are counted";
+  }
+  const auto shared_pages = [] {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t size = 0;
+    std::uint64_t resident = 0;
+    std::uint64_t shared = 0;
+    file >> size >> resident >> shared;
+    return shared;
+  };
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  Mailbox to = listening({.budget = 4096, .layout = Layout::equal, .overflow = 64 * kMiB});
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  const std::uint64_t before = shared_pages();
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(send_zeros(from, peer, kMiB));
+  EXPECT_GT(shared_pages(), before + 32 * kMiB / 4096);
+  read_all(to);
+  drive({&from, &to}, [&] { return shared_pages() < before + 4 * kMiB / 4096; });
 }
 
 WHERRY_ON_EVERY_FABRIC(MailboxOverflow);
