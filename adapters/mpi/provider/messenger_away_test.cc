@@ -3,6 +3,8 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include "messenger_pair.hpp"
@@ -78,6 +80,87 @@ TEST_F(SenderAway, AnswersOfAReceiverThatLeavesArriveWithoutIt) {
   }
   for (int i = 0; i < 64; ++i) b_receives(i, 8);
   while (at_a_log_.sends.size() < 64) a_.progress();
+}
+
+class BesideAStream : public MessengerTest {
+ protected:
+  BesideAStream() : MessengerTest({.budget = std::size_t{1} << 20, .layout = Layout::equal}) {}
+};
+
+TEST_F(BesideAStream, AnInjectedMessageDoesNotWaitForItsEnd) {
+  settle();
+  const std::string text(std::size_t{64} << 20, 'B');
+  std::string received(text.size(), ' ');
+  std::string after(8, ' ');
+  ASSERT_EQ(a_.send(message(text, 1)), 0);
+  ASSERT_EQ(b_.receive(into(received, 1)), 0);
+  ASSERT_EQ(b_.receive(into(after, 2)), 0);
+  for (int i = 0; i < 20; ++i) {
+    b_.progress();
+    a_.progress();
+  }
+  SendRequest request = message("12345678", 2);
+  request.inject = true;
+  request.wanted = request.reported = false;
+  while (a_.send(request) == -FI_EAGAIN && at_b_log_.receives.empty()) {
+    b_.progress();
+    a_.progress();
+  }
+  progress_until([&] { return !at_b_log_.receives.empty(); });
+  EXPECT_EQ(at_b_log_.receives.front().context, &after);
+  progress_until([&] { return at_b_log_.receives.size() == 2; });
+  EXPECT_EQ(received, text);
+}
+
+// The receiver reads a long message from its end on, and ends while a part of it still lies in its section.
+TEST(ReceiverEnds, AMessageThatItHasReceivedIsNoFailureOfTheSender) {
+  Log at_a;
+  Log at_b;
+  const MailboxOptions options{.budget = std::size_t{1} << 20, .layout = Layout::equal};
+  Messenger a(at_a, options);
+  auto b = std::make_unique<Messenger>(at_b, options);
+  Link& to = a.link_to(b->name());
+  to.address = 1;
+  b->link_to(a.name()).address = 7;
+  const auto pass_to_section = [&](std::string& text, std::string& buffer) {
+    SendRequest request;
+    request.to = &to;
+    request.buffers = Buffers(text.data(), text.size());
+    request.tagged = true;
+    ReceiveRequest receive;
+    receive.buffers = Buffers(buffer.data(), buffer.size());
+    receive.tagged = true;
+    ASSERT_EQ(b->receive(receive), 0);
+    ASSERT_EQ(a.send(request), 0);
+  };
+  std::string first("x");
+  std::string got(1, ' ');
+  pass_to_section(first, got);
+  while (at_a.sends.empty() || at_b.receives.empty()) {
+    a.progress();
+    b->progress();
+  }
+  at_a.sends.clear();
+  at_b.receives.clear();
+  std::string text(std::size_t{8} << 20, 'B');
+  std::string buffer(text.size(), ' ');
+  pass_to_section(text, buffer);
+  const auto is_half_sent = [&] {
+    const Send* const send = to.queued == 0 ? nullptr : to.queue.front();
+    return send != nullptr && send->wire.head.operation == Operation::stream && send->outgoing.taken > 0 &&
+           send->outgoing.taken < send->outgoing.bytes;
+  };
+  while (!is_half_sent()) {
+    if (!at_a.sends.empty()) GTEST_SKIP() << "the message took another way";
+    a.progress();
+    if (to.queued == 0) b->progress();
+  }
+  while (at_b.receives.empty()) b->progress();
+  EXPECT_EQ(at_b.receives.front().error, 0);
+  b.reset();
+  while (at_a.sends.empty()) a.progress();
+  EXPECT_EQ(at_a.sends.front().error, 0);
+  EXPECT_EQ(buffer, text);
 }
 
 }  // namespace

@@ -113,8 +113,11 @@ int Messenger::send(const SendRequest& request) {
 bool Messenger::is_blocked(Link& link) noexcept {
   if (link.queue.empty()) return false;
   flush(link);
-  refused_ = !link.queue.empty();
-  return refused_;
+  const bool waits = link.queue.find([](const Send& send) {
+    return send.wire.head.operation != Operation::stream || send.outgoing.taken != 0;
+  }) != nullptr;
+  refused_ |= waits;
+  return waits;
 }
 
 // The call's return is all that its caller is told: the message must be where the receiver finds it by itself.
@@ -216,6 +219,7 @@ void Messenger::was_pushed(Send& send) {
 }
 
 void Messenger::complete(Send& send, int error) {
+  if (send.over) error = send.outcome;  // the peer has it all, though it left before the chunk under way did
   if (send.kind != Send::Kind::control && !send.reported) report(send, error);
   if (send.is_injection) --injections_;
   forget(send);
