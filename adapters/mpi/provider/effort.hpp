@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much is spent on something that may be in vain. Attempts that succeed raise the limit by what they took, and each
-// that uses it up lowers it by an eighth of the range. One attempt of kPerTrial has the highest limit, so that a low
-// one is not for ever.
+// A limit on what an attempt may cost, learned from earlier attempts. A success raises the limit by its cost. A failure
+// lowers it by an eighth of the range. One of kPerTrial attempts has the highest limit, so that the limit can rise
+// again.
 #pragma once
 
 #include <algorithm>

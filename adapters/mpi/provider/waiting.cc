@@ -47,8 +47,8 @@ constexpr std::int64_t kMostNs = 4'000'000;
 // otherwise a sleeper is woken only after its peer sleeps in turn, and one sleep causes the next, message after
 // message.
 constexpr std::int64_t kMostUnheededNs = 80'000;
-// Calls in vain before the first yield, with less than two processes for each processor: a peer that runs on another
-// one answers during them, and a yield takes as long as a few.
+// Calls without a message before the first yield, with less than two processes for each processor: a peer that runs on
+// another one answers during them, and a yield takes as long as a few.
 constexpr std::int64_t kLeastCallsBeside = 1;
 constexpr std::int64_t kMostCallsBeside = 8;
 // The clock of the processor's time is a system call: most waits are over before it is looked at.
@@ -160,7 +160,8 @@ void Waiting::end_wait(End how) noexcept {
   rests_ = 0;
 }
 
-// What was spent before it came was not in vain. What every wait may spend tells nothing.
+// The time before the message came was well spent, which raises the limits. Time that every wait may use is not
+// counted.
 void Waiting::learn_from_message() noexcept {
   if (vain_ == 0) {
     if (calls_beside_ > 0) beside_.succeeded(calls_beside_);
