@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mpis import ALL, environment, need
+from mpis import environment
 
 PROGRAM = os.environ["WHERRY_PROGRAM"]
 SOAK = "WHERRY_SOAK" in os.environ
@@ -18,12 +18,6 @@ KINDS = {"topology": "srb", "adaptive": "rbs", "equal": "bsr"}
 
 if not (Path(os.environ["WHERRY_MPI_LIBRARIES"]) / "libwherry-fi.so").exists():
     pytest.skip("the provider was not built: libfabric's headers are missing (scripts/setup mpi)", allow_module_level=True)
-
-
-@pytest.fixture(scope="module", params=ALL, ids=lambda mpi: mpi.name)
-def mpi(request):
-    need(request.param)
-    return request.param
 
 
 @pytest.fixture(scope="module")

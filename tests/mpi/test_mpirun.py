@@ -10,19 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from mpis import ALL, environment, need
+from mpis import environment
 
 PROGRAM = os.environ["WHERRY_PROGRAM"]
 TESTS = Path(__file__).parent
 
 if not (Path(os.environ["WHERRY_MPI_LIBRARIES"]) / "libwherry-fi.so").exists():
     pytest.skip("the provider was not built: libfabric's headers are missing (scripts/setup mpi)", allow_module_level=True)
-
-
-@pytest.fixture(scope="module", params=ALL, ids=lambda mpi: mpi.name)
-def mpi(request):
-    need(request.param)
-    return request.param
 
 
 @pytest.fixture(scope="module")

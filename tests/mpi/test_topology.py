@@ -22,12 +22,6 @@ def provider(tmp_path_factory):
     return library
 
 
-@pytest.fixture(scope="module", params=ALL, ids=lambda mpi: mpi.name)
-def mpi(request):
-    need(request.param)
-    return request.param
-
-
 def record(mpi, folder, program, *arguments, preload, processes=6):
     """Runs the program; what each rank declared, by scenario."""
     result = subprocess.run(
