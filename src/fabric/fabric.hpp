@@ -52,6 +52,9 @@ class Fabric {
   /// One attempt to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or
   /// QueueFull. Layers above use retrying_connect.hpp, which waits for a listener.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
+  /// Load/store fabrics only: a connector's segment reaches its acceptor with what was written into it, also if the
+  /// connector has ended by then (Connecting::segment, Offer::departed).
+  [[nodiscard]] virtual bool keeps_segments() const { return false; }
   /// Makes memory to show to peers. Load/store fabrics only: throws Error(ENOTSUP) on others; EINVAL, ENOMEM, EMFILE.
   virtual std::shared_ptr<memory::SharedMemory> share(std::size_t bytes);
 };

@@ -40,6 +40,9 @@ struct Offer {
   /// that have very many connections. It then begins at a multiple of a cache line, and may have up to a page less than
   /// `segment_bytes`. Not with `memory`.
   bool compact = false;
+  /// For accepting, where Fabric::keeps_segments: a connector that has ended is let in, too, for what it left in its
+  /// segment. Its connection is gone from the beginning.
+  bool departed = false;
   /// For accepting: a connector with an objection is refused before it hears anything, and the listener's log says why.
   /// Null: the fabric looks into no greeting.
   Objection objection = nullptr;

@@ -2,7 +2,9 @@
 // How two sides find each other, part of the contract that fabric.hpp sums up. May include: base, arch, layout, memory.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
@@ -34,6 +36,9 @@ class Connecting {
   virtual std::unique_ptr<Connection> try_finish() = 0;
   /// Readable when try_finish has news.
   [[nodiscard]] virtual int descriptor() const = 0;
+  /// The own segment, where Fabric::keeps_segments: what is written there reaches the acceptor, also once this attempt
+  /// is destroyed. Stays in place when the attempt becomes a connection. Empty: nothing can be written yet.
+  [[nodiscard]] virtual std::span<std::byte> segment() const { return {}; }
   /// True while there is no listener yet that could accept.
   [[nodiscard]] virtual bool waits_for_listener() const { return false; }
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -82,6 +83,9 @@ class RetryingConnect final : public Connecting {
   }
 
   [[nodiscard]] int descriptor() const override { return epoll_.get(); }
+  [[nodiscard]] std::span<std::byte> segment() const override {
+    return attempt_ == nullptr ? std::span<std::byte>{} : attempt_->segment();
+  }
   [[nodiscard]] bool waits_for_listener() const override { return attempt_ == nullptr; }
 
  private:

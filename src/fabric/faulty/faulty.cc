@@ -2,6 +2,7 @@
 #include "fabric/faulty/faulty.hpp"
 
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/config.hpp"
@@ -45,6 +46,9 @@ class FaultyConnecting final : public Connecting {
   }
 
   [[nodiscard]] int descriptor() const override { return inner_->descriptor(); }
+  [[nodiscard]] std::span<std::byte> segment() const override {
+    return plan_.hide_map != 0 ? std::span<std::byte>{} : inner_->segment();
+  }
 
  private:
   std::unique_ptr<Connecting> inner_;
@@ -75,9 +79,15 @@ std::unique_ptr<Connecting> FaultyFabric::connect(const Address& address, const 
   return std::make_unique<FaultyConnecting>(inner_.connect(address, offer), plan);
 }
 
-std::shared_ptr<memory::SharedMemory> FaultyFabric::share(std::size_t bytes) {
+bool FaultyFabric::keeps_segments() const { return !hides_map() && inner_.keeps_segments(); }
+
+bool FaultyFabric::hides_map() const {
   const FaultPlan plan = plan_ ? *plan_ : FaultPlan::parse(config::text(config::Key::faults));
-  return plan.hide_map != 0 ? Fabric::share(bytes) : inner_.share(bytes);
+  return plan.hide_map != 0;
+}
+
+std::shared_ptr<memory::SharedMemory> FaultyFabric::share(std::size_t bytes) {
+  return hides_map() ? Fabric::share(bytes) : inner_.share(bytes);
 }
 
 }  // namespace wherry::fabric::faulty

@@ -21,9 +21,11 @@ class FaultyFabric final : public Fabric {
   [[nodiscard]] std::string_view name() const override { return name_; }
   std::unique_ptr<Listener> listen(const Address& address) override;
   std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) override;
+  [[nodiscard]] bool keeps_segments() const override;
   std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override;
 
  private:
+  [[nodiscard]] bool hides_map() const;
   /// The plan of the next listener or connector: each has a sequence of faults of its own.
   FaultPlan next_plan();
 

@@ -2,7 +2,9 @@
 // The connecting end of a rendezvous.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/unique_fd.hpp"
@@ -23,6 +25,7 @@ class ShmConnecting final : public Connecting {
 
   std::unique_ptr<Connection> try_finish() override;
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
+  [[nodiscard]] std::span<std::byte> segment() const override { return own_.memory.segment(); }
 
  private:
   UniqueFd reach_companion();

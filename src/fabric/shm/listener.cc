@@ -160,6 +160,10 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
     std::uint64_t companion = 0;
     const int error = receive_request(ready->socket.get(), packet, companion);
     if (error == EAGAIN || (companion != 0 && std::exchange(ready->companion, companion) == 0)) continue;
+    if (error == ECONNRESET && ready->companion != 0 && offer.departed) {
+      pending_.silence(*ready);  // the connector has ended, and its request may still follow
+      continue;
+    }
     Pending pending = pending_.take(*ready);
     // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
@@ -221,8 +225,10 @@ std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, 
     return nullptr;
   }
   if (const int error = send_packet(socket, hello, descriptors); error != 0) {
+    const bool departed = error == EPIPE || error == ECONNRESET;
+    if (departed && offer.departed) return connection;
     drop(pending.peer, error);
-    if (error == EPIPE || error == ECONNRESET) return nullptr;
+    if (departed) return nullptr;
     throw Error(error, "answer a connector to", local_.to_string(), advice_on(error, "sendmsg"));
   }
   connection->handed_over();

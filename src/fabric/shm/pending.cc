@@ -60,6 +60,10 @@ Pending* PendingConnectors::next_ready() {
   return nullptr;
 }
 
+void PendingConnectors::silence(const Pending& pending) noexcept {
+  ::epoll_ctl(poller_.get(), EPOLL_CTL_DEL, pending.socket.get(), nullptr);
+}
+
 Pending PendingConnectors::take(Pending& pending) {
   const auto found = by_socket_.find(pending.socket.get());
   Pending taken = std::move(pending);

@@ -45,6 +45,8 @@ class PendingConnectors {
   void look();
   /// The next of those, in the order in which they came; null: no more until the next look.
   Pending* next_ready();
+  /// It has nothing more to say, and waits only to be taken.
+  void silence(const Pending& pending) noexcept;
   /// Takes it out.
   Pending take(Pending& pending);
   /// Takes out the companion of that number, of the same process. Invalid: there is none.

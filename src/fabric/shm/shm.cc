@@ -23,6 +23,8 @@ class ShmFabric final : public Fabric {
     check_offer("connect to", address, offer);
     return std::make_unique<ShmConnecting>(address, offer);
   }
+  /// The memory lies in the listener's queue with the request.
+  [[nodiscard]] bool keeps_segments() const override { return true; }
   std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override {
     return std::make_shared<memory::SharedMemory>(bytes);
   }
