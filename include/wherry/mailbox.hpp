@@ -45,7 +45,9 @@ struct MailboxOptions {
   Layout layout = Layout::adaptive;
   std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer; a multiple of 64, at most 1 GiB
   /// Bytes that a sender may have on its way while this side does not read: what its section does not hold lies behind
-  /// it, beyond the budget, until it was read. A multiple of 64, at most 1 GiB; 0: not more than its section.
+  /// it, beyond the budget, until it was read. A multiple of 64, at most 1 GiB; 0: not more than its section. Not 0:
+  /// where peers map each other's memory, whole messages of 320 KiB together may also be sent before a peer lets this
+  /// side in (try_send, try_send_whole). It has them then, whatever this side does meanwhile.
   std::size_t overflow = 0;
   std::size_t most_peers = 1024;  ///< those beyond are not let in; connect throws ENOSPC
 };
@@ -92,7 +94,7 @@ class Mailbox {
   /// Where it listens, `*` resolved. Empty before.
   [[nodiscard]] const Address& local() const noexcept;
   /// The peer whose mailbox listens there, or will. Never blocks: messages may be sent at once, and wait until it has
-  /// let this one in. Without a listener wait() and progress() try again, 1 to 100 ms apart, for `wait`: empty, the
+  /// let this one in, or are early (MailboxOptions::overflow). Without a listener wait() and progress() try again, 1 to 100 ms apart, for `wait`: empty, the
   /// configured time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Then the peer is a loss with ECONNREFUSED.
   /// One that has come from there, or is being connected to, is found again; two that connect to each other at the same
   /// moment become one pair. The own address is a peer like any other, but what arrives from it has another number.

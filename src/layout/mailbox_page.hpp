@@ -9,6 +9,8 @@
 //   +----------+------------------+----------+---------------------------------+-------- ... -----+------- ... -------+
 //     W: owner   W: peer            W: peer    W: peer                           W: peer
 //
+// The header has the version and the word of the early data, which follow the section's memory.
+//
 // Each side of a pair is one thread, so the peer's sender and its receiver may share a line: what changes with every
 // message is in one, the credit, which is read only when room is short, in another, and what hardly ever changes in a
 // third.
@@ -29,6 +31,13 @@
 // the section, up to what the owner's greeting says of both together. The peer names the position from which on its
 // bytes lie there in `overflow`, before its next tail, and fills that memory once, from the front. It comes back to the
 // section's start, and stores 0, once everything was read. `ack` may change then, too, but not before.
+//
+// Early data: what a side sends before the peer has granted it a section lies in its own segment, in the last bytes of
+// it, as many as its greeting says: messages one behind the other, each its length in a word and then its bytes, filled
+// up to a multiple of 8. `early` counts the bytes, which never change; the owner adds a message by a compare-exchange.
+// The peer claims them by setting the lowest bit: what is there then is its, and the owner adds no more. The owner may
+// set it, too, and takes back what the peer has not claimed. Whichever sets the bit has the bytes, so each message
+// arrives once. A side claims before its first grant, so that early data come before what the section has.
 #pragma once
 
 #include <algorithm>
@@ -40,18 +49,22 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMailboxVersion = 4;
+inline constexpr std::uint32_t kMailboxVersion = 5;
 inline constexpr std::uint32_t kMailboxMagic = 0x584f4257;  // "WBOX" in memory, little-endian
 inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
 inline constexpr std::size_t kMailboxAlign = 8;                           // of where a message begins
 inline constexpr std::uint64_t kMailboxLongest = std::uint64_t{1} << 62;  // bytes of a message
 inline constexpr std::size_t kMailboxInlined = 104;                       // bytes of an inlined message, at most
+inline constexpr std::size_t kMailboxEarly = std::size_t{320} << 10;      // bytes of early data, at most
+inline constexpr std::uint64_t kMailboxEarlyClaimed = 1;                  // in `early`: one side has the bytes
+inline constexpr std::uint64_t kMailboxEarlyEnds = 2;                     // in `early`: the owner has closed in order
 
 struct MailboxPage {
   std::uint32_t version;  // W: owner, once; for tools: the peer uses the greeting's
   std::uint32_t reserved0;
-  std::uint64_t reserved1[7];
+  Word early;  // W: both, release (MAILBOX-EARLY): bytes of early data, a multiple of 8, and two flags
+  std::uint64_t reserved1[6];
 
   alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): the epoch of the grant in use, before the next tail
   Word finished;         // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
@@ -72,7 +85,7 @@ struct MailboxPage {
 };
 static_assert(std::is_standard_layout_v<MailboxPage> && alignof(MailboxPage) == 64);
 static_assert(sizeof(MailboxPage) == kMailboxWordsBytes && kMailboxWordsBytes % kMailboxLine == 0);
-static_assert(offsetof(MailboxPage, version) == 0, "the owner's line");
+static_assert(offsetof(MailboxPage, version) == 0 && offsetof(MailboxPage, early) == 8);
 static_assert(offsetof(MailboxPage, ack) == 64 && offsetof(MailboxPage, finished) == 72);
 static_assert(offsetof(MailboxPage, grant) == 80 && offsetof(MailboxPage, overflow) == 88);
 static_assert(offsetof(MailboxPage, head) == 128, "the credit has a line of its own");
@@ -112,13 +125,16 @@ struct MailboxGreeting {
   std::uint16_t port;
   std::uint16_t reserved0;
   std::uint32_t overflow;     // bytes that a section and the overflow behind it have together; 0: there is no overflow
-  std::uint64_t reserved[4];  // zero
+  std::uint32_t early;        // bytes for early data at the end of the sender's segment, a multiple of 8; 0: none
+  std::uint32_t claims;       // not 0: the sender claims the early data of its peers
+  std::uint64_t reserved[3];  // zero
 };
 static_assert(sizeof(MailboxGreeting) == 64 && offsetof(MailboxGreeting, magic) == 0);
 static_assert(offsetof(MailboxGreeting, version) == 4 && offsetof(MailboxGreeting, mailbox) == 8);
 static_assert(offsetof(MailboxGreeting, header) == 16 && offsetof(MailboxGreeting, listens) == 20);
 static_assert(offsetof(MailboxGreeting, node) == 22 && offsetof(MailboxGreeting, port) == 24);
-static_assert(offsetof(MailboxGreeting, overflow) == 28 && offsetof(MailboxGreeting, reserved) == 32);
+static_assert(offsetof(MailboxGreeting, overflow) == 28 && offsetof(MailboxGreeting, early) == 32);
+static_assert(offsetof(MailboxGreeting, claims) == 36 && offsetof(MailboxGreeting, reserved) == 40);
 static_assert(std::is_trivially_copyable_v<MailboxGreeting>);
 
 }  // namespace wherry::layout

@@ -3,21 +3,25 @@
 //
 // Two mailboxes may connect to each other at the same moment; one of the two connections must give way before anything
 // is sent on it. The one that the mailbox with the smaller number makes stays. The other's connector is dropped when it
-// is let in, before it was granted a section: so nothing was sent on it, and its maker waits for the one that stays.
+// is let in, before it was granted a section: so only early data were sent on it, and its maker waits for the one that
+// stays.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "base/log.hpp"
 #include "fabric/retrying_connect.hpp"
+#include "mailbox/greeting.hpp"
 #include "mailbox/impl.hpp"
 
 namespace wherry {
 namespace {
 
 using layout::MailboxGreeting;
+using mailbox::greeting_of;
 
 constexpr std::size_t kPage = 4096;
 /// Before the second attempt to reach a peer that dropped the first, or to serve a port while descriptors are short;
@@ -38,39 +42,6 @@ void log_dropped(const std::exception& error) noexcept {
     }
   } catch (...) {
   }
-}
-
-MailboxGreeting greeting_in(const fabric::Greeting& bytes) {
-  MailboxGreeting greeting{};
-  std::memcpy(&greeting, bytes.data(), sizeof greeting);
-  return greeting;
-}
-
-bool is_of_a_mailbox(const MailboxGreeting& greeting) {
-  return greeting.magic == layout::kMailboxMagic && greeting.version == layout::kMailboxVersion;
-}
-
-/// What cannot be true of a mailbox's greeting.
-const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
-  const MailboxGreeting greeting = greeting_in(bytes);
-  if (!is_of_a_mailbox(greeting)) return nullptr;
-  if (greeting.header < layout::kMailboxLine || greeting.header % layout::kMailboxLine != 0) {
-    return "its header is not a multiple of 64 bytes";
-  }
-  if (segment_bytes < layout::kMailboxWordsBytes + greeting.header) return "its header is larger than its segment";
-  if (segment_bytes < layout::kMailboxWordsBytes + greeting.overflow) return "its overflow is larger than its segment";
-  return greeting.mailbox == 0 ? "its mailbox has no number" : nullptr;
-}
-
-/// Throws Error(EPROTO).
-MailboxGreeting greeting_of(const fabric::Connection& connection) {
-  const MailboxGreeting greeting = greeting_in(connection.peer_greeting());
-  const char* const wrong = objection(connection.peer_greeting(), connection.remote_bytes());
-  if (is_of_a_mailbox(greeting) && wrong == nullptr) return greeting;
-  throw Error(EPROTO, "exchange messages with", connection.peer().address.to_string(),
-              wrong != nullptr
-                  ? std::string(wrong) + "; use one version on both sides"
-                  : "what has this port is no mailbox of this version of Wherry; use another port, or one version");
 }
 
 }  // namespace
@@ -109,12 +80,17 @@ fabric::Offer Mailbox::Impl::offer() const {
                            .port = local().port.value_or(0),
                            .reserved0 = {},
                            .overflow = static_cast<std::uint32_t>(overflow_),
+                           .early = static_cast<std::uint32_t>(early_bytes()),
+                           .claims = fabric_->keeps_segments(),
                            .reserved = {}};
   const std::size_t granted = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
   const std::size_t section = std::max(granted, overflow_);
   // Compact: a peer that says little takes one page on each side.
   const std::size_t before = layout::segment_place(true) + layout::kMailboxWordsBytes;
-  fabric::Offer offer{.segment_bytes = whole_pages(before + section), .compact = true, .objection = objection};
+  fabric::Offer offer{.segment_bytes = whole_pages(before + section) + early_bytes(),
+                      .compact = true,
+                      .departed = fabric_->keeps_segments(),
+                      .objection = mailbox::objection};
   static_assert(sizeof greeting == sizeof offer.greeting);
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   return offer;
@@ -131,6 +107,7 @@ Mailbox::Impl::Pair& Mailbox::Impl::make_pair() {
   const std::size_t count = std::max(pairs_.size(), place + 1);
   losses_.reserve(count);
   wanting_.reserve(count);
+  early_.reserve(count);
   writable_.reserve(count);
   ledger_.reserve(count);
   talkers_.reserve(count);
@@ -168,6 +145,19 @@ Mailbox::Peer Mailbox::Impl::connect(const Address& address, const Timeout& wait
   return pair.number;
 }
 
+/// This side's attempt or connection gives way, on which the peer has granted nothing. False: the pair is lost.
+bool Mailbox::Impl::give_up(Pair& pair) noexcept {
+  try {
+    pair.early.withdraw();
+  } catch (const std::bad_alloc&) {
+    (void)lose(pair, ENOMEM);
+    return false;
+  }
+  drop_attempt(pair);
+  if (pair.is_open()) end_connection(pair);
+  return true;
+}
+
 /// Begins an attempt, which waits for a listener until then. Throws Error.
 void Mailbox::Impl::start(Pair& pair, const fabric::Deadline& listener_by) {
   pair.initiated = true;
@@ -178,6 +168,7 @@ void Mailbox::Impl::start(Pair& pair, const fabric::Deadline& listener_by) {
     pair.attempt = fabric::start_connect(*fabric_, *pair.address, offer(), until);
     bells_.watch(pair.attempt->descriptor(), pair.attempt_source);
     pair.state = State::connecting;
+    attach_early(pair, pair.attempt->segment());
   } catch (...) {
     pair.attempt.reset();
     throw;
@@ -227,12 +218,10 @@ void Mailbox::Impl::finish_attempt(Pair& pair) noexcept {
     drop_attempt(pair);
     open(pair, std::move(connection));
   } catch (const Error& error) {
-    drop_attempt(pair);
     // The other side may have dropped this attempt for its own; else the next one tells.
-    if (error.code().value() == ECONNRESET) return retry_later(pair);
-    (void)lose(pair, error.code().value());
+    if (error.code().value() != ECONNRESET) return (void)lose(pair, error.code().value());
+    if (give_up(pair)) retry_later(pair);
   } catch (...) {
-    drop_attempt(pair);
     (void)lose(pair, ENOMEM);
   }
 }
@@ -283,10 +272,14 @@ void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   std::optional<Address> address;
   if (greeting.listens != 0) address = Address{fabric_name_, greeting.node, greeting.port};
+  const bool departed = fabric_->keeps_segments() && connection->peer_gone();
+  if (departed && !mailbox::left_behind(*connection, greeting.early).messages) return;
   Pair* crossed = address ? crossing(*address, greeting.mailbox) : nullptr;
   if (crossed != nullptr) {
-    if (number_ > greeting.mailbox) change_over(*crossed, std::move(connection));
-    return;
+    if (number_ > greeting.mailbox && !departed) return change_over(*crossed, std::move(connection));
+    // The connection is dropped, and its messages are the pair's.
+    if (const int error = claim_early(*crossed, *connection); error != 0) (void)lose(*crossed, error);
+    return show();
   }
   Pair& pair = make_pair();
   pair.address = std::move(address);
@@ -301,9 +294,8 @@ void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
 /// This side's own way to the peer gives way to the peer's. The user knows the pair, and events of the batch at hand
 /// may name it: a failure ends it as a loss, and nothing is freed.
 void Mailbox::Impl::change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept {
-  drop_attempt(pair);
+  if (!give_up(pair)) return;
   if (pair.state == State::waiting) --waiting_;
-  if (pair.is_open()) end_connection(pair);
   pair.state = State::connecting;
   pair.initiated = false;
   try {
@@ -325,21 +317,33 @@ void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connect
   pair.peers_header = greeting.header;
   pair.gone = false;
   try {
-    pair.out.emplace(*pair.connection, greeting.overflow);
-    pair.in.emplace(*pair.connection, overflow_);
+    pair.out.emplace(*pair.connection, greeting.overflow, greeting.early);
+    pair.in.emplace(*pair.connection, overflow_, early_bytes());
+    if (greeting.claims != 0) {
+      attach_early(pair, pair.connection->segment());
+    } else if (pair.early.any()) {
+      throw Error(EPROTO, "exchange messages with", pair.connection->peer().address.to_string(),
+                  "it does not map what was sent to it already; use the same fabric on both sides");
+    } else {
+      pair.early.detach();
+    }
     bells_.join(pair);
   } catch (...) {
     drop_connection(pair);
     throw;
   }
   pair.state = State::open;
+  // Before the first grant, which leads the peer to the section.
+  const int error = claim_early(pair, *pair.connection);
   join_layout(pair);
+  if (error != 0) (void)lose(pair, error);
   show();
 }
 
-/// The pair is over. Returns true: that is news.
+/// The pair is over, which the user hears of after the last early message. Returns true: that is news.
 bool Mailbox::Impl::lose(Pair& pair, int error) noexcept {
   if (pair.state == State::lost) return false;
+  pair.early.detach();
   drop_attempt(pair);
   if (pair.state == State::waiting) --waiting_;
   if (pair.is_open()) end_connection(pair);
@@ -348,7 +352,7 @@ bool Mailbox::Impl::lose(Pair& pair, int error) noexcept {
   --living_;
   if (whole_from_ == pair.number) whole_from_ = kNoPeer;
   if (pair.wants_room) stop_wanting(pair), writable_.push_back(pair.number);
-  losses_.push_back({pair.number, error});
+  if (pair.early_received == nullptr) losses_.push_back({pair.number, error});
   if (!origin_.inherited()) divide();
   return true;
 }
@@ -364,6 +368,7 @@ void Mailbox::Impl::drop_connection(Pair& pair) noexcept {
   pair.out.reset();
   pair.in.reset();
   pair.private_memory = nullptr;
+  pair.early.detach();
   pair.connection.reset();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a wherry::Mailbox does. Its parts: mailbox.cc (making and ending it), connecting.cc (how pairs come about),
-// moving.cc (messages), waiting.cc (looking, asking, sleeping), dividing.cc (layouts). May include: base, arch, layout,
-// fabric, stream.
+// early_data.cc (messages before that), moving.cc (messages), waiting.cc (looking, asking, sleeping), dividing.cc
+// (layouts). May include: base, arch, layout, fabric, stream.
 #pragma once
 
 #include <atomic>
@@ -90,9 +90,19 @@ class Mailbox::Impl {
   void drop_attempt(Pair& pair) noexcept;
   void open(Pair& pair, std::unique_ptr<fabric::Connection> connection);
   void close(Pair& pair) noexcept;
+  [[nodiscard]] bool give_up(Pair& pair) noexcept;
   bool lose(Pair& pair, int error) noexcept;
   void end_connection(Pair& pair) noexcept;
   static void drop_connection(Pair& pair) noexcept;
+
+  // early_data.cc
+  [[nodiscard]] std::size_t early_bytes() const noexcept;
+  void attach_early(Pair& pair, std::span<std::byte> segment) noexcept;
+  [[nodiscard]] bool send_early(Pair& pair, Outgoing& message) noexcept;
+  [[nodiscard]] int claim_early(Pair& pair, fabric::Connection& connection) noexcept;
+  [[nodiscard]] static int error_of_gone(const Pair& pair) noexcept;
+  void find_early(Piece& piece) noexcept;
+  void consume_early(Pair& pair, std::size_t bytes) noexcept;
 
   // moving.cc
   Result send_open(Pair& pair, Outgoing& message) noexcept;
@@ -168,9 +178,10 @@ class Mailbox::Impl {
   std::size_t open_ = 0;
   std::size_t waiting_ = 0;   ///< in State::waiting
   Time next_retry_{};         ///< while any waits, or the port rests
-  std::vector<Loss> losses_;  ///< these three have room for every pair
+  std::vector<Loss> losses_;  ///< these four have room for every pair
   std::vector<Pair*> wanting_;
   std::vector<Peer> writable_;
+  std::vector<Pair*> early_;       ///< pairs whose early data are to be read, first come first served
   Pair* sending_ = nullptr;        ///< a blocking send waits for it
   std::size_t told_writable_ = 0;  ///< of them a wait has told of
 

@@ -7,12 +7,12 @@ namespace wherry::mailbox {
 
 using fabric::Bell;
 
-Incoming::Incoming(fabric::Connection& connection, std::size_t overflow)
-    : words_(connection),
+Incoming::Incoming(fabric::Connection& connection, std::size_t overflow, std::size_t early)
+    : words_(connection, 0),
       own_(own_words(connection)),
       section_(connection.segment().data() + layout::kMailboxWordsBytes),
       reader_(section_),
-      section_bytes_(connection.segment().size() - layout::kMailboxWordsBytes),
+      section_bytes_(connection.segment().size() - layout::kMailboxWordsBytes - early),
       most_overflow_(overflow),
       most_lines_(static_cast<std::uint32_t>(section_bytes_ / layout::kMailboxLine)) {}
 

@@ -16,7 +16,8 @@ namespace wherry::mailbox {
 class Incoming {
  public:
   /// @param overflow  bytes that this side's greeting offers for a section and its overflow
-  Incoming(fabric::Connection& connection, std::size_t overflow);
+  /// @param early  bytes that it offers for early data
+  Incoming(fabric::Connection& connection, std::size_t overflow, std::size_t early);
 
   /// Lines that the memory behind the words has.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return most_lines_; }

@@ -57,7 +57,7 @@ Mailbox::Impl::Impl(const MailboxOptions& options)
 
 Mailbox::Impl::~Impl() {
   for (const auto& pair : pairs_) {
-    if (pair == nullptr || pair->connection == nullptr) continue;
+    if (pair == nullptr || (pair->connection == nullptr && pair->attempt == nullptr)) continue;
     // What other processes share is the parent's in a forked child.
     if (!origin_.inherited()) close(*pair);
   }
@@ -65,7 +65,7 @@ Mailbox::Impl::~Impl() {
 
 /// The peer receives everything sent so far, then the end.
 void Mailbox::Impl::close(Pair& pair) noexcept {
-  if (!pair.is_open()) return;
+  if (!pair.is_open()) return pair.early.end();
   pair.out->finish();
   pair.connection->flush();
 }
@@ -80,8 +80,9 @@ std::size_t Mailbox::Impl::losses(std::span<Loss> into) noexcept {
 void Mailbox::Impl::forget(Peer peer) noexcept {
   Pair* pair = find(peer);
   if (pair == nullptr) return;
-  close(*pair);
+  if (!origin_.inherited()) close(*pair);
   (void)lose(*pair, 0);
+  std::erase(early_, pair);
   std::erase_if(losses_, [&](const Loss& loss) { return loss.peer == peer; });
   std::erase(writable_, peer);
   told_writable_ = std::min(told_writable_, writable_.size());

@@ -39,15 +39,21 @@ Result Mailbox::Impl::send_open(Pair& pair, Outgoing& message) noexcept {
 }
 
 Result Mailbox::Impl::try_send_whole(Peer to, Outgoing& message) noexcept {
-  Pair* pair = find_open(to);
-  return pair == nullptr ? try_send(to, message) : send_open_whole(*pair, message);
+  Pair* pair = find(to);
+  if (pair != nullptr && pair->is_open()) [[likely]]
+    return send_open_whole(*pair, message);
+  if (pair != nullptr && send_early(*pair, message)) return Result::moved(static_cast<std::size_t>(message.bytes));
+  // The peer may have let this side in meanwhile.
+  return pair != nullptr && pair->is_open() ? send_open_whole(*pair, message) : try_send(to, message);
 }
 
 Result Mailbox::Impl::send_open_whole(Pair& pair, Outgoing& message) noexcept {
   if (pair.in->finished() != 0) return Result::failure(EPIPE);
   if (pair.gone) return Result::failure(ECONNRESET);
   const Result result = pair.out->try_send_whole(message, pair.in->tell());
-  if (result.would_block()) want_room(pair, message.bytes);
+  if (!result.would_block()) return result;
+  if (send_early(pair, message)) return Result::moved(static_cast<std::size_t>(message.bytes));
+  want_room(pair, message.bytes);
   return result;
 }
 
@@ -58,15 +64,15 @@ Result Mailbox::Impl::try_send(Peer to, std::span<const std::byte> message) noex
     if (pair->in->finished() == 0 && !pair->gone && pair->out->try_send_inlined(message, pair->in->tell())) [[likely]] {
       return Result::moved(message.size());
     }
-    if (!pair->out->may_overflow() && !pair->out->has_room(message.size() + kAroundMessage)) {
-      want_room(*pair);
-      return Result::blocked();
-    }
   }
   const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
   Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
-  if (pair != nullptr && pair->is_open() && pair->out->may_overflow()) return send_open_whole(*pair, outgoing);
-  return pair != nullptr && pair->is_open() ? send_open(*pair, outgoing) : try_send(to, outgoing);
+  if (pair == nullptr || !pair->is_open()) return try_send_whole(to, outgoing);
+  if (pair->out->may_overflow()) return send_open_whole(*pair, outgoing);
+  if (pair->out->has_room(message.size() + kAroundMessage)) return send_open(*pair, outgoing);
+  if (send_early(*pair, outgoing)) return Result::moved(message.size());
+  want_room(*pair);
+  return Result::blocked();
 }
 
 void Mailbox::Impl::want_room(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
@@ -160,6 +166,10 @@ bool Mailbox::Impl::wait_for_rest(const fabric::Deadline& deadline) noexcept {
 
 Result Mailbox::Impl::try_peek(Piece& piece) noexcept {
   if (asking_is_due(1)) ask();
+  if (!early_.empty()) [[unlikely]] {
+    find_early(piece);
+    return Result::moved(piece.bytes.size());
+  }
   auto& active = bells_.active();
   for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
@@ -190,6 +200,10 @@ bool Mailbox::Impl::find_in(Pair& pair, Piece& piece) noexcept {
 }
 
 void Mailbox::Impl::consume(const Piece& piece, std::size_t bytes) noexcept {
+  if (!early_.empty()) [[unlikely]] {
+    Pair* const from = find(piece.from);
+    if (from != nullptr && from->early_received != nullptr) return consume_early(*from, bytes);
+  }
   Pair* pair = find_open(piece.from);
   if (pair == nullptr || !pair->in->consume(bytes)) return;
   if (pair->in->take_agreement()) agreed(*pair);

@@ -33,8 +33,8 @@ void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
 
 }  // namespace
 
-Outgoing::Outgoing(fabric::Connection& connection, std::size_t overflow)
-    : words_(connection), own_(own_words(connection)), most_overflow_(overflow) {
+Outgoing::Outgoing(fabric::Connection& connection, std::size_t overflow, std::size_t early)
+    : words_(connection, early), own_(own_words(connection)), most_overflow_(overflow) {
   if (!words_.mapped()) staging_ = std::make_unique_for_overwrite<std::byte[]>(words_.section_bytes());
   writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head, &own_.seen);
 }

@@ -22,8 +22,9 @@ class Outgoing {
   static constexpr std::size_t kLeast = 2 * sizeof(std::uint64_t);
 
   /// @param overflow  bytes that the peer's greeting offers for a section and its overflow
+  /// @param early  bytes that it offers for early data
   /// Throws std::bad_alloc.
-  Outgoing(fabric::Connection& connection, std::size_t overflow);
+  Outgoing(fabric::Connection& connection, std::size_t overflow, std::size_t early);
 
   /// As Mailbox::try_send, for a peer that lives.
   /// @param seen  how far this side has read what the peer sends

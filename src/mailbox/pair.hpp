@@ -10,6 +10,7 @@
 #include <wherry/address.hpp>
 
 #include "fabric/fabric.hpp"
+#include "mailbox/early.hpp"
 #include "mailbox/incoming.hpp"
 #include "mailbox/outgoing.hpp"
 
@@ -68,6 +69,8 @@ struct Pair {
   fabric::PrivateMemory* private_memory = nullptr;  ///< of the connection; null: the fabric has none
   std::optional<Outgoing> out;                      ///< while open
   std::optional<Incoming> in;                       ///< while open
+  EarlySender early;                                ///< what goes to the peer before it grants anything
+  std::unique_ptr<EarlyMessages> early_received;    ///< to be read before the section; null: nothing is left
   std::size_t peers_header = 0;
   std::list<Pair*>::iterator place;  ///< while open
   Source attempt_source{Source::Kind::attempt, this};
@@ -75,6 +78,10 @@ struct Pair {
   Source space_source{Source::Kind::space, this};
 
   [[nodiscard]] bool is_open() const noexcept { return state == State::open; }
+  /// Whether what is sent now is early data.
+  [[nodiscard]] bool sends_early() const noexcept {
+    return is_open() ? out->capacity() == 0 : state == State::connecting;
+  }
 };
 
 }  // namespace wherry::mailbox

@@ -39,7 +39,7 @@ bool Mailbox::Impl::serve(Pair& pair) noexcept {
   const bool piece = pair.in->waiting();
   if (pair.in->take_agreement()) agreed(pair);
   if (pair.in->broken() || pair.out->broken()) return lose(pair, EPROTO);
-  if (piece) {
+  if (piece || pair.early_received != nullptr) {
     pair.vain = 0;
     return true;
   }
@@ -51,8 +51,8 @@ bool Mailbox::Impl::serve(Pair& pair) noexcept {
 
 /// A connection that ends before it was granted anything gave way to the peer's own, which is on its way.
 bool Mailbox::Impl::end_of_gone(Pair& pair) noexcept {
-  if (!pair.initiated || pair.out->capacity() != 0) return lose(pair, ECONNRESET);
-  end_connection(pair);
+  if (!pair.initiated || pair.out->capacity() != 0) return lose(pair, error_of_gone(pair));
+  if (!give_up(pair)) return true;
   pair.mailbox = 0;
   retry_later(pair);
   return false;
@@ -72,7 +72,7 @@ bool Mailbox::Impl::serve_active() noexcept {
 }
 
 bool Mailbox::Impl::news(News wanted) const noexcept {
-  if (interrupted_.load(std::memory_order_relaxed) || !losses_.empty()) return true;
+  if (interrupted_.load(std::memory_order_relaxed) || !losses_.empty() || !early_.empty()) return true;
   return wanted == News::all && !writable_.empty();
 }
 

@@ -38,15 +38,18 @@ struct Grant {
 /// The peer's words.
 class PeersWords {
  public:
-  explicit PeersWords(fabric::Connection& connection)
-      : connection_(&connection), remote_(reinterpret_cast<layout::MailboxPage*>(connection.map())) {}
+  /// @param early  bytes of the peer's segment that are for its early data
+  PeersWords(fabric::Connection& connection, std::size_t early)
+      : connection_(&connection),
+        remote_(reinterpret_cast<layout::MailboxPage*>(connection.map())),
+        section_bytes_(connection.remote_bytes() - layout::kMailboxWordsBytes - early) {}
 
   [[nodiscard]] bool mapped() const { return remote_ != nullptr; }
   /// The peer's section where it is mapped.
   [[nodiscard]] std::byte* section() const {
     return reinterpret_cast<std::byte*>(remote_) + layout::kMailboxWordsBytes;
   }
-  [[nodiscard]] std::size_t section_bytes() const { return connection_->remote_bytes() - layout::kMailboxWordsBytes; }
+  [[nodiscard]] std::size_t section_bytes() const { return section_bytes_; }
 
   /// Stores a word with release order and rings. False: the fabric knows that the peer is dead.
   bool store(layout::Word layout::MailboxPage::* word, std::size_t offset, std::uint64_t value, fabric::Bell bell) {
@@ -85,6 +88,7 @@ class PeersWords {
  private:
   fabric::Connection* connection_;
   layout::MailboxPage* remote_;  ///< null on put fabrics
+  std::size_t section_bytes_;
 };
 
 #define WHERRY_MAILBOX_WORD(name) &layout::MailboxPage::name, offsetof(layout::MailboxPage, name)

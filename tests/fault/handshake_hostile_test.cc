@@ -126,6 +126,8 @@ TEST(HostileHandshake, OfAMailboxIsRefusedAtOnce) {
                                  .port = 0,
                                  .reserved0 = {},
                                  .overflow = 0,
+                                 .early = 0,
+                                 .claims = 0,
                                  .reserved = {}};
   std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
   for (const Case& wrong :

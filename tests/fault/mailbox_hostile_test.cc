@@ -30,6 +30,8 @@ class MailboxHostile : public FaultTest {
                                            .port = 0,
                                            .reserved0 = {},
                                            .overflow = kBudget,
+                                           .early = 0,
+                                           .claims = 0,
                                            .reserved = {}};
     fabric::Offer offer{.segment_bytes = 8192};
     std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);

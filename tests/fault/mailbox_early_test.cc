@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that are sent before their receiver has let the sender in.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "layout/mailbox_page.hpp"
+#include "tests/fault/fault.hpp"
+
+namespace wherry::fault {
+namespace {
+
+constexpr std::size_t kOverflow = std::size_t{320} << 10;
+constexpr std::size_t kLongest = 5000;
+
+MailboxOptions options() { return {.budget = 4096, .layout = Layout::equal, .overflow = kOverflow}; }
+
+class MailboxEarly : public FaultTest {
+ protected:
+  static Mailbox listening() {
+    Mailbox mailbox(options());
+    mailbox.listen(Address::parse(address()));
+    return mailbox;
+  }
+  [[nodiscard]] static std::size_t length(std::uint64_t number) { return number * 37 % kLongest; }
+  /// The message of this number, as a whole or not at all.
+  [[nodiscard]] bool send(Mailbox& from, Mailbox::Peer to, std::uint64_t number) const {
+    const auto content = pattern_.bytes(length(number), number);
+    const iovec piece{const_cast<std::byte*>(content.data()), content.size()};
+    Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = content.size()};
+    return from.try_send_whole(to, message).ok();
+  }
+  /// The next message that there is, which must be that of this number.
+  [[nodiscard]] bool receive(Mailbox& to, std::uint64_t number) const {
+    std::vector<std::byte> buffer(kLongest);
+    Mailbox::Peer from = Mailbox::kNoPeer;
+    const Result result = to.receive(buffer, from, kTimeout);
+    EXPECT_TRUE(result.ok()) << result.to_string();
+    EXPECT_EQ(result.bytes, length(number));
+    const bool right =
+        result.bytes == length(number) && pattern_.matches(std::span(buffer).first(result.bytes), number);
+    EXPECT_TRUE(right) << "of message " << number;
+    return right;
+  }
+  static Mailbox::Loss wait_for_loss(Mailbox& mailbox) {
+    Mailbox::Loss loss{};
+    while (mailbox.losses(std::span(&loss, 1)) == 0) mailbox.wait(kTimeout);
+    return loss;
+  }
+};
+
+TEST_F(MailboxEarly, MessagesArriveThoughTheirSenderMakesNoFurtherCall) {
+  Mailbox to = listening();
+  Mailbox from(options());
+  const Mailbox::Peer peer = from.connect(to.local());
+  std::uint64_t sent = 0;
+  std::size_t bytes = 0;
+  for (; send(from, peer, sent); ++sent) bytes += length(sent);
+  EXPECT_GE(sent, 64U);
+  EXPECT_GE(bytes, std::size_t{256} << 10);
+  for (std::uint64_t number = 0; number < sent; ++number) ASSERT_TRUE(receive(to, number));
+}
+
+TEST_F(MailboxEarly, MessagesComeBeforeThoseThatFollowThroughTheSection) {
+  Mailbox to = listening();
+  Mailbox from(options());
+  const Mailbox::Peer peer = from.connect(to.local());
+  for (std::uint64_t number = 0; number < 5; ++number) ASSERT_TRUE(send(from, peer, number));
+  to.progress();
+  (void)to.wait(0ns);
+  std::uint64_t sent = 5;
+  while (from.section(peer).outgoing == 0 || sent < 20) {
+    if (send(from, peer, sent)) ++sent;
+    from.progress();
+  }
+  for (std::uint64_t number = 0; number < sent; ++number) ASSERT_TRUE(receive(to, number));
+}
+
+TEST_F(MailboxEarly, MessagesOfASenderThatHasClosedArriveAndThenTheEnd) {
+  for (const std::uint64_t count : {1U, 50U}) {
+    Mailbox to = listening();
+    {
+      Mailbox from(options());
+      const Mailbox::Peer peer = from.connect(to.local());
+      for (std::uint64_t number = 0; number < count; ++number) ASSERT_TRUE(send(from, peer, number));
+    }
+    for (std::uint64_t number = 0; number < count; ++number) ASSERT_TRUE(receive(to, number));
+    EXPECT_EQ(wait_for_loss(to).error, 0);
+    EXPECT_EQ(to.peers(), 0U);
+  }
+}
+
+TEST_F(MailboxEarly, MessagesOfASenderThatWasKilledArriveAndThenItsDeath) {
+  Mailbox to = listening();
+  Child victim([&, where = to.local()]() -> bool {
+    Mailbox from(options());
+    const Mailbox::Peer peer = from.connect(where);
+    for (std::uint64_t number = 0; number < 50; ++number) {
+      if (!send(from, peer, number)) return false;
+    }
+    scene_->ready = true;
+    while (true) ::pause();
+  });
+  while (!scene_->ready) std::this_thread::yield();
+  victim.kill();
+  EXPECT_EQ(victim.wait(), -1);
+  for (std::uint64_t number = 0; number < 50; ++number) ASSERT_TRUE(receive(to, number));
+  EXPECT_EQ(wait_for_loss(to).error, ECONNRESET);
+}
+
+TEST_F(MailboxEarly, MessagesOfSendersThatComeAndGoWhileTheReceiverLooksAllArrive) {
+  constexpr std::uint64_t kSenders = 300;
+  Mailbox to = listening();
+  Child child([&, where = to.local()] {
+    for (std::uint64_t number = 0; number < kSenders; ++number) {
+      Mailbox from(options());
+      if (!send(from, from.connect(where), number)) return false;
+    }
+    return true;
+  });
+  std::vector<bool> received(kSenders);
+  std::vector<std::byte> buffer(kLongest);
+  for (std::uint64_t count = 0, losses = 0; count < kSenders || losses < kSenders;) {
+    Mailbox::Peer from = Mailbox::kNoPeer;
+    if (const Result result = to.try_receive(buffer, from); result.ok()) {
+      for (std::uint64_t number = 0; number < kSenders; ++number) {
+        if (result.bytes == length(number) && pattern_.matches(std::span(buffer).first(result.bytes), number)) {
+          EXPECT_FALSE(received[number]) << number;
+          received[number] = true;
+          ++count;
+        }
+      }
+    }
+    to.progress();
+    if (Mailbox::Loss loss{}; to.losses(std::span(&loss, 1)) == 1) {
+      ++losses;
+      EXPECT_EQ(loss.error, 0);
+      to.forget(loss.peer);
+    }
+  }
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(MailboxEarly, AForkedChildThatDestroysItsCopyOfTheSenderTakesNothingAway) {
+  Mailbox to = listening();
+  Mailbox from(options());
+  const Mailbox::Peer peer = from.connect(to.local());
+  ASSERT_TRUE(send(from, peer, 1));
+  Child child([&] {
+    const Mailbox mine = std::move(from);
+    return true;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  ASSERT_TRUE(send(from, peer, 2));
+  ASSERT_TRUE(receive(to, 1));
+  ASSERT_TRUE(receive(to, 2));
+  EXPECT_EQ(to.peers(), 1U);
+}
+
+/// A connector that writes what it likes before it is let in.
+class HostileConnector {
+ public:
+  explicit HostileConnector(const Address& where, std::uint32_t early) {
+    layout::MailboxGreeting greeting{};
+    greeting.magic = layout::kMailboxMagic;
+    greeting.version = layout::kMailboxVersion;
+    greeting.mailbox = 666;
+    greeting.header = 128;
+    greeting.early = early;
+    fabric::Offer offer{.segment_bytes = 64 << 10};
+    std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
+    connecting_ = fabric::find("shm").connect(where, offer);
+  }
+  layout::MailboxPage& page() { return *reinterpret_cast<layout::MailboxPage*>(connecting_->segment().data()); }
+  std::span<std::byte> area(std::size_t early) { return connecting_->segment().last(early); }
+
+ private:
+  std::unique_ptr<fabric::Connecting> connecting_;
+};
+
+TEST_F(MailboxEarly, NonsenseInPlaceOfMessagesEndsThePairAlone) {
+  constexpr std::uint32_t kArea = 8192;
+  struct Nonsense {
+    std::uint64_t word;
+    std::uint64_t length;
+  };
+  for (const Nonsense nonsense : {Nonsense{kArea + 8, 8}, Nonsense{UINT64_MAX & ~std::uint64_t{7}, 8}, Nonsense{64, 57},
+                                  Nonsense{64, UINT64_MAX}, Nonsense{64, 48}, Nonsense{8, 1}}) {
+    Mailbox to = listening();
+    HostileConnector hostile(to.local(), kArea);
+    std::memcpy(hostile.area(kArea).data(), &nonsense.length, sizeof nonsense.length);
+    std::memset(hostile.area(kArea).data() + sizeof nonsense.length, 0xff, 512);
+    hostile.page().early = nonsense.word;
+    EXPECT_EQ(wait_for_loss(to).error, EPROTO) << nonsense.word << ", " << nonsense.length;
+    Mailbox from(options());
+    ASSERT_TRUE(send(from, from.connect(to.local()), 3));
+    ASSERT_TRUE(receive(to, 3));
+  }
+}
+
+/// What two processes know of each other that connect and send at the same moment; each writes its own side's.
+struct Side {
+  std::array<char, 64> address{};
+  std::atomic<int> round{0};               ///< in which the address is valid
+  std::atomic<std::uint64_t> sent{0};      ///< messages of this round that were taken
+  std::atomic<int> away{0};                ///< the last round in which all its sends have returned
+  std::atomic<std::uint64_t> received{0};  ///< of this round
+  std::atomic<int> over{0};
+};
+using Sides = std::array<Side, 2>;
+
+/// After its sends have returned, one side makes no call until the other has received all of them, and then the other.
+class Crosser : public MailboxEarly {
+ public:
+  Crosser(Sides& sides, std::size_t own)
+      : own_(sides.at(own)), other_(sides.at(1 - own)), first_(own), random_(own + 1) {}
+  void TestBody() override {}
+
+  /// False: a message was lost, doubled or out of order.
+  [[nodiscard]] bool meet(int round) {
+    Mailbox mailbox = listening();
+    const std::string text = mailbox.local().to_string();
+    own_.address = {};
+    text.copy(own_.address.data(), own_.address.size() - 1);
+    own_.received = 0;
+    own_.round = round;
+    while (other_.round != round) std::this_thread::yield();
+    const auto count = 1 + random_() % 8;
+    for (auto i = random_() % 200; i > 0; --i) (void)mailbox.progress();
+    const Mailbox::Peer to = mailbox.connect(Address::parse(other_.address.data()));
+    for (std::uint64_t sent = 0; sent < count;) {
+      if (send(mailbox, to, sent)) {
+        ++sent;
+      } else if (!take(mailbox)) {
+        return false;
+      }
+    }
+    own_.sent = count;
+    own_.away = round;
+    const bool leaves_first = (static_cast<std::size_t>(round) % 2 == 0) == (first_ == 0);
+    if (leaves_first) await_others_receipt(count);
+    while (other_.away != round || own_.received < other_.sent) {
+      if (!take(mailbox)) return false;
+    }
+    await_others_receipt(count);
+    own_.over = round;
+    while (other_.over != round) std::this_thread::yield();
+    return mailbox.peers() == 1;
+  }
+
+ private:
+  void await_others_receipt(std::uint64_t count) const {
+    while (other_.received < count) std::this_thread::sleep_for(50us);
+  }
+  bool take(Mailbox& mailbox) {
+    std::vector<std::byte> buffer(kLongest);
+    Mailbox::Peer from = Mailbox::kNoPeer;
+    (void)mailbox.wait(1ms);
+    if (const Result result = mailbox.try_receive(buffer, from); result.ok()) {
+      const std::uint64_t number = own_.received;
+      if (result.bytes != length(number)) return false;
+      if (!pattern_.matches(std::span(buffer).first(result.bytes), number)) return false;
+      own_.received = number + 1;
+    }
+    Mailbox::Loss loss{};
+    return mailbox.losses(std::span(&loss, 1)) == 0;
+  }
+
+  Side& own_;
+  Side& other_;
+  const std::size_t first_;
+  std::mt19937_64 random_;
+};
+
+TEST_F(MailboxEarly, MessagesOfTwoThatConnectAtOnceArriveOnceAndInOrderWhileEitherIsAway) {
+  constexpr int kRounds = 1000;
+  SharedValue<Sides> sides;
+  const auto act = [&](std::size_t own) {
+    Crosser crosser(*sides, own);
+    for (int round = 1; round <= kRounds; ++round) {
+      if (!crosser.meet(round)) return false;
+    }
+    return true;
+  };
+  Child one([&] { return act(0); });
+  Child other([&] { return act(1); });
+  EXPECT_EQ(one.wait(), 0);
+  EXPECT_EQ(other.wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry::fault
