@@ -10,7 +10,7 @@ from mpis import environment
 
 PROGRAM = os.environ["WHERRY_PROGRAM"]
 SOAK = "WHERRY_SOAK" in os.environ
-# The first connects the ranks. Of each other, 64 messages and 256 KiB return at once; beyond that the sender may wait.
+# The first connects the ranks. Of each, 64 messages and 256 KiB return at once; beyond that the sender may wait.
 BURSTS = ["1x8", "5x1000", "20x4000", "64x8", "64x4096", "1000x8", "200x4096", "40x16384", "20x65536"]
 MANY = [f"{count}x{size}" for count in (1, 10, 100, 1000, 10000) for size in (8, 64, 1000, 4096, 16384, 65536)]
 # Where the sender is: in sleep, in read, in a barrier. Each layout begins with another.
@@ -37,6 +37,11 @@ def play(bursts, folder, processes, layout, kinds, messages):
 @pytest.mark.parametrize("layout", KINDS)
 def test_what_was_sent_to_one_receiver_arrives_while_the_sender_is_away(bursts, layout, tmp_path):
     play(bursts, tmp_path, 2, layout, KINDS[layout], BURSTS + MANY if SOAK else BURSTS)
+
+
+@pytest.mark.parametrize("first", ["64x8", "64x4096"])
+def test_the_first_messages_to_a_receiver_arrive_while_the_sender_is_away(bursts, first, tmp_path):
+    play(bursts, tmp_path, 2, "topology", "s", [first])
 
 
 @pytest.mark.parametrize("processes", [5, 12, 48] if SOAK else [5])
