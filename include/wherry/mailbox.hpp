@@ -116,8 +116,8 @@ class Mailbox {
   /// Takes as much as there is room for: moved (how much of it; 0 only of an empty message, which then was taken),
   /// would_block, failed. The message is whole once taken == bytes. Messages to one peer one after the other.
   [[nodiscard]] Result try_send(Peer to, Outgoing& message) noexcept;
-  /// The whole message or nothing (would_block). EMSGSIZE: it is longer than what the peer gives this sender before it
-  /// has sent takes at once, 16 bytes less than that; use an Outgoing.
+  /// The whole message or nothing (would_block). EMSGSIZE: it is longer than the section that the peer grants a sender
+  /// which has not sent yet (MailboxOptions::quiet), minus 16 bytes; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
   /// The whole message or nothing (would_block): also into the receiver's overflow (MailboxOptions::overflow), so that
   /// nothing of it waits for another call of this side. For messages of at most three eighths of that: a longer
@@ -171,8 +171,8 @@ class Mailbox {
   /// Lets newcomers in, answers layouts, and returns true at once if there is something: a piece, room for a sender
   /// that had none, a loss, an interruption. Otherwise sleeps until there is. False: the timeout passed.
   bool wait(Timeout timeout = {}) noexcept;
-  /// As wait(), for a program that polls and has looked in vain for long: it looks no longer before it sleeps, and
-  /// those peers that it looked at before are looked at by the next calls again.
+  /// As wait(), for a program that has polled for long and found nothing. It sleeps without another spin, and keeps the
+  /// peers that were active before active after it.
   bool sleep(Timeout timeout = {}) noexcept;
   /// The same without sleeping: for a program that polls. It asks the kernel only now and then.
   bool progress() noexcept;

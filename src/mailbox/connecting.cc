@@ -7,23 +7,21 @@
 // stays.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
+#include <random>
 #include <string>
 #include <utility>
 
 #include "base/log.hpp"
 #include "fabric/retrying_connect.hpp"
+#include "mailbox/connector.hpp"
 #include "mailbox/greeting.hpp"
-#include "mailbox/impl.hpp"
 
-namespace wherry {
+namespace wherry::mailbox {
 namespace {
 
 using layout::MailboxGreeting;
-using mailbox::greeting_of;
 
-constexpr std::size_t kPage = 4096;
 /// Before the second attempt to reach a peer that dropped the first, or to serve a port while descriptors are short;
 /// then longer, each time by as much, up to a hundred times that.
 constexpr std::chrono::milliseconds kRetry{1};
@@ -32,8 +30,6 @@ constexpr std::chrono::seconds kQueueTimeout{30};
 constexpr unsigned kLongestRetry = 100;
 /// A peer that lets this side in and drops it again, so often, is none: after half a minute.
 constexpr unsigned kMostAttempts = 350;
-
-std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 void log_dropped(const std::exception& error) noexcept {
   try {
@@ -44,9 +40,49 @@ void log_dropped(const std::exception& error) noexcept {
   }
 }
 
+std::uint64_t random_number() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 means unknown
+}
+
 }  // namespace
 
-fabric::Fabric& Mailbox::Impl::fabric_of(const Address& address) {
+Connector::Connector(Pairs& pairs, EarlyData& early, WriteInterest& write_interest, Doorbells& bells,
+                     SectionAllocator& sections, const MailboxOptions& options)
+    : pairs_(pairs),
+      early_(early),
+      write_interest_(write_interest),
+      bells_(bells),
+      sections_(sections),
+      number_(random_number()),
+      overflow_(options.overflow),
+      most_peers_(options.most_peers) {}
+
+Connector::~Connector() {
+  if (origin_.inherited()) return;
+  for (const auto& pair : pairs_) {
+    if (pair != nullptr) close(*pair);
+  }
+}
+
+/// The peer receives everything sent so far, then the end.
+void Connector::close(Pair& pair) noexcept {
+  if (!pair.is_open()) return pair.early.end();
+  pair.out->finish();
+  pair.connection->flush();
+}
+
+void Connector::forget(Mailbox::Peer peer) noexcept {
+  Pair* pair = pairs_.find(peer);
+  if (pair == nullptr) return;
+  if (!origin_.inherited()) close(*pair);
+  (void)lose(*pair, 0);
+  early_.forget(*pair);
+  write_interest_.forget(peer);
+  pairs_.remove(peer);
+}
+
+fabric::Fabric& Connector::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
   if (fabric_ != nullptr && fabric_ != &fabric) {
     throw Error(EINVAL, "meet peers at", address.to_string(),
@@ -55,7 +91,12 @@ fabric::Fabric& Mailbox::Impl::fabric_of(const Address& address) {
   return fabric;
 }
 
-void Mailbox::Impl::listen(const Address& address) {
+void Connector::set_fabric(fabric::Fabric& fabric) noexcept {
+  fabric_ = &fabric;
+  early_.set_fabric(fabric);
+}
+
+void Connector::listen(const Address& address) {
   if (listener_ != nullptr) {
     throw Error(EINVAL, "listen", address.to_string(),
                 "already listening on " + listener_->local().to_string() + "; use another mailbox");
@@ -64,77 +105,47 @@ void Mailbox::Impl::listen(const Address& address) {
   auto listener = fabric.listen(address);
   bells_.watch(listener->descriptor(), port_);
   listener_ = std::move(listener);
-  fabric_ = &fabric;
+  set_fabric(fabric);
   fabric_name_ = address.fabric;
 }
 
-const Address& Mailbox::Impl::local() const noexcept { return listener_ == nullptr ? nowhere_ : listener_->local(); }
+const Address& Connector::local() const noexcept { return listener_ == nullptr ? nowhere_ : listener_->local(); }
 
-fabric::Offer Mailbox::Impl::offer() const {
-  MailboxGreeting greeting{.magic = layout::kMailboxMagic,
-                           .version = layout::kMailboxVersion,
-                           .mailbox = number_,
-                           .header = static_cast<std::uint32_t>(quiet_header_ * layout::kMailboxLine),
-                           .listens = listener_ != nullptr,
-                           .node = local().node.value_or(0),
-                           .port = local().port.value_or(0),
-                           .reserved0 = {},
-                           .overflow = static_cast<std::uint32_t>(overflow_),
-                           .early = static_cast<std::uint32_t>(early_bytes()),
-                           .claims = fabric_->keeps_segments(),
-                           .reserved = {}};
-  const std::size_t granted = (std::size_t{std::max(budget_, header_)} + lane_) * layout::kMailboxLine;
-  const std::size_t section = std::max(granted, overflow_);
-  // Compact: a peer that says little takes one page on each side.
-  const std::size_t before = layout::segment_place(true) + layout::kMailboxWordsBytes;
-  fabric::Offer offer{.segment_bytes = whole_pages(before + section) + early_bytes(),
-                      .compact = true,
-                      .departed = fabric_->keeps_segments(),
-                      .objection = mailbox::objection};
-  static_assert(sizeof greeting == sizeof offer.greeting);
-  std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
-  return offer;
+fabric::Offer Connector::offer() const {
+  MailboxGreeting greeting{};
+  greeting.mailbox = number_;
+  greeting.header = static_cast<std::uint32_t>(sections_.initial_bytes());
+  greeting.listens = listener_ != nullptr;
+  greeting.node = local().node.value_or(0);
+  greeting.port = local().port.value_or(0);
+  greeting.overflow = static_cast<std::uint32_t>(overflow_);
+  greeting.early = static_cast<std::uint32_t>(early_.bytes());
+  greeting.claims = fabric_->keeps_segments();
+  return offer_with(greeting, sections_.most_bytes());
 }
 
-/// A number, and room for whatever has to be noted down about it later.
-Mailbox::Impl::Pair& Mailbox::Impl::make_pair() {
-  if (living_ >= most_peers_) {
+/// A pair, and room for whatever has to be noted down about it later.
+Pair& Connector::make_pair() {
+  if (pairs_.living() >= most_peers_) {
     throw Error(ENOSPC, "meet another peer", local().to_string(),
-                "this mailbox has " + std::to_string(living_) + " already; raise MailboxOptions::most_peers");
+                "this mailbox has " + std::to_string(pairs_.living()) + " already; raise MailboxOptions::most_peers");
   }
-  const auto free = std::find(pairs_.begin(), pairs_.end(), nullptr);
-  const auto place = static_cast<std::size_t>(free - pairs_.begin());
-  const std::size_t count = std::max(pairs_.size(), place + 1);
-  losses_.reserve(count);
-  wanting_.reserve(count);
-  early_.reserve(count);
-  writable_.reserve(count);
-  ledger_.reserve(count);
-  talkers_.reserve(count);
-  auto pair = std::make_unique<Pair>(static_cast<Peer>(place));
-  pairs_.resize(count);
-  pairs_[place] = std::move(pair);
-  ++living_;
-  return *pairs_[place];
+  const std::size_t numbers = pairs_.reserve_another();
+  early_.reserve(numbers);
+  write_interest_.reserve(numbers);
+  sections_.reserve(numbers);
+  return pairs_.add();
 }
 
-Mailbox::Impl::Pair* Mailbox::Impl::pair_at(const Address& address) const noexcept {
-  for (const auto& pair : pairs_) {
-    if (pair == nullptr || pair->state == State::lost || pair->gone || !pair->address) continue;
-    if (pair->address->node == address.node && pair->address->port == address.port) return pair.get();
-  }
-  return nullptr;
-}
-
-Mailbox::Peer Mailbox::Impl::connect(const Address& address, const Timeout& wait) {
+Mailbox::Peer Connector::connect(const Address& address, const Timeout& wait) {
   const fabric::Deadline listener_by = stream::connect_deadline(wait);
   fabric::Fabric& fabric = fabric_of(address);
   Address exact = address;
   if (!exact.node) exact.node = own_node();
-  if (const Pair* known = pair_at(exact)) return known->number;
+  if (const Pair* known = pairs_.find_at(exact)) return known->number;
   Pair& pair = make_pair();
   pair.address = exact;
-  fabric_ = &fabric;
+  set_fabric(fabric);
   fabric_name_ = address.fabric;
   try {
     start(pair, listener_by);
@@ -146,7 +157,7 @@ Mailbox::Peer Mailbox::Impl::connect(const Address& address, const Timeout& wait
 }
 
 /// This side's attempt or connection gives way, on which the peer has granted nothing. False: the pair is lost.
-bool Mailbox::Impl::give_up(Pair& pair) noexcept {
+bool Connector::give_up(Pair& pair) noexcept {
   try {
     pair.early.withdraw();
   } catch (const std::bad_alloc&) {
@@ -159,7 +170,7 @@ bool Mailbox::Impl::give_up(Pair& pair) noexcept {
 }
 
 /// Begins an attempt, which waits for a listener until then. Throws Error.
-void Mailbox::Impl::start(Pair& pair, const fabric::Deadline& listener_by) {
+void Connector::start(Pair& pair, const fabric::Deadline& listener_by) {
   pair.initiated = true;
   ++pair.attempts;
   const fabric::RetryUntil until{.nobody_listens = listener_by,
@@ -168,25 +179,25 @@ void Mailbox::Impl::start(Pair& pair, const fabric::Deadline& listener_by) {
     pair.attempt = fabric::start_connect(*fabric_, *pair.address, offer(), until);
     bells_.watch(pair.attempt->descriptor(), pair.attempt_source);
     pair.state = State::connecting;
-    attach_early(pair, pair.attempt->segment());
+    early_.attach(pair, pair.attempt->segment());
   } catch (...) {
     pair.attempt.reset();
     throw;
   }
 }
 
-void Mailbox::Impl::retry_later(Pair& pair) noexcept {
+void Connector::retry_later(Pair& pair) noexcept {
   pair.state = State::waiting;
   ++waiting_;
   const Time next = stream::SteadyClock::now() + kRetry * std::min(pair.attempts, kLongestRetry);
   next_retry_ = waiting_ > 1 ? std::min(next_retry_, next) : next;
 }
 
-void Mailbox::Impl::retry_all(Time now) noexcept {
+void Connector::retry_all(Time now) noexcept {
   if ((waiting_ == 0 && !port_rests_) || now < next_retry_) return;
   if (waiting_ != 0) next_retry_ = Time::max();
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    Pair* pair = pairs_[i].get();
+  for (Mailbox::Peer peer = 0; peer < pairs_.numbers(); ++peer) {
+    Pair* pair = pairs_.find(peer);
     if (pair == nullptr || pair->state != State::waiting) continue;
     --waiting_;
     pair->state = State::connecting;
@@ -204,13 +215,21 @@ void Mailbox::Impl::retry_all(Time now) noexcept {
   accept_all();
 }
 
-void Mailbox::Impl::drop_attempt(Pair& pair) noexcept {
+void Connector::drop_attempt(Pair& pair) noexcept {
   if (pair.attempt == nullptr) return;
   if (!origin_.inherited()) bells_.unwatch(pair.attempt->descriptor());
   pair.attempt.reset();
 }
 
-void Mailbox::Impl::finish_attempt(Pair& pair) noexcept {
+bool Connector::send_early(Pair& pair, Mailbox::Outgoing& message) noexcept {
+  if (!pair.sends_early() || message.taken != 0) return false;
+  if (pair.is_open() && (pair.gone || pair.in->finished() != 0)) return false;
+  if (early_.append(pair, message)) return true;
+  if (pair.early.claimed()) finish_attempt(pair);
+  return false;
+}
+
+void Connector::finish_attempt(Pair& pair) noexcept {
   if (pair.attempt == nullptr) return;
   try {
     auto connection = pair.attempt->try_finish();
@@ -218,7 +237,7 @@ void Mailbox::Impl::finish_attempt(Pair& pair) noexcept {
     drop_attempt(pair);
     open(pair, std::move(connection));
   } catch (const Error& error) {
-    // The other side may have dropped this attempt for its own; else the next one tells.
+    // The other side may have dropped this attempt for its own; else the next one shows why.
     if (error.code().value() != ECONNRESET) return (void)lose(pair, error.code().value());
     if (give_up(pair)) retry_later(pair);
   } catch (...) {
@@ -226,7 +245,8 @@ void Mailbox::Impl::finish_attempt(Pair& pair) noexcept {
   }
 }
 
-void Mailbox::Impl::accept_all() noexcept {
+void Connector::accept_all() noexcept {
+  if (listener_ == nullptr || port_rests_) return;
   try {
     while (auto connection = listener_->try_accept(offer())) {
       try {
@@ -242,7 +262,7 @@ void Mailbox::Impl::accept_all() noexcept {
 }
 
 /// The port cannot be served now; until it is tried again it must not keep this side awake.
-void Mailbox::Impl::rest_port(bool rests) noexcept {
+void Connector::rest_port(bool rests) noexcept {
   if (port_rests_ == rests) return;
   port_rests_ = rests;
   next_retry_ = stream::SteadyClock::now() + kRetry;
@@ -257,7 +277,7 @@ void Mailbox::Impl::rest_port(bool rests) noexcept {
 
 /// The pair that this side is making to the same mailbox: its attempts go to that address. Once it was granted a
 /// section it is made.
-Mailbox::Impl::Pair* Mailbox::Impl::crossing(const Address& address, std::uint64_t number) const noexcept {
+Pair* Connector::crossing(const Address& address, std::uint64_t number) const noexcept {
   if (number == number_) return nullptr;
   for (const auto& pair : pairs_) {
     if (pair == nullptr || !pair->initiated || pair->state == State::lost || !pair->address) continue;
@@ -268,18 +288,18 @@ Mailbox::Impl::Pair* Mailbox::Impl::crossing(const Address& address, std::uint64
   return nullptr;
 }
 
-void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
+void Connector::accept(std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   std::optional<Address> address;
   if (greeting.listens != 0) address = Address{fabric_name_, greeting.node, greeting.port};
   const bool departed = fabric_->keeps_segments() && connection->peer_gone();
-  if (departed && !mailbox::left_behind(*connection, greeting.early).messages) return;
+  if (departed && !left_behind(*connection, greeting.early).messages) return;
   Pair* crossed = address ? crossing(*address, greeting.mailbox) : nullptr;
   if (crossed != nullptr) {
     if (number_ > greeting.mailbox && !departed) return change_over(*crossed, std::move(connection));
     // The connection is dropped, and its messages are the pair's.
-    if (const int error = claim_early(*crossed, *connection); error != 0) (void)lose(*crossed, error);
-    return show();
+    if (const int error = early_.claim(*crossed, *connection); error != 0) (void)lose(*crossed, error);
+    return bells_.signal_descriptor();
   }
   Pair& pair = make_pair();
   pair.address = std::move(address);
@@ -293,7 +313,7 @@ void Mailbox::Impl::accept(std::unique_ptr<fabric::Connection> connection) {
 
 /// This side's own way to the peer gives way to the peer's. The user knows the pair, and events of the batch at hand
 /// may name it: a failure ends it as a loss, and nothing is freed.
-void Mailbox::Impl::change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept {
+void Connector::change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept {
   if (!give_up(pair)) return;
   if (pair.state == State::waiting) --waiting_;
   pair.state = State::connecting;
@@ -308,7 +328,7 @@ void Mailbox::Impl::change_over(Pair& pair, std::unique_ptr<fabric::Connection> 
 }
 
 /// Throws Error, std::bad_alloc: the pair then has no connection.
-void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connection) {
+void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   pair.connection = std::move(connection);
   pair.private_memory = pair.connection->private_memory();
@@ -318,9 +338,9 @@ void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connect
   pair.gone = false;
   try {
     pair.out.emplace(*pair.connection, greeting.overflow, greeting.early);
-    pair.in.emplace(*pair.connection, overflow_, early_bytes());
+    pair.in.emplace(*pair.connection, overflow_, early_.bytes());
     if (greeting.claims != 0) {
-      attach_early(pair, pair.connection->segment());
+      early_.attach(pair, pair.connection->segment());
     } else if (pair.early.any()) {
       throw Error(EPROTO, "exchange messages with", pair.connection->peer().address.to_string(),
                   "it does not map what was sent to it already; use the same fabric on both sides");
@@ -334,37 +354,39 @@ void Mailbox::Impl::open(Pair& pair, std::unique_ptr<fabric::Connection> connect
   }
   pair.state = State::open;
   // Before the first grant, which leads the peer to the section.
-  const int error = claim_early(pair, *pair.connection);
-  join_layout(pair);
+  const int error = early_.claim(pair, *pair.connection);
+  sections_.join(pair);
   if (error != 0) (void)lose(pair, error);
-  show();
 }
 
-/// The pair is over, which the user hears of after the last early message. Returns true: that is news.
-bool Mailbox::Impl::lose(Pair& pair, int error) noexcept {
+bool Connector::end_of_gone(Pair& pair) noexcept {
+  // A connection that ends before it was granted anything gave way to the peer's own, which is on its way.
+  if (!pair.initiated || pair.out->capacity() != 0) return lose(pair, error_of_gone(pair));
+  if (!give_up(pair)) return true;
+  pair.mailbox = 0;
+  retry_later(pair);
+  return false;
+}
+
+bool Connector::lose(Pair& pair, int error) noexcept {
   if (pair.state == State::lost) return false;
   pair.early.detach();
   drop_attempt(pair);
   if (pair.state == State::waiting) --waiting_;
   if (pair.is_open()) end_connection(pair);
-  pair.state = State::lost;
-  pair.error = error;
-  --living_;
-  if (whole_from_ == pair.number) whole_from_ = kNoPeer;
-  if (pair.wants_room) stop_wanting(pair), writable_.push_back(pair.number);
-  if (pair.early_received == nullptr) losses_.push_back({pair.number, error});
-  if (!origin_.inherited()) divide();
+  pairs_.end(pair, error);
+  write_interest_.on_loss(pair);
+  if (!origin_.inherited()) sections_.allocate();
   return true;
 }
 
-void Mailbox::Impl::end_connection(Pair& pair) noexcept {
-  leave_layout(pair);
+void Connector::end_connection(Pair& pair) noexcept {
+  sections_.leave(pair);
   bells_.leave(pair, !origin_.inherited());
-  if (woken_ == &pair) woken_ = nullptr;
   drop_connection(pair);
 }
 
-void Mailbox::Impl::drop_connection(Pair& pair) noexcept {
+void Connector::drop_connection(Pair& pair) noexcept {
   pair.out.reset();
   pair.in.reset();
   pair.private_memory = nullptr;
@@ -372,9 +394,4 @@ void Mailbox::Impl::drop_connection(Pair& pair) noexcept {
   pair.connection.reset();
 }
 
-std::string Mailbox::Impl::address_of(Peer peer) const {
-  const Pair* pair = find(peer);
-  return pair == nullptr || !pair->address ? std::string() : pair->address->to_string();
-}
-
-}  // namespace wherry
+}  // namespace wherry::mailbox

@@ -16,7 +16,7 @@ namespace {
 
 using fabric::Bell;
 
-/// Events that the kernel tells of at once; the others are told of at the next asking.
+/// Events that one call takes; the others are found by the next.
 constexpr std::size_t kEvents = 64;
 
 }  // namespace
@@ -49,12 +49,14 @@ void Doorbells::join(Pair& pair) {
     pair.active = false;
     throw;
   }
+  signal_descriptor();
 }
 
 void Doorbells::leave(Pair& pair, bool unwatches) noexcept {
   if (unwatches) stop_watching(pair);
   (pair.active ? active_ : idle_).erase(pair.place);
   pair.active = false;
+  if (rung_ == &pair) rung_ = nullptr;
 }
 
 void Doorbells::stop_watching(Pair& pair) noexcept {
@@ -62,7 +64,7 @@ void Doorbells::stop_watching(Pair& pair) noexcept {
 }
 
 void Doorbells::activate(Pair& pair) noexcept {
-  pair.vain = 0;
+  pair.idle_looks = 0;
   if (!std::exchange(pair.active, true)) active_.splice(active_.end(), idle_, pair.place);
 }
 

@@ -11,6 +11,7 @@
 
 #include <list>
 #include <span>
+#include <utility>
 
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
@@ -26,7 +27,7 @@ class Doorbells {
   /// Watches a descriptor. Throws Error.
   void watch(int descriptor, Source& source);
   void unwatch(int descriptor) noexcept;
-  /// Watches the bells of an open pair, which is active at first. Throws Error.
+  /// Watches the bells of a pair that opens. It is active at first. Throws Error.
   void join(Pair& pair);
   /// `unwatches` unless this is a forked child, whose epoll set is its parent's.
   void leave(Pair& pair, bool unwatches) noexcept;
@@ -42,15 +43,37 @@ class Doorbells {
   void end_turn(Pair& pair) noexcept { active_.splice(active_.end(), active_, pair.place); }
 
   /// Takes the events that there are into `into`, without sleeping. Returns those; nothing, and `refused`, where the
-  /// kernel refuses to tell.
+  /// kernel refuses the call.
   std::span<Source*> take(std::span<Source*> into, bool& refused) noexcept;
   /// Sleeps until there are events. False: the deadline passed.
   bool sleep(const fabric::Deadline& deadline) noexcept;
 
-  // The own bell, in the same set: for interruptions, and to make the descriptor readable while a pair is active.
+  /// The pair whose data bell was taken last since clear_rung(). Null: none, or it has left.
+  [[nodiscard]] Pair* rung() const noexcept { return rung_; }
+  void set_rung(Pair& pair) noexcept { rung_ = &pair; }
+  void clear_rung() noexcept { rung_ = nullptr; }
+
+  // The own bell, in the same set.
+
+  /// Makes the sleep that is under way, or the next one, return. From any thread.
   void notify_self() noexcept { own_.notify(); }
-  void silence_own() noexcept { own_.silence(); }
-  [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
+  /// The own bell was taken.
+  void silence_self() noexcept {
+    if (!signalled_) own_.silence();
+  }
+  /// The set, for a program that polls it itself: from now on signal_descriptor() makes it readable.
+  int descriptor() noexcept {
+    exposed_ = true;
+    return epoll_.get();
+  }
+  [[nodiscard]] bool is_exposed() const noexcept { return exposed_; }
+  /// There is something that no armed bell will ring for: an active pair, or what was found already.
+  void signal_descriptor() noexcept {
+    if (exposed_ && !std::exchange(signalled_, true)) own_.notify();
+  }
+  void silence_descriptor() noexcept {
+    if (std::exchange(signalled_, false)) own_.silence();
+  }
 
  private:
   UniqueFd epoll_;
@@ -58,6 +81,9 @@ class Doorbells {
   Source interruption_{Source::Kind::interruption};
   std::list<Pair*> active_;
   std::list<Pair*> idle_;
+  Pair* rung_ = nullptr;
+  bool exposed_ = false;    ///< the user has the descriptor
+  bool signalled_ = false;  ///< the own bell rings to make it readable
 };
 
 }  // namespace wherry::mailbox

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mailbox/greeting.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -45,6 +46,22 @@ layout::MailboxGreeting greeting_of(const fabric::Connection& connection) {
               wrong != nullptr
                   ? std::string(wrong) + "; use one version on both sides"
                   : "what has this port is no mailbox of this version of Wherry; use another port, or one version");
+}
+
+fabric::Offer offer_with(MailboxGreeting greeting, std::size_t section) {
+  constexpr std::size_t kPage = 4096;
+  greeting.magic = layout::kMailboxMagic;
+  greeting.version = layout::kMailboxVersion;
+  const std::size_t used =
+      layout::segment_place(true) + layout::kMailboxWordsBytes + std::max<std::size_t>(section, greeting.overflow);
+  // Compact: a peer that says little takes one page on each side.
+  fabric::Offer offer{.segment_bytes = (used + kPage - 1) / kPage * kPage + greeting.early,
+                      .compact = true,
+                      .departed = greeting.claims != 0,
+                      .objection = objection};
+  static_assert(sizeof greeting == sizeof offer.greeting);
+  std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
+  return offer;
 }
 
 }  // namespace wherry::mailbox

@@ -15,5 +15,8 @@ layout::MailboxGreeting greeting_in(const fabric::Greeting& bytes);
 const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes);
 /// That of the peer. Throws Error(EPROTO): it is no mailbox's of this version.
 layout::MailboxGreeting greeting_of(const fabric::Connection& connection);
+/// What a mailbox with this greeting offers to peers.
+/// @param section  bytes that a section may have
+fabric::Offer offer_with(layout::MailboxGreeting greeting, std::size_t section);
 
 }  // namespace wherry::mailbox

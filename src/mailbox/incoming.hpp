@@ -34,8 +34,8 @@ class Incoming {
   }
   /// Whether bytes have come that were not consumed, as last seen.
   [[nodiscard]] bool has_known() const noexcept { return reader_.fill() != 0; }
-  /// Whether there is nothing to be found, and the peer has stored nothing since: a look in vain, as most are, at two
-  /// lines. An empty message has begun once its length was read, and is still to be found.
+  /// Whether there is nothing to be found, and the peer has stored nothing since. Most looks find that, and
+  /// read two lines only. An empty message has begun once its length was read, and is still to be found.
   [[nodiscard]] bool is_silent() const noexcept {
     return reader_.fill() == 0 && (!in_message_ || rest_ != 0) &&
            reader_.known_tail() == own_.tail.load(std::memory_order_relaxed) && finished() == 0 && !waits_for_ack_ &&
@@ -57,8 +57,8 @@ class Incoming {
   }
   /// Tells the peer what was read.
   void return_credit() noexcept;
-  /// What was read, for the peer to find beside this side's next tail.
-  [[nodiscard]] std::uint64_t tell() noexcept { return reader_.tell(); }
+  /// The position up to which was read, for the peer to find beside this side's next tail.
+  [[nodiscard]] std::uint64_t piggyback_credit() noexcept { return reader_.piggyback_credit(); }
 
   /// Changes the section's size to so many lines, once the peer agrees. Not while another change is outstanding.
   void grant(std::uint32_t lines) noexcept;

@@ -36,7 +36,7 @@ class Ledger {
   /// Makes room for peers numbered below `count`: nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t count) {
     accounts_.resize(std::max(accounts_.size(), count));
-    unsettled_.reserve(accounts_.size());
+    pending_.reserve(accounts_.size());
   }
   /// A peer to which `lines`, its header, were granted at once.
   void open(std::uint32_t peer, Lines lines) noexcept {
@@ -48,13 +48,13 @@ class Ledger {
     accounts_[peer] = {.listed = accounts_[peer].listed};
   }
   /// What the peer should have.
-  void aim(std::uint32_t peer, Lines lines) noexcept {
+  void set_target(std::uint32_t peer, Lines lines) noexcept {
     Account& account = accounts_[peer];
     account.target = lines;
     if (account.target != latest(account)) list(peer);
   }
   /// The peer agreed to what it was offered.
-  void agreed(std::uint32_t peer) noexcept {
+  void on_agreement(std::uint32_t peer) noexcept {
     Account& account = accounts_[peer];
     assert(account.offered != 0);
     held_ -= held(account) - account.offered;
@@ -65,21 +65,22 @@ class Ledger {
 
   /// Calls grant(peer, lines) for each grant that may be made now.
   template <class Grant>
-  void settle(Grant&& grant) noexcept {
+  void grant_pending(Grant&& grant) noexcept {
     for (const bool grows : {false, true}) {
       std::size_t kept = 0;
-      for (const std::uint32_t peer : unsettled_) {
+      for (const std::uint32_t peer : pending_) {
         Account& account = accounts_[peer];
         if (account.offered == 0) offer(account, grows, [&](Lines lines) { grant(peer, lines); });
         account.listed = account.offered == 0 && account.current != account.target;
-        if (account.listed) unsettled_[kept++] = peer;
+        if (account.listed) pending_[kept++] = peer;
       }
-      unsettled_.resize(kept);
+      pending_.resize(kept);
     }
     assert(held_ == sum());
   }
 
-  [[nodiscard]] bool settled() const noexcept { return unsettled_.empty(); }
+  /// Whether a peer has another size than its target, and no outstanding grant.
+  [[nodiscard]] bool has_pending() const noexcept { return !pending_.empty(); }
   [[nodiscard]] std::uint64_t held() const noexcept { return held_; }
 
  private:
@@ -96,7 +97,7 @@ class Ledger {
   void list(std::uint32_t peer) noexcept {
     if (accounts_[peer].listed) return;
     accounts_[peer].listed = true;
-    unsettled_.push_back(peer);
+    pending_.push_back(peer);
   }
 
   template <class Make>
@@ -127,7 +128,7 @@ class Ledger {
   std::uint64_t budget_;
   std::uint64_t held_ = 0;
   std::vector<Account> accounts_;
-  std::vector<std::uint32_t> unsettled_;
+  std::vector<std::uint32_t> pending_;
 };
 
 }  // namespace wherry::mailbox

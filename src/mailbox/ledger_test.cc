@@ -39,8 +39,8 @@ TEST(Division, TheSharesNeverExceedTheBudgetAtAnyNumbers) {
 
 /// The peers of a ledger, which agree to their grants when they are told to.
 struct Peers {
-  void settle(Ledger& ledger) {
-    ledger.settle([&](std::uint32_t peer, Lines lines) {
+  void receive_grants(Ledger& ledger) {
+    ledger.grant_pending([&](std::uint32_t peer, Lines lines) {
       EXPECT_FALSE(offered.contains(peer)) << "two grants outstanding";
       offered[peer] = lines;
     });
@@ -48,8 +48,8 @@ struct Peers {
   void agree(Ledger& ledger, std::uint32_t peer) {
     current[peer] = offered.at(peer);
     offered.erase(peer);
-    ledger.agreed(peer);
-    settle(ledger);
+    ledger.on_agreement(peer);
+    receive_grants(ledger);
   }
   void open(Ledger& ledger, std::uint32_t peer, Lines header) {
     ledger.open(peer, header);
@@ -75,13 +75,13 @@ TEST(Ledger, BytesOfAShrinkAreGrantedToOthersOnlyAfterThePeerAgreed) {
     peers.open(ledger, peer, 2);
     peers.agree(ledger, peer);
   }
-  ledger.aim(0, 18);
-  peers.settle(ledger);
+  ledger.set_target(0, 18);
+  peers.receive_grants(ledger);
   peers.agree(ledger, 0);
   EXPECT_EQ(peers.current[0], 18U);
-  ledger.aim(0, 2);
-  ledger.aim(1, 18);
-  peers.settle(ledger);
+  ledger.set_target(0, 2);
+  ledger.set_target(1, 18);
+  peers.receive_grants(ledger);
   EXPECT_EQ(peers.offered[0], 2U);
   EXPECT_FALSE(peers.offered.contains(1));
   peers.agree(ledger, 0);
@@ -96,12 +96,12 @@ TEST(Ledger, APeerThatDoesNotAgreeHoldsUpTheOthersOnlyInPart) {
     peers.open(ledger, peer, 2);
     peers.agree(ledger, peer);
   }
-  ledger.aim(0, 42);
-  peers.settle(ledger);
+  ledger.set_target(0, 42);
+  peers.receive_grants(ledger);
   peers.agree(ledger, 0);
-  ledger.aim(0, 2);
-  ledger.aim(1, 98);
-  peers.settle(ledger);
+  ledger.set_target(0, 2);
+  ledger.set_target(1, 98);
+  peers.receive_grants(ledger);
   EXPECT_EQ(peers.offered[1], 58U);
 }
 
@@ -111,15 +111,15 @@ TEST(Ledger, WhatALostPeerHeldGoesToTheOthers) {
   Peers peers;
   peers.open(ledger, 0, 2);
   peers.agree(ledger, 0);
-  ledger.aim(0, 18);
-  peers.settle(ledger);
+  ledger.set_target(0, 18);
+  peers.receive_grants(ledger);
   peers.open(ledger, 1, 2);
   peers.agree(ledger, 1);
-  ledger.aim(1, 18);
-  peers.settle(ledger);
+  ledger.set_target(1, 18);
+  peers.receive_grants(ledger);
   EXPECT_FALSE(peers.offered.contains(1));
   ledger.close(0);
-  peers.settle(ledger);
+  peers.receive_grants(ledger);
   EXPECT_EQ(peers.offered[1], 18U);
 }
 
@@ -138,8 +138,8 @@ TEST(Ledger, NeverGrantsMoreThanTheBudgetAndReachesEveryLayout) {
       std::vector<std::uint32_t> weights(kPeers);
       for (auto& weight : weights) division.weights += weight = random() % 4 == 0 ? 1 : 0;
       for (std::uint32_t peer = 0; peer < kPeers; ++peer)
-        ledger.aim(peer, targets[peer] = division.share(weights[peer]));
-      peers.settle(ledger);
+        ledger.set_target(peer, targets[peer] = division.share(weights[peer]));
+      peers.receive_grants(ledger);
     }
     const auto peer = static_cast<std::uint32_t>(random() % kPeers);
     if (peers.offered.contains(peer)) peers.agree(ledger, peer);
@@ -147,7 +147,7 @@ TEST(Ledger, NeverGrantsMoreThanTheBudgetAndReachesEveryLayout) {
     ASSERT_EQ(peers.in_use(), ledger.held());
   }
   while (!peers.offered.empty()) peers.agree(ledger, peers.offered.begin()->first);
-  EXPECT_TRUE(ledger.settled());
+  EXPECT_FALSE(ledger.has_pending());
   for (std::uint32_t peer = 0; peer < kPeers; ++peer) EXPECT_EQ(peers.current[peer], targets[peer]);
 }
 

@@ -54,7 +54,7 @@ class Outgoing {
   }
   /// Whether a message of so many bytes could go as a whole.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) noexcept {
-    // The rest of another message comes first, so that room for that is what is told.
+    // The rest of another message comes first, so room for that is what counts.
     return rest_ == 0 ? find_place(bytes) != Placement::none : has_room();
   }
   /// Whether the peer has an overflow for this side.
@@ -120,7 +120,7 @@ class Outgoing {
   std::size_t piece_ = 0;           ///< bytes that are published at once, at most
   std::uint64_t rest_ = 0;          ///< of the message under way
   std::uint64_t changes_ = 0;
-  std::uint64_t seen_ = 0;         ///< to be told with the next tail
+  std::uint64_t seen_ = 0;         ///< credit that goes with the next tail
   std::uint64_t inlined_end_ = 0;  ///< what stands beside the tail stays until everything before this was read
   bool broken_ = false;
 };

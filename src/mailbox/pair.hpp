@@ -25,7 +25,7 @@ struct Source {
   Pair* pair = nullptr;
 };
 
-/// States of a pair, and the function of Mailbox::Impl that leads to each:
+/// States of a pair, and the function that leads to each:
 ///
 ///   from                  to          by
 ///   (new)                 connecting  start
@@ -34,13 +34,10 @@ struct Source {
 ///   waiting               connecting  retry
 ///   connecting, waiting   open        finish_attempt, change_over
 ///   (new)                 open        accept
-///   open                  waiting     serve: it gave way, as above
+///   open                  waiting     end_of_gone: it gave way, as above
 ///   open                  open        change_over
 ///   any                   lost        lose
 enum class State : std::uint8_t { connecting, waiting, open, lost };
-
-/// After so many in a row a pair may be armed, unless it is one of few.
-inline constexpr unsigned kLooksInVain = 128;
 
 struct Pair {
   explicit Pair(std::uint32_t name) : number(name) {}
@@ -48,20 +45,13 @@ struct Pair {
   Pair& operator=(const Pair&) = delete;
 
   const std::uint32_t number;
+
+  // The connection.
   State state = State::connecting;
-  bool initiated = false;               ///< the connection, or the attempt, is this side's
-  bool active = false;                  ///< its words are looked at; otherwise its bell is armed
-  bool gone = false;                    ///< the peer closed or died
-  bool wants_room = false;              ///< a try_send found none
-  std::optional<std::uint64_t> wanted;  ///< bytes of the message that is to go as a whole, if it is
-  unsigned vain = 0;                    ///< looks in vain since the last that was not
-  unsigned turn = 0;                    ///< pieces since its last turn began
+  bool initiated = false;  ///< the connection, or the attempt, is this side's
+  bool gone = false;       ///< the peer closed or died
   unsigned attempts = 0;
   int error = 0;                   ///< of a lost one
-  std::uint32_t weight = 0;        ///< as a declared neighbour
-  bool wide = false;               ///< its section has a lane
-  bool heard = false;              ///< it has sent something, or has its header from the beginning
-  std::uint64_t changes = 0;       ///< of its section here
   std::uint64_t mailbox = 0;       ///< the peer's number for itself; 0: not known yet
   std::optional<Address> address;  ///< where the peer listens
   std::unique_ptr<fabric::Connecting> attempt;
@@ -72,10 +62,28 @@ struct Pair {
   EarlySender early;                                ///< what goes to the peer before it grants anything
   std::unique_ptr<EarlyMessages> early_received;    ///< to be read before the section; null: nothing is left
   std::size_t peers_header = 0;
+
+  // Doorbells.
+  bool active = false;               ///< its words are looked at; otherwise its bell is armed
+  unsigned idle_looks = 0;           ///< that found nothing, since the last that found something
   std::list<Pair*>::iterator place;  ///< while open
   Source attempt_source{Source::Kind::attempt, this};
   Source data_source{Source::Kind::data, this};
   Source space_source{Source::Kind::space, this};
+
+  // WriteInterest.
+  bool wants_room = false;                    ///< a try_send found none
+  std::optional<std::uint64_t> wanted_bytes;  ///< of a message that is to go as a whole
+
+  // SectionAllocator.
+  std::uint32_t weight = 0;   ///< as a declared neighbour
+  bool has_lane = false;      ///< beside the section's share of the budget
+  bool has_sent = false;      ///< or has its whole header from the beginning
+  std::uint64_t changes = 0;  ///< of the size of its section here
+
+  // Receiving.
+  unsigned turn = 0;         ///< pieces since its last turn began
+  bool half_copied = false;  ///< try_receive has begun to copy its message
 
   [[nodiscard]] bool is_open() const noexcept { return state == State::open; }
   /// Whether what is sent now is early data.

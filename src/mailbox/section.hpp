@@ -158,12 +158,12 @@ class SectionWriter {
       return;
     }
     last_head_ = head;
-    take(head);
+    advance_known_head(head);
     // MAILBOX-SEEN acquire: pairs with the release in PeersWords::store_seen.
-    take(seen_->load(std::memory_order_acquire));
+    advance_known_head(seen_->load(std::memory_order_acquire));
   }
   /// The reader has come as far as this, unless that is known already: one of the two words may be older.
-  void take(std::uint64_t head) {
+  void advance_known_head(std::uint64_t head) {
     if (head - known_head_ <= position_ - known_head_) known_head_ = head;
   }
 
@@ -201,10 +201,10 @@ class SectionReader {
       place_.restart(capacity_, position_);
     }
   }
-  /// The bytes from this position on lie in the overflow, of `bytes`. To be told before the tail that comes with it.
+  /// The bytes from this position on lie in the overflow, of `bytes`. To be called before see() with the next tail.
   void overflow(std::uint64_t from, std::size_t bytes) {
     // Only from the section, and where the writer had credit.
-    if (where_ != Where::section || bytes == 0 || from - known_tail_ > told_ + place_.capacity - known_tail_) {
+    if (where_ != Where::section || bytes == 0 || from - known_tail_ > reported_ + place_.capacity - known_tail_) {
       broken_ = true;
       return;
     }
@@ -219,8 +219,8 @@ class SectionReader {
     resize(capacity_);
   }
   [[nodiscard]] bool overflows() const { return where_ == Where::overflow; }
-  /// Whether all that is known of was read, and the writer was told.
-  [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == told_; }
+  /// Whether all that is known to have come was read, and this was reported to the writer.
+  [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == reported_; }
 
   /// Takes note of the writer's position.
   void see(std::uint64_t tail) {
@@ -264,9 +264,9 @@ class SectionReader {
 
   [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
   /// The new head, which the caller stores where the writer looks.
-  std::uint64_t return_credit() { return returned_ = told_ = position_; }
-  /// The same in passing: nothing is owed less for it, as it wakes no writer that waits for room.
-  std::uint64_t tell() { return told_ = position_; }
+  std::uint64_t return_credit() { return returned_ = reported_ = position_; }
+  /// The same beside a message of this side. The credit remains owed, because it wakes no writer that waits for room.
+  std::uint64_t piggyback_credit() { return reported_ = position_; }
 
   [[nodiscard]] std::uint64_t head() const { return position_; }
   /// The section's.
@@ -286,14 +286,14 @@ class SectionReader {
   /// The furthest position that the writer may have come to.
   [[nodiscard]] std::uint64_t end() const {
     if (where_ == Where::section) [[likely]]
-      return told_ + place_.capacity;
+      return reported_ + place_.capacity;
     return from_ + layout::mailbox_overflow_room(overflow_bytes_, from_);
   }
 
   Place place_;
   std::uint64_t position_ = 0;
   std::uint64_t returned_ = 0;
-  std::uint64_t told_ = 0;  ///< to the writer, by either word
+  std::uint64_t reported_ = 0;  ///< to the writer, by either word
   std::uint64_t known_tail_ = 0;
   bool broken_ = false;
   Where where_ = Where::section;

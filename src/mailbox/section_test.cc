@@ -129,7 +129,7 @@ TEST_F(Section, CreditToldInPassingCountsAndAnOlderOrFalseOneDoesNot) {
   resize(64);
   write(64);
   read(24);
-  seen_.store(reader_.tell());
+  seen_.store(reader_.piggyback_credit());
   EXPECT_EQ(writer_.room(64), 24U);
   EXPECT_TRUE(writer_.has_read(24));
   EXPECT_FALSE(writer_.has_read(25));

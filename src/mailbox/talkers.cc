@@ -22,13 +22,13 @@ void Talkers::forget(std::uint32_t peer) noexcept {
   seen = {};
 }
 
-bool Talkers::judge() noexcept {
+bool Talkers::end_period() noexcept {
   pieces_ = 0;
   const std::uint64_t greatest = age();
   const bool waiting =
       std::any_of(listed_.begin(), listed_.end(), [&](std::uint32_t peer) { return begins(seen_[peer], greatest); });
   // A share ends only where another peer begins.
-  const bool changed = waiting && end_the_quiet(greatest) + admit(greatest) != 0;
+  const bool changed = waiting && remove_quiet(greatest) + admit(greatest) != 0;
   period_ = changed ? kShortestPeriod : std::min(2 * period_, kLongestPeriod);
   return changed;
 }
@@ -47,7 +47,7 @@ std::uint64_t Talkers::age() noexcept {
   return greatest;
 }
 
-std::size_t Talkers::end_the_quiet(std::uint64_t greatest) noexcept {
+std::size_t Talkers::remove_quiet(std::uint64_t greatest) noexcept {
   std::size_t ended = 0;
   for (const std::uint32_t peer : listed_) {
     Seen& seen = seen_[peer];

@@ -15,18 +15,18 @@ class Talkers {
   void reserve(std::size_t count);
   /// At most so many peers are talkers at a time.
   void limit(std::size_t most) noexcept { most_ = most; }
-  /// Bytes of that peer were read. True: a period is over, call judge().
-  bool saw(std::uint32_t peer, std::size_t bytes) noexcept {
+  /// Bytes of that peer were read. True: a period is over, call end_period().
+  bool on_piece(std::uint32_t peer, std::size_t bytes) noexcept {
     Seen& seen = seen_[peer];
     if (!seen.listed) list(peer);
     seen.now += bytes + kPerPiece;
     return ++pieces_ >= period_;
   }
   /// Ends a period. True: other peers are talkers now.
-  bool judge() noexcept;
+  bool end_period() noexcept;
   void forget(std::uint32_t peer) noexcept;
 
-  [[nodiscard]] bool talks(std::uint32_t peer) const noexcept { return seen_[peer].talks; }
+  [[nodiscard]] bool is_talker(std::uint32_t peer) const noexcept { return seen_[peer].talks; }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
  private:
@@ -39,7 +39,7 @@ class Talkers {
 
   /// What a piece counts beside its bytes.
   static constexpr std::uint64_t kPerPiece = 64;
-  /// Pieces from one judgement to the next: few at first, so that a layout is settled within a few hundred messages,
+  /// Pieces of a period: few at first, so that a layout is found within a few hundred messages,
   /// and many while nothing changes.
   static constexpr std::uint32_t kShortestPeriod = 32;
   static constexpr std::uint32_t kLongestPeriod = 1024;
@@ -53,7 +53,7 @@ class Talkers {
   [[nodiscard]] bool begins(const Seen& seen, std::uint64_t greatest) const noexcept {
     return !seen.talks && seen.score != 0 && seen.score >= greatest / kBegins;
   }
-  std::size_t end_the_quiet(std::uint64_t greatest) noexcept;
+  std::size_t remove_quiet(std::uint64_t greatest) noexcept;
   std::size_t admit(std::uint64_t greatest) noexcept;
 
   std::vector<Seen> seen_;

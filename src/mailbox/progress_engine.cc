@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mailbox/progress_engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+namespace wherry::mailbox {
+namespace {
+
+using fabric::Bell;
+
+/// A program that polls finds that many pairs without a system call, however long they are quiet.
+constexpr std::size_t kAlwaysActive = 8;
+
+/// While pairs are active the kernel is asked for others this often.
+constexpr std::chrono::microseconds kPollInterval{20};
+/// Added while all pairs are active: newcomers and deaths are not urgent, and the call takes as long as a short
+/// message.
+constexpr std::chrono::microseconds kNoneIsIdle{180};
+
+}  // namespace
+
+ProgressEngine::ProgressEngine(Pairs& pairs, WriteInterest& write_interest, Doorbells& bells,
+                               SectionAllocator& sections, Connector& connector)
+    : pairs_(pairs), write_interest_(write_interest), bells_(bells), sections_(sections), connector_(connector) {}
+
+bool ProgressEngine::serve(Pair& pair) noexcept {
+  // What was published before a death or the end comes first, so each is looked at before the section is.
+  const bool gone = pair.gone;
+  const std::uint64_t finished = pair.in->finished();
+  if (pair.out->grant_waits()) (void)pair.out->adopt();
+  pair.out->end_overflow();
+  const bool piece = pair.in->waiting();
+  if (pair.in->take_agreement()) sections_.on_agreement(pair);
+  if (pair.in->broken() || pair.out->broken()) return connector_.lose(pair, EPROTO);
+  if (piece || pair.early_received != nullptr) {
+    pair.idle_looks = 0;
+    return true;
+  }
+  if (finished != 0) return connector_.lose(pair, pair.in->ending(finished));
+  if (gone) return connector_.end_of_gone(pair);
+  ++pair.idle_looks;
+  return write_interest_.check(pair);
+}
+
+bool ProgressEngine::serve_active() noexcept {
+  bool any = false;
+  auto& active = bells_.active();
+  for (auto it = active.begin(); it != active.end();) {
+    Pair& pair = **it++;
+    any |= serve(pair);
+  }
+  return write_interest_.check_all() || any;
+}
+
+void ProgressEngine::poll_kernel_if_due() noexcept {
+  looks_ = 0;
+  const bool none_is_idle = bells_.active().size() == pairs_.living();
+  const auto due = next_poll_ + (none_is_idle ? kNoneIsIdle : kNoneIsIdle.zero());
+  if (stream::SteadyClock::now() >= due) poll_kernel();
+}
+
+void ProgressEngine::poll_kernel() noexcept {
+  const auto now = stream::SteadyClock::now();
+  next_poll_ = now + kPollInterval;
+  std::array<Source*, 64> events;
+  bool refused = false;
+  for (Source* source : bells_.take(events, refused)) on_event(*source);
+  if (refused) suspect_all();
+  connector_.retry_all(now);
+}
+
+void ProgressEngine::on_event(Source& source) noexcept {
+  switch (source.kind) {
+    case Source::Kind::interruption:
+      return bells_.silence_self();
+    case Source::Kind::port:
+      return connector_.accept_all();
+    case Source::Kind::attempt:
+      return connector_.finish_attempt(*source.pair);
+    case Source::Kind::data:
+      return on_bell(*source.pair, Bell::data);
+    case Source::Kind::space:
+      return on_bell(*source.pair, Bell::space);
+  }
+}
+
+void ProgressEngine::on_bell(Pair& pair, Bell bell) noexcept {
+  // An earlier event may have ended it.
+  if (!pair.is_open()) return;
+  if (!pair.connection->silence(bell) && !pair.gone && pair.connection->peer_gone()) {
+    pair.gone = true;
+    bells_.stop_watching(pair);
+  }
+  if (bell == Bell::data) bells_.set_rung(pair);
+  bells_.activate(pair);
+}
+
+/// Where the kernel refuses epoll_wait (a seccomp filter): any event may have come.
+void ProgressEngine::suspect_all() noexcept {
+  connector_.accept_all();
+  for (const auto& pair : pairs_) {
+    if (pair == nullptr) continue;
+    if (pair->attempt != nullptr) connector_.finish_attempt(*pair);
+    if (!pair->is_open()) continue;
+    for (const Bell bell : fabric::kBells) (void)pair->connection->silence(bell);
+    pair->gone = pair->gone || pair->connection->peer_gone();
+    bells_.activate(*pair);
+  }
+}
+
+void ProgressEngine::sleep(fabric::Deadline deadline) noexcept {
+  if (const auto retry = connector_.next_retry()) deadline = deadline ? std::min(*deadline, *retry) : *retry;
+  bells_.clear_rung();
+  (void)bells_.sleep(deadline);
+  poll_kernel();
+}
+
+/// False: there is something, and the bell need not be rung.
+bool ProgressEngine::arm(Pair& pair) noexcept {
+  pair.in->return_credit();
+  pair.connection->arm(Bell::data);
+  // A section that must drain before its size changes is waited for as room is.
+  const bool drains = pair.out->grant_waits() && !pair.out->adopt();
+  if (drains) pair.connection->arm(Bell::space);
+  const State before = pair.state;
+  const bool found = serve(pair);
+  if (pair.state != before) return false;
+  if (!found && (!drains || pair.out->grant_waits()) && !pair.gone) return true;
+  pair.connection->disarm(Bell::data);
+  return false;
+}
+
+bool ProgressEngine::arm_all() noexcept {
+  auto& active = bells_.active();
+  while (!active.empty()) {
+    Pair& pair = *active.front();
+    if (!arm(pair)) return false;
+    bells_.set_idle(pair);
+  }
+  write_interest_.arm();
+  return !write_interest_.check_all();
+}
+
+/// Pairs that have unread messages stay active; but their peers' grants must end a sleep.
+void ProgressEngine::arm_active() noexcept {
+  for (Pair* pair : bells_.active()) {
+    pair->connection->arm(Bell::data);
+    if (pair->out->grant_waits()) pair->connection->arm(Bell::space);
+  }
+  write_interest_.arm();
+}
+
+void ProgressEngine::arm_unless_few(Pair& pair) noexcept {
+  if (bells_.active().size() > kAlwaysActive && arm(pair)) bells_.set_idle(pair);
+}
+
+void ProgressEngine::reactivate(std::size_t count) noexcept {
+  auto& idle = bells_.idle();
+  for (std::size_t left = std::min({count, kAlwaysActive, idle.size()}); left > 0; --left) {
+    Pair& pair = *idle.back();
+    const unsigned idle_looks = pair.idle_looks;
+    if (!pair.is_open() || idle_looks > kLooksBeforeIdle) return;
+    pair.connection->disarm(Bell::data);
+    bells_.activate(pair);
+    pair.idle_looks = idle_looks;
+  }
+}
+
+}  // namespace wherry::mailbox

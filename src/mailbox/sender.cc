@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mailbox/sender.hpp"
+
+#include "mailbox/impl.hpp"
+
+namespace wherry::mailbox {
+namespace {
+
+/// A message of this many bytes less than a section fits whole: its length and padding take the rest.
+constexpr std::size_t kAroundMessage = 16;
+
+}  // namespace
+
+Result Sender::try_send(Mailbox::Peer to, Mailbox::Outgoing& message) noexcept {
+  Pair* pair = pairs_.find(to);
+  if (pair != nullptr && pair->is_open()) [[likely]]
+    return send_open(*pair, message);
+  return refuse(pair);
+}
+
+/// What a send to a pair that is not open returns.
+Result Sender::refuse(Pair* pair) noexcept {
+  if (pair == nullptr) return Result::failure(EINVAL);
+  if (pair->state == State::lost) return Result::failure(pair->error == 0 ? EPIPE : pair->error);
+  want_room(*pair);
+  return Result::blocked();
+}
+
+Result Sender::send_open(Pair& pair, Mailbox::Outgoing& message) noexcept {
+  if (const int error = ending_of(pair)) return Result::failure(error);
+  const Result result = pair.out->try_send(message, pair.in->piggyback_credit());
+  if (!result.failed() && (result.would_block() || message.taken != message.bytes)) want_room(pair);
+  return result;
+}
+
+Result Sender::try_send_whole(Mailbox::Peer to, Mailbox::Outgoing& message) noexcept {
+  Pair* pair = pairs_.find(to);
+  if (pair != nullptr && pair->is_open()) [[likely]]
+    return send_open_whole(*pair, message);
+  if (pair != nullptr && connector_.send_early(*pair, message)) {
+    return Result::moved(static_cast<std::size_t>(message.bytes));
+  }
+  // The peer may have let this side in meanwhile.
+  return pair != nullptr && pair->is_open() ? send_open_whole(*pair, message) : refuse(pair);
+}
+
+Result Sender::send_open_whole(Pair& pair, Mailbox::Outgoing& message) noexcept {
+  if (const int error = ending_of(pair)) return Result::failure(error);
+  const Result result = pair.out->try_send_whole(message, pair.in->piggyback_credit());
+  if (!result.would_block()) return result;
+  if (connector_.send_early(pair, message)) return Result::moved(static_cast<std::size_t>(message.bytes));
+  want_room(pair, message.bytes);
+  return result;
+}
+
+Result Sender::try_send(Mailbox::Peer to, std::span<const std::byte> message) noexcept {
+  Pair* pair = pairs_.find(to);
+  if (pair != nullptr && pair->is_open()) {
+    if (message.size() + kAroundMessage > pair->peers_header) return Result::failure(EMSGSIZE);
+    if (ending_of(*pair) == 0 && pair->out->try_send_inlined(message, pair->in->piggyback_credit())) [[likely]] {
+      return Result::moved(message.size());
+    }
+  }
+  return send_not_inlined(to, message);
+}
+
+Result Sender::send_not_inlined(Mailbox::Peer to, std::span<const std::byte> message) noexcept {
+  Pair* pair = pairs_.find_open(to);
+  const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
+  Mailbox::Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
+  if (pair == nullptr) return try_send_whole(to, outgoing);
+  if (pair->out->may_overflow()) return send_open_whole(*pair, outgoing);
+  if (pair->out->has_room(message.size() + kAroundMessage)) return send_open(*pair, outgoing);
+  if (connector_.send_early(*pair, outgoing)) return Result::moved(message.size());
+  want_room(*pair);
+  return Result::blocked();
+}
+
+void Sender::want_room(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
+  engine_.poll_kernel_after(1);
+  write_interest_.add(pair, whole);
+}
+
+Result Sender::send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept {
+  const fabric::Deadline deadline = stream::deadline_of(timeout);
+  std::size_t total = 0;
+  while (true) {
+    const Result result = try_send(to, message);
+    total += result.bytes;
+    if (result.failed()) return Result::failure(result.error, total);
+    if (result.ok() && message.taken == message.bytes) return Result::moved(total);
+    if (!result.ok() && !wait_for_room(*pairs_.find(to), deadline)) return Result::failure(ETIMEDOUT, total);
+  }
+}
+
+bool Sender::wait_for_room(Pair& pair, const fabric::Deadline& deadline) noexcept {
+  const auto ready = [&] {
+    if (!pair.is_open()) return pair.state == State::lost;
+    return pair.gone || pair.in->finished() != 0 || pair.out->has_room();
+  };
+  // The pair keeps its write interest, and so its armed bell, until this ends: a grant may take room away again.
+  write_interest_.set_blocked(&pair);
+  const bool has = waiter_.wait_for_pair(ready, fabric::Bell::space, deadline);
+  write_interest_.set_blocked(nullptr);
+  if (has && pair.wants_room) write_interest_.remove(pair);
+  return has;
+}
+
+}  // namespace wherry::mailbox
+
+namespace wherry {
+
+Result Mailbox::try_send(Peer to, Outgoing& message) noexcept { return impl_->sender.try_send(to, message); }
+Result Mailbox::try_send(Peer to, std::span<const std::byte> message) noexcept {
+  return impl_->sender.try_send(to, message);
+}
+Result Mailbox::try_send_whole(Peer to, Outgoing& message) noexcept {
+  return impl_->sender.try_send_whole(to, message);
+}
+Result Mailbox::send(Peer to, Outgoing& message, Timeout timeout) noexcept {
+  return impl_->sender.send(to, message, timeout);
+}
+Result Mailbox::send(Peer to, std::span<const std::byte> message, Timeout timeout) noexcept {
+  const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
+  Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
+  return impl_->sender.send(to, outgoing, timeout);
+}
+std::size_t Mailbox::writable(std::span<Peer> into) noexcept { return impl_->write_interest.take_writable(into); }
+
+}  // namespace wherry

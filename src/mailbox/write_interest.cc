@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mailbox/write_interest.hpp"
+
+#include <algorithm>
+
+namespace wherry::mailbox {
+
+void WriteInterest::reserve(std::size_t pairs) {
+  waiting_.reserve(pairs);
+  writable_.reserve(pairs);
+}
+
+void WriteInterest::add(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
+  pair.wanted_bytes = whole;
+  if (pair.wants_room || pair.state == State::lost) return;
+  pair.wants_room = true;
+  waiting_.push_back(&pair);
+}
+
+void WriteInterest::remove(Pair& pair) noexcept {
+  pair.wants_room = false;
+  std::erase(waiting_, &pair);
+}
+
+bool WriteInterest::check(Pair& pair) noexcept {
+  if (!pair.wants_room || !pair.is_open() || &pair == blocked_) return false;
+  const bool ends = pair.gone || pair.in->finished() != 0;
+  if (!ends && !(pair.wanted_bytes ? pair.out->has_room_for(*pair.wanted_bytes) : pair.out->has_room())) return false;
+  set_writable(pair);
+  return true;
+}
+
+void WriteInterest::set_writable(Pair& pair) noexcept {
+  remove(pair);
+  if (std::find(writable_.begin(), writable_.end(), pair.number) == writable_.end()) writable_.push_back(pair.number);
+}
+
+bool WriteInterest::check_all() noexcept {
+  bool any = false;
+  for (std::size_t i = waiting_.size(); i > 0; --i) any |= check(*waiting_[i - 1]);
+  return any;
+}
+
+void WriteInterest::arm() noexcept {
+  for (Pair* pair : waiting_) {
+    if (pair->is_open()) pair->connection->arm(fabric::Bell::space);
+  }
+}
+
+void WriteInterest::on_loss(Pair& pair) noexcept {
+  if (pair.wants_room) set_writable(pair);
+}
+
+void WriteInterest::forget(Mailbox::Peer peer) noexcept {
+  std::erase(writable_, peer);
+  reported_ = std::min(reported_, writable_.size());
+}
+
+std::size_t WriteInterest::take_writable(std::span<Mailbox::Peer> into) noexcept {
+  const std::size_t count = std::min(into.size(), writable_.size());
+  std::copy_n(writable_.begin(), count, into.begin());
+  writable_.erase(writable_.begin(), writable_.begin() + static_cast<std::ptrdiff_t>(count));
+  reported_ -= std::min(reported_, count);
+  return count;
+}
+
+void WriteInterest::drop_reported() noexcept {
+  writable_.erase(writable_.begin(), writable_.begin() + static_cast<std::ptrdiff_t>(reported_));
+  reported_ = 0;
+}
+
+}  // namespace wherry::mailbox
