@@ -55,6 +55,7 @@ inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
 inline constexpr std::size_t kMailboxAlign = 8;                           // of where a message begins
 inline constexpr std::uint64_t kMailboxLongest = std::uint64_t{1} << 62;  // bytes of a message
+inline constexpr std::uint64_t kMailboxKeptPages = 1ULL << 32;            // in `ack`: the owner may give back pages
 inline constexpr std::size_t kMailboxInlined = 104;                       // bytes of an inlined message, at most
 inline constexpr std::size_t kMailboxEarly = std::size_t{320} << 10;      // bytes of early data, at most
 inline constexpr std::uint64_t kMailboxEarlyClaimed = 1;                  // in `early`: one side has the bytes
@@ -66,7 +67,7 @@ struct MailboxPage {
   Word early;  // W: both, release (MAILBOX-EARLY): bytes of early data, a multiple of 8, and two flags
   std::uint64_t reserved1[6];
 
-  alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): the epoch of the grant in use, before the next tail
+  alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): epoch of the grant in use, a flag; before the next tail
   Word finished;         // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
   Word grant;            // W: peer, release (MAILBOX-GRANT): epoch << 32 | lines of the owner's section in the peer's
                          // segment; 0: none yet

@@ -20,10 +20,12 @@ Incoming::Incoming(fabric::Connection& connection, std::size_t overflow, std::si
 /// the bytes before that tail that have not been read yet.
 void Incoming::take_ack() noexcept {
   // MAILBOX-ACK acquire: pairs with the release in PeersWords::store.
-  if (own_.ack.load(std::memory_order_acquire) != outstanding_.epoch) return;
+  const std::uint64_t ack = own_.ack.load(std::memory_order_acquire);
+  if ((ack & ~layout::kMailboxKeptPages) != outstanding_.epoch) return;
   if (!reader_.drained()) return reader_.declare_broken();
-  // Where there is an overflow the peer has done so: it may be writing there already.
-  if (most_overflow_ == 0 && outstanding_.bytes() < reader_.capacity()) {
+  // A peer that maps this memory has given them back itself if there is an overflow: it may be writing there already.
+  const bool kept = most_overflow_ == 0 || (ack & layout::kMailboxKeptPages) != 0;
+  if (kept && outstanding_.bytes() < reader_.capacity()) {
     give_back_pages(section_, outstanding_.bytes(), reader_.capacity());
   }
   reader_.resize(outstanding_.bytes());

@@ -52,7 +52,9 @@ bool Outgoing::adopt() noexcept {
   ++changes_;
   piece_ = std::clamp(grant.bytes() / 4, layout::kMailboxLine, kMostPiece);
   writer_.resize(grant.bytes());
-  words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch, Bell::data);
+  // The pages that the section no longer reaches: without an overflow it is always the owner that gives them back.
+  const std::uint64_t kept = words_.mapped() ? 0 : layout::kMailboxKeptPages;
+  words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch | kept, Bell::data);
   return true;
 }
 

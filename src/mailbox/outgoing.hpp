@@ -63,6 +63,13 @@ class Outgoing {
   void end_overflow() noexcept {
     if (writer_.overflows() && writer_.drained()) leave_overflow();
   }
+  /// Whether something of this side's waits until the peer has read everything, though there is nothing to send: a
+  /// grant, or the pages of the overflow. Does it if the peer has.
+  [[nodiscard]] bool waits_to_drain() noexcept {
+    if (grant_waits()) return !adopt();
+    end_overflow();
+    return writer_.overflows();
+  }
   /// Nothing will follow. False: the peer is dead already.
   bool finish() noexcept { return words_.store(WHERRY_MAILBOX_WORD(finished), writer_.tail() + 1, fabric::Bell::data); }
 

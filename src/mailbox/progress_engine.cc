@@ -122,13 +122,13 @@ void ProgressEngine::sleep(fabric::Deadline deadline) noexcept {
 bool ProgressEngine::arm(Pair& pair) noexcept {
   pair.in->return_credit();
   pair.connection->arm(Bell::data);
-  // A section that must drain before its size changes is waited for as room is.
-  const bool drains = pair.out->grant_waits() && !pair.out->adopt();
+  // What must drain first, a section or the overflow, is waited for as room is.
+  const bool drains = pair.out->waits_to_drain();
   if (drains) pair.connection->arm(Bell::space);
   const State before = pair.state;
   const bool found = serve(pair);
   if (pair.state != before) return false;
-  if (!found && (!drains || pair.out->grant_waits()) && !pair.gone) return true;
+  if (!found && (!drains || pair.out->waits_to_drain()) && !pair.gone) return true;
   pair.connection->disarm(Bell::data);
   return false;
 }

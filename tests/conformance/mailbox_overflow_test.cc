@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole messages that a section does not hold, while their receiver does nothing.
+#include <poll.h>
+
 #include <array>
 #include <fstream>
 #include <random>
@@ -160,19 +162,23 @@ TEST_P(MailboxOverflow, RoomForTheRestOfAMessageIsTold) {
   EXPECT_TRUE(from.wait(kTimeout));
 }
 
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+bool has_shared_pages(const FabricUnderTest& param) {
+  return std::string_view(param.fabric) == "shm" && param.maps && param.faults.empty();
+}
+
+std::uint64_t shared_pages() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t shared = 0;
+  file >> size >> resident >> shared;
+  return shared;
+}
+
 TEST_P(MailboxOverflow, ItsPagesAreTheSystemsAgainOnceAllWasRead) {
-  if (std::string_view(GetParam().fabric) != "shm" || !GetParam().maps || !GetParam().faults.empty()) {
-    GTEST_SKIP() << "the pages of shared memory are counted";
-  }
-  const auto shared_pages = [] {
-    std::ifstream file("/proc/self/statm");
-    std::uint64_t size = 0;
-    std::uint64_t resident = 0;
-    std::uint64_t shared = 0;
-    file >> size >> resident >> shared;
-    return shared;
-  };
-  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  if (!has_shared_pages(GetParam())) GTEST_SKIP() << "the pages of shared memory are counted";
   Mailbox to = listening({.budget = 4096, .layout = Layout::equal, .overflow = 64 * kMiB});
   Mailbox from;
   const Mailbox::Peer peer = join(from, to);
@@ -181,6 +187,22 @@ TEST_P(MailboxOverflow, ItsPagesAreTheSystemsAgainOnceAllWasRead) {
   EXPECT_GT(shared_pages(), before + 32 * kMiB / 4096);
   read_all(to);
   drive({&from, &to}, [&] { return shared_pages() < before + 4 * kMiB / 4096; });
+}
+
+TEST_P(MailboxOverflow, ASenderThatSleepsIsWokenToGiveItsPagesBack) {
+  if (!has_shared_pages(GetParam())) GTEST_SKIP() << "the pages of shared memory are counted";
+  Mailbox to = listening({.budget = 4096, .layout = Layout::equal, .overflow = 64 * kMiB});
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  drive({&from, &to}, [&] { return from.section(peer).outgoing == 4096; });  // no grant is under way
+  const std::uint64_t before = shared_pages();
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(send_zeros(from, peer, kMiB));
+  pollfd sleep{.fd = from.descriptor(), .events = POLLIN, .revents = 0};
+  while (from.progress()) {
+  }
+  read_all(to);
+  ASSERT_EQ(::poll(&sleep, 1, -1), 1);
+  drive({&from}, [&] { return shared_pages() < before + 4 * kMiB / 4096; });
 }
 
 WHERRY_ON_EVERY_FABRIC(MailboxOverflow);
