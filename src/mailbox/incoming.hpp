@@ -82,6 +82,10 @@ class Incoming {
     if (waits_for_ack_) take_ack();
     if (moved) [[unlikely]]
       follow(overflow);
+    // Stored before the tail of that message, and again only once that was read: of what has come by this tail it is
+    // the message's, or of another place. The line is the one that the peer writes with every message: it is not loaded
+    // for each of them.
+    inlined_word_ = own_.inlined.load(std::memory_order_relaxed);
     reader_.see(tail);
   }
 
@@ -129,10 +133,7 @@ class Incoming {
   }
   /// Beside the tail or in the section. False: it is nonsense.
   [[nodiscard]] bool read_length(std::size_t padding) noexcept {
-    // Stored before the tail of that message, and again only once that was read: it is this message's or of another
-    // place.
-    const std::uint64_t at = layout::mailbox_inlined(reader_.head() + padding, 0);
-    length_ = own_.inlined.load(std::memory_order_relaxed) - at;
+    length_ = inlined_word_ - layout::mailbox_inlined(reader_.head() + padding, 0);
     inlined_ = length_ <= layout::kMailboxInlined;
     return inlined_ ? reader_.fill() >= padding + sizeof length_ + length_ : read_length_in_section(padding);
   }
@@ -147,8 +148,9 @@ class Incoming {
   const std::size_t section_bytes_;
   const std::size_t most_overflow_;
   std::uint32_t most_lines_;
-  std::uint64_t overflow_ = 0;  ///< the peer's word, as last followed
-  Grant outstanding_;           ///< the last grant made
+  std::uint64_t inlined_word_ = 0;  ///< the peer's, as of the last look
+  std::uint64_t overflow_ = 0;      ///< the peer's word, as last followed
+  Grant outstanding_;               ///< the last grant made
   bool waits_for_ack_ = false;
   bool agreed_ = false;
   bool in_message_ = false;  ///< its length was read, and not all of it consumed

@@ -12,12 +12,6 @@ using fabric::Bell;
 /// Publishing in pieces lets the receiver copy out one piece while the next is copied in.
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
-/// A message that would go beyond the section's first page begins at its start, if everything before it was read and
-/// so much was written since the last start.
-constexpr std::size_t kLeastToStartAgain = 512;
-/// Longer ones go round: a line that has left both sides' own caches is written sooner than one that the reader has.
-constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
-
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
 }
@@ -99,13 +93,6 @@ Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) 
   return write(message, seen);
 }
 
-/// Whether a message that begins should do so at the section's start, if it can.
-bool Outgoing::leaves_first_page(std::uint64_t bytes) const noexcept {
-  const std::size_t place = writer_.place();
-  return !writer_.overflows() && place >= kLeastToStartAgain && place + kLeast + bytes > layout::kMailboxFirstPage &&
-         bytes <= kMostAtStart;
-}
-
 /// Writes the length of a message. False: there is no room for it and the first bytes, or all of a shorter message.
 bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   const auto least = static_cast<std::size_t>(std::min<std::uint64_t>(need(message.bytes), kLeast));
@@ -182,7 +169,7 @@ bool Outgoing::publish() noexcept {
     const auto place = static_cast<std::size_t>(written.first.data() - staging_.get());
     if (!words_.put(place, written.first) || !words_.put(0, written.second)) return false;
   } else {
-    words_.store_seen(seen_);
+    store_seen(seen_);
   }
   return words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), Bell::data);
 }

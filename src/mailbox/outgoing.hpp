@@ -11,6 +11,7 @@
 
 #include <wherry/mailbox.hpp>
 
+#include "arch/copy.hpp"
 #include "mailbox/section.hpp"
 #include "mailbox/words.hpp"
 
@@ -33,11 +34,26 @@ class Outgoing {
   /// The whole message or nothing, into the section or the overflow. Not beyond what mailbox_overflow() says of both.
   [[nodiscard]] Result try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
-  /// The same for a short message, if it is to be the next and there is room for it beside the tail.
-  [[nodiscard]] bool try_send_inlined(std::span<const std::byte> message, std::uint64_t seen) noexcept {
-    if (rest_ != 0 || writer_.overflows() || grant_waits() || !fits_inlined(message.size())) return false;
-    if (!message.empty()) std::memcpy(words_.inlined_bytes(), message.data(), message.size());
-    publish_inlined(message.size(), seen);
+  /// The same for a short message, if it is to be the next and there is room for it beside the tail, or in one piece in
+  /// the section. False: nothing was written.
+  [[nodiscard]] bool try_send_short(std::span<const std::byte> message, std::uint64_t seen) noexcept {
+    if (rest_ != 0 || writer_.overflows() || grant_waits() || !words_.mapped()) return false;
+    const std::size_t padding = padding_at(writer_.tail());
+    const std::size_t need = padding + sizeof(std::uint64_t) + message.size();
+    if (writer_.room(need) < need) return false;
+    if (message.size() <= layout::kMailboxInlined && writer_.has_read(inlined_end_)) {
+      arch::copy_cached(words_.inlined_bytes(), message.data(), message.size());
+      publish_inlined(message.size(), seen);
+      return true;
+    }
+    std::byte* const place = writer_.place_of(need);
+    if (place == nullptr || (leaves_first_page(message.size()) && writer_.drained())) return false;
+    const std::uint64_t length = message.size();
+    std::memcpy(place + padding, &length, sizeof length);
+    arch::copy_cached(place + padding + sizeof length, message.data(), message.size());
+    store_seen(seen);
+    writer_.skip(need);
+    words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), fabric::Bell::data);
     return true;
   }
 
@@ -79,6 +95,12 @@ class Outgoing {
   [[nodiscard]] bool broken() const noexcept { return broken_ || writer_.broken(); }
 
  private:
+  /// A message that would go beyond the section's first page begins at its start, if everything before it was read and
+  /// so much was written since the last start.
+  static constexpr std::size_t kLeastToStartAgain = 512;
+  /// Longer ones go round: a line that has left both sides' own caches is written sooner than one that the reader has.
+  static constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
+
   static std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
 
   enum class Placement : std::uint8_t { none, here, overflow };
@@ -96,7 +118,12 @@ class Outgoing {
   }
   void leave_overflow() noexcept;
   Result write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
-  [[nodiscard]] bool leaves_first_page(std::uint64_t bytes) const noexcept;
+  /// Whether a message that begins should do so at the section's start, if it can.
+  [[nodiscard]] bool leaves_first_page(std::uint64_t bytes) const noexcept {
+    const std::size_t place = writer_.place();
+    return !writer_.overflows() && place >= kLeastToStartAgain && place + kLeast + bytes > layout::kMailboxFirstPage &&
+           bytes <= kMostAtStart;
+  }
   bool begin(const Mailbox::Outgoing& message) noexcept;
   /// Whether a message that begins can lie beside the tail: only where that is one store, not a put of its own.
   [[nodiscard]] bool fits_inlined(std::uint64_t bytes) noexcept {
@@ -108,10 +135,14 @@ class Outgoing {
   void publish_inlined(std::size_t bytes, std::uint64_t seen) noexcept {
     const std::size_t padding = padding_at(writer_.tail());
     words_.store_inlined(layout::mailbox_inlined(writer_.tail() + padding, bytes));
-    words_.store_seen(seen);
+    store_seen(seen);
     writer_.skip(padding + sizeof(std::uint64_t) + bytes);
     words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), fabric::Bell::data);
     inlined_end_ = writer_.tail();
+  }
+  /// The line is the one that the peer polls: it is not written again for what it says already.
+  void store_seen(std::uint64_t position) noexcept {
+    if (position != stored_seen_) words_.store_seen(stored_seen_ = position);
   }
   std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
   bool publish() noexcept;
@@ -128,6 +159,7 @@ class Outgoing {
   std::uint64_t rest_ = 0;          ///< of the message under way
   std::uint64_t changes_ = 0;
   std::uint64_t seen_ = 0;         ///< credit that goes with the next tail
+  std::uint64_t stored_seen_ = 0;  ///< as the peer has it
   std::uint64_t inlined_end_ = 0;  ///< what stands beside the tail stays until everything before this was read
   bool broken_ = false;
 };

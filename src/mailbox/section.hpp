@@ -124,7 +124,12 @@ class SectionWriter {
     }
     unpublished_ += bytes.size();
   }
-  /// Leaves `bytes` as they are: padding.
+  /// Where the next `bytes` lie if they do so in one piece, else null. Only while nothing is unpublished.
+  [[nodiscard]] std::byte* place_of(std::size_t bytes) const {
+    assert(unpublished_ == 0);
+    return bytes <= place_.capacity - place_.at ? place_.area + place_.at : nullptr;
+  }
+  /// Leaves `bytes` as they are: padding, or written already.
   void skip(std::size_t bytes) { unpublished_ += bytes; }
   /// Where what was written since the last publish lies.
   [[nodiscard]] Regions unpublished() const { return place_.range(0, unpublished_); }
@@ -152,15 +157,20 @@ class SectionWriter {
     // MAILBOX-HEAD acquire: pairs with the release in Incoming::return_credit; the bytes before this position have been
     // read and may be overwritten.
     const std::uint64_t head = head_->load(std::memory_order_acquire);
+    // MAILBOX-SEEN acquire: pairs with the release in PeersWords::store_seen.
+    const std::uint64_t seen = seen_->load(std::memory_order_acquire);
+    if (head != last_head_ || seen != last_seen_) take(head, seen);
+  }
+  void take(std::uint64_t head, std::uint64_t seen) {
     // It may only move forward, and never beyond what was written.
     if (head - last_head_ > position_ - last_head_) {
       broken_ = true;
       return;
     }
     last_head_ = head;
+    last_seen_ = seen;
     advance_known_head(head);
-    // MAILBOX-SEEN acquire: pairs with the release in PeersWords::store_seen.
-    advance_known_head(seen_->load(std::memory_order_acquire));
+    advance_known_head(seen);
   }
   /// The reader has come as far as this, unless that is known already: one of the two words may be older.
   void advance_known_head(std::uint64_t head) {
@@ -173,6 +183,7 @@ class SectionWriter {
   std::uint64_t position_ = 0;
   std::uint64_t known_head_ = 0;
   std::uint64_t last_head_ = 0;  ///< as last seen in head_
+  std::uint64_t last_seen_ = 0;  ///< as last seen in seen_
   std::size_t unpublished_ = 0;
   bool broken_ = false;
   bool overflows_ = false;

@@ -57,7 +57,7 @@ Result Sender::try_send(Mailbox::Peer to, std::span<const std::byte> message) no
   Pair* pair = pairs_.find(to);
   if (pair != nullptr && pair->is_open()) {
     if (message.size() + kAroundMessage > pair->peers_header) return Result::failure(EMSGSIZE);
-    if (ending_of(*pair) == 0 && pair->out->try_send_inlined(message, pair->in->piggyback_credit())) [[likely]] {
+    if (ending_of(*pair) == 0 && pair->out->try_send_short(message, pair->in->piggyback_credit())) [[likely]] {
       return Result::moved(message.size());
     }
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <set>
+#include <span>
 #include <thread>
 
 #include "tests/conformance/mailbox_pair.hpp"
@@ -34,10 +35,25 @@ testing::AssertionResult receive_in_parts(Mailbox& to, std::size_t part, const P
   return testing::AssertionSuccess();
 }
 
+using Send = Result(Mailbox& from, Mailbox::Peer to, std::span<const std::byte> message);
+
+Result send_in_pieces(Mailbox& from, Mailbox::Peer to, std::span<const std::byte> message) {
+  return from.send(to, message, kTimeout);
+}
+
+Result send_as_one(Mailbox& from, Mailbox::Peer to, std::span<const std::byte> message) {
+  Result result = from.try_send(to, message);
+  while (result.would_block()) {
+    from.wait(kTimeout);
+    result = from.try_send(to, message);
+  }
+  return result;
+}
+
 class MailboxTransfer : public MailboxTest {
  protected:
   /// One to four messages of less than `most` bytes from one side, then from the other, and so on.
-  void to_and_fro(std::size_t section, std::size_t most) {
+  void to_and_fro(std::size_t section, std::size_t most, Send& send) {
     Mailbox one = listening({.budget = section, .header = 512, .layout = Layout::equal});
     Mailbox other = listening({.budget = section, .header = 512, .layout = Layout::equal});
     const Mailbox::Peer to_other = join(one, other);
@@ -51,7 +67,7 @@ class MailboxTransfer : public MailboxTest {
       const std::size_t from = round % 2;
       const std::size_t count = 1 + round / 2 % 4;
       for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_TRUE(sides[from]->send(peers[from], pattern_.bytes((round * 7 + i) % most, round + i), kTimeout).ok());
+        ASSERT_TRUE(send(*sides[from], peers[from], pattern_.bytes((round * 7 + i) % most, round + i)).ok());
       }
       for (std::size_t i = 0; i < count; ++i) {
         ASSERT_TRUE(receive_in_parts(*sides[1 - from], 1 + round % 40, pattern_, (round * 7 + i) % most, round + i));
@@ -86,10 +102,18 @@ TEST_P(MailboxTransfer, BothSidesSendToEachOther) {
 }
 
 // Short messages lie beside the tail where the one before was read, else in the section: in any mixture.
-TEST_P(MailboxTransfer, MessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) { to_and_fro(512, 112); }
+TEST_P(MailboxTransfer, MessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
+  to_and_fro(512, 112, send_in_pieces);
+}
+
+TEST_P(MailboxTransfer, MessagesInOneCallToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
+  to_and_fro(512, 112, send_as_one);
+}
 
 // Where all in it was read, a section is begun again.
-TEST_P(MailboxTransfer, LongerMessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) { to_and_fro(32768, 3000); }
+TEST_P(MailboxTransfer, LongerMessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
+  to_and_fro(32768, 3000, send_in_pieces);
+}
 
 // The kernel is asked for peers that are not looked at only after more looks than these.
 TEST_P(MailboxTransfer, AfterASleepThePeersThatTalkedBeforeAreLookedAtAgain) {
