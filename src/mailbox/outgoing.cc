@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "arch/shared_copy.hpp"
+
 namespace wherry::mailbox {
 namespace {
 
@@ -20,7 +22,7 @@ std::span<const std::byte> bytes_of(const iovec& piece) {
 void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
   for (const iovec& piece : pieces) {
     const auto part = bytes_of(piece).first(std::min(piece.iov_len, to.size()));
-    if (!part.empty()) std::memcpy(to.data(), part.data(), part.size());
+    arch::copy_into_shared(to.data(), part.data(), part.size());
     to = to.subspan(part.size());
   }
 }
@@ -84,6 +86,13 @@ Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
 
 Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
   if (message.taken != 0) return Result::failure(EINVAL);
+  if (message.bytes <= piece_) {
+    const auto bytes = static_cast<std::size_t>(message.bytes);
+    if (send_at_once(bytes, seen, [&](std::byte* to) { gather(message.pieces, {to, bytes}); })) {
+      message.taken = bytes;
+      return Result::moved(bytes);
+    }
+  }
   const Placement place = rest_ != 0 ? Placement::none : find_place(message.bytes);
   if (place == Placement::none) return broken() ? Result::failure(EPROTO) : Result::blocked();
   if (place == Placement::overflow) {

@@ -37,24 +37,8 @@ class Outgoing {
   /// The same for a short message, if it is to be the next and there is room for it beside the tail, or in one piece in
   /// the section. False: nothing was written.
   [[nodiscard]] bool try_send_short(std::span<const std::byte> message, std::uint64_t seen) noexcept {
-    if (rest_ != 0 || writer_.overflows() || grant_waits() || !words_.mapped()) return false;
-    const std::size_t padding = padding_at(writer_.tail());
-    const std::size_t need = padding + sizeof(std::uint64_t) + message.size();
-    if (writer_.room(need) < need) return false;
-    if (message.size() <= layout::kMailboxInlined && writer_.has_read(inlined_end_)) {
-      arch::copy_cached(words_.inlined_bytes(), message.data(), message.size());
-      publish_inlined(message.size(), seen);
-      return true;
-    }
-    std::byte* const place = writer_.place_of(need);
-    if (place == nullptr || (leaves_first_page(message.size()) && writer_.drained())) return false;
-    const std::uint64_t length = message.size();
-    std::memcpy(place + padding, &length, sizeof length);
-    arch::copy_cached(place + padding + sizeof length, message.data(), message.size());
-    store_seen(seen);
-    writer_.skip(need);
-    words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), fabric::Bell::data);
-    return true;
+    return send_at_once(message.size(), seen,
+                        [&](std::byte* to) { arch::copy_cached(to, message.data(), message.size()); });
   }
 
   /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
@@ -102,6 +86,30 @@ class Outgoing {
   static constexpr std::size_t kMostAtStart = std::size_t{16} << 10;
 
   static std::size_t padding_at(std::uint64_t position) { return (0 - position) % layout::kMailboxAlign; }
+
+  /// A message that is to be the next, published once. `copy` writes its `bytes`. False: there is no room for it in one
+  /// piece.
+  template <class Copy>
+  bool send_at_once(std::size_t bytes, std::uint64_t seen, Copy&& copy) noexcept {
+    if (rest_ != 0 || writer_.overflows() || grant_waits() || !words_.mapped()) return false;
+    const std::size_t padding = padding_at(writer_.tail());
+    const std::size_t need = padding + sizeof(std::uint64_t) + bytes;
+    if (writer_.room(need) < need) return false;
+    if (bytes <= layout::kMailboxInlined && writer_.has_read(inlined_end_)) {
+      copy(words_.inlined_bytes());
+      publish_inlined(bytes, seen);
+      return true;
+    }
+    std::byte* const place = writer_.place_of(need);
+    if (place == nullptr || (leaves_first_page(bytes) && writer_.drained())) return false;
+    const std::uint64_t length = bytes;
+    std::memcpy(place + padding, &length, sizeof length);
+    copy(place + padding + sizeof length);
+    store_seen(seen);
+    writer_.skip(need);
+    words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), fabric::Bell::data);
+    return true;
+  }
 
   enum class Placement : std::uint8_t { none, here, overflow };
 
