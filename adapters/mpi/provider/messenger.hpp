@@ -239,6 +239,7 @@ class Messenger {
   // messenger_arrive.cc
   bool take_pieces() noexcept;
   bool take_brief(Inflow& inflow, const Mailbox::Piece& piece) noexcept;
+  bool take_done(Inflow& inflow, const Mailbox::Piece& piece) noexcept;
   void take(Inflow& inflow, const Mailbox::Piece& piece) noexcept;
   void feed(Inflow& inflow, std::span<const std::byte> bytes);
   void begin(Inflow& inflow);

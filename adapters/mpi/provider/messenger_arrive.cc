@@ -91,7 +91,7 @@ bool Messenger::take_pieces() noexcept {
   do {
     if (!mailbox_.try_peek(piece).ok()) return taken > 0;
     Inflow& inflow = inflow_of(piece.from);
-    if (!take_brief(inflow, piece)) take(inflow, piece);
+    if (!take_brief(inflow, piece) && !take_done(inflow, piece)) take(inflow, piece);
   } while (++taken < kMostPieces && (piece.more || is_oversubscribed()));
   return true;
 }
@@ -114,6 +114,19 @@ bool Messenger::take_brief(Inflow& inflow, const Mailbox::Piece& piece) noexcept
   receive.buffers.scatter(0, bytes.subspan(kBriefHead));
   mailbox_.consume(piece, bytes.size());
   finish(receive, 0);
+  return true;
+}
+
+// The same for the answer to a message whose sender waits for it: there is one for each.
+bool Messenger::take_done(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
+  const std::span<const std::byte> bytes = piece.bytes.first;
+  if (bytes.size() != sizeof(PacketHead) || piece.message_bytes != sizeof(PacketHead)) return false;
+  if (inflow.link == nullptr || bytes.front() != std::byte{static_cast<std::uint8_t>(Operation::done)}) return false;
+  std::memcpy(&inflow.packet, bytes.data(), sizeof(PacketHead));
+  inflow.packet.operation = Operation::done;  // not loaded twice
+  mailbox_.consume(piece, bytes.size());
+  on_done(inflow);
+  if (inflow.error != 0) break_with(inflow);
   return true;
 }
 

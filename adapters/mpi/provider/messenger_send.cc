@@ -272,6 +272,11 @@ bool Messenger::flush(Link& link) noexcept {
 
 void Messenger::control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data) {
   if (link.peer == Mailbox::kNoPeer) return;
+  PacketHead head{};
+  head.operation = operation;
+  head.request = request;
+  head.data = data;
+  if (link.queue.empty() && mailbox_.try_send(link.peer, std::as_bytes(std::span(&head, 1))).ok()) return;
   Send& send = sends_.take();
   send.to = &link;
   send.kind = Send::Kind::control;
