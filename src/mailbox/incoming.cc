@@ -16,6 +16,26 @@ Incoming::Incoming(fabric::Connection& connection, std::size_t overflow, std::si
       most_overflow_(overflow),
       most_lines_(static_cast<std::uint32_t>(section_bytes_ / layout::kMailboxLine)) {}
 
+void Incoming::look() noexcept {
+  // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack
+  // that was stored before it, are visible.
+  const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
+  // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack that was stored before it
+  // is visible.
+  const std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
+  const bool moved = overflow != overflow_;
+  if (moved && reader_.overflows()) [[unlikely]]
+    reader_.leave_overflow();
+  if (waits_for_ack_) take_ack();
+  if (moved) [[unlikely]]
+    follow(overflow);
+  // Stored before the tail of that message, and again only once that was read: of what has come by this tail it is
+  // the message's, or of another place. The line is the one that the peer writes with every message: it is not loaded
+  // for each of them.
+  inlined_word_ = own_.inlined.load(std::memory_order_relaxed);
+  reader_.see(tail);
+}
+
 /// The peer changes its ack only while the section is drained. So an ack that is read after a tail cannot be newer than
 /// the bytes before that tail that have not been read yet.
 void Incoming::take_ack() noexcept {
@@ -48,12 +68,6 @@ void Incoming::grant(std::uint32_t lines) noexcept {
   if (outstanding_.epoch == 0) outstanding_.epoch = 1;
   waits_for_ack_ = true;
   words_.store(WHERRY_MAILBOX_WORD(grant), outstanding_.word(), Bell::data);
-}
-
-bool Incoming::read_length_in_section(std::size_t padding) noexcept {
-  if (length_ == layout::kMailboxRestart) reader_.restart();
-  std::memcpy(&length_, reader_.peek(sizeof length_, padding).first.data(), sizeof length_);
-  return length_ <= layout::kMailboxLongest;
 }
 
 void Incoming::return_credit() noexcept {

@@ -69,25 +69,7 @@ class Incoming {
     return true;
   }
   /// Looks at the peer's words again.
-  void look() noexcept {
-    // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack
-    // that was stored before it, are visible.
-    const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
-    // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack that was stored before it
-    // is visible.
-    const std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
-    const bool moved = overflow != overflow_;
-    if (moved && reader_.overflows()) [[unlikely]]
-      reader_.leave_overflow();
-    if (waits_for_ack_) take_ack();
-    if (moved) [[unlikely]]
-      follow(overflow);
-    // Stored before the tail of that message, and again only once that was read: of what has come by this tail it is
-    // the message's, or of another place. The line is the one that the peer writes with every message: it is not loaded
-    // for each of them.
-    inlined_word_ = own_.inlined.load(std::memory_order_relaxed);
-    reader_.see(tail);
-  }
+  void look() noexcept;
 
   /// Whether the peer has said that nothing follows. To be asked before the last look.
   [[nodiscard]] std::uint64_t finished() const noexcept {
@@ -137,7 +119,12 @@ class Incoming {
     inlined_ = length_ <= layout::kMailboxInlined;
     return inlined_ ? reader_.fill() >= padding + sizeof length_ + length_ : read_length_in_section(padding);
   }
-  [[nodiscard]] bool read_length_in_section(std::size_t padding) noexcept;
+  [[nodiscard]] bool read_length_in_section(std::size_t padding) noexcept {
+    if (length_ == layout::kMailboxRestart) [[unlikely]]
+      reader_.restart();
+    length_ = reader_.word(padding);
+    return length_ <= layout::kMailboxLongest;
+  }
   void take_ack() noexcept;
   void follow(std::uint64_t overflow) noexcept;
 

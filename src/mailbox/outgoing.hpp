@@ -95,13 +95,15 @@ class Outgoing {
     const std::size_t padding = padding_at(writer_.tail());
     const std::size_t need = padding + sizeof(std::uint64_t) + bytes;
     if (writer_.room(need) < need) return false;
-    if (bytes <= layout::kMailboxInlined && writer_.has_read(inlined_end_)) {
+    const bool is_free = writer_.has_read(inlined_end_);
+    if (bytes <= layout::kMailboxInlined && is_free) {
       copy(words_.inlined_bytes());
       publish_inlined(bytes, seen);
       return true;
     }
     std::byte* const place = writer_.place_of(need);
-    if (place == nullptr || (leaves_first_page(bytes) && writer_.drained())) return false;
+    // Not drained while the place beside the tail is taken.
+    if (place == nullptr || (is_free && leaves_first_page(bytes) && writer_.drained())) return false;
     const std::uint64_t length = bytes;
     std::memcpy(place + padding, &length, sizeof length);
     copy(place + padding + sizeof length);

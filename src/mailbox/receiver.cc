@@ -27,7 +27,7 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
   auto& active = bells_.active();
   for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
-    if (is_silent(pair)) {
+    if (!pair.in->has_known() && is_silent(pair)) {
       ++pair.idle_looks;
     } else {
       // Bytes are found before all else that may have come: a death, or a grant unless it waits already.

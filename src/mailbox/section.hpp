@@ -265,6 +265,12 @@ class SectionReader {
     const Regions found = place_.range(skip, bytes);
     return {found.first, found.second};
   }
+  /// The word behind `skip` bytes, at a multiple of 8, and so in one piece.
+  [[nodiscard]] std::uint64_t word(std::size_t skip) const {
+    std::uint64_t result = 0;
+    std::memcpy(&result, place_.area + place_.after(skip), sizeof result);
+    return result;
+  }
   /// The first `bytes` have been read. bytes <= fill()
   void consume(std::size_t bytes) {
     place_.at = place_.after(bytes);
