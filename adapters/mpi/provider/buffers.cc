@@ -11,10 +11,6 @@ void move_bytes(void* to, const void* from, std::size_t bytes) { std::memmove(to
 
 }  // namespace
 
-Buffers::Buffers(const void* address, std::size_t bytes) : count_(1), bytes_(bytes) {
-  ranges_[0] = {const_cast<void*>(address), bytes};
-}
-
 Buffers::Buffers(std::span<const iovec> ranges) : count_(std::min(ranges.size(), kMostBuffers)) {
   for (std::size_t i = 0; i < count_; ++i) {
     ranges_[i] = ranges[i];
@@ -47,14 +43,6 @@ void Buffers::copy_to(const Buffers& to) const {
   for (const iovec& range : ranges()) {
     to.scatter(offset, {static_cast<const std::byte*>(range.iov_base), range.iov_len}, move_bytes);
     offset += range.iov_len;
-  }
-}
-
-void Buffers::gather(std::byte* to) const {
-  for (const iovec& range : ranges()) {
-    if (range.iov_len == 0) continue;
-    std::memcpy(to, range.iov_base, range.iov_len);
-    to += range.iov_len;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "arch/copy.hpp"
 #include "arch/shared_copy.hpp"
 
 namespace wherry::mpi {
@@ -17,7 +18,9 @@ inline constexpr std::size_t kMostBuffers = 4;
 class Buffers {
  public:
   Buffers() = default;
-  Buffers(const void* address, std::size_t bytes);
+  Buffers(const void* address, std::size_t bytes) : count_(1), bytes_(bytes) {
+    ranges_[0] = {const_cast<void*>(address), bytes};
+  }
   /// At most kMostBuffers.
   explicit Buffers(std::span<const iovec> ranges);
 
@@ -37,7 +40,12 @@ class Buffers {
   /// Copies all of it into others, which may overlap.
   void copy_to(const Buffers& to) const;
   /// Copies out of them, all of it.
-  void gather(std::byte* to) const;
+  void gather(std::byte* to) const {
+    for (const iovec& range : ranges()) {
+      arch::copy_cached(to, range.iov_base, range.iov_len);
+      to += range.iov_len;
+    }
+  }
   /// The first bytes of them.
   [[nodiscard]] Buffers shortened(std::uint64_t bytes) const;
 

@@ -120,13 +120,15 @@ void* CompletionQueue::put(void* to, const Completion& completion) const {
 // An error stops it, and stays until it was read as one.
 ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   std::size_t taken = 0;
-  for (; taken < count && !entries_.empty() && entries_.front().error == 0; ++taken) {
-    buffer = put(buffer, entries_.front());
-    if (sources != nullptr) sources[taken] = entries_.front().source;
-    entries_.pop_front();
+  for (const Completion& completion : entries_.all()) {
+    if (taken == count || completion.error != 0) break;
+    buffer = put(buffer, completion);
+    if (sources != nullptr) sources[taken] = completion.source;
+    ++taken;
   }
-  if (taken > 0) return static_cast<ssize_t>(taken);
-  return entries_.empty() ? -FI_EAGAIN : -FI_EAVAIL;
+  if (taken == 0) return entries_.empty() ? -FI_EAGAIN : -FI_EAVAIL;
+  entries_.drop(taken);
+  return static_cast<ssize_t>(taken);
 }
 
 ssize_t CompletionQueue::read(void* buffer, std::size_t count, fi_addr_t* sources) {
@@ -168,7 +170,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& entry) {
   entry.err = completion.error;
   entry.prov_errno = completion.error;
   entry.err_data_size = 0;
-  entries_.pop_front();
+  entries_.drop(1);
   return 1;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "completion.hpp"
@@ -21,12 +22,15 @@ class Completions {
  public:
   void push_back(const Completion& completion) { entries_.push_back(completion); }
   [[nodiscard]] const Completion& front() const { return entries_[taken_]; }
-  void pop_front() {
-    if (++taken_ == entries_.size()) {
+  /// All of them, in order.
+  [[nodiscard]] std::span<const Completion> all() const { return std::span(entries_).subspan(taken_); }
+  void drop(std::size_t count) {
+    taken_ += count;
+    if (taken_ == entries_.size()) {
       entries_.clear();
       taken_ = 0;
-    } else if (taken_ == kMostTaken) {
-      entries_.erase(entries_.begin(), entries_.begin() + std::ptrdiff_t{kMostTaken});
+    } else if (taken_ >= kMostTaken) {
+      entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(taken_));
       taken_ = 0;
     }
   }
