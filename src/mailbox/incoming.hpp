@@ -24,12 +24,14 @@ class Incoming {
 
   /// Finds the next piece: of a message that is under way, or the beginning of another. False: nothing has come.
   [[nodiscard]] bool find(Mailbox::Piece& piece) noexcept {
-    if (!parse()) return false;
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(rest_, reader_.fill()));
+    std::size_t fill = 0;
+    if (!parse(fill)) return false;
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(rest_, fill));
+    const std::uint64_t offset = length_ - rest_;
     piece.message_bytes = length_;
-    piece.offset = length_ - rest_;
-    piece.bytes = inlined_ ? ConstRegions{{own_.inlined_bytes + piece.offset, n}, {}} : reader_.peek(n);
-    piece.more = reader_.fill() > n;
+    piece.offset = offset;
+    piece.bytes = inlined_ ? ConstRegions{{own_.inlined_bytes + offset, n}, {}} : reader_.peek(n);
+    piece.more = fill > n;
     return true;
   }
   /// Whether bytes have come that were not consumed, as last seen.
@@ -42,7 +44,10 @@ class Incoming {
            !agreed_ && !broken();
   }
   /// Whether find would find something.
-  [[nodiscard]] bool waiting() noexcept { return parse(); }
+  [[nodiscard]] bool waiting() noexcept {
+    std::size_t fill = 0;
+    return parse(fill);
+  }
   /// The first `bytes` of the last piece found have been read. False: it had not so many.
   bool consume(std::size_t bytes) noexcept {
     if (!in_message_ || bytes > std::min<std::uint64_t>(rest_, reader_.fill())) return false;
@@ -89,12 +94,16 @@ class Incoming {
   /// Sections up to this size return every credit at once: a sender fills them with a few messages.
   static constexpr std::size_t kTiny = 1024;
 
-  /// True: a message is under way, and there is a byte of it, or it has none.
-  [[nodiscard]] bool parse() noexcept {
+  /// True: a message is under way, and there is a byte of it, or it has none. `fill`: bytes that have come, with those
+  /// behind it.
+  [[nodiscard]] bool parse(std::size_t& fill) noexcept {
     if (!in_message_ && !begin()) return false;
-    if (rest_ == 0 || reader_.fill() != 0) return true;
+    fill = reader_.fill();
+    if (rest_ == 0 || fill != 0) [[likely]]
+      return true;
     look();
-    return reader_.fill() != 0;
+    fill = reader_.fill();
+    return fill != 0;
   }
   /// Reads the length of a message.
   [[nodiscard]] bool begin() noexcept {
