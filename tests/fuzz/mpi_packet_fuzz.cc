@@ -12,7 +12,7 @@
 
 #include <wherry/mailbox.hpp>
 
-#include "adapters/mpi/provider/messenger.hpp"
+#include "adapters/mpi/messenger/messenger.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/quieten.hpp"
 

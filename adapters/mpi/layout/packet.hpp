@@ -12,6 +12,9 @@ namespace wherry::mpi {
 
 inline constexpr std::uint32_t kPacketVersion = 3;
 
+/// Of an endpoint's name.
+inline constexpr std::size_t kNameBytes = 64;
+
 enum class Operation : std::uint8_t {
   none = 0,  ///< never sent
   hello,     ///< the first packet of each side: `data` is the incarnation it expects; its own name follows

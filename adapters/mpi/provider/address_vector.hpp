@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "adapters/mpi/messenger/name.hpp"
 #include "domain.hpp"
-#include "name.hpp"
 
 namespace wherry::mpi {
 

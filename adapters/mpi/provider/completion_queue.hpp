@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "completion.hpp"
+#include "adapters/mpi/messenger/completion.hpp"
 #include "domain.hpp"
 #include "wait_object.hpp"
 #include "waiting.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "completion.hpp"
+#include "adapters/mpi/messenger/completion.hpp"
 #include "domain.hpp"
 #include "wait_object.hpp"
 #include "waiting.hpp"

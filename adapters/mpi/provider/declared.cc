@@ -11,6 +11,8 @@
 
 namespace wherry::mpi {
 
+static_assert(kNameBytes == WHERRY_FI_NAME_BYTES);
+
 Declared& Declared::instance() {
   static Declared declared;
   return declared;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "messenger.hpp"
+#include "adapters/mpi/messenger/messenger.hpp"
 
 namespace wherry::mpi {
 

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <vector>
 
+#include "adapters/mpi/messenger/regions.hpp"
 #include "lock.hpp"
-#include "regions.hpp"
 
 namespace wherry::mpi {
 

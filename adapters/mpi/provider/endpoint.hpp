@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "adapters/mpi/messenger/messenger.hpp"
 #include "completion_queue.hpp"
 #include "counter.hpp"
-#include "messenger.hpp"
 
 namespace wherry::mpi {
 

@@ -2,7 +2,7 @@
 // fi_atomic(3).
 #include <rdma/fi_atomic.h>
 
-#include "atomics.hpp"
+#include "adapters/mpi/messenger/atomics.hpp"
 #include "endpoint.hpp"
 #include "objects.hpp"
 

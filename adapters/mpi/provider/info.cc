@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "adapters/mpi/messenger/messenger.hpp"
+#include "adapters/mpi/messenger/name.hpp"
 #include "base/config.hpp"
-#include "messenger.hpp"
-#include "name.hpp"
 #include "objects.hpp"
 
 namespace wherry::mpi {

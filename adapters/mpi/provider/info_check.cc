@@ -2,8 +2,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "adapters/mpi/messenger/messenger.hpp"
 #include "info.hpp"
-#include "messenger.hpp"
 
 namespace wherry::mpi {
 namespace {

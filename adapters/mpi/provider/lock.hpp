@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "messenger.hpp"
+#include "adapters/mpi/messenger/messenger.hpp"
 
 namespace wherry::mpi {
 

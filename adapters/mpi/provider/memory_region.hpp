@@ -4,7 +4,7 @@
 
 #include <rdma/fi_domain.h>
 
-#include "regions.hpp"
+#include "adapters/mpi/messenger/regions.hpp"
 
 namespace wherry::mpi {
 

@@ -16,9 +16,9 @@
 #include <optional>
 #include <vector>
 
+#include "adapters/mpi/messenger/messenger.hpp"
 #include "effort.hpp"
 #include "lock.hpp"
-#include "messenger.hpp"
 
 namespace wherry::mpi {
 

@@ -12,11 +12,9 @@
 
 #include <wherry/address.hpp>
 
-#include "topology.h"
+#include "adapters/mpi/layout/packet.hpp"
 
 namespace wherry::mpi {
-
-inline constexpr std::size_t kNameBytes = WHERRY_FI_NAME_BYTES;
 
 struct Name {
   std::uint16_t node = 0;
