@@ -119,10 +119,15 @@ class Mailbox {
   /// The whole message or nothing (would_block). EMSGSIZE: it is longer than the section that the peer grants a sender
   /// which has not sent yet (MailboxOptions::quiet), minus 16 bytes; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
+  /// The same of a message in two parts, one behind the other.
+  [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept;
   /// The whole message or nothing (would_block): also into the receiver's overflow (MailboxOptions::overflow), so that
   /// nothing of it waits for another call of this side. For messages of at most three eighths of that: a longer
   /// one that no section holds may never go.
   [[nodiscard]] Result try_send_whole(Peer to, Outgoing& message) noexcept;
+  /// Bytes that a message may have now to go as a whole into the section alone. 0: fewer than `least`, and writable()
+  /// and wait() say when there are as many, or as an empty section takes.
+  [[nodiscard]] std::size_t room(Peer to, std::size_t least) noexcept;
   /// Blocks until the whole message was taken. Layouts are answered meanwhile; incoming messages wait. After a timeout
   /// (ETIMEDOUT) with Result::bytes > 0 the rest must follow before anything else goes to this peer: by an Outgoing
   /// with `taken` set so.

@@ -84,6 +84,15 @@ Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
   return room >= most ? Placement::overflow : Placement::none;
 }
 
+std::size_t Outgoing::room_in_section(std::size_t least) noexcept {
+  if (rest_ != 0 || (grant_waits() && !adopt())) return 0;
+  end_overflow();
+  if (writer_.overflows()) return 0;
+  const std::size_t needed = std::min(least + kLeast, writer_.capacity());
+  const std::size_t room = writer_.room(needed);
+  return room >= needed && room > kLeast ? room - kLeast : 0;
+}
+
 Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
   if (message.taken != 0) return Result::failure(EINVAL);
   if (message.bytes <= piece_) {

@@ -34,11 +34,14 @@ class Outgoing {
   /// The whole message or nothing, into the section or the overflow. Not beyond what mailbox_overflow() says of both.
   [[nodiscard]] Result try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
-  /// The same for a short message, if it is to be the next and there is room for it beside the tail, or in one piece in
-  /// the section. False: nothing was written.
-  [[nodiscard]] bool try_send_short(std::span<const std::byte> message, std::uint64_t seen) noexcept {
-    return send_at_once(message.size(), seen,
-                        [&](std::byte* to) { arch::copy_cached(to, message.data(), message.size()); });
+  /// The same for a short message in two parts, if it is to be the next and there is room for it beside the tail, or in
+  /// one piece in the section. False: nothing was written.
+  [[nodiscard]] bool try_send_short(std::span<const std::byte> head, std::span<const std::byte> rest,
+                                    std::uint64_t seen) noexcept {
+    return send_at_once(head.size() + rest.size(), seen, [&](std::byte* to) {
+      arch::copy_cached(to, head.data(), head.size());
+      arch::copy_cached(to + head.size(), rest.data(), rest.size());
+    });
   }
 
   /// Whether the peer has changed the section's size and this side has not followed: a load of the own page.
@@ -52,6 +55,9 @@ class Outgoing {
   [[nodiscard]] bool has_room(std::size_t bytes = kLeast) noexcept {
     return (!grant_waits() || adopt()) && (end_overflow(), writer_.room(bytes) >= bytes);
   }
+  /// Bytes that a message may have now to go as a whole into the section. 0: fewer than `least`, or than an empty
+  /// section takes if those are fewer; or the overflow is in use.
+  [[nodiscard]] std::size_t room_in_section(std::size_t least) noexcept;
   /// Whether a message of so many bytes could go as a whole.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) noexcept {
     // The rest of another message comes first, so room for that is what counts.

@@ -39,6 +39,17 @@ struct Source {
 ///   any                   lost        lose
 enum class State : std::uint8_t { connecting, waiting, open, lost };
 
+/// What a send that found no room waits for.
+struct WantedRoom {
+  enum class Place : std::uint8_t {
+    any,      ///< some of a message
+    whole,    ///< a message of `bytes` as a whole
+    section,  ///< the same in the section alone, not the overflow
+  };
+  Place place = Place::any;
+  std::uint64_t bytes = 0;
+};
+
 struct Pair {
   explicit Pair(std::uint32_t name) : number(name) {}
   Pair(const Pair&) = delete;
@@ -72,8 +83,8 @@ struct Pair {
   Source space_source{Source::Kind::space, this};
 
   // WriteInterest.
-  bool wants_room = false;                    ///< a try_send found none
-  std::optional<std::uint64_t> wanted_bytes;  ///< of a message that is to go as a whole
+  bool wants_room = false;  ///< a try_send found none
+  WantedRoom wanted_room;   ///< what it waits for
 
   // SectionAllocator.
   std::uint32_t weight = 0;   ///< as a declared neighbour

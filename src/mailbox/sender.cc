@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mailbox/sender.hpp"
 
+#include <array>
+
 #include "mailbox/impl.hpp"
 
 namespace wherry::mailbox {
@@ -49,36 +51,48 @@ Result Sender::send_open_whole(Pair& pair, Mailbox::Outgoing& message) noexcept 
   const Result result = pair.out->try_send_whole(message, pair.in->piggyback_credit());
   if (!result.would_block()) return result;
   if (connector_.send_early(pair, message)) return Result::moved(static_cast<std::size_t>(message.bytes));
-  want_room(pair, message.bytes);
+  want_room(pair, {WantedRoom::Place::whole, message.bytes});
   return result;
 }
 
-Result Sender::try_send(Mailbox::Peer to, std::span<const std::byte> message) noexcept {
+Result Sender::try_send(Mailbox::Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept {
   Pair* pair = pairs_.find(to);
   if (pair != nullptr && pair->is_open()) {
-    if (message.size() + kAroundMessage > pair->peers_header) return Result::failure(EMSGSIZE);
-    if (ending_of(*pair) == 0 && pair->out->try_send_short(message, pair->in->piggyback_credit())) [[likely]] {
-      return Result::moved(message.size());
+    const std::size_t bytes = head.size() + rest.size();
+    if (bytes + kAroundMessage > pair->peers_header) return Result::failure(EMSGSIZE);
+    if (ending_of(*pair) == 0 && pair->out->try_send_short(head, rest, pair->in->piggyback_credit())) [[likely]] {
+      return Result::moved(bytes);
     }
   }
-  return send_not_inlined(to, message);
+  return send_not_inlined(to, head, rest);
 }
 
-Result Sender::send_not_inlined(Mailbox::Peer to, std::span<const std::byte> message) noexcept {
+Result Sender::send_not_inlined(Mailbox::Peer to, std::span<const std::byte> head,
+                                std::span<const std::byte> rest) noexcept {
   Pair* pair = pairs_.find_open(to);
-  const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
-  Mailbox::Outgoing outgoing{.pieces = std::span(&piece, 1), .bytes = message.size()};
+  const std::array<iovec, 2> pieces{iovec{const_cast<std::byte*>(head.data()), head.size()},
+                                    iovec{const_cast<std::byte*>(rest.data()), rest.size()}};
+  const std::size_t bytes = head.size() + rest.size();
+  Mailbox::Outgoing outgoing{.pieces = pieces, .bytes = bytes};
   if (pair == nullptr) return try_send_whole(to, outgoing);
   if (pair->out->may_overflow()) return send_open_whole(*pair, outgoing);
-  if (pair->out->has_room(message.size() + kAroundMessage)) return send_open(*pair, outgoing);
-  if (connector_.send_early(*pair, outgoing)) return Result::moved(message.size());
+  if (pair->out->has_room(bytes + kAroundMessage)) return send_open(*pair, outgoing);
+  if (connector_.send_early(*pair, outgoing)) return Result::moved(bytes);
   want_room(*pair);
   return Result::blocked();
 }
 
-void Sender::want_room(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
+std::size_t Sender::room(Mailbox::Peer to, std::size_t least) noexcept {
+  Pair* pair = pairs_.find_open(to);
+  if (pair == nullptr) return 0;
+  const std::size_t room = pair->out->room_in_section(least);
+  if (room == 0) want_room(*pair, {WantedRoom::Place::section, least});
+  return room;
+}
+
+void Sender::want_room(Pair& pair, WantedRoom wanted) noexcept {
   engine_.poll_kernel_after(1);
-  write_interest_.add(pair, whole);
+  write_interest_.add(pair, wanted);
 }
 
 Result Sender::send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept {
@@ -112,8 +126,12 @@ namespace wherry {
 
 Result Mailbox::try_send(Peer to, Outgoing& message) noexcept { return impl_->sender.try_send(to, message); }
 Result Mailbox::try_send(Peer to, std::span<const std::byte> message) noexcept {
-  return impl_->sender.try_send(to, message);
+  return impl_->sender.try_send(to, message, {});
 }
+Result Mailbox::try_send(Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept {
+  return impl_->sender.try_send(to, head, rest);
+}
+std::size_t Mailbox::room(Peer to, std::size_t least) noexcept { return impl_->sender.room(to, least); }
 Result Mailbox::try_send_whole(Peer to, Outgoing& message) noexcept {
   return impl_->sender.try_send_whole(to, message);
 }

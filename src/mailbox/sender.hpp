@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include <wherry/mailbox.hpp>
@@ -25,8 +24,9 @@ class Sender {
 
   // As the functions of Mailbox.
   Result try_send(Mailbox::Peer to, Mailbox::Outgoing& message) noexcept;
-  Result try_send(Mailbox::Peer to, std::span<const std::byte> message) noexcept;
+  Result try_send(Mailbox::Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept;
   Result try_send_whole(Mailbox::Peer to, Mailbox::Outgoing& message) noexcept;
+  std::size_t room(Mailbox::Peer to, std::size_t least) noexcept;
   Result send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept;
 
  private:
@@ -39,8 +39,8 @@ class Sender {
   Result refuse(Pair* pair) noexcept;
   Result send_open(Pair& pair, Mailbox::Outgoing& message) noexcept;
   Result send_open_whole(Pair& pair, Mailbox::Outgoing& message) noexcept;
-  Result send_not_inlined(Mailbox::Peer to, std::span<const std::byte> message) noexcept;
-  void want_room(Pair& pair, std::optional<std::uint64_t> whole = {}) noexcept;
+  Result send_not_inlined(Mailbox::Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept;
+  void want_room(Pair& pair, WantedRoom wanted = {}) noexcept;
   bool wait_for_room(Pair& pair, const fabric::Deadline& deadline) noexcept;
 
   Pairs& pairs_;

@@ -4,14 +4,30 @@
 #include <algorithm>
 
 namespace wherry::mailbox {
+namespace {
+
+bool has_wanted_room(Pair& pair) noexcept {
+  const std::uint64_t bytes = pair.wanted_room.bytes;
+  switch (pair.wanted_room.place) {
+    case WantedRoom::Place::section:
+      return pair.out->room_in_section(static_cast<std::size_t>(bytes)) != 0;
+    case WantedRoom::Place::whole:
+      return pair.out->has_room_for(bytes);
+    case WantedRoom::Place::any:
+      break;
+  }
+  return pair.out->has_room();
+}
+
+}  // namespace
 
 void WriteInterest::reserve(std::size_t pairs) {
   waiting_.reserve(pairs);
   writable_.reserve(pairs);
 }
 
-void WriteInterest::add(Pair& pair, std::optional<std::uint64_t> whole) noexcept {
-  pair.wanted_bytes = whole;
+void WriteInterest::add(Pair& pair, WantedRoom wanted) noexcept {
+  pair.wanted_room = wanted;
   if (pair.wants_room || pair.state == State::lost) return;
   pair.wants_room = true;
   waiting_.push_back(&pair);
@@ -25,7 +41,7 @@ void WriteInterest::remove(Pair& pair) noexcept {
 bool WriteInterest::check(Pair& pair) noexcept {
   if (!pair.wants_room || !pair.is_open() || &pair == blocked_) return false;
   const bool ends = pair.gone || pair.in->finished() != 0;
-  if (!ends && !(pair.wanted_bytes ? pair.out->has_room_for(*pair.wanted_bytes) : pair.out->has_room())) return false;
+  if (!ends && !has_wanted_room(pair)) return false;
   set_writable(pair);
   return true;
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,8 +19,8 @@ class WriteInterest {
   /// Makes room for that many pairs. Nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t pairs);
 
-  /// The pair waits for room from now on: for `whole` bytes at once, or for any.
-  void add(Pair& pair, std::optional<std::uint64_t> whole) noexcept;
+  /// The pair waits for this room from now on.
+  void add(Pair& pair, WantedRoom wanted) noexcept;
   void remove(Pair& pair) noexcept;
   /// A waiting pair that has room now, or whose peer has ended, becomes writable. True: this one did.
   bool check(Pair& pair) noexcept;

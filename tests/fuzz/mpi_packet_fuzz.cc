@@ -91,7 +91,7 @@ bool pays(Operation operation) {
 
 std::vector<std::byte> packet(Input& input) {
   PacketHead head{};
-  head.operation = static_cast<Operation>(input.number<std::uint8_t>() % 18);
+  head.operation = static_cast<Operation>(input.number<std::uint8_t>() % 20);
   head.flags = input.number<std::uint8_t>() % 32;
   head.ranges = input.one_in(8) ? input.number<std::uint8_t>() : input.number<std::uint8_t>() % 5;
   head.datatype = input.number<std::uint8_t>() % 18;

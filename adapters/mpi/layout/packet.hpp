@@ -10,32 +10,35 @@
 
 namespace wherry::mpi {
 
-inline constexpr std::uint32_t kPacketVersion = 3;
+inline constexpr std::uint32_t kPacketVersion = 4;
 
 /// Of an endpoint's name.
 inline constexpr std::size_t kNameBytes = 64;
 
 enum class Operation : std::uint8_t {
-  none = 0,  ///< never sent
-  hello,     ///< the first packet of each side: `data` is the incarnation it expects; its own name follows
-  eager,     ///< a message: the payload follows
-  announce,  ///< a message that stays where it is until it is matched: a table of RemotePieces follows
-  want,      ///< answers `announce`: stream the first `bytes` to the request `data`
-  stream,    ///< answers `want`, one for each chunk: `request` is that number, `data` the chunk's offset; it follows
-  done,  ///< answers `announce`, and `eager` with kWantsReply: the receiver has the data; `data` is 0 or an errno value
-  press,    ///< the receiver holds too much that nothing was posted for: announce everything
-  relieve,  ///< no longer
+  none = 0,     ///< never sent
+  hello,        ///< the first packet of each side: `data` is the incarnation it expects; its own name follows
+  short_eager,  ///< as `eager`, of a head of kShortHead bytes: the packet's length tells that of the payload
+  eager,        ///< a message: the payload follows
+  announce,     ///< a message that stays where it is until it is matched: a table of RemotePieces follows
+  want,         ///< answers announcements and `grant`: stream the first `bytes` to the transfer `data`
+  stream,       ///< answers `want`, one for each chunk: `request` is that number, `data` the chunk's offset; it follows
+  done,         ///< answers announcements, `grant`, and `eager` with kWantsReply: the receiver has it; `data`: an errno
+                ///< value or 0
+  stop_eager,   ///< the receiver holds too much that nothing was posted for: announce everything
+  resume_eager,  ///< no longer
 
   // One-sided, into and out of memory that the receiver has registered: a table of RemoteRanges says where. The
   // receiver checks each, and does what is asked only if all are allowed.
-  write,           ///< the payload follows; answered by `done`
+  write,           ///< the payload follows; answered by `accessed`
   announce_write,  ///< the payload stays where it is: a table of RemotePieces before that of ranges; `want` or `done`
-  read,            ///< answered by `reply`, by `grant` if kReaches is set, or, where it is not allowed, by `done`
-  atomic,          ///< operands follow, then comparands; answered by `done`, with kFetches by `reply`
+  read,            ///< answered by `reply`, by `grant` if it is long, or, where it is not allowed, by `accessed`
+  atomic,          ///< operands follow, then comparands; answered by `accessed`, with kFetches by `reply`
+  accessed,        ///< answers those three: `data` is 0 or an errno value
   reply,           ///< answers `read` and `atomic`: the payload follows
-  grant,  ///< answers `read`: a table of RemotePieces, to be read there; `data` is for `done`, which answers it
+  grant,           ///< answers `read`: a table of RemotePieces, to be read there or wanted; `data` is its own number
 
-  brief,  ///< as `eager`, of a head of kBriefHead bytes: the packet's length tells that of the payload
+  count,  ///< of operations
 };
 
 /// Bits of PacketHead::flags.
@@ -65,7 +68,7 @@ static_assert(offsetof(PacketHead, pieces) == 2 && offsetof(PacketHead, tag) == 
 static_assert(offsetof(PacketHead, bytes) == 24 && offsetof(PacketHead, request) == 32);
 
 /// Of a short message, so that with a payload of 16 bytes it moves one line.
-inline constexpr std::size_t kBriefHead = offsetof(PacketHead, bytes);
+inline constexpr std::size_t kShortHead = offsetof(PacketHead, bytes);
 
 inline constexpr std::size_t kMostRemotePieces = 4;
 

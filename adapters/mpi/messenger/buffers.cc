@@ -46,6 +46,12 @@ void Buffers::copy_to(const Buffers& to) const {
   }
 }
 
+Buffers Buffers::copied(std::unique_ptr<std::byte[]>& copy) const {
+  copy = std::make_unique_for_overwrite<std::byte[]>(bytes_);
+  gather(copy.get());
+  return {copy.get(), bytes_};
+}
+
 Buffers Buffers::shortened(std::uint64_t bytes) const {
   Buffers result;
   for (const iovec& range : ranges()) {

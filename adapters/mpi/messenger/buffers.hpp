@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "arch/copy.hpp"
@@ -28,6 +29,7 @@ class Buffers {
   [[nodiscard]] std::span<const iovec> ranges() const { return {ranges_.data(), count_}; }
   [[nodiscard]] void* first() const { return count_ == 0 ? nullptr : ranges_[0].iov_base; }
 
+  [[nodiscard]] bool is_contiguous() const { return count_ <= 1; }
   /// What lies at this offset without a gap, at most `most` bytes; empty at the end.
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t most) const;
   /// Copies into the buffers from this offset on. What is beyond their end is dropped.
@@ -46,6 +48,8 @@ class Buffers {
       to += range.iov_len;
     }
   }
+  /// The same bytes in memory that `copy` is given.
+  [[nodiscard]] Buffers copied(std::unique_ptr<std::byte[]>& copy) const;
   /// The first bytes of them.
   [[nodiscard]] Buffers shortened(std::uint64_t bytes) const;
 

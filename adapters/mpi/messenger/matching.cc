@@ -4,36 +4,18 @@
 namespace wherry::mpi {
 namespace {
 
-bool fits(const Receive& receive, const Envelope& message, std::uint64_t source) {
+bool fits(const Pattern& receive, const Envelope& message, std::uint64_t source) {
   if (receive.source != kAnySource && receive.source != source) return false;
   return !message.tagged || ((receive.tag ^ message.tag) & ~receive.ignore) == 0;
 }
 
 }  // namespace
 
-void Receive::reset() {
-  source = kAnySource;
-  tag = ignore = used = peer_request = arrived = pulled = 0;
-  context = nullptr;
-  buffers = Buffers();
-  tagged = several = wants_reply = streams = false;
-  wanted = true;
-  parts = 0;
-  whole = nullptr;
-  from = nullptr;
-  envelope = Envelope();
-  remote_pieces = 0;
-  role = Role::message;
-  request = 0;
-  refused = 0;
-  regions.fill(nullptr);
-}
-
 void Unexpected::reset() {
   from = nullptr;
   envelope = Envelope();
   wants_reply = announced = false;
-  peer_request = arrived = 0;
+  peer_request = 0;
   remote_pieces = 0;
   payload.reset();
   inflow = nullptr;
@@ -47,9 +29,9 @@ Receive* Matching::receive_for(const Envelope& message, std::uint64_t source) {
   return posted_[message.tagged ? 1 : 0].find([&](Receive& receive) { return fits(receive, message, source); });
 }
 
-Unexpected* Matching::message_for(const Receive& receive) {
-  return unexpected_[receive.tagged ? 1 : 0].find(
-      [&](Unexpected& message) { return fits(receive, message.envelope, source_of(message.from)); });
+Unexpected* Matching::message_for(const Pattern& pattern) {
+  return unexpected_[pattern.tagged ? 1 : 0].find(
+      [&](Unexpected& message) { return fits(pattern, message.envelope, source_of(message.from)); });
 }
 
 void Matching::claim(Unexpected& message, void* context) {

@@ -36,14 +36,8 @@ class MatchingTest : public testing::Test {
 
   static Envelope with_tag(std::uint64_t tag) { return {tag, 0, 0, true, false}; }
 
-  Receive wanted(std::uint64_t source, std::uint64_t tag, std::uint64_t ignore = 0) {
-    Receive receive;
-    receive.reset();
-    receive.source = source;
-    receive.tag = tag;
-    receive.ignore = ignore;
-    receive.tagged = true;
-    return receive;
+  static Pattern wanted(std::uint64_t source, std::uint64_t tag) {
+    return {.source = source, .tag = tag, .ignore = 0, .tagged = true};
   }
 
   Link near_, far_;

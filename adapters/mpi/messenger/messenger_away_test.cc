@@ -145,16 +145,10 @@ TEST(ReceiverEnds, AMessageThatItHasReceivedIsNoFailureOfTheSender) {
   std::string text(std::size_t{8} << 20, 'B');
   std::string buffer(text.size(), ' ');
   pass_to_section(text, buffer);
-  const auto is_half_sent = [&] {
-    const Send* const send = to.queued == 0 ? nullptr : to.queue.front();
-    return send != nullptr && send->wire.head.operation == Operation::stream && send->outgoing.taken > 0 &&
-           send->outgoing.taken < send->outgoing.bytes;
-  };
-  while (!is_half_sent()) {
-    if (!at_a.sends.empty()) GTEST_SKIP() << "the message took another way";
-    a.progress();
-    if (to.queued == 0) b->progress();
-  }
+  // The sender was asked for the message, and has filled its section with a part of it.
+  while (!b->progress()) a.progress();
+  while (a.progress()) continue;
+  if (!at_a.sends.empty() || !at_b.receives.empty()) GTEST_SKIP() << "the message took another way";
   while (at_b.receives.empty()) b->progress();
   EXPECT_EQ(at_b.receives.front().error, 0);
   b.reset();

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other endpoints: links by name, what arrives from peers of the mailbox, and how a peer and a link become one: by
+// its hello, the first packet of each side.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <wherry/mailbox.hpp>
+
+#include "link.hpp"
+#include "name.hpp"
+#include "outbox.hpp"
+
+namespace wherry::mpi {
+
+class LinkTable {
+ public:
+  /// Listens. Throws Error.
+  /// @param processors  that the endpoints linked to may run on
+  LinkTable(Mailbox& mailbox, Outbox& outbox, std::size_t processors);
+
+  [[nodiscard]] const Name& name() const { return name_; }
+  /// The link to the endpoint of this name, connected or not.
+  Link& link_to(const Name& name);
+  /// More endpoints than processors: the application has named so many, this one with them.
+  [[nodiscard]] bool is_oversubscribed() const { return links_.size() > processors_; }
+  /// At least two for each.
+  [[nodiscard]] bool is_crowded() const { return links_.size() >= 2 * processors_; }
+
+  /// 0, or a negative FI_E value.
+  int connect(Link& link) {
+    if (link.peer != Mailbox::kNoPeer && link.error == 0) [[likely]]
+      return 0;
+    return connect_first(link);
+  }
+  void on_hello(Inflow& inflow);
+
+  Inflow& inflow_of(Mailbox::Peer peer) {
+    if (peer < inflows_.size() && inflows_[peer] != nullptr) [[likely]]
+      return *inflows_[peer];
+    return new_inflow(peer);
+  }
+  /// Null: nothing has come from that peer.
+  std::unique_ptr<Inflow> remove_inflow(Mailbox::Peer peer);
+
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (auto& [name, link] : links_) visit(*link);
+  }
+  /// Those whose payload is for `subject` of `sink`.
+  void for_each_inflow(const PayloadSink& sink, std::uint64_t subject, const std::function<void(Inflow&)>& visit);
+
+ private:
+  int connect_first(Link& link);
+  void say_hello(Link& link);
+  Inflow& new_inflow(Mailbox::Peer peer);
+
+  Mailbox& mailbox_;
+  Outbox& outbox_;
+  const std::size_t processors_;
+  Name name_;
+  std::map<std::string, std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Inflow>> inflows_;  ///< by the mailbox's number
+};
+
+}  // namespace wherry::mpi

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the application asks a messenger for, and what of it waits.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "buffers.hpp"
+#include "completion.hpp"
+#include "link.hpp"
+#include "list.hpp"
+#include "pool.hpp"
+#include "regions.hpp"
+
+namespace wherry::mpi {
+
+inline constexpr std::size_t kMostInjected = 16 << 10;
+
+struct SendRequest {
+  Link* to = nullptr;
+  Buffers buffers;
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  void* context = nullptr;
+  bool tagged = false;
+  bool has_data = false;
+  bool wanted = true;
+  bool reported = true;   ///< wanted, or counted: otherwise only its failure is reported
+  bool inject = false;    ///< the buffers are the caller's again at once; at most kMostInjected bytes
+  bool delivery = false;  ///< complete when the receiver has it
+  bool transmit = false;  ///< complete no sooner than the payload has left this process
+};
+
+/// The messages that a receive takes.
+struct Pattern {
+  std::uint64_t source = kAnySource;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;  ///< bits of the tag that may differ
+  bool tagged = false;
+};
+
+struct ReceiveRequest : Pattern {
+  Buffers buffers;
+  void* context = nullptr;
+  bool wanted = true;
+  bool several = false;  ///< messages one behind the other until less than the least room is left
+};
+
+/// A request that only the peer's answer completes.
+struct Request : Pooled {
+  Link* to;
+  bool sent;          ///< its packet has left
+  bool reports;       ///< `completion` is still to be reported
+  bool is_injection;  ///< one of those that Limits counts
+  Completion completion;
+
+  void reset() {
+    to = nullptr;
+    sent = reports = is_injection = false;
+    completion = Completion();
+  }
+};
+
+/// A payload that stays in this process until the peer has read it or asked for it; or one that has left, and whose
+/// sender waits until the receiver has it. Either ends with `done`.
+struct Offer : Request, Hook {
+  Buffers payload;                                 ///< what the peer may ask for
+  std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
+  std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
+  std::uint64_t kept;                              ///< bytes of Link::kept
+  bool streams;                                    ///< the peer has asked for the payload
+  std::uint64_t stream;                            ///< the number by which the peer knows it
+  std::uint64_t wanted;                            ///< bytes that the peer has asked for
+  std::uint64_t streamed;                          ///< bytes of them that have left
+
+  void reset() {
+    Request::reset();
+    payload = Buffers();
+    copy.reset();
+    regions.fill(nullptr);
+    kept = stream = wanted = streamed = 0;
+    streams = false;
+  }
+  /// From now on the payload is a copy.
+  void copy_payload() {
+    if (copy == nullptr && payload.bytes() > 0) payload = payload.copied(copy);
+  }
+};
+
+/// A packet that waits for room at its peer.
+struct Packet : Hook, Pooled {
+  Link* to;
+  Wire wire;
+  Buffers payload;
+  std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
+  std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
+  Request* request;                                ///< waits for the answer to it; null: none does
+  bool reports;                                    ///< `completion` is to be reported once it has left
+  Completion completion;
+
+  void reset() {
+    to = nullptr;
+    payload = Buffers();
+    copy.reset();
+    regions.fill(nullptr);
+    request = nullptr;
+    reports = false;
+  }
+  void copy_payload() {
+    if (copy == nullptr && payload.bytes() > 0) payload = payload.copied(copy);
+  }
+};
+
+}  // namespace wherry::mpi
