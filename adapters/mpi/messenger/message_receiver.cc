@@ -24,6 +24,20 @@ Completion found(const ReceiveRequest& request, const Unexpected& message) {
   return completion;
 }
 
+Completion arrived_in(const Buffers& into, const Envelope& envelope, void* context, bool wanted) {
+  Completion completion;
+  completion.context = context;
+  completion.flags = kind_flags(envelope);
+  completion.bytes = std::min(envelope.bytes, into.bytes());
+  completion.buffer = into.first();
+  completion.data = envelope.data;
+  completion.tag = envelope.tag;
+  completion.missing = envelope.bytes - completion.bytes;
+  completion.error = completion.missing > 0 ? FI_ETRUNC : 0;
+  completion.wanted = wanted;
+  return completion;
+}
+
 Completion failed(const Pattern& pattern, void* context, int error) {
   Completion completion;
   completion.context = context;
@@ -157,17 +171,9 @@ void MessageReceiver::transferred(std::uint64_t subject, int error) {
 void MessageReceiver::lost(Inflow& inflow) { transferred(inflow.subject, FI_ECONNRESET); }
 
 void MessageReceiver::finish(const Delivery& delivery, int error) {
-  Completion completion;
-  completion.context = delivery.context;
-  completion.flags = kind_flags(delivery.envelope);
-  completion.bytes = std::min(delivery.envelope.bytes, delivery.into.bytes());
-  completion.missing = delivery.envelope.bytes - completion.bytes;
-  completion.buffer = delivery.into.first();
-  completion.data = delivery.envelope.data;
-  completion.tag = delivery.envelope.tag;
+  Completion completion = arrived_in(delivery.into, delivery.envelope, delivery.context, delivery.wanted);
   completion.source = source_of(delivery.from);
-  completion.error = error != 0 ? error : completion.missing > 0 ? FI_ETRUNC : 0;
-  completion.wanted = delivery.wanted;
+  if (error != 0) completion.error = error;
   if (delivery.wants_reply) {
     outbox_.control(*delivery.from, Operation::done, delivery.peer_request, static_cast<std::uint64_t>(error));
   }
@@ -184,9 +190,18 @@ bool MessageReceiver::take_short(Link& from, PacketHead& head, std::span<const s
   const Envelope envelope = envelope_of(head);
   Receive* posted = payload.size() > kMostUnasked ? nullptr : matching_.receive_for(envelope, from.address);
   if (posted == nullptr) return false;
-  const Delivery delivery = bind(*posted, envelope, from);
-  delivery.into.scatter(0, payload);
-  finish(delivery, 0);
+  if (posted->several) {
+    const Delivery delivery = bind(*posted, envelope, from);
+    delivery.into.scatter(0, payload);
+    finish(delivery, 0);
+    return true;
+  }
+  posted->unlink();
+  posted->buffers.scatter(0, payload);
+  Completion completion = arrived_in(posted->buffers, envelope, posted->context, posted->wanted);
+  completion.source = from.address;
+  receives_.give(*posted);
+  reporter_.received(completion);
   return true;
 }
 

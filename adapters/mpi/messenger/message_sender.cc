@@ -43,7 +43,7 @@ Completion completion_of(const SendRequest& request) {
 int MessageSender::send(const SendRequest& request) {
   Link& link = *request.to;
   const std::uint64_t bytes = request.buffers.bytes();
-  if (bytes <= kMostShort && send_short(request)) return 0;
+  if (send_short(request)) return 0;
   if (request.inject && outbox_.is_blocked(link)) return -FI_EAGAIN;
   return is_to_be_announced(link, bytes) ? announce(request) : send_eager(request);
 }
@@ -51,11 +51,13 @@ int MessageSender::send(const SendRequest& request) {
 // From the caller's memory into the mailbox. False: it is to go the long way, where there is no room for all of it just
 // now, nor another reason.
 bool MessageSender::send_short(const SendRequest& request) noexcept {
-  Link& link = *request.to;
-  if (request.delivery || link.announces_all || !link.queue.empty() || !request.buffers.is_contiguous()) return false;
+  const Link& link = *request.to;
+  const bool fits = request.buffers.bytes() <= kMostShort && request.buffers.is_contiguous();
+  if (!fits || request.delivery || link.announces_all || !link.queue.empty()) return false;
   const PacketHead head = head_of(request, Operation::short_eager);
   const auto bytes = std::as_bytes(std::span(&head, 1)).first<kShortHead>();
-  if (!mailbox_.try_send(link.peer, bytes, request.buffers.at(0, kMostShort)).ok()) return false;
+  const std::span payload(static_cast<const std::byte*>(request.buffers.first()), request.buffers.bytes());
+  if (!mailbox_.try_send(link.peer, bytes, payload).ok()) return false;
   if (request.reported) report(request, 0);
   return true;
 }

@@ -30,6 +30,8 @@ class MessageSender {
         reporter_(reporter),
         most_eager_(most_eager) {}
 
+  /// The most frequent: a short message for which there is room at once. False: it is none, and nothing was done.
+  bool send_short(const SendRequest& request) noexcept;
   /// To a link that is connected. 0, or -FI_EAGAIN: an injected message would have to wait.
   int send(const SendRequest& request);
   void send_to_self(const SendRequest& request);
@@ -38,7 +40,6 @@ class MessageSender {
   static void on_resume_eager(Link& link) { link.announces_all = false; }
 
  private:
-  bool send_short(const SendRequest& request) noexcept;
   int send_eager(const SendRequest& request);
   int announce(const SendRequest& request);
   bool is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept;

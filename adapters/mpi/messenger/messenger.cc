@@ -45,6 +45,16 @@ Messenger::Messenger(Reporter& reporter, const MailboxOptions& options, std::siz
       initiator_(mailbox_, outbox_, offers_, transfers_, limits_, target_, reporter) {}
 
 int Messenger::send(const SendRequest& request) {
+  if (request.to->peer != Mailbox::kNoPeer && requests_ + 1 < kRequestsPerLook && sender_.send_short(request))
+      [[likely]] {
+    ++requests_;
+    return 0;
+  }
+  return send_long(request);
+}
+
+// What is not short, or has to wait or to be looked at first.
+int Messenger::send_long(const SendRequest& request) {
   if (request.to->self) {
     sender_.send_to_self(request);
     return 0;

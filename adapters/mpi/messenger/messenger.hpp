@@ -104,6 +104,7 @@ class Messenger {
   Mailbox& mailbox() { return mailbox_; }
 
  private:
+  int send_long(const SendRequest& request);
   int admit(Link& link, bool injects);
   bool is_congested(const Link& link, bool injects) const;
   void look() noexcept;
