@@ -4,8 +4,10 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "messenger_pair.hpp"
@@ -87,7 +89,8 @@ class MessengerStream : public testing::Test {
 
   Log at_a_, at_b_;
   Messenger a_{at_a_, kLarge, kProcessors};
-  Messenger b_{at_b_, kLarge, kProcessors};
+  std::unique_ptr<Messenger> owned_b_ = std::make_unique<Messenger>(at_b_, kLarge, kProcessors);
+  Messenger& b_ = *owned_b_;
 };
 
 TEST_F(MessengerStream, ALongMessageIsCopiedByItsSenderToo) {
@@ -102,6 +105,27 @@ TEST_F(MessengerStream, ALongMessageIsCopiedByItsSenderToo) {
   EXPECT_TRUE(buffer == text);
   at_b_.receives.clear();
   expect_order();
+}
+
+TEST_F(MessengerStream, AMessageIsSentThoughItsReceiverHasReadTheRestAndGone) {
+  const std::string text = text_of(3 * kMiB, 12);
+  std::string buffer(text.size(), '.');
+  receive(b_, buffer);
+  send(a_, b_, text);
+  match();
+  a_.progress();  // one chunk of several
+  while (at_b_.receives.empty()) b_.progress();
+  EXPECT_TRUE(buffer == text);
+  SendRequest injected;
+  injected.to = &a_.link_to(b_.name());
+  injected.buffers = Buffers(text.data(), 1);
+  injected.inject = true;
+  owned_b_.reset();
+  (void)a_.send(injected);  // the next chunk goes before it, and finds that the receiver has gone
+  const auto is_of_text = [](const Completion& completion) { return (completion.flags & FI_TAGGED) != 0; };
+  auto& sends = at_a_.sends;
+  while (std::none_of(sends.begin(), sends.end(), is_of_text)) a_.progress();
+  EXPECT_EQ(std::find_if(sends.begin(), sends.end(), is_of_text)->error, 0);
 }
 
 TEST_F(MessengerStream, AReceiverReadsWhatASenderThatIsAwayDoesNotSend) {
