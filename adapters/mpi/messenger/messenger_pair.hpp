@@ -69,6 +69,7 @@ class MessengerTest : public testing::Test {
     ASSERT_EQ(b_.receive(into(flag, 999)), 0);
     ASSERT_EQ(a_.send(message("x", 999)), 0);
     EXPECT_EQ(next_receive().tag, 999U);
+    progress_until([&] { return a_.mailbox().section(at_a_->peer).outgoing != 0; });
     b_.progress();
   }
 
