@@ -132,6 +132,7 @@ bool Host::take_over(HostConnection connection) {
   connection_.emplace(std::move(connection));
   pass(options_.at, FaultPoint::connected);
   const layout::FileHello& hello = connection_->server();
+  apply_noted_renames();
   const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
   server_ = hello;
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
@@ -203,6 +204,7 @@ void Host::set_lent(Handle handle, std::shared_ptr<LentFile> file) {
 
 Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
   const std::lock_guard lock(mutex_);
+  apply_noted_renames();
   Opened opened;
   Asked asked{.name = name};
   asked.request.call = static_cast<std::uint32_t>(FileCall::open);
@@ -243,6 +245,19 @@ int Host::close(Handle handle) {
   if (find(handle) == file) files_[handle & UINT32_MAX].reset();
   // A server without the handle has closed the file: no error.
   return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
+}
+
+int Host::check_loss(Handle handle) {
+  if (lent(handle) != nullptr) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  FileStatus status{};
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
+  const int error =
+      file->unflushed && !file->lost ? call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) : 0;
+  return told_of_loss(*file) != 0 ? EIO : error;
 }
 
 int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }

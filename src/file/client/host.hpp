@@ -102,6 +102,9 @@ class Host {
   [[nodiscard]] Result append(Handle handle, std::span<const std::byte> from);
   /// Returns 0 once all that was written is durable at the host.
   int flush(Handle handle, bool data_only = false);
+  /// EIO, once, if data that was not flushed may be lost: the host was started again. Asks the server only where such
+  /// data exists.
+  int check_loss(Handle handle);
 
   int status(Handle handle, layout::FileStatus& status);
   int status(std::string_view name, bool follow, layout::FileStatus& status);
@@ -109,7 +112,9 @@ class Host {
   int file_system(Handle handle, layout::FileSystemStatus& status);
   int set_size(Handle handle, std::uint64_t size);
   int set_size(std::string_view name, std::uint64_t size);
+  int set_mode(Handle handle, std::uint32_t mode);
   int set_mode(std::string_view name, std::uint32_t mode);
+  int set_times(Handle handle, const layout::FileTimes& times);
   int set_times(std::string_view name, bool follow, const layout::FileTimes& times);
   /// `flags`: of layout::kFileAllocate...
   int allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length);
@@ -122,6 +127,9 @@ class Host {
   int remove(std::string_view name, bool directory = false);
   /// `flags`: of layout::kFileRename...
   int rename(std::string_view from, std::string_view to, std::uint32_t flags = 0);
+  /// After the same rename by another Host of this process: open files are found under their new names if the server is
+  /// started again. Does not block.
+  void note_rename(std::string_view from, std::string_view to, std::uint32_t flags);
   int link(std::string_view from, std::string_view to);
   int symlink(std::string_view name, std::string_view target);
   int read_link(std::string_view name, std::string& target);
@@ -164,6 +172,7 @@ class Host {
   };
   using Clock = std::chrono::steady_clock;
 
+  void apply_noted_renames();
   int reconnect(Clock::time_point deadline);
   std::optional<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
                                               std::string& problem);
@@ -197,6 +206,9 @@ class Host {
   std::condition_variable_any reconnected_;
   bool unreachable_ = false;  ///< the last call that connected has timed out
   Clock::time_point next_try_{};
+
+  std::mutex noted_mutex_;  ///< never held during a wait for the server
+  std::vector<Renaming> noted_;
 
   mutable std::mutex lent_mutex_;  ///< never held during a wait for the server
   std::vector<Lent> lent_;         ///< as files_

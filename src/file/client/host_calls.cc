@@ -98,6 +98,25 @@ int Host::set_size(std::string_view name, std::uint64_t size) { return call(File
 
 int Host::set_mode(std::string_view name, std::uint32_t mode) { return call(FileCall::set_mode, name, {}, 0, mode); }
 
+int Host::set_mode(Handle handle, std::uint32_t mode) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::set_mode);
+  asked.request.mode = mode;
+  return call(asked, file.get());
+}
+
+int Host::set_times(Handle handle, const layout::FileTimes& times) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked{.second = text_of(std::as_bytes(std::span(&times, 1)))};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::set_times);
+  return call(asked, file.get());
+}
+
 int Host::set_times(std::string_view name, bool follow, const layout::FileTimes& times) {
   const auto second = text_of(std::as_bytes(std::span(&times, 1)));
   return call(FileCall::set_times, name, second, follow ? 0 : layout::kFileLookNoFollow);
@@ -153,6 +172,7 @@ int Host::rename(std::string_view from, std::string_view to, std::uint32_t flags
   Asked asked{.name = from, .second = to};
   asked.request.call = static_cast<std::uint32_t>(FileCall::rename);
   asked.request.flags = flags;
+  apply_noted_renames();
   renaming_.emplace(from, to, (flags & layout::kFileRenameExchange) != 0);
   const int error = call(asked, nullptr);
   for (const std::shared_ptr<File>& file : files_) {
@@ -160,6 +180,26 @@ int Host::rename(std::string_view from, std::string_view to, std::uint32_t flags
   }
   renaming_.reset();
   return error;
+}
+
+void Host::note_rename(std::string_view from, std::string_view to, std::uint32_t flags) {
+  {
+    const std::lock_guard lock(noted_mutex_);
+    noted_.emplace_back(from, to, (flags & layout::kFileRenameExchange) != 0);
+  }
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) apply_noted_renames();
+}
+
+/// Before a name is added or used: a later file of an old name must not follow.
+void Host::apply_noted_renames() {
+  const std::lock_guard lock(noted_mutex_);
+  for (const Renaming& renaming : noted_) {
+    for (const std::shared_ptr<File>& file : files_) {
+      if (file) renaming.apply(file->name);
+    }
+  }
+  noted_.clear();
 }
 
 void Host::Renaming::apply(std::string& name) const {
