@@ -38,6 +38,7 @@ constexpr std::array kCommands{
     Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
     Command{"serve", "Serve the files below a directory to the processes of cards", wherry::tools::add_serve},
+    Command{"mount", "Mount the files that wherry serve serves, for any program", wherry::tools::add_mount},
     Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
     Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun,
             wherry::tools::normalised},

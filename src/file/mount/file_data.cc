@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open files and directories.
+#include <fcntl.h>
+#include <linux/falloc.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "file/mount/attributes.hpp"
+#include "file/mount/file_system.hpp"
+
+namespace wherry::file::mount {
+
+/// Opens the node by its name, and only if that is still the same file.
+int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
+                        layout::FileStatus& status) {
+  const auto path = nodes_.path(node);
+  const auto identity = nodes_.identity(node);
+  if (!path || !identity) return ESTALE;
+  const Host::Opened opened = hosts_.open(*path, flags, 0, file);
+  if (opened.error != 0) return opened.error == ENOENT ? ESTALE : opened.error;
+  status = opened.status;
+  return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
+}
+
+int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry,
+                       OpenFile*& file) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  std::unique_ptr<Hosts::File> made;
+  const std::uint32_t wanted = open_flags_of(flags | O_CREAT);
+  const Host::Opened opened = hosts_.open(*path, wanted, mode & 07777U, made);
+  if (opened.error != 0) return opened.error;
+  entry = refer(parent, name, opened.status);
+  const auto shared = std::make_shared<OpenFile>(std::move(made), wanted);
+  nodes_.add_open(entry.node, shared);
+  file = shared.get();
+  return 0;
+}
+
+int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
+  std::unique_ptr<Hosts::File> opened;
+  layout::FileStatus status{};
+  const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL));
+  if (const int error = open_at(node, wanted, opened, status); error != 0) return error;
+  const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted);
+  nodes_.add_open(node, shared);
+  file = shared.get();
+  return 0;
+}
+
+Result FileSystem::read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {
+  return file.file().use()->read(file.file().handle(), offset, into);
+}
+
+/// A handle of the server's either appends or writes at offsets. The other way is asked for by pages of a shared
+/// mapping, and where a program has changed O_APPEND since it opened the file: by another handle.
+Result FileSystem::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
+                         bool append) {
+  const auto put = [&](const Hosts::File& by) {
+    return append ? by.use()->append(by.handle(), from) : by.use()->write(by.handle(), offset, from);
+  };
+  if (file.appends() == append) return put(file.file());
+  for (const auto& other : nodes_.open_files(node)) {
+    if (other->writes() && other->appends() == append) return put(other->file());
+  }
+  std::unique_ptr<Hosts::File> opened;
+  layout::FileStatus status{};
+  const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
+  const int error = open_at(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
+  return error != 0 ? Result::failure(error) : put(*opened);
+}
+
+int FileSystem::flush(OpenFile& file) {
+  return file.writes() ? file.file().use()->check_loss(file.file().handle()) : 0;
+}
+
+int FileSystem::sync(const Hosts::File& file, bool data_only) { return file.use()->flush(file.handle(), data_only); }
+
+int FileSystem::allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length) {
+  std::uint32_t flags = 0;
+  if ((mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) return EOPNOTSUPP;
+  if ((mode & FALLOC_FL_KEEP_SIZE) != 0) flags |= layout::kFileAllocateKeepSize;
+  if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) flags |= layout::kFileAllocatePunch;
+  if ((mode & FALLOC_FL_ZERO_RANGE) != 0) flags |= layout::kFileAllocateZero;
+  return file.file().use()->allocate(file.file().handle(), flags, offset, length);
+}
+
+int FileSystem::seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found) {
+  return file.file().use()->seek(file.file().handle(), offset, data ? layout::FileSeek::data : layout::FileSeek::hole,
+                                 found);
+}
+
+int FileSystem::open_directory(NodeId node, std::unique_ptr<OpenDirectory>& directory) {
+  std::unique_ptr<Hosts::File> opened;
+  layout::FileStatus status{};
+  const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenDirectory | layout::kFileOpenNoFollow;
+  if (const int error = open_at(node, flags, opened, status); error != 0) return error;
+  directory = std::make_unique<OpenDirectory>(std::move(opened), status.device);
+  return 0;
+}
+
+std::uint64_t FileSystem::inode_in(const OpenDirectory& directory, std::uint64_t inode) const {
+  return inode_of(inode, directory.device(), root_.device);
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes and names.
+#include "file/mount/file_system.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "file/mount/attributes.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
+  layout::FileStatus status{};
+  const int error = hosts.any()->status(".", false, status);
+  if (error != 0) throw Error(error, "mount", address, "see what wherry serve says");
+  return status;
+}
+
+}  // namespace
+
+FileSystem::FileSystem(const HostOptions& options, std::size_t connections)
+    : hosts_(options, connections), root_(root_of(hosts_, options.address)), nodes_(identity_of(root_)) {}
+
+Entry FileSystem::refer(NodeId parent, std::string_view name, const layout::FileStatus& status) {
+  return {.node = nodes_.refer(parent, name, identity_of(status)), .attributes = stat_of(status, root_.device)};
+}
+
+int FileSystem::look_up(NodeId parent, std::string_view name, Entry& entry) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  layout::FileStatus status{};
+  const int error = hosts_.any()->status(*path, false, status);
+  if (error == ENOENT) nodes_.remove_name(parent, name);
+  if (error == 0) entry = refer(parent, name, status);
+  return error;
+}
+
+template <class Call>
+int FileSystem::by_handle(NodeId node, Call call) {
+  for (const auto& open : nodes_.open_files(node)) {
+    const int error = call(*open);
+    if (error != ESTALE && error != EBADF) return error;
+  }
+  return ESTALE;
+}
+
+int FileSystem::status(NodeId node, layout::FileStatus& status) {
+  const int by =
+      by_handle(node, [&](const OpenFile& open) { return open.file().use()->status(open.file().handle(), status); });
+  if (by != ESTALE) return by;
+  const auto path = nodes_.path(node);
+  const auto identity = nodes_.identity(node);
+  if (!path || !identity) return ESTALE;
+  if (const int error = hosts_.any()->status(*path, false, status); error != 0) return error == ENOENT ? ESTALE : error;
+  return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
+}
+
+int FileSystem::attributes(NodeId node, struct stat& attributes) {
+  layout::FileStatus found{};
+  const int error = status(node, found);
+  if (error == 0) attributes = stat_of(found, root_.device);
+  return error;
+}
+
+int FileSystem::change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes) {
+  layout::FileStatus found{};
+  if (changes.user || changes.group) {
+    // The server's files belong to its user.
+    if (const int error = status(node, found); error != 0) return error;
+    if (changes.user.value_or(found.user) != found.user || changes.group.value_or(found.group) != found.group)
+      return EPERM;
+  }
+  int error = 0;
+  if (changes.mode) error = change_mode(node, *changes.mode);
+  if (error == 0 && changes.size) error = change_size(node, *changes.size, by);
+  if (error == 0 && changes.times) error = change_times(node, *changes.times);
+  return error != 0 ? error : this->attributes(node, attributes);
+}
+
+int FileSystem::change_mode(NodeId node, std::uint32_t mode) {
+  const auto identity = nodes_.identity(node);
+  // The server would change what it leads to.
+  if (identity && S_ISLNK(identity->type)) return EOPNOTSUPP;
+  const int by =
+      by_handle(node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); });
+  if (by != ESTALE) return by;
+  const auto path = nodes_.path(node);
+  return path ? hosts_.any()->set_mode(*path, mode) : ESTALE;
+}
+
+int FileSystem::change_times(NodeId node, const layout::FileTimes& times) {
+  const int by =
+      by_handle(node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); });
+  if (by != ESTALE) return by;
+  const auto path = nodes_.path(node);
+  return path ? hosts_.any()->set_times(*path, false, times) : ESTALE;
+}
+
+int FileSystem::change_size(NodeId node, std::uint64_t size, const OpenFile* by) {
+  const auto set = [&](const OpenFile& open) {
+    return open.writes() ? open.file().use()->set_size(open.file().handle(), size) : ESTALE;
+  };
+  if (by != nullptr && by->writes()) return set(*by);
+  if (const int error = by_handle(node, set); error != ESTALE) return error;
+  const auto path = nodes_.path(node);
+  return path ? hosts_.any()->set_size(*path, size) : ESTALE;
+}
+
+int FileSystem::read_link(NodeId node, std::string& target) {
+  const auto path = nodes_.path(node);
+  return path ? hosts_.any()->read_link(*path, target) : ESTALE;
+}
+
+int FileSystem::file_system(NodeId node, struct statvfs& status) {
+  layout::FileSystemStatus found{};
+  const auto path = nodes_.path(node);
+  const int error = hosts_.any()->file_system(path ? *path : ".", found);
+  if (error == 0) status = statvfs_of(found);
+  return error;
+}
+
+int FileSystem::make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  if (!S_ISREG(mode)) return EPERM;
+  std::unique_ptr<Hosts::File> file;
+  const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenCreate | layout::kFileOpenExclusive;
+  const Host::Opened opened = hosts_.open(*path, flags, mode & 07777U, file);
+  if (opened.error == 0) entry = refer(parent, name, opened.status);
+  return opened.error;
+}
+
+int FileSystem::make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  const int error = hosts_.any()->make_directory(*path, mode & 07777U);
+  return error != 0 ? error : look_up(parent, name, entry);
+}
+
+int FileSystem::symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  const int error = hosts_.any()->symlink(*path, target);
+  return error != 0 ? error : look_up(parent, name, entry);
+}
+
+int FileSystem::link(NodeId node, NodeId parent, std::string_view name, Entry& entry) {
+  const auto from = nodes_.path(node);
+  const auto to = nodes_.path(parent, name);
+  if (!from || !to) return ENOENT;
+  const int error = hosts_.any()->link(*from, *to);
+  return error != 0 ? error : look_up(parent, name, entry);
+}
+
+int FileSystem::remove(NodeId parent, std::string_view name, bool directory) {
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  const int error = hosts_.any()->remove(*path, directory);
+  if (error == 0 || error == ENOENT) nodes_.remove_name(parent, name);
+  return error;
+}
+
+int FileSystem::rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name,
+                       unsigned flags) {
+  if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return EINVAL;
+  const auto from = nodes_.path(parent, name);
+  const auto to = nodes_.path(new_parent, new_name);
+  if (!from || !to) return ENOENT;
+  static_assert(layout::kFileRenameNoReplace == RENAME_NOREPLACE && layout::kFileRenameExchange == RENAME_EXCHANGE);
+  const int error = hosts_.rename(*from, *to, flags);
+  if (error == 0) nodes_.rename(parent, name, new_parent, new_name, (flags & RENAME_EXCHANGE) != 0);
+  return error;
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <wherry/result.hpp>
+
+#include "file/mount/hosts.hpp"
+#include "file/mount/nodes.hpp"
+#include "file/mount/open_file.hpp"
+
+namespace wherry::file::mount {
+
+/// A name's file, to which the kernel refers from now on.
+struct Entry {
+  NodeId node = 0;
+  struct stat attributes{};
+};
+
+/// What setattr changes.
+struct Changes {
+  std::optional<std::uint32_t> mode{};
+  std::optional<std::uint32_t> user{};
+  std::optional<std::uint32_t> group{};
+  std::optional<std::uint64_t> size{};
+  std::optional<layout::FileTimes> times{};
+};
+
+/// A host's files as the kernel asks for them: by node, not by name. Each call asks the server once or twice; nothing
+/// is kept but the names. Functions return 0 or an errno value.
+///
+/// A file that is open is asked by its handle, whatever has its name by now; others by name, and ESTALE says that the
+/// name belongs to another file.
+///
+/// Threads: any. Blocks as Host does.
+class FileSystem {
+ public:
+  /// Connects. Throws Error.
+  FileSystem(const HostOptions& options, std::size_t connections);
+
+  [[nodiscard]] bool read_only() const { return hosts_.read_only(); }
+
+  int look_up(NodeId parent, std::string_view name, Entry& entry);
+  void forget(NodeId node, std::uint64_t count) { nodes_.forget(node, count); }
+  int attributes(NodeId node, struct stat& attributes);
+  /// @param by  the open file that the program named, or null
+  int change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes);
+  int read_link(NodeId node, std::string& target);
+  int file_system(NodeId node, struct statvfs& status);
+
+  int make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
+  int make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
+  int symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry);
+  int link(NodeId node, NodeId parent, std::string_view name, Entry& entry);
+  int remove(NodeId parent, std::string_view name, bool directory);
+  /// `flags` as renameat2's.
+  int rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, unsigned flags);
+
+  /// `flags` as open's. The file is valid until `close`.
+  int create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry, OpenFile*& file);
+  int open(NodeId node, int flags, OpenFile*& file);
+  void close(NodeId node, const OpenFile* file) { nodes_.remove_open(node, file).reset(); }
+  [[nodiscard]] Result read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into);
+  /// @param append  at the end of the file, wherever that is
+  [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
+                             bool append);
+  /// What close(2) reports: whether the host was started again and has lost data.
+  int flush(OpenFile& file);
+  int sync(const Hosts::File& file, bool data_only);
+  /// `mode` as fallocate's.
+  int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
+  int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
+
+  int open_directory(NodeId node, std::unique_ptr<OpenDirectory>& directory);
+  [[nodiscard]] std::uint64_t inode_in(const OpenDirectory& directory, std::uint64_t inode) const;
+
+ private:
+  int status(NodeId node, layout::FileStatus& status);
+  int change_size(NodeId node, std::uint64_t size, const OpenFile* by);
+  int change_mode(NodeId node, std::uint32_t mode);
+  int change_times(NodeId node, const layout::FileTimes& times);
+  int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status);
+  [[nodiscard]] Entry refer(NodeId parent, std::string_view name, const layout::FileStatus& status);
+  /// Asks an open file of the node by its handle; ESTALE if there is none.
+  template <class Call>
+  int by_handle(NodeId node, Call call);
+
+  Hosts hosts_;
+  layout::FileStatus root_;
+  Nodes nodes_;
+};
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "file/client/host.hpp"
+
+namespace wherry::file::mount {
+
+/// Connections to one server. Calls of one connection go one after the other, so that each call takes the least busy
+/// one: a slow call holds up only the files that are open on its connection.
+///
+/// Threads: any. Blocks as Host does.
+class Hosts {
+ private:
+  struct Connection {
+    explicit Connection(HostOptions options) : host(std::move(options)) {}
+    Host host;
+    std::atomic<std::uint32_t> calls{0};  ///< under way
+    std::atomic<std::uint32_t> files{0};  ///< open
+  };
+
+ public:
+  /// Counts as a call of a connection while it lives.
+  class Use {
+   public:
+    explicit Use(Connection& connection) : connection_(&connection) {
+      connection.calls.fetch_add(1, std::memory_order_relaxed);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() { connection_->calls.fetch_sub(1, std::memory_order_relaxed); }
+    Host* operator->() const { return &connection_->host; }
+
+   private:
+    friend class Hosts;
+    Connection* connection_;
+  };
+
+  /// A handle of the server's, closed at the end.
+  class File {
+   public:
+    File(Connection& connection, Host::Handle handle) : connection_(connection), handle_(handle) {
+      connection.files.fetch_add(1, std::memory_order_relaxed);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    ~File();
+    [[nodiscard]] Use use() const { return Use(connection_); }
+    [[nodiscard]] Host::Handle handle() const { return handle_; }
+
+   private:
+    Connection& connection_;
+    Host::Handle handle_;
+  };
+
+  /// Connects `count` times. Throws Error where not even one connection is made.
+  Hosts(const HostOptions& options, std::size_t count);
+
+  /// For a call that takes a path.
+  [[nodiscard]] Use any();
+  /// As Host::open. The file stays on one connection.
+  Host::Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file);
+  int rename(std::string_view from, std::string_view to, std::uint32_t flags);
+
+  [[nodiscard]] bool read_only() const { return connections_.front()->host.read_only(); }
+
+ private:
+  Connection& least_busy();
+
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::atomic<std::size_t> turn_{0};
+};
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/mount_point.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include <wherry/error.hpp>
+
+#include "base/unique_fd.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+constexpr const char* kType = "fuse.wherry";
+
+/// As /proc writes names: blanks and backslashes are octal.
+std::string unescaped(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      result += static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8));
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+/// Whether the last thing mounted on the directory is Wherry's.
+bool is_mounted(const std::string& directory) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  bool is = false;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string field;
+    std::string type;
+    for (int i = 0; i < 5; ++i) fields >> field;
+    if (unescaped(field) != directory) continue;
+    while (fields >> type && type != "-") continue;
+    fields >> type;
+    is = type == kType;
+  }
+  return is;
+}
+
+std::string resolved(const std::string& directory) {
+  const std::unique_ptr<char, decltype(&std::free)> path(::realpath(directory.c_str(), nullptr), &std::free);
+  if (path == nullptr) throw Error(errno, "mount on", directory, "name a directory that exists");
+  return path.get();
+}
+
+bool is_disconnected(const std::string& directory) {
+  struct stat found{};
+  return ::stat(directory.c_str(), &found) != 0 && errno == ENOTCONN;
+}
+
+/// Where the last component does not answer, its directory does.
+std::string resolved_though_stale(const std::string& directory) {
+  std::string stripped = directory;
+  while (stripped.size() > 1 && stripped.ends_with('/')) stripped.pop_back();
+  const std::size_t slash = stripped.rfind('/');
+  if (slash == std::string::npos) return resolved(".") + "/" + stripped;
+  const std::string parent = slash == 0 ? "/" : resolved(stripped.substr(0, slash));
+  return (parent == "/" ? "" : parent) + stripped.substr(slash);
+}
+
+int run_fusermount(const std::string& directory, bool lazy) {
+  std::vector<std::string> words{"fusermount3", "-u", "-q", "--", directory};
+  if (lazy) words.insert(words.begin() + 1, "-z");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (const int error = ::posix_spawnp(&child, "fusermount3", nullptr, nullptr, arguments.data(), environ); error != 0)
+    return error;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EBUSY;
+}
+
+}  // namespace
+
+int unmount(const std::string& directory, bool lazy) {
+  if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return 0;
+  return errno == EPERM ? run_fusermount(directory, lazy) : errno;
+}
+
+std::string prepare_mount_point(const std::string& directory) {
+  if (is_disconnected(directory)) {
+    const std::string stale = resolved_though_stale(directory);
+    if (!is_mounted(stale)) throw Error(ENOTCONN, "mount on", directory, "unmount what is there: umount " + stale);
+    if (const int error = unmount(stale, true); error != 0)
+      throw Error(error, "unmount what an earlier wherry mount left on", directory, "umount --lazy " + stale);
+  }
+  std::string path = resolved(directory);
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) throw Error(errno, "mount on", directory, "name a directory that answers");
+  if (!S_ISDIR(found.st_mode)) throw Error(ENOTDIR, "mount on", directory, "name a directory");
+  if (is_mounted(path)) throw Error(EBUSY, "mount on", directory, "wherry mount is there already: umount " + path);
+  return path;
+}
+
+void check_fuse(const std::string& directory) {
+  const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (device.valid()) return;
+  const int error = errno;
+  throw Error(error, "mount on", directory,
+              "/dev/fuse is needed: load the kernel's module fuse; in a container, --device /dev/fuse "
+              "--cap-add SYS_ADMIN. Programs that use wherry::files do without");
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/nodes.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace wherry::file::mount {
+namespace {
+
+std::size_t mix(std::size_t one, std::size_t other) { return one ^ (other + 0x9E3779B97F4A7C15U + (one << 6)); }
+
+/// A part of a path in front of what is there.
+void put_before(std::string& path, const std::string& name) {
+  if (!path.empty()) path.insert(0, 1, '/');
+  path.insert(0, name);
+}
+
+}  // namespace
+
+Identity identity_of(const layout::FileStatus& status) {
+  const bool born = status.has_birth != 0;
+  return {.device = status.device,
+          .inode = status.inode,
+          .born_seconds = born ? status.born.seconds : 0,
+          .born_nanoseconds = born ? status.born.nanoseconds : 0,
+          .type = status.mode & S_IFMT};
+}
+
+std::size_t Nodes::HashName::operator()(const Name& name) const {
+  return mix(std::hash<std::string>{}(name.text), std::hash<NodeId>{}(name.parent));
+}
+
+std::size_t Nodes::HashIdentity::operator()(const Identity& identity) const {
+  return mix(std::hash<std::uint64_t>{}(identity.inode), std::hash<std::uint64_t>{}(identity.device));
+}
+
+Nodes::Nodes(const Identity& root) {
+  nodes_[kRootNode] = {.identity = root, .references = 1};
+  identities_[root] = kRootNode;
+}
+
+Nodes::~Nodes() = default;
+
+NodeId Nodes::refer(NodeId parent, std::string_view name, const Identity& identity) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = identities_.try_emplace(identity, 0);
+  if (is_new) {
+    found->second = ++last_;
+    nodes_[last_].identity = identity;
+  }
+  const NodeId node = found->second;
+  // First, since the old owner of the name may be all that keeps a parent alive.
+  ++nodes_[node].references;
+  bind(parent, name, node);
+  return node;
+}
+
+/// A directory has one name; of a file with several the last one that was looked up is the newest.
+void Nodes::bind(NodeId parent, std::string_view name, NodeId node) {
+  if (node == kRootNode || !nodes_.contains(parent)) return;
+  const auto [place, is_new] = names_.try_emplace(Name{parent, std::string(name)}, node);
+  if (is_new) ++nodes_[parent].children;
+  const Name* const key = &place->first;
+  const NodeId before = std::exchange(place->second, node);
+  if (!is_new && before != node) {
+    drop_name(nodes_[before], key);
+    collect(before);
+  }
+  Node& owner = nodes_[node];
+  drop_name(owner, key);
+  if (S_ISDIR(owner.identity.type)) {
+    for (const Name* const old : std::vector(owner.names)) {
+      const NodeId old_parent = old->parent;
+      unbind(old_parent, std::string(old->text));
+      collect(old_parent);
+    }
+  }
+  nodes_[node].names.push_back(key);
+}
+
+void Nodes::drop_name(Node& node, const Name* name) { std::erase(node.names, name); }
+
+/// Returns the node that had the name, 0 if none had.
+NodeId Nodes::unbind(NodeId parent, std::string_view name) {
+  const auto found = names_.find(Name{parent, std::string(name)});
+  if (found == names_.end()) return 0;
+  const NodeId node = found->second;
+  drop_name(nodes_[node], &found->first);
+  names_.erase(found);
+  --nodes_[parent].children;
+  return node;
+}
+
+/// Erases a node that nothing refers to, and what only it referred to.
+void Nodes::collect(NodeId node) {
+  std::vector<NodeId> left{node};
+  while (!left.empty()) {
+    const auto found = nodes_.find(left.back());
+    left.pop_back();
+    if (found == nodes_.end() || found->first == kRootNode) continue;
+    Node& gone = found->second;
+    if (gone.references != 0 || gone.children != 0 || !gone.open.empty()) continue;
+    for (const Name* const name : std::vector(gone.names)) {
+      left.push_back(name->parent);
+      unbind(name->parent, std::string(name->text));
+    }
+    const auto known = identities_.find(gone.identity);
+    if (known != identities_.end() && known->second == found->first) identities_.erase(known);
+    nodes_.erase(found);
+  }
+}
+
+void Nodes::forget(NodeId node, std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return;
+  found->second.references -= std::min(found->second.references, count);
+  collect(node);
+}
+
+void Nodes::remove_name(NodeId parent, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (const NodeId node = unbind(parent, name); node != 0) collect(node);
+  collect(parent);
+}
+
+void Nodes::rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange) {
+  const std::lock_guard lock(mutex_);
+  const NodeId moved = unbind(parent, name);
+  const NodeId other = unbind(new_parent, new_name);
+  if (moved != 0) bind(new_parent, new_name, moved);
+  if (other != 0 && exchange) bind(parent, name, other);
+  if (moved != 0) collect(moved);
+  if (other != 0) collect(other);
+  collect(parent);
+  collect(new_parent);
+}
+
+/// Ends where the names of directories that others have moved lead in a circle.
+std::optional<std::string> Nodes::path_of(NodeId node) const {
+  std::string path;
+  while (node != kRootNode) {
+    const auto found = nodes_.find(node);
+    if (found == nodes_.end() || found->second.names.empty() || path.size() > layout::kFileMaxName + 1) return {};
+    const Name* const name = found->second.names.back();
+    put_before(path, name->text);
+    node = name->parent;
+  }
+  return path.empty() ? "." : path;
+}
+
+std::optional<std::string> Nodes::path(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  return path_of(node);
+}
+
+std::optional<std::string> Nodes::path(NodeId parent, std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<std::string> path = path_of(parent);
+  if (!path) return {};
+  if (*path == ".") return std::string(name);
+  path->append("/").append(name);
+  return path;
+}
+
+std::optional<Identity> Nodes::identity(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return {};
+  return found->second.identity;
+}
+
+void Nodes::add_open(NodeId node, std::shared_ptr<OpenFile> file) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found != nodes_.end()) found->second.open.push_back(std::move(file));
+}
+
+std::shared_ptr<OpenFile> Nodes::remove_open(NodeId node, const OpenFile* file) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return nullptr;
+  std::vector<std::shared_ptr<OpenFile>>& open = found->second.open;
+  const auto place = std::ranges::find_if(open, [&](const auto& one) { return one.get() == file; });
+  if (place == open.end()) return nullptr;
+  std::shared_ptr<OpenFile> removed = std::move(*place);
+  open.erase(place);
+  collect(node);
+  return removed;
+}
+
+std::vector<std::shared_ptr<OpenFile>> Nodes::open_files(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? std::vector<std::shared_ptr<OpenFile>>() : found->second.open;
+}
+
+std::size_t Nodes::count() const {
+  const std::lock_guard lock(mutex_);
+  return nodes_.size();
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "file/wire/layout/wire.hpp"
+
+namespace wherry::file::mount {
+
+class OpenFile;
+
+/// As the kernel names a file of the mount: never used again for another file.
+using NodeId = std::uint64_t;
+inline constexpr NodeId kRootNode = 1;
+
+/// Which file of the server a node is. An inode number that is used again has another time of birth.
+struct Identity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::int64_t born_seconds = 0;
+  std::uint32_t born_nanoseconds = 0;
+  std::uint32_t type = 0;  ///< the file type bits of its mode
+
+  bool operator==(const Identity&) const = default;
+};
+
+Identity identity_of(const layout::FileStatus& status);
+
+/// The files that the kernel knows, by number. A file has one node whatever names it has; a node knows the names under
+/// which the kernel has looked it up, from which its path is made. The server's calls take paths, so a rename of a
+/// directory moves what is below it without a word.
+///
+/// A node lives as long as the kernel refers to it, a name of another node lies below it, or a file of it is open.
+///
+/// Names may be out of date where another client has renamed or removed a file. The last name that was looked up is
+/// used, and its answer is compared with the node's identity by the callers.
+///
+/// Threads: any. Nothing blocks.
+class Nodes {
+ public:
+  explicit Nodes(const Identity& root);
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+  ~Nodes();
+
+  /// The node of the file that has this name now, with one reference of the kernel's more.
+  NodeId refer(NodeId parent, std::string_view name, const Identity& identity);
+  /// The kernel has dropped `count` references.
+  void forget(NodeId node, std::uint64_t count);
+
+  /// The name is no longer there.
+  void remove_name(NodeId parent, std::string_view name);
+  void rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange);
+
+  /// Relative to the directory that is served, "." for itself. Empty if the file has no name any more that is known.
+  [[nodiscard]] std::optional<std::string> path(NodeId node) const;
+  /// Of a name in a directory.
+  [[nodiscard]] std::optional<std::string> path(NodeId parent, std::string_view name) const;
+  [[nodiscard]] std::optional<Identity> identity(NodeId node) const;
+
+  void add_open(NodeId node, std::shared_ptr<OpenFile> file);
+  /// Returns it.
+  std::shared_ptr<OpenFile> remove_open(NodeId node, const OpenFile* file);
+  /// Files that are open, in the order in which they were opened.
+  [[nodiscard]] std::vector<std::shared_ptr<OpenFile>> open_files(NodeId node) const;
+
+  [[nodiscard]] std::size_t count() const;
+
+ private:
+  struct Name {
+    NodeId parent;
+    std::string text;
+    bool operator==(const Name&) const = default;
+  };
+  struct HashName {
+    std::size_t operator()(const Name& name) const;
+  };
+  struct HashIdentity {
+    std::size_t operator()(const Identity& identity) const;
+  };
+  struct Node {
+    Identity identity{};
+    std::uint64_t references = 0;      ///< the kernel's
+    std::size_t children = 0;          ///< names below this directory
+    std::vector<const Name*> names{};  ///< keys of `names_`; the last is the newest
+    std::vector<std::shared_ptr<OpenFile>> open{};
+  };
+
+  void bind(NodeId parent, std::string_view name, NodeId node);
+  NodeId unbind(NodeId parent, std::string_view name);
+  void drop_name(Node& node, const Name* name);
+  void collect(NodeId node);
+  [[nodiscard]] std::optional<std::string> path_of(NodeId node) const;
+
+  mutable std::mutex mutex_;
+  std::unordered_map<NodeId, Node> nodes_;
+  std::unordered_map<Name, NodeId, HashName> names_;
+  std::unordered_map<Identity, NodeId, HashIdentity> identities_;
+  NodeId last_ = kRootNode;
+};
+
+}  // namespace wherry::file::mount

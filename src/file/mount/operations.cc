@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// From libfuse's requests to a FileSystem's calls, and back. Each function answers its request exactly once.
+#include "file/mount/operations.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "file/mount/file_system.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+/// Of one read or write; the kernel splits longer ones.
+constexpr unsigned kMostBytes = 1U << 20;
+/// Requests that the kernel does not wait for itself, such as read-ahead.
+constexpr unsigned kBackground = 64;
+
+/// From the type of a directory's entry to the bits of a mode.
+constexpr unsigned kTypeShift = 12;
+
+FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
+OpenFile& file_of(const fuse_file_info* info) { return *reinterpret_cast<OpenFile*>(info->fh); }
+OpenDirectory& directory_of(const fuse_file_info* info) { return *reinterpret_cast<OpenDirectory*>(info->fh); }
+
+/// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
+template <class Call>
+void serve(fuse_req_t request, Call call) noexcept {
+  int error = EIO;
+  try {
+    error = call(system_of(request));
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
+  } catch (const std::exception& unexpected) {
+    log::write(log::Level::error, unexpected.what());
+  }
+  if (error != 0) fuse_reply_err(request, error);
+}
+
+/// The same for calls whose answer is no more than the error.
+template <class Call>
+void serve_status(fuse_req_t request, Call call) noexcept {
+  serve(request, [&](FileSystem& system) {
+    const int error = call(system);
+    if (error == 0) fuse_reply_err(request, 0);
+    return error;
+  });
+}
+
+/// Names and attributes are asked for at each use: what other clients do is seen at once.
+fuse_entry_param parameters_of(const Entry& entry) {
+  fuse_entry_param parameters{};
+  parameters.ino = entry.node;
+  parameters.attr = entry.attributes;
+  return parameters;
+}
+
+/// For calls whose answer is an entry. The kernel does not refer to what it is no longer there to hear of.
+template <class Call>
+void serve_entry(fuse_req_t request, Call call) noexcept {
+  serve(request, [&](FileSystem& system) {
+    Entry entry;
+    const int error = call(system, entry);
+    if (error != 0) return error;
+    const fuse_entry_param parameters = parameters_of(entry);
+    if (fuse_reply_entry(request, &parameters) != 0) system.forget(entry.node, 1);
+    return 0;
+  });
+}
+
+void initialise(void* /*system*/, fuse_conn_info* connection) {
+  // With a write-back cache the kernel ignores what the server says of sizes and times.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE);
+  // The kernel removes set-user-ID bits by itself: a server that runs as root would not.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
+  connection->max_write = kMostBytes;
+  connection->max_background = kBackground;
+  connection->congestion_threshold = kBackground * 3 / 4;
+  connection->time_gran = 1;
+}
+
+void look_up(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.look_up(parent, name, entry); });
+}
+
+void forget(fuse_req_t request, fuse_ino_t node, std::uint64_t count) {
+  system_of(request).forget(node, count);
+  fuse_reply_none(request);
+}
+
+void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* nodes) {
+  for (const fuse_forget_data& one : std::span(nodes, count)) system_of(request).forget(one.ino, one.nlookup);
+  fuse_reply_none(request);
+}
+
+void get_attributes(fuse_req_t request, fuse_ino_t node, fuse_file_info* /*info*/) {
+  serve(request, [&](FileSystem& system) {
+    struct stat attributes{};
+    const int error = system.attributes(node, attributes);
+    if (error == 0) fuse_reply_attr(request, &attributes, 0);
+    return error;
+  });
+}
+
+layout::FileTime time_to_set(int wanted, int kept_unless, int now_if, const timespec& time) {
+  if ((wanted & now_if) != 0) return {.seconds = 0, .nanoseconds = layout::kFileTimeNow, .reserved = 0};
+  if ((wanted & kept_unless) == 0) return {.seconds = 0, .nanoseconds = layout::kFileTimeKept, .reserved = 0};
+  return {.seconds = time.tv_sec, .nanoseconds = static_cast<std::uint32_t>(time.tv_nsec), .reserved = 0};
+}
+
+Changes changes_of(const struct stat& attributes, int wanted) {
+  Changes changes;
+  if ((wanted & FUSE_SET_ATTR_MODE) != 0) changes.mode = attributes.st_mode & 07777U;
+  if ((wanted & FUSE_SET_ATTR_UID) != 0) changes.user = attributes.st_uid;
+  if ((wanted & FUSE_SET_ATTR_GID) != 0) changes.group = attributes.st_gid;
+  if ((wanted & FUSE_SET_ATTR_SIZE) != 0) changes.size = static_cast<std::uint64_t>(attributes.st_size);
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  if ((wanted & kTimes) != 0) {
+    changes.times = {time_to_set(wanted, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, attributes.st_atim),
+                     time_to_set(wanted, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, attributes.st_mtim)};
+  }
+  return changes;
+}
+
+void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    struct stat attributes{};
+    const OpenFile* const by = info != nullptr ? &file_of(info) : nullptr;
+    const int error = system.change(node, changes_of(*wanted, which), by, attributes);
+    if (error == 0) fuse_reply_attr(request, &attributes, 0);
+    return error;
+  });
+}
+
+void read_link(fuse_req_t request, fuse_ino_t node) {
+  serve(request, [&](FileSystem& system) {
+    std::string target;
+    const int error = system.read_link(node, target);
+    if (error == 0) fuse_reply_readlink(request, target.c_str());
+    return error;
+  });
+}
+
+void make_file(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t /*device*/) {
+  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.make_file(parent, name, mode, entry); });
+}
+
+void make_directory(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  serve_entry(request,
+              [&](FileSystem& system, Entry& entry) { return system.make_directory(parent, name, mode, entry); });
+}
+
+void symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
+  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.symlink(parent, name, target, entry); });
+}
+
+void link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
+  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.link(node, parent, name, entry); });
+}
+
+void unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve_status(request, [&](FileSystem& system) { return system.remove(parent, name, false); });
+}
+
+void remove_directory(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve_status(request, [&](FileSystem& system) { return system.remove(parent, name, true); });
+}
+
+void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
+            unsigned flags) {
+  serve_status(request, [&](FileSystem& system) { return system.rename(parent, name, new_parent, new_name, flags); });
+}
+
+/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it.
+void describe(const OpenFile& file, fuse_file_info* info) {
+  info->fh = reinterpret_cast<std::uintptr_t>(&file);
+  info->direct_io = file.appends() ? 1 : 0;
+}
+
+void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    Entry entry;
+    OpenFile* file = nullptr;
+    const int error = system.create(parent, name, mode, info->flags, entry, file);
+    if (error != 0) return error;
+    describe(*file, info);
+    const fuse_entry_param parameters = parameters_of(entry);
+    if (fuse_reply_create(request, &parameters, info) != 0) {
+      system.close(entry.node, file);
+      system.forget(entry.node, 1);
+    }
+    return 0;
+  });
+}
+
+void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    OpenFile* file = nullptr;
+    const int error = system.open(node, info->flags, file);
+    if (error != 0) return error;
+    describe(*file, info);
+    if (fuse_reply_open(request, info) != 0) system.close(node, file);
+    return 0;
+  });
+}
+
+void release(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) {
+    system.close(node, &file_of(info));
+    return 0;
+  });
+}
+
+void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    static thread_local std::vector<std::byte> buffer;
+    if (buffer.size() < size) buffer.resize(size);
+    const auto into = std::span(buffer).first(size);
+    const Result got = system.read(file_of(info), static_cast<std::uint64_t>(offset), into);
+    if (got.failed() && got.bytes == 0) return got.error;
+    fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), got.bytes);
+    return 0;
+  });
+}
+
+void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t size, off_t offset,
+           fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    // Pages of a shared mapping have their places, whichever descriptor the kernel names.
+    const bool append = (info->flags & O_APPEND) != 0 && info->writepage == 0;
+    const auto from = std::as_bytes(std::span(data, size));
+    const Result put = system.write(node, file_of(info), static_cast<std::uint64_t>(offset), from, append);
+    if (put.failed() && put.bytes == 0) return put.error;
+    fuse_reply_write(request, put.bytes);
+    return 0;
+  });
+}
+
+void flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) { return system.flush(file_of(info)); });
+}
+
+void synchronise(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) { return system.sync(file_of(info).file(), data_only != 0); });
+}
+
+void allocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) {
+    return system.allocate(file_of(info), mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
+  });
+}
+
+void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    if (whence != SEEK_DATA && whence != SEEK_HOLE) return EINVAL;
+    std::uint64_t found = 0;
+    const int error = system.seek(file_of(info), static_cast<std::uint64_t>(offset), whence == SEEK_DATA, found);
+    if (error == 0) fuse_reply_lseek(request, static_cast<off_t>(found));
+    return error;
+  });
+}
+
+void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    std::unique_ptr<OpenDirectory> directory;
+    const int error = system.open_directory(node, directory);
+    if (error != 0) return error;
+    info->fh = reinterpret_cast<std::uintptr_t>(directory.get());
+    if (fuse_reply_open(request, info) == 0) (void)directory.release();
+    return 0;
+  });
+}
+
+void read_directory(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
+    OpenDirectory& directory = directory_of(info);
+    std::vector<char> page(size);
+    std::size_t used = 0;
+    const int error = directory.list(static_cast<std::uint64_t>(offset), [&](const Host::Entry& entry) {
+      struct stat attributes{};
+      attributes.st_ino = system.inode_in(directory, entry.inode);
+      attributes.st_mode = entry.type << kTypeShift;
+      const std::size_t needed = fuse_add_direntry(request, page.data() + used, size - used, entry.name.c_str(),
+                                                   &attributes, static_cast<off_t>(entry.cookie));
+      if (needed > size - used) return false;
+      used += needed;
+      return true;
+    });
+    if (error != 0 && used == 0) return error;
+    fuse_reply_buf(request, page.data(), used);
+    return 0;
+  });
+}
+
+void close_directory(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem&) {
+    const std::unique_ptr<OpenDirectory> directory(&directory_of(info));
+    return 0;
+  });
+}
+
+void synchronise_directory(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) { return system.sync(directory_of(info).file(), data_only != 0); });
+}
+
+void file_system_status(fuse_req_t request, fuse_ino_t node) {
+  serve(request, [&](FileSystem& system) {
+    struct statvfs status{};
+    const int error = system.file_system(node, status);
+    if (error == 0) fuse_reply_statfs(request, &status);
+    return error;
+  });
+}
+
+}  // namespace
+
+const fuse_lowlevel_ops& operations() {
+  static const fuse_lowlevel_ops all = [] {
+    fuse_lowlevel_ops table{};
+    table.init = initialise;
+    table.lookup = look_up;
+    table.forget = forget;
+    table.forget_multi = forget_several;
+    table.getattr = get_attributes;
+    table.setattr = set_attributes;
+    table.readlink = read_link;
+    table.mknod = make_file;
+    table.mkdir = make_directory;
+    table.unlink = unlink;
+    table.rmdir = remove_directory;
+    table.symlink = symlink;
+    table.rename = rename;
+    table.link = link;
+    table.open = open;
+    table.read = read;
+    table.write = write;
+    table.flush = flush;
+    table.release = release;
+    table.fsync = synchronise;
+    table.opendir = open_directory;
+    table.readdir = read_directory;
+    table.releasedir = close_directory;
+    table.fsyncdir = synchronise_directory;
+    table.statfs = file_system_status;
+    table.create = create;
+    table.fallocate = allocate;
+    table.lseek = seek;
+    return table;
+  }();
+  return all;
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry-mount: what `wherry mount` becomes once it has read the command line (tools/mount.cc), a program of its own
+// since it alone needs libfuse. Its words are name=value.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <wherry/error.hpp>
+
+#include "base/printable.hpp"
+#include "base/standard_descriptors.hpp"
+#include "base/unique_fd.hpp"
+#include "file/mount/session.hpp"
+
+namespace {
+
+using wherry::Error;
+using wherry::printable;
+using wherry::UniqueFd;
+using wherry::file::mount::MountOptions;
+using wherry::file::mount::Session;
+
+struct Options {
+  MountOptions mount;
+  std::string log;
+  bool daemon = false;
+  bool quiet = false;
+};
+
+std::size_t number_of(std::string_view value) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) throw std::invalid_argument(std::string(value));
+  return number;
+}
+
+void take(Options& options, std::string_view name, std::string_view value) {
+  if (name == "address") options.mount.address = value;
+  if (name == "directory") options.mount.directory = value;
+  if (name == "log") options.log = value;
+  if (name == "timeout-ms") options.mount.timeout = std::chrono::milliseconds(number_of(value));
+  if (name == "threads") options.mount.threads = number_of(value);
+  if (name == "connections") options.mount.connections = number_of(value);
+  if (name == "read-only") options.mount.read_only = number_of(value) != 0;
+  if (name == "allow-other") options.mount.allow_other = number_of(value) != 0;
+  if (name == "daemon") options.daemon = number_of(value) != 0;
+  if (name == "quiet") options.quiet = number_of(value) != 0;
+}
+
+Options options_of(std::span<char* const> words) {
+  Options options;
+  for (const std::string_view word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos) throw std::invalid_argument(std::string(word));
+    take(options, word.substr(0, equals), word.substr(equals + 1));
+  }
+  if (options.mount.threads == 0 || options.mount.connections == 0) throw std::invalid_argument("no threads");
+  return options;
+}
+
+/// Each open file takes a descriptor where the server lends its own.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Blocked before any thread starts, so that all inherit it.
+UniqueFd take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of one write
+  UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC));
+  if (!signals.valid()) throw Error(errno, "mount", "", "raise the limit of open files (ulimit -n)");
+  return signals;
+}
+
+/// Where lines go from now on: the log, nowhere for a daemon without one, else where they went.
+void redirect(const Options& options, int log) {
+  const UniqueFd nothing(options.daemon ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
+  if (nothing.valid()) {
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), standard);
+  }
+  if (log >= 0) ::dup2(log, STDERR_FILENO);
+}
+
+UniqueFd open_log(const std::string& name) {
+  if (name.empty()) return {};
+  UniqueFd log(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!log.valid()) throw Error(errno, "write the log", name, "name a file that can be written");
+  return log;
+}
+
+/// @param ready  -1, or where one byte says that the mount answers
+int serve(const Options& options, UniqueFd ready) {
+  raise_descriptor_limit();
+  const UniqueFd log = open_log(options.log);
+  const UniqueFd signals = take_signals();
+  Session session(options.mount);
+  if (options.daemon && ::chdir("/") != 0) throw Error(errno, "change to", "/", "");
+  session.start();
+  if (!options.quiet) {
+    std::fprintf(stderr, "wherry mount: %s is mounted on %s\n", printable(options.mount.address).c_str(),
+                 printable(session.directory()).c_str());
+  }
+  redirect(options, log.get());
+  if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
+  ready.reset();
+  session.wait(signals.get());
+  return 0;
+}
+
+/// The parent returns when the mount answers, and with the child's exit status if it never will.
+int serve_as_daemon(const Options& options) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(errno, "start a daemon", "", "raise the limit of open files");
+  UniqueFd told(ends[0]);
+  UniqueFd ready(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) throw Error(errno, "start a daemon", "", "allow more processes (ulimit -u, pids.max)");
+  if (child == 0) {
+    told.reset();
+    ::setsid();
+    return serve(options, std::move(ready));
+  }
+  ready.reset();
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::read(told.get(), &byte, 1)) < 0 && errno == EINTR) continue;
+  if (got == 1) return 0;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  wherry::reserve_standard_descriptors();
+  try {
+    const Options options = options_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+    return options.daemon ? serve_as_daemon(options) : serve(options, UniqueFd());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "wherry mount: %s\n", printable(error.what()).c_str());
+    return 1;
+  }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/session.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "base/log.hpp"
+#include "file/mount/mount_point.hpp"
+#include "file/mount/operations.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Interrupts a thread that waits for a request.
+constexpr int kInterrupt = SIGUSR2;
+
+/// The last line that libfuse wrote, which says why a mount failed.
+std::mutex last_mutex;
+std::string last_line;
+
+__attribute__((format(printf, 2, 0))) void take_line(fuse_log_level level, const char* format, va_list arguments) {
+  std::array<char, 512> text{};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  std::string line = text.data();
+  while (line.ends_with('\n')) line.pop_back();
+  const std::lock_guard lock(last_mutex);
+  last_line = line;
+  if (level > FUSE_LOG_ERR) log::write(log::Level::debug, line);
+}
+
+std::string taken_line() {
+  const std::lock_guard lock(last_mutex);
+  return std::exchange(last_line, {});
+}
+
+void destroy(fuse_session* session) { fuse_session_destroy(session); }
+
+std::string settings_of(const MountOptions& options, bool read_only) {
+  std::string settings = "default_permissions,subtype=wherry,fsname=" + options.address;
+  if (options.allow_other) settings += ",allow_other";
+  if (read_only) settings += ",ro";
+  return settings;
+}
+
+}  // namespace
+
+Session::Session(const MountOptions& options)
+    : directory_(prepare_mount_point(options.directory)),
+      system_((check_fuse(options.directory), HostOptions{.address = options.address, .timeout = options.timeout}),
+              options.connections),
+      ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      session_(nullptr, destroy),
+      count_(options.threads) {
+  if (!ended_.valid()) throw Error(errno, "mount on", options.directory, "raise the limit of open files (ulimit -n)");
+  mount(options);
+}
+
+void Session::mount(const MountOptions& options) {
+  fuse_set_log_func(take_line);
+  std::string name = "wherry";
+  std::string option = "-o";
+  std::string settings = settings_of(options, options.read_only || system_.read_only());
+  std::array<char*, 4> words{name.data(), option.data(), settings.data(), nullptr};
+  fuse_args arguments{3, words.data(), 0};
+  session_.reset(fuse_session_new(&arguments, &operations(), sizeof(fuse_lowlevel_ops), &system_));
+  fuse_opt_free_args(&arguments);
+  if (session_ == nullptr) throw Error(EINVAL, "mount on", options.directory, taken_line());
+  if (fuse_session_mount(session_.get(), directory_.c_str()) != 0) {
+    const std::string line = taken_line();
+    throw Error(EPERM, "mount on", options.directory,
+                "be root with CAP_SYS_ADMIN, or install fuse3 (fusermount3)" +
+                    std::string(options.allow_other ? " and allow user_allow_other in /etc/fuse.conf" : "") +
+                    (line.empty() ? "" : ": " + line));
+  }
+}
+
+Session::~Session() {
+  if (!threads_.empty()) stop();
+  if (session_ != nullptr) fuse_session_unmount(session_.get());
+}
+
+void Session::work() {
+  fuse_buf buffer{};
+  while (!stopping_.load(std::memory_order_relaxed) && fuse_session_exited(session_.get()) == 0) {
+    const int got = fuse_session_receive_buf(session_.get(), &buffer);
+    if (got == -EINTR || got == -EAGAIN) continue;
+    if (got <= 0) break;
+    fuse_session_process_buf(session_.get(), &buffer);
+  }
+  std::free(buffer.mem);
+  const std::uint64_t one = 1;
+  // As full as can be: it is readable.
+  if (::write(ended_.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: a thread ends");
+  working_.fetch_sub(1, std::memory_order_release);  // ENDED
+}
+
+void Session::start() {
+  struct sigaction interrupt{};
+  interrupt.sa_handler = [](int) {};
+  ::sigaction(kInterrupt, &interrupt, nullptr);
+  for (std::size_t i = 0; i < count_; ++i) {
+    working_.fetch_add(1, std::memory_order_relaxed);
+    threads_.emplace_back([this] { work(); });
+  }
+  struct stat found{};
+  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
+}
+
+void Session::wait(int signals) {
+  std::array<pollfd, 2> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
+  while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
+  if (wanted[1].revents == 0 && unmount(directory_, false) != 0) {
+    // Programs use it: what they have mapped and changed is written first.
+    const UniqueFd root(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (root.valid()) ::syncfs(root.get());
+  }
+  stop();
+}
+
+/// A signal that comes before a thread waits is lost: it is sent again until all have ended.
+void Session::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  while (working_.load(std::memory_order_acquire) != 0) {  // ENDED
+    for (std::thread& thread : threads_) ::pthread_kill(thread.native_handle(), kInterrupt);
+    std::this_thread::sleep_for(10ms);
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "file/mount/file_system.hpp"
+
+struct fuse_session;
+
+namespace wherry::file::mount {
+
+struct MountOptions {
+  std::string address{};    ///< wherry://NODE:PORT of a `wherry serve`
+  std::string directory{};  ///< to mount on
+  bool read_only = false;
+  bool allow_other = false;                   ///< processes of other users may use it
+  std::chrono::milliseconds timeout{60'000};  ///< as HostOptions
+  std::size_t connections = 4;
+  std::size_t threads = 8;  ///< calls that are served at the same time
+};
+
+/// A mounted file system and the threads that serve it.
+class Session {
+ public:
+  /// Connects, and mounts. Throws Error: as Host, prepare_mount_point and check_fuse do, EPERM where the kernel or
+  /// fusermount3 refuses.
+  explicit Session(const MountOptions& options);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  /// Unmounts. Programs that still use the mount get errors.
+  ~Session();
+
+  /// Serves. Returns when the mount answers. Throws Error.
+  void start();
+  /// Returns when the directory is unmounted, or `signals` is readable; then it unmounts, after what shared mappings
+  /// have changed is written to the server.
+  void wait(int signals);
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+
+ private:
+  void mount(const MountOptions& options);
+  void work();
+  void stop();
+
+  std::string directory_;
+  FileSystem system_;
+  UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::size_t> working_{0};
+  std::unique_ptr<fuse_session, void (*)(fuse_session*)> session_;
+  std::size_t count_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry serve` and `wherry mount`, for as long as a `with` block, in a mount namespace of the test's own."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import uuid
+
+import pytest
+from program import PROGRAM, environment
+from waiting import WATCHDOG
+
+MOUNT_PROGRAM = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "wherry-mount")
+NEW_MOUNT_NAMESPACE = 0x20000
+
+
+def enter_mount_namespace():
+    """What this process and its children mount is seen by nobody else. Skips the test where FUSE is not permitted."""
+    if not os.path.exists(MOUNT_PROGRAM):
+        pytest.skip("wherry mount was not built: no libfuse3-dev")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as error:
+        pytest.skip(f"no FUSE here: {error}")
+    if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNT_NAMESPACE) != 0:
+        pytest.skip("no mount namespace of one's own here: " + os.strerror(ctypes.get_errno()))
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+class Server:
+    """`wherry serve` of a directory, which can be killed and started again at the same address."""
+
+    def __init__(self, root, *options):
+        self.root = root
+        self.options = options
+        self.env = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
+        self.address = "wherry://0:7000"
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([PROGRAM, "serve", "--root", self.root, "--listen", self.address, *self.options],
+                                        env=self.env, stderr=subprocess.PIPE, text=True)
+        assert "serving" in self.process.stderr.readline()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate(timeout=WATCHDOG)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+class Mount:
+    """`wherry mount` of a server on a directory, which is made."""
+
+    def __init__(self, server, directory, *options):
+        with contextlib.suppress(FileExistsError):  # of a daemon that was killed nothing can be asked
+            os.mkdir(directory)
+        self.directory = directory
+        self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *options], env=server.env,
+                                        stderr=subprocess.PIPE, text=True)
+        self.said = self.process.stderr.readline()
+
+    def end(self):
+        """Returns what it said on the way."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        _, errors = self.process.communicate(timeout=WATCHDOG)
+        return errors
+
+    def __enter__(self):
+        assert " is mounted on " in self.said, self.said + self.process.communicate(timeout=WATCHDOG)[1]
+        return self.directory
+
+    def __exit__(self, *error):
+        errors = self.end()
+        if error[0] is None:
+            assert self.process.returncode == 0, errors
+
+
+@contextlib.contextmanager
+def mounts(folder, count=1, serve=(), mount=()):
+    """Gives the served directory, and the directories of as many mounts of it."""
+    root = folder / "root"
+    root.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(root, *serve))
+        yield root, *[stack.enter_context(Mount(server, folder / f"mount{i}", *mount)) for i in range(count)]
+
+
+def is_mounted(directory):
+    with open("/proc/self/mountinfo") as mounted:
+        return any(line.split()[4] == str(directory) for line in mounted)

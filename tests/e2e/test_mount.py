@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry mount: its life, and what it promises beyond what a file system does anyway (test_mount_beside.py)."""
+
+import errno
+import mmap
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from mounting import mounted
+from program import PROGRAM, environment, wherry
+from serving import Mount, Server, enter_mount_namespace, is_mounted, mounts
+from waiting import WATCHDOG, wait_until
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace():
+    enter_mount_namespace()
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root") as running:
+        yield running
+
+
+def failure(*words, env=None):
+    result = wherry("mount", *words, env=env)
+    assert result.returncode == 1
+    return result.stderr
+
+
+def test_a_mount_says_that_it_is_ready_and_a_signal_unmounts(server, tmp_path):
+    mount = Mount(server, tmp_path / "here")
+    with mount as here:
+        assert mount.said == f"wherry mount: {server.address} is mounted on {here}\n"
+        (here / "new").write_text("text")
+        assert (server.root / "new").read_text() == "text"
+    assert mount.process.returncode == 0 and not is_mounted(here) and os.listdir(here) == []
+
+
+def test_umount_ends_the_daemon(server, tmp_path):
+    mount = Mount(server, tmp_path / "here")
+    subprocess.run(["umount", mount.directory], check=True)
+    assert mount.process.wait(timeout=WATCHDOG) == 0
+
+
+def test_a_signal_unmounts_though_a_program_uses_the_mount_and_its_pages_are_written(server, tmp_path):
+    (server.root / "file").write_bytes(bytes(8192))
+    mount = Mount(server, tmp_path / "here")
+    file = os.open(mount.directory / "file", os.O_RDWR)
+    with mmap.mmap(file, 8192) as memory:
+        memory[5000:5005] = b"bytes"
+        mount.end()
+        assert mount.process.returncode == 0 and not is_mounted(mount.directory)
+        assert (server.root / "file").read_bytes()[5000:5005] == b"bytes"
+        with pytest.raises(OSError):
+            os.fstat(file)
+    with pytest.raises(OSError):
+        os.close(file)
+
+
+def test_daemon_returns_when_the_mount_answers(server, tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    (server.root / "file").write_text("text")
+    result = subprocess.run([PROGRAM, "mount", "--daemon", "--log", "log", server.address, "here"], cwd=tmp_path,
+                            env=server.env, capture_output=True, text=True, timeout=WATCHDOG)
+    assert (result.returncode, result.stdout) == (0, "") and " is mounted on " in result.stderr
+    assert (here / "file").read_text() == "text" and (tmp_path / "log").exists()
+    subprocess.run(["umount", here], check=True)
+
+
+def test_a_daemon_that_cannot_mount_says_why(tmp_path):
+    env = environment(WHERRY_CONNECT_TIMEOUT="1", WHERRY_JOB="nobody-is-here")
+    result = subprocess.run([PROGRAM, "mount", "--daemon", "wherry://0:7000", tmp_path], env=env, capture_output=True,
+                            text=True, timeout=WATCHDOG)
+    assert result.returncode == 1 and result.stderr.startswith("wherry mount: ") and "wherry://0:7000" in result.stderr
+
+
+def test_what_is_wrong_is_said(server, tmp_path):
+    (tmp_path / "file").touch()
+    job = {"WHERRY_JOB": server.env["WHERRY_JOB"]}
+    assert "name a directory that exists" in failure(server.address, tmp_path / "nowhere", env=job)
+    assert "name a directory" in failure(server.address, tmp_path / "file", env=job)
+    with Mount(server, tmp_path / "here") as here:
+        assert f"wherry mount is there already: umount {here}" in failure(server.address, here, env=job)
+    assert wherry("mount", server.address).returncode == 2
+
+
+def test_a_machine_without_the_device_is_told_what_to_allow(server, tmp_path):
+    hidden = "mount -t tmpfs tmpfs /dev && exec \"$@\""
+    result = subprocess.run(["unshare", "--mount", "sh", "-c", hidden, "sh", PROGRAM, "mount", server.address, tmp_path],
+                            env=server.env, capture_output=True, text=True, timeout=WATCHDOG)
+    assert result.returncode == 1 and "--device /dev/fuse" in result.stderr
+
+
+def test_a_directory_with_files_is_hidden_and_comes_back(server, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "own").touch()
+    with Mount(server, tmp_path / "here") as here:
+        assert os.listdir(here) == []
+    assert os.listdir(here) == ["own"]
+
+
+def test_a_killed_daemon_leaves_enotconn_and_the_next_mount_cleans_up(server, tmp_path):
+    mount = Mount(server, tmp_path / "here")
+    (mount.directory / "file").write_text("kept")
+    file = os.open(mount.directory / "file", os.O_RDONLY)
+    mount.process.kill()
+    mount.process.communicate(timeout=WATCHDOG)
+    for call in (os.fstat, os.close):
+        with pytest.raises(OSError) as caught:
+            call(file)
+        assert caught.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+    with pytest.raises(OSError) as caught:
+        os.listdir(mount.directory)
+    assert caught.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+    with Mount(server, tmp_path / "here") as here:
+        assert (here / "file").read_text() == "kept"
+    assert not is_mounted(here)
+
+
+def test_a_mount_for_reading_only_changes_nothing(server, tmp_path):
+    (server.root / "file").write_text("text")
+    with Mount(server, tmp_path / "here", "--read-only") as here:
+        assert (here / "file").read_text() == "text"
+        for change in (lambda: (here / "file").write_text("other"), lambda: (here / "new").touch(), (here / "file").unlink):
+            with pytest.raises(OSError) as caught:
+                change()
+            assert caught.value.errno == errno.EROFS
+    with mounts(tmp_path, serve=["--read-only"]) as (_, here), pytest.raises(OSError) as caught:
+        (here / "new").touch()
+    assert caught.value.errno == errno.EROFS
+
+
+@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+def test_what_one_mount_has_written_the_other_reads_at_once(tmp_path, serve):
+    with mounts(tmp_path, 2, serve=serve) as (_, one, other):
+        (one / "file").write_bytes(b"first")
+        with open(one / "file", "r+b", buffering=0) as writer, open(other / "file", "rb", buffering=0) as reader:
+            for i in range(200):
+                data = b"%5d" % i
+                os.pwrite(writer.fileno(), data, 0)
+                assert os.pread(reader.fileno(), 100, 0) == data
+            os.ftruncate(writer.fileno(), 2)
+            assert os.pread(reader.fileno(), 100, 0) == b"  " and os.fstat(reader.fileno()).st_size == 2
+        os.rename(one / "file", one / "moved")
+        assert os.listdir(other) == ["moved"] and not os.path.exists(other / "file")
+
+
+@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+def test_appends_by_two_mounts_keep_each_other(tmp_path, serve):
+    with mounts(tmp_path, 2, serve=serve) as (root, *both):
+        def append(folder, letter):
+            file = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            for i in range(300):
+                line = f"{letter} {i} ".ljust(100, letter).encode() + b"\n"
+                assert os.write(file, line) == len(line)
+            os.close(file)
+
+        threads = [threading.Thread(target=append, args=(folder, letter)) for folder, letter in zip(both, "ab")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        lines = (root / "log").read_text().splitlines()
+        for letter in "ab":
+            own = [line for line in lines if line.startswith(letter)]
+            assert [int(line.split()[1]) for line in own] == list(range(300))
+        assert len(lines) == 600 and all(len(line) == 100 for line in lines)
+        assert [(folder / "log").read_text().splitlines() for folder in both] == [lines, lines]
+
+
+def test_a_file_that_was_removed_or_replaced_stays_what_it_is_to_who_has_it_open(tmp_path):
+    with mounts(tmp_path, 2) as (_, one, other):
+        (one / "file").write_text("old")
+        (one / "new").write_text("new")
+        with open(one / "file", "r+") as first, open(other / "file") as second:
+            os.rename(other / "new", other / "file")
+            assert (one / "file").read_text() == "new"
+            first.write("OLD and longer")
+            first.flush()
+            assert second.read() == "OLD and longer"
+            assert os.fstat(first.fileno()).st_nlink == 0 and os.fstat(first.fileno()).st_size == 14
+            os.fchmod(first.fileno(), 0o600)
+            os.ftruncate(first.fileno(), 3)
+            assert os.fstat(second.fileno()).st_mode & 0o777 == 0o600 and os.fstat(second.fileno()).st_size == 3
+        assert (one / "file").read_text() == "new"
+
+
+# In a process of its own: one that starts a server would close copies of these files first, and wait for the server.
+WRITER = """
+import os, sys
+with open(sys.argv[1], "wb", buffering=0) as file:
+    for i in range(400):
+        assert file.write(b"%07d\\n" % i) == 8
+    os.fsync(file.fileno())
+os.rename(sys.argv[1], sys.argv[1] + ".done")
+"""
+
+
+@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+def test_a_server_that_is_killed_and_started_again_loses_nothing(tmp_path, serve):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "here") as here:
+        base = _bytes_in(server.root)
+        writers = [subprocess.Popen([sys.executable, "-c", WRITER, here / f"file{number}"]) for number in range(3)]
+        for i in range(3):
+            wait_until(lambda: _bytes_in(server.root) > base + 1000 * (i + 1) or
+                       all(writer.poll() is not None for writer in writers), "some data")
+            server.kill()
+            server.start()
+        assert [writer.wait(timeout=WATCHDOG) for writer in writers] == [0, 0, 0]
+        for number in range(3):
+            assert (server.root / f"file{number}.done").read_bytes() == b"".join(b"%07d\n" % i for i in range(400))
+
+
+def test_calls_fail_once_the_server_has_been_gone_for_the_timeout(tmp_path):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root") as server, Mount(server, tmp_path / "here", "--timeout", "0.5") as here:
+        server.kill()
+        with pytest.raises(OSError) as caught:
+            os.listdir(here)
+        assert caught.value.errno == errno.EIO
+        server.start()
+        wait_until(lambda: _lists(here), "the server answers")
+
+
+def _lists(folder):
+    try:
+        os.listdir(folder)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+def test_a_full_disk_is_an_error_of_the_write(tmp_path, serve):
+    with mounted("-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path / "root") as root:
+        with mounts(tmp_path, serve=serve) as (_, here):
+            with open(here / "file", "wb", buffering=0) as file, pytest.raises(OSError) as caught:
+                while file.write(b"x" * 65536):
+                    pass
+            assert caught.value.errno == errno.ENOSPC
+            size = (here / "file").stat().st_size
+            assert 0 < size <= 1 << 20 and (root / "file").read_bytes() == b"x" * size
+            (here / "file").unlink()
+            (here / "again").write_bytes(b"y" * 65536)
+
+
+def test_users_see_what_owners_and_modes_allow(open_folder):
+    with mounts(Path(open_folder), mount=["--allow-other"]) as (_, here):
+        (here / "mine").write_text("mine")
+        (here / "mine").chmod(0o600)
+        (here / "everybody's").write_text("ours")
+        child = os.fork()
+        if child == 0:  # in a sandbox, other users may reach nothing but where they are
+            try:
+                os.chdir(here)
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                is_read = os.read(os.open("everybody's", os.O_RDONLY), 10) == b"ours"
+                os._exit(0 if is_read and not os.access("mine", os.R_OK, effective_ids=True) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def _bytes_in(folder):
+    """As os.walk, whatever is renamed meanwhile."""
+    return int(subprocess.run(["du", "--bytes", "--summarize", folder], capture_output=True, text=True).stdout.split()[0])
