@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include <wherry/error.hpp>
@@ -114,9 +115,13 @@ void Session::start() {
   struct sigaction interrupt{};
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
-  for (std::size_t i = 0; i < count_; ++i) {
-    working_.fetch_add(1, std::memory_order_relaxed);
-    threads_.emplace_back([this] { work(); });
+  try {
+    while (threads_.size() < count_) {
+      threads_.emplace_back([this] { work(); });
+      working_.fetch_add(1, std::memory_order_relaxed);
+    }
+  } catch (const std::system_error& error) {
+    throw Error(error.code().value(), "start the threads of", directory_, "allow more processes (ulimit -u, pids.max)");
   }
   struct stat found{};
   if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");

@@ -55,7 +55,7 @@ class Session {
   FileSystem system_;
   UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
   std::atomic<bool> stopping_{false};
-  std::atomic<std::size_t> working_{0};
+  std::atomic<std::ptrdiff_t> working_{0};  ///< threads that have not ended
   std::unique_ptr<fuse_session, void (*)(fuse_session*)> session_;
   std::size_t count_;
   std::vector<std::thread> threads_;
