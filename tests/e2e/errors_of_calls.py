@@ -68,6 +68,10 @@ def _opens(folder):
     yield "made", os.path.exists(at("made"))
     yield "truncate", [_call(os.truncate, at(name), size) for name, size in (("file", 100), ("directory2", 1), ("none", 1), ("file", -1), ("to", 7))]
     yield "chmod", [_call(os.chmod, at(name), mode) for name, mode in (("file", 0o4711), ("directory2", 0o1777), ("none", 0o644), ("to", 0o600))]
+    yield "chown", [_call(os.chown, at(name), 1234, -1, follow_symlinks=follow) for name, follow in
+                    (("file", True), ("to", False), ("none", True), ("directory2", True))]
+    yield "owners", [(os.lstat(at(name)).st_uid, os.lstat(at(name)).st_gid) for name in ("file", "to", "directory2", "made")]
+    yield "no set-user-ID bit", oct(os.stat(at("file")).st_mode)
     yield "utime", [_call(os.utime, at(name), ns=(10**9 + 1, 2 * 10**9 + 3)) for name in ("file", "directory2", "none")]
     yield "times", [(os.stat(at(name)).st_atime_ns, os.stat(at(name)).st_mtime_ns) for name in ("file", "directory2")]
     yield "stat", {name: _stat(at(name)) for name in ("file", "directory2", "made")}
@@ -82,6 +86,7 @@ def _descriptors(folder):
     yield "holes", [_call(os.lseek, reader, 0, os.SEEK_HOLE), _call(os.lseek, reader, 1 << 34, os.SEEK_DATA), _call(os.lseek, reader, -1, os.SEEK_SET)]
     yield "truncated", [_call(os.ftruncate, writer, 10), os.fstat(reader).st_size, _call(os.pread, reader, 20, 5), _call(os.ftruncate, writer, -1)]
     os.unlink(path)
+    yield "owner of an unlinked file", [_call(os.fchown, writer, -1, 4321), os.fstat(reader).st_gid]
     yield "unlinked", [os.fstat(reader).st_nlink, _call(os.pwrite, writer, b"still", 0), _call(os.pread, reader, 5, 0), _stat(path)]
     directory = os.open(folder, os.O_RDONLY)
     yield "directory", [_call(os.read, directory, 1), _call(os.fsync, directory), _call(os.pread, directory, 1, 0)]

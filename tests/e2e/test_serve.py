@@ -52,7 +52,7 @@ class Client:
         self.bytes = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.rest = b""
-        self.send(struct.pack("<IIII16s32x", 2, 0x454C4946, 0, 0, b""))
+        self.send(struct.pack("<IIII16s32x", 3, 0x454C4946, 0, 0, b""))
         self.version, self.magic, self.read_only, self.lends, self.boot = struct.unpack("<IIII16s32x", self.take(64))
 
     def _read(self):
@@ -98,7 +98,7 @@ def test_files_are_served_and_the_requests_made_here_are_understood(tmp_path):
     with Server(root, "--threads", "2") as server:
         assert server.said == f"wherry serve: serving {root} on {server.address}\n"
         with Client(server) as client:
-            assert (client.version, client.magic, client.read_only) == (2, 0x454C4946, 0)
+            assert (client.version, client.magic, client.read_only) == (3, 0x454C4946, 0)
             assert client.boot.hex() == open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", "")
             error, handle, status = client.ask(OPEN, b"there", flags=READS)
             assert (error, len(status)) == (0, 128) and struct.unpack_from("<QQQ", status)[1:] == (os.stat(root / "there").st_ino, 13)

@@ -114,6 +114,9 @@ class Host {
   int set_size(std::string_view name, std::uint64_t size);
   int set_mode(Handle handle, std::uint32_t mode);
   int set_mode(std::string_view name, std::uint32_t mode);
+  /// A user or group of layout::kFileOwnerKept stays as it is.
+  int set_owner(Handle handle, std::uint32_t user, std::uint32_t group);
+  int set_owner(std::string_view name, bool follow, std::uint32_t user, std::uint32_t group);
   int set_times(Handle handle, const layout::FileTimes& times);
   int set_times(std::string_view name, bool follow, const layout::FileTimes& times);
   /// `flags`: of layout::kFileAllocate...

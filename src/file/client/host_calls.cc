@@ -108,6 +108,20 @@ int Host::set_mode(Handle handle, std::uint32_t mode) {
   return call(asked, file.get());
 }
 
+int Host::set_owner(Handle handle, std::uint32_t user, std::uint32_t group) {
+  return call(FileCall::set_owner, handle, 0, user, group, {}, kNothing);
+}
+
+int Host::set_owner(std::string_view name, bool follow, std::uint32_t user, std::uint32_t group) {
+  const std::lock_guard lock(mutex_);
+  Asked asked{.name = name};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::set_owner);
+  asked.request.flags = follow ? 0 : layout::kFileLookNoFollow;
+  asked.request.offset = user;
+  asked.request.length = group;
+  return call(asked, nullptr);
+}
+
 int Host::set_times(Handle handle, const layout::FileTimes& times) {
   const std::lock_guard lock(mutex_);
   const auto file = find(handle);

@@ -69,15 +69,9 @@ int FileSystem::attributes(NodeId node, struct stat& attributes) {
 }
 
 int FileSystem::change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes) {
-  layout::FileStatus found{};
-  if (changes.user || changes.group) {
-    // The server's files belong to its user.
-    if (const int error = status(node, found); error != 0) return error;
-    if (changes.user.value_or(found.user) != found.user || changes.group.value_or(found.group) != found.group)
-      return EPERM;
-  }
   int error = 0;
-  if (changes.mode) error = change_mode(node, *changes.mode);
+  if (changes.user || changes.group) error = change_owner(node, changes);
+  if (error == 0 && changes.mode) error = change_mode(node, *changes.mode);
   if (error == 0 && changes.size) error = change_size(node, *changes.size, by);
   if (error == 0 && changes.times) error = change_times(node, *changes.times);
   return error != 0 ? error : this->attributes(node, attributes);
@@ -92,6 +86,16 @@ int FileSystem::change_mode(NodeId node, std::uint32_t mode) {
   if (by != ESTALE) return by;
   const auto path = nodes_.path(node);
   return path ? hosts_.any()->set_mode(*path, mode) : ESTALE;
+}
+
+int FileSystem::change_owner(NodeId node, const Changes& changes) {
+  const std::uint32_t user = changes.user.value_or(layout::kFileOwnerKept);
+  const std::uint32_t group = changes.group.value_or(layout::kFileOwnerKept);
+  const int by = by_handle(
+      node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); });
+  if (by != ESTALE) return by;
+  const auto path = nodes_.path(node);
+  return path ? hosts_.any()->set_owner(*path, false, user, group) : ESTALE;
 }
 
 int FileSystem::change_times(NodeId node, const layout::FileTimes& times) {

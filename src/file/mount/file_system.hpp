@@ -86,6 +86,7 @@ class FileSystem {
  private:
   int status(NodeId node, layout::FileStatus& status);
   int change_size(NodeId node, std::uint64_t size, const OpenFile* by);
+  int change_owner(NodeId node, const Changes& changes);
   int change_mode(NodeId node, std::uint32_t mode);
   int change_times(NodeId node, const layout::FileTimes& times);
   int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status);

@@ -92,6 +92,8 @@ Outcome Calls::perform(const Request& request) {
       return set_mode(request);
     case FileCall::set_times:
       return set_times(request);
+    case FileCall::set_owner:
+      return set_owner(request);
     case FileCall::file_system:
       return file_system(request);
     case FileCall::flush:
@@ -210,6 +212,14 @@ Outcome Calls::set_times(const Request& request) {
   if (!to_timespec(times.accessed, wanted[0]) || !to_timespec(times.modified, wanted[1])) return failed(EINVAL);
   const Target target = target_of(request, !asks(request, layout::kFileLookNoFollow));
   return failed(target.error != 0 ? target.error : change_times(target.descriptor, wanted));
+}
+
+Outcome Calls::set_owner(const Request& request) {
+  const FileRequest& header = request.header;
+  if (header.offset > UINT32_MAX || header.length > UINT32_MAX) return failed(EINVAL);
+  const Target target = target_of(request, !asks(request, layout::kFileLookNoFollow));
+  if (target.error != 0) return failed(target.error);
+  return failed(change_owner(target.descriptor, static_cast<uid_t>(header.offset), static_cast<gid_t>(header.length)));
 }
 
 Outcome Calls::file_system(const Request& request) {

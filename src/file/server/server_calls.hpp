@@ -60,6 +60,7 @@ class Calls {
   Outcome set_size(const Request& request);
   Outcome set_mode(const Request& request);
   Outcome set_times(const Request& request);
+  Outcome set_owner(const Request& request);
   Outcome file_system(const Request& request);
   Outcome flush(const Request& request);
   Outcome allocate(const Request& request);

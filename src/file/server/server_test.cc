@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -221,6 +222,9 @@ TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   const Host::Handle handle = create("file");
   EXPECT_EQ(host_.write(handle, 0, as_data("content")).bytes, 7U);
   EXPECT_EQ(host_.set_mode("file", 0604), 0);
+  EXPECT_EQ(host_.set_owner("file", true, ::geteuid(), kFileOwnerKept), 0);
+  EXPECT_EQ(host_.set_owner("file", true, kFileOwnerKept, kFileOwnerKept), 0);
+  EXPECT_EQ(host_.set_owner("none", true, ::geteuid(), kFileOwnerKept), ENOENT);
   EXPECT_EQ(host_.set_times("file", true, {{5, 6, 0}, {7, 8, 0}}), 0);
   EXPECT_EQ(host_.set_times("file", true, {{0, kFileTimeKept, 0}, {9, 8, 0}}), 0);
   EXPECT_EQ(host_.set_times("file", true, {{0, 1'000'000'000, 0}, {}}), EINVAL);
@@ -297,6 +301,7 @@ TEST(FileServerReadOnly, NothingIsChanged) {
   EXPECT_EQ(host.append(opened.handle, as_data("x")).error, EROFS);
   EXPECT_EQ(host.set_size("file", 0), EROFS);
   EXPECT_EQ(host.set_mode("file", 0), EROFS);
+  EXPECT_EQ(host.set_owner("file", true, ::geteuid(), kFileOwnerKept), EROFS);
   EXPECT_EQ(host.set_times("file", true, {}), EROFS);
   EXPECT_EQ(host.allocate(opened.handle, 0, 0, 100), EROFS);
   EXPECT_EQ(host.make_directory("d", 0755), EROFS);

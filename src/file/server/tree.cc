@@ -194,6 +194,10 @@ int change_mode(int descriptor, mode_t mode) {
   return result_of(::chmod(proc_path(descriptor).c_str(), mode & 07777U));
 }
 
+int change_owner(int descriptor, uid_t user, gid_t group) {
+  return result_of(::fchownat(descriptor, "", user, group, AT_EMPTY_PATH));
+}
+
 int change_times(int descriptor, const timespec (&times)[2]) {
   return result_of(::utimensat(descriptor, "", times, AT_EMPTY_PATH));
 }

@@ -55,6 +55,8 @@ class Tree {
 
 /// Of what a descriptor of look_up's names, which may be of the kind that only names: 0 or an errno value.
 int change_mode(int descriptor, mode_t mode);
+/// A user or group of -1 stays as it is.
+int change_owner(int descriptor, uid_t user, gid_t group);
 int change_times(int descriptor, const timespec (&times)[2]);
 
 }  // namespace wherry::file

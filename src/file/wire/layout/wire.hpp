@@ -25,7 +25,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 2;
+inline constexpr std::uint32_t kFileVersion = 3;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
@@ -74,8 +74,9 @@ enum class FileCall : std::uint32_t {
   symlink = 19,         ///< name, second: what it is to hold
   read_link = 20,       ///< name; answer: what it holds
   lend = 21,            ///< handle; answer: value is the number of its descriptor in the server's process
+  set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; each may be kFileOwnerKept
 };
-inline constexpr std::uint32_t kFileCalls = 22;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 23;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -139,7 +140,7 @@ inline constexpr std::uint32_t kFileOpenSync = 256;
 inline constexpr std::uint32_t kFileOpenDataSync = 512;
 inline constexpr std::uint32_t kFileOpenAll = 1023;
 // Bits of the flags of other calls.
-inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times
+inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times, set_owner
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
 inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename
@@ -159,6 +160,9 @@ struct FileTime {
 static_assert(sizeof(FileTime) == 16 && offsetof(FileTime, nanoseconds) == 8 && offsetof(FileTime, reserved) == 12);
 inline constexpr std::uint32_t kFileTimeNow = 0x3FFFFFFF;
 inline constexpr std::uint32_t kFileTimeKept = 0x3FFFFFFE;
+
+/// A user or group that stays as it is.
+inline constexpr std::uint32_t kFileOwnerKept = 0xFFFFFFFF;
 
 struct FileTimes {
   FileTime accessed;
