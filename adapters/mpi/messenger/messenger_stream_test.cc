@@ -107,6 +107,25 @@ TEST_F(MessengerStream, ALongMessageIsCopiedByItsSenderToo) {
   expect_order();
 }
 
+TEST_F(MessengerStream, AShortMessageIsTakenWhileAStreamFillsTheSection) {
+  const std::string text = text_of(3 * kMiB + 5, 13);
+  std::string buffer(text.size(), '.');
+  receive(b_, buffer);
+  send(a_, b_, text);
+  match();
+  for (int i = 0; i < 50; ++i) a_.progress();
+  SendRequest injected;
+  injected.to = &a_.link_to(b_.name());
+  injected.buffers = Buffers(text.data(), 1000);
+  injected.inject = true;
+  injected.wanted = injected.reported = false;
+  EXPECT_EQ(a_.send(injected), 0);
+  progress_until([&] { return !at_b_.receives.empty(); });
+  EXPECT_TRUE(buffer == text);
+  at_b_.receives.clear();
+  expect_order();
+}
+
 TEST_F(MessengerStream, AMessageIsSentThoughItsReceiverHasReadTheRestAndGone) {
   const std::string text = text_of(3 * kMiB, 12);
   std::string buffer(text.size(), '.');

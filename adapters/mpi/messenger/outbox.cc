@@ -15,6 +15,8 @@ static_assert(kMostWhole >= kMostInjected + sizeof(PacketHead) + Wire::kMostTabl
 // A chunk goes into the section alone, where that has room for this; into smaller sections' overflow, too.
 constexpr std::uint64_t kLeastChunk = 16 << 10;
 constexpr std::uint64_t kSmallSection = 4 * kLeastChunk;
+// Chunks leave this free there, for short messages that follow.
+constexpr std::uint64_t kKeptForShort = std::uint64_t{4} << 10;
 // The receiver can copy one chunk while the next is written.
 constexpr std::uint64_t kMostChunk = 128 << 10;
 
@@ -51,10 +53,11 @@ Outbox::Push Outbox::push_chunk(Link& link, Wire& wire, const Buffers& payload, 
   if (!link.queue.empty()) return Push::blocked;
   std::uint64_t most = std::min(bytes, kMostChunk);
   if (mailbox_.section(link.peer).outgoing >= kSmallSection) {
-    const std::uint64_t least = std::min(most, kLeastChunk) + wire.bytes;
+    const std::uint64_t around = wire.bytes + kKeptForShort;
+    const std::uint64_t least = std::min(most, kLeastChunk) + around;
     const std::uint64_t room = mailbox_.room(link.peer, static_cast<std::size_t>(least));
     if (room == 0) return Push::blocked;
-    most = std::min(most, room - wire.bytes);
+    most = std::min(most, room - around);
   } else {
     most = std::min(most, kLeastChunk);
   }
