@@ -167,6 +167,9 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
     Pending pending = pending_.take(*ready);
     // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
+    if (error == EMFILE && packet.hello.companion != 0) {
+      (void)pending_.take_companion(packet.hello.companion, pending.peer);
+    }
     if (error == EPROTO || companion != 0) {
       refuse(pending.peer, "its request is malformed, or of another version of Wherry");
       continue;

@@ -60,7 +60,8 @@ Pending* PendingConnectors::next_ready() {
   return nullptr;
 }
 
-void PendingConnectors::silence(const Pending& pending) noexcept {
+void PendingConnectors::silence(Pending& pending) noexcept {
+  pending.ended = true;
   ::epoll_ctl(poller_.get(), EPOLL_CTL_DEL, pending.socket.get(), nullptr);
 }
 
@@ -86,9 +87,12 @@ std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point n
 }
 
 Pending PendingConnectors::take_least_promising() {
-  const auto silent =
-      std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.companion == 0; });
-  return take(silent == waiting_.end() ? waiting_.front() : *silent);
+  auto found = std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.ended; });
+  if (found == waiting_.end()) {
+    found =
+        std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.companion == 0; });
+  }
+  return take(found == waiting_.end() ? waiting_.front() : *found);
 }
 
 }  // namespace wherry::fabric::shm

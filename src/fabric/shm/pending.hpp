@@ -25,6 +25,7 @@ struct Pending {
   Peer peer;
   Clock::time_point give_up;
   std::uint64_t companion = 0;  ///< its number, if it is one
+  bool ended = false;           ///< a companion whose connector has closed it
 };
 
 class PendingConnectors {
@@ -45,15 +46,16 @@ class PendingConnectors {
   void look();
   /// The next of those, in the order in which they came; null: no more until the next look.
   Pending* next_ready();
-  /// It has nothing more to say, and waits only to be taken.
-  void silence(const Pending& pending) noexcept;
+  /// A companion has ended: it has nothing more to say, and waits only to be taken.
+  void silence(Pending& pending) noexcept;
   /// Takes it out.
   Pending take(Pending& pending);
   /// Takes out the companion of that number, of the same process. Invalid: there is none.
   UniqueFd take_companion(std::uint64_t number, const Peer& peer);
   /// Takes out one that has waited for too long.
   std::optional<Pending> take_late(Pending::Clock::time_point now);
-  /// Takes out the one that has waited longest without having said anything, or else as a companion. There is one.
+  /// Takes out a companion that has ended, or else the one that has waited longest without having said anything, or
+  /// else as a companion. There is one.
   Pending take_least_promising();
 
  private:
