@@ -57,7 +57,7 @@ Outbox::Push Outbox::push_chunk(Link& link, Wire& wire, const Buffers& payload, 
     const std::uint64_t least = std::min(most, kLeastChunk) + around;
     const std::uint64_t room = mailbox_.room(link.peer, static_cast<std::size_t>(least));
     if (room == 0) return Push::blocked;
-    most = std::min(most, room - around);
+    most = room > around ? std::min(most, room - around) : std::min(most, kLeastChunk);
   } else {
     most = std::min(most, kLeastChunk);
   }
