@@ -3,8 +3,7 @@
 //
 // Two mailboxes may connect to each other at the same moment; one of the two connections must give way before anything
 // is sent on it. The one that the mailbox with the smaller number makes stays. The other's connector is dropped when it
-// is let in, before it was granted a section: so only early data were sent on it, and its maker waits for the one that
-// stays.
+// is let in, before it was granted a section: so it has early data only, and its maker waits for the one that stays.
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -282,7 +281,8 @@ Pair* Connector::crossing(const Address& address, std::uint64_t number) const no
   for (const auto& pair : pairs_) {
     if (pair == nullptr || !pair->initiated || pair->state == State::lost || !pair->address) continue;
     if (pair->address->node != address.node || pair->address->port != address.port) continue;
-    if (pair->is_open() && (pair->out->capacity() != 0 || pair->mailbox != number)) continue;
+    if (pair->is_open() && (pair->out->capacity() != 0 || pair->mailbox != number || !pair->in->is_untouched()))
+      continue;
     return pair.get();
   }
   return nullptr;
@@ -293,7 +293,9 @@ void Connector::accept(std::unique_ptr<fabric::Connection> connection) {
   std::optional<Address> address;
   if (greeting.listens != 0) address = Address{fabric_name_, greeting.node, greeting.port};
   const bool departed = fabric_->keeps_segments() && connection->peer_gone();
-  if (departed && !left_behind(*connection, greeting.early).messages) return;
+  const LeftBehind left = left_behind(*connection, greeting.early);
+  // A child of the peer may keep the socket of one that it gave up.
+  if (left.given_up || (departed && !left.messages)) return;
   Pair* crossed = address ? crossing(*address, greeting.mailbox) : nullptr;
   if (crossed != nullptr) {
     if (number_ > greeting.mailbox && !departed) return change_over(*crossed, std::move(connection));
@@ -355,6 +357,7 @@ void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection)
   pair.state = State::open;
   // Before the first grant, which leads the peer to the section.
   const int error = early_.claim(pair, *pair.connection);
+  pair.claims_again = greeting.early != 0;
   sections_.join(pair);
   if (error != 0) (void)lose(pair, error);
 }

@@ -55,6 +55,13 @@ class Connector {
   /// soon, or there is no room. The pair may be open then.
   [[nodiscard]] bool send_early(Pair& pair, Mailbox::Outgoing& message) noexcept;
 
+  /// Claims the peer's early data once more, now that it has granted something: those that it had withdrawn from
+  /// another connection it may have attached after the first claim. Returns 0 or an errno value.
+  [[nodiscard]] int claim_again(Pair& pair) noexcept {
+    pair.claims_again = false;
+    return early_.claim(pair, *pair.connection);
+  }
+
   /// The pair is over, which is reported after the last early message. Returns true: that is news.
   bool lose(Pair& pair, int error) noexcept;
   /// The same after a death, of which all that had come was read. False: the connection only gave way to the peer's.

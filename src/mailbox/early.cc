@@ -31,8 +31,12 @@ std::uint64_t length_at(std::span<const std::byte> bytes, std::size_t at) {
   return length;
 }
 
-/// Whether these bytes, from `at` on, are whole messages.
-bool is_well_formed(std::span<const std::byte> bytes, std::size_t at) {
+/// A peer that connects again and again before its messages are read has no more than these here.
+constexpr std::size_t kMostChunks = 8;
+
+/// Whether these bytes are whole messages.
+bool is_well_formed(std::span<const std::byte> bytes) {
+  std::size_t at = 0;
   while (at < bytes.size()) {
     const std::size_t left = bytes.size() - at;
     if (left < sizeof(std::uint64_t)) return false;
@@ -117,30 +121,30 @@ int EarlyMessages::claim(fabric::Connection& connection, std::size_t bytes) noex
   if ((word & kMailboxEarlyClaimed) != 0) return 0;
   const std::uint64_t count = word & ~kFlags;
   if (count == 0) return 0;
-  if (count > std::min(bytes, kMailboxEarly)) return EPROTO;
+  if (count > std::min(bytes, kMailboxEarly) || chunks_.size() == kMostChunks) return EPROTO;
   std::byte* const area = connection.map() + connection.remote_bytes() - bytes;
-  const std::size_t had = bytes_.size();
   try {
-    bytes_.resize(had + static_cast<std::size_t>(count));
+    std::vector<std::byte> chunk(static_cast<std::size_t>(count));
+    arch::copy_out_of_shared(chunk.data(), area, chunk.size());
+    give_back_pages(area, 0, chunk.size());
+    if (!is_well_formed(chunk)) return EPROTO;
+    chunks_.push_back(std::move(chunk));
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
-  arch::copy_out_of_shared(bytes_.data() + had, area, static_cast<std::size_t>(count));
-  give_back_pages(area, 0, static_cast<std::size_t>(count));
-  if (is_well_formed(bytes_, had)) return 0;
-  bytes_.resize(had);
-  return EPROTO;
+  return 0;
 }
 
-std::uint64_t EarlyMessages::length() const noexcept { return length_at(bytes_, at_); }
+std::uint64_t EarlyMessages::length() const noexcept { return length_at(chunks_.front(), at_); }
 
 void EarlyMessages::find(Mailbox::Piece& piece) const noexcept {
   const std::uint64_t bytes = length();
   const std::size_t next = at_ + static_cast<std::size_t>(around(bytes));
   piece.message_bytes = bytes;
   piece.offset = read_;
-  piece.bytes = {{bytes_.data() + at_ + sizeof bytes + read_, static_cast<std::size_t>(bytes) - read_}, {}};
-  piece.more = next < bytes_.size();
+  const std::vector<std::byte>& chunk = chunks_.front();
+  piece.bytes = {{chunk.data() + at_ + sizeof bytes + read_, static_cast<std::size_t>(bytes) - read_}, {}};
+  piece.more = next < chunk.size() || chunks_.size() > 1;
 }
 
 bool EarlyMessages::consume(std::size_t bytes) noexcept {
@@ -149,6 +153,9 @@ bool EarlyMessages::consume(std::size_t bytes) noexcept {
   if (read_ != length()) return true;
   at_ += static_cast<std::size_t>(around(length()));
   read_ = 0;
+  if (at_ != chunks_.front().size()) return true;
+  at_ = 0;
+  chunks_.pop_front();
   return true;
 }
 
@@ -157,7 +164,8 @@ LeftBehind left_behind(const fabric::Connection& connection, std::size_t bytes) 
   // MAILBOX-EARLY acquire: pairs with EarlySender.
   const std::uint64_t word = page_of(connection)->early.load(std::memory_order_acquire);
   return {.messages = (word & kMailboxEarlyClaimed) == 0 && (word & ~kFlags) != 0,
-          .in_order = (word & kMailboxEarlyEnds) != 0};
+          .in_order = (word & kMailboxEarlyEnds) != 0,
+          .given_up = (word & kMailboxEarlyClaimed) != 0};
 }
 
 }  // namespace wherry::mailbox

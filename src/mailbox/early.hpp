@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -47,10 +48,10 @@ class EarlySender {
 /// The peer's early data, in this side's memory.
 class EarlyMessages {
  public:
-  /// Claims those of the peer on this connection, behind what is here. Returns 0, or an errno value: EPROTO, they are
-  /// malformed; ENOMEM. `bytes` as the peer's greeting says.
+  /// Claims those of the peer on this connection, behind what is here, which stays in place. Returns 0, or an errno
+  /// value: EPROTO, they are malformed, or too many; ENOMEM. `bytes` as the peer's greeting says.
   [[nodiscard]] int claim(fabric::Connection& connection, std::size_t bytes) noexcept;
-  [[nodiscard]] bool empty() const noexcept { return at_ == bytes_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
   /// The rest of the first message. Not if empty().
   void find(Mailbox::Piece& piece) const noexcept;
   /// `bytes` of it have been read. False: it has not so many.
@@ -59,15 +60,16 @@ class EarlyMessages {
  private:
   [[nodiscard]] std::uint64_t length() const noexcept;
 
-  std::vector<std::byte> bytes_;
-  std::size_t at_ = 0;    ///< where the first message begins
-  std::size_t read_ = 0;  ///< bytes of it
+  std::deque<std::vector<std::byte>> chunks_;  ///< of whole messages, one for each claim
+  std::size_t at_ = 0;                         ///< where the first message begins in the first chunk
+  std::size_t read_ = 0;                       ///< bytes of it
 };
 
 /// What a connector that has ended left in its segment.
 struct LeftBehind {
   bool messages = false;  ///< early data that were not claimed
   bool in_order = false;  ///< it closed in order
+  bool given_up = false;  ///< it took them back, to send them by another connection
 };
 [[nodiscard]] LeftBehind left_behind(const fabric::Connection& connection, std::size_t bytes) noexcept;
 

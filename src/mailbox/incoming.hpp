@@ -86,6 +86,16 @@ class Incoming {
     return in_message_ ? ECONNRESET : 0;
   }
 
+  /// Whether the peer has granted or sent anything on this connection.
+  [[nodiscard]] bool has_begun() const noexcept {
+    // MAILBOX-GRANT acquire, MAILBOX-TAIL acquire: early data that the peer attached before are visible.
+    return own_.grant.load(std::memory_order_acquire) != 0 || own_.tail.load(std::memory_order_acquire) != 0;
+  }
+  /// Whether nothing of the section was found yet.
+  [[nodiscard]] bool is_untouched() const noexcept {
+    return reader_.head() == 0 && reader_.fill() == 0 && !in_message_;
+  }
+
   [[nodiscard]] std::size_t capacity() const noexcept { return reader_.capacity(); }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return outstanding_.epoch; }
   [[nodiscard]] bool broken() const noexcept { return reader_.broken(); }

@@ -58,6 +58,10 @@ class Outgoing {
   /// Bytes that a message may have now to go as a whole into the section. 0: fewer than `least`, or than an empty
   /// section takes if those are fewer; or the overflow is in use.
   [[nodiscard]] std::size_t room_in_section(std::size_t least) noexcept;
+  /// Whether there are `least` of them, or room for the rest of another message, which comes first.
+  [[nodiscard]] bool has_room_in_section(std::size_t least) noexcept {
+    return rest_ == 0 ? room_in_section(least) != 0 : has_room();
+  }
   /// Whether a message of so many bytes could go as a whole.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) noexcept {
     // The rest of another message comes first, so room for that is what counts.
@@ -69,6 +73,7 @@ class Outgoing {
   void end_overflow() noexcept {
     if (writer_.overflows() && writer_.drained()) leave_overflow();
   }
+  [[nodiscard]] bool overflows() const noexcept { return writer_.overflows(); }
   /// Whether something of this side's waits until the peer has read everything, though there is nothing to send: a
   /// grant, or the pages of the overflow. Does it if the peer has.
   [[nodiscard]] bool waits_to_drain() noexcept {

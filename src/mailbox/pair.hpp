@@ -72,6 +72,7 @@ struct Pair {
   std::optional<Incoming> in;                       ///< while open
   EarlySender early;                                ///< what goes to the peer before it grants anything
   std::unique_ptr<EarlyMessages> early_received;    ///< to be read before the section; null: nothing is left
+  bool claims_again = false;                        ///< once the peer has granted something: ProgressEngine::serve
   std::size_t peers_header = 0;
 
   // Doorbells.

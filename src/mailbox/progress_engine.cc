@@ -30,6 +30,9 @@ bool ProgressEngine::serve(Pair& pair) noexcept {
   // What was published before a death or the end comes first, so each is looked at before the section is.
   const bool gone = pair.gone;
   const std::uint64_t finished = pair.in->finished();
+  if (pair.claims_again && (gone || finished != 0 || pair.in->has_begun())) [[unlikely]] {
+    if (const int error = connector_.claim_again(pair); error != 0) return connector_.lose(pair, error);
+  }
   if (pair.out->grant_waits()) (void)pair.out->adopt();
   pair.out->end_overflow();
   const bool piece = pair.in->waiting();
@@ -148,7 +151,7 @@ bool ProgressEngine::arm_all() noexcept {
 void ProgressEngine::arm_active() noexcept {
   for (Pair* pair : bells_.active()) {
     pair->connection->arm(Bell::data);
-    if (pair->out->grant_waits()) pair->connection->arm(Bell::space);
+    if (pair->out->waits_to_drain()) pair->connection->arm(Bell::space);
   }
   write_interest_.arm();
 }

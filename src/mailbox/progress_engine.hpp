@@ -35,6 +35,10 @@ class ProgressEngine {
   /// Sleeps until an event or the deadline, and takes the events.
   void sleep(fabric::Deadline deadline) noexcept;
 
+  /// The pair's words are looked at from now on, and its bells armed before a sleep.
+  void activate(Pair& pair) noexcept {
+    if (!pair.active) bells_.activate(pair);
+  }
   /// Makes every active pair idle, and arms those that wait for room. False: one of them has something.
   bool arm_all() noexcept;
   /// Arms the bells of the active pairs, which remain active.

@@ -19,11 +19,8 @@ constexpr unsigned kLooksWithoutPause = 16;
 
 Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
   engine_.poll_kernel_after(1);
-  if (early_.has_unread()) [[unlikely]] {
-    early_.find(piece);
-    idle_looks_ = 0;
-    return Result::moved(piece.bytes.size());
-  }
+  if (early_.has_unread()) [[unlikely]]
+    return find_early(piece);
   auto& active = bells_.active();
   for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
@@ -31,8 +28,12 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
       ++pair.idle_looks;
     } else {
       // Bytes are found before all else that may have come: a death, or a grant unless it waits already.
-      if (!pair.out->grant_waits() && find_in(pair, piece)) return Result::moved(piece.bytes.size());
+      if (!pair.claims_again && !pair.out->grant_waits() && find_in(pair, piece)) {
+        return Result::moved(piece.bytes.size());
+      }
       const bool served = engine_.serve(pair);
+      if (early_.has_unread()) [[unlikely]]
+        return find_early(piece);
       if (!pair.is_open()) continue;
       if (served && find_in(pair, piece)) return Result::moved(piece.bytes.size());
     }
@@ -46,9 +47,16 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
   return Result::blocked();
 }
 
+Result Receiver::find_early(Mailbox::Piece& piece) noexcept {
+  early_.find(piece);
+  idle_looks_ = 0;
+  return Result::moved(piece.bytes.size());
+}
+
 /// Whether ProgressEngine::serve would find nothing, and change nothing but `idle_looks`.
 bool Receiver::is_silent(const Pair& pair) noexcept {
-  return pair.in->is_silent() && !pair.out->grant_waits() && !pair.out->broken() && !pair.gone && !pair.wants_room;
+  return pair.in->is_silent() && !pair.claims_again && !pair.out->grant_waits() && !pair.out->broken() && !pair.gone &&
+         !pair.wants_room;
 }
 
 bool Receiver::find_in(Pair& pair, Mailbox::Piece& piece) noexcept {
@@ -89,7 +97,7 @@ Result Receiver::next_piece(Mailbox::Piece& piece) noexcept {
   if (pair == nullptr) return try_peek(piece);
   if (!pair->in->find(piece)) {
     engine_.poll_kernel_after(1);
-    (void)engine_.serve(*pair);
+    if (pair->is_open()) (void)engine_.serve(*pair);
     return Result::blocked();
   }
   piece.from = pair->number;

@@ -32,6 +32,7 @@ class Receiver {
  private:
   [[nodiscard]] static bool is_silent(const Pair& pair) noexcept;
   void consume_early(Pair& pair, std::size_t bytes) noexcept;
+  Result find_early(Mailbox::Piece& piece) noexcept;
   bool find_in(Pair& pair, Mailbox::Piece& piece) noexcept;
   [[nodiscard]] Pair* half_copied() const noexcept;
   [[nodiscard]] Result next_piece(Mailbox::Piece& piece) noexcept;

@@ -49,6 +49,9 @@ Result Sender::try_send_whole(Mailbox::Peer to, Mailbox::Outgoing& message) noex
 Result Sender::send_open_whole(Pair& pair, Mailbox::Outgoing& message) noexcept {
   if (const int error = ending_of(pair)) return Result::failure(error);
   const Result result = pair.out->try_send_whole(message, pair.in->piggyback_credit());
+  // Its bell rings for what the peer reads only once it is armed for that.
+  if (pair.out->overflows()) [[unlikely]]
+    engine_.activate(pair);
   if (!result.would_block()) return result;
   if (connector_.send_early(pair, message)) return Result::moved(static_cast<std::size_t>(message.bytes));
   want_room(pair, {WantedRoom::Place::whole, message.bytes});
@@ -83,9 +86,9 @@ Result Sender::send_not_inlined(Mailbox::Peer to, std::span<const std::byte> hea
 }
 
 std::size_t Sender::room(Mailbox::Peer to, std::size_t least) noexcept {
-  Pair* pair = pairs_.find_open(to);
+  Pair* pair = pairs_.find(to);
   if (pair == nullptr) return 0;
-  const std::size_t room = pair->out->room_in_section(least);
+  const std::size_t room = pair->is_open() ? pair->out->room_in_section(least) : 0;
   if (room == 0) want_room(*pair, {WantedRoom::Place::section, least});
   return room;
 }
@@ -93,6 +96,7 @@ std::size_t Sender::room(Mailbox::Peer to, std::size_t least) noexcept {
 void Sender::want_room(Pair& pair, WantedRoom wanted) noexcept {
   engine_.poll_kernel_after(1);
   write_interest_.add(pair, wanted);
+  waiter_.signal_descriptor();  // a bell may have been taken
 }
 
 Result Sender::send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept {

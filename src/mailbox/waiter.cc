@@ -103,7 +103,6 @@ int Waiter::descriptor() noexcept {
   return descriptor;
 }
 
-/// The descriptor must be readable while a pair is active, because its bell is not armed.
 void Waiter::signal_descriptor() noexcept {
   if (!bells_.active().empty() || has(Events::all)) bells_.signal_descriptor();
 }

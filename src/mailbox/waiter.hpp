@@ -36,6 +36,8 @@ class Waiter {
   bool wait_for_pair(Ready&& ready, fabric::Bell bell, const fabric::Deadline& deadline) noexcept;
   /// Whether there was an interruption since this was last asked.
   bool take_interruption() noexcept { return interrupted_.exchange(false, std::memory_order_relaxed); }
+  /// Makes the descriptor that a program polls itself readable while a pair is active, whose bell is not armed.
+  void signal_descriptor() noexcept;
 
  private:
   /// What ends a wait.
@@ -47,7 +49,6 @@ class Waiter {
   bool wait_for(Events wanted, const fabric::Deadline& deadline) noexcept;
   bool spin(Events wanted, const fabric::Deadline& deadline) noexcept;
   bool report(bool found) noexcept;
-  void signal_descriptor() noexcept;
   void learn(stream::SpinBudget& spin, fabric::Bell bell) noexcept;
 
   Pairs& pairs_;

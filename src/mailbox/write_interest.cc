@@ -10,7 +10,7 @@ bool has_wanted_room(Pair& pair) noexcept {
   const std::uint64_t bytes = pair.wanted_room.bytes;
   switch (pair.wanted_room.place) {
     case WantedRoom::Place::section:
-      return pair.out->room_in_section(static_cast<std::size_t>(bytes)) != 0;
+      return pair.out->has_room_in_section(static_cast<std::size_t>(bytes));
     case WantedRoom::Place::whole:
       return pair.out->has_room_for(bytes);
     case WantedRoom::Place::any:
@@ -48,7 +48,9 @@ bool WriteInterest::check(Pair& pair) noexcept {
 
 void WriteInterest::set_writable(Pair& pair) noexcept {
   remove(pair);
-  if (std::find(writable_.begin(), writable_.end(), pair.number) == writable_.end()) writable_.push_back(pair.number);
+  // One that a wait has reported already is reported anew.
+  forget(pair.number);
+  writable_.push_back(pair.number);
 }
 
 bool WriteInterest::check_all() noexcept {
@@ -68,8 +70,10 @@ void WriteInterest::on_loss(Pair& pair) noexcept {
 }
 
 void WriteInterest::forget(Mailbox::Peer peer) noexcept {
-  std::erase(writable_, peer);
-  reported_ = std::min(reported_, writable_.size());
+  const auto place = std::find(writable_.begin(), writable_.end(), peer);
+  if (place == writable_.end()) return;
+  if (static_cast<std::size_t>(place - writable_.begin()) < reported_) --reported_;
+  writable_.erase(place);
 }
 
 std::size_t WriteInterest::take_writable(std::span<Mailbox::Peer> into) noexcept {

@@ -176,13 +176,63 @@ class HostileConnector {
     fabric::Offer offer{.segment_bytes = 64 << 10};
     std::memcpy(offer.greeting.data(), &greeting, sizeof greeting);
     connecting_ = fabric::find("shm").connect(where, offer);
+    segment_ = connecting_->segment();
   }
-  layout::MailboxPage& page() { return *reinterpret_cast<layout::MailboxPage*>(connecting_->segment().data()); }
-  std::span<std::byte> area(std::size_t early) { return connecting_->segment().last(early); }
+  /// Puts one message of `bytes` bytes, all `value`, into the area, which nobody has claimed or this side takes back.
+  void attach(std::size_t early, std::uint64_t bytes, int value) {
+    std::memcpy(area(early).data(), &bytes, sizeof bytes);
+    std::memset(area(early).data() + sizeof bytes, value, bytes);
+    page().early.store(sizeof bytes + bytes, std::memory_order_release);  // MAILBOX-EARLY
+  }
+  /// Grants the other side the least section.
+  void grant() {
+    while (connection_ == nullptr) connection_ = connecting_->try_finish();
+    auto& other = *reinterpret_cast<layout::MailboxPage*>(connection_->map());
+    other.grant.store(std::uint64_t{1} << 32 | 2, std::memory_order_release);  // MAILBOX-GRANT
+    connection_->announce(fabric::Bell::data);
+  }
+  layout::MailboxPage& page() { return *reinterpret_cast<layout::MailboxPage*>(segment_.data()); }
+  std::span<std::byte> area(std::size_t early) { return segment_.last(early); }
 
  private:
   std::unique_ptr<fabric::Connecting> connecting_;
+  std::span<std::byte> segment_;
+  std::unique_ptr<fabric::Connection> connection_;
 };
+
+// As one does that took them back from another connection while the receiver let this one in.
+TEST_F(MailboxEarly, MessagesThatAreThereOnlyAfterTheConnectionWasLetInArriveToo) {
+  constexpr std::size_t kArea = 8192;
+  Mailbox to = listening();
+  HostileConnector connector(to.local(), kArea);
+  while ((connector.page().early & layout::kMailboxEarlyClaimed) == 0) (void)to.wait(1ms);
+  connector.attach(kArea, 24, 7);
+  connector.grant();
+  std::vector<std::byte> buffer(100);
+  Mailbox::Peer from = Mailbox::kNoPeer;
+  EXPECT_EQ(to.receive(buffer, from, kTimeout).bytes, 24U);
+  EXPECT_EQ(buffer.front(), std::byte{7});
+}
+
+TEST_F(MailboxEarly, AMessageThatIsLookedAtStaysInPlaceWhenMoreCome) {
+  constexpr std::size_t kArea = 8192;
+  Mailbox to = listening();
+  HostileConnector connector(to.local(), kArea);
+  connector.attach(kArea, 24, 7);
+  Mailbox::Piece piece;
+  while (!to.try_peek(piece).ok()) (void)to.wait(1ms);
+  connector.attach(kArea, 4000, 8);
+  connector.grant();
+  while ((connector.page().early & layout::kMailboxEarlyClaimed) == 0) (void)to.progress();
+  EXPECT_EQ(piece.bytes.first.size(), 24U);
+  EXPECT_TRUE(std::all_of(piece.bytes.first.begin(), piece.bytes.first.end(),
+                          [](std::byte byte) { return byte == std::byte{7}; }));
+  to.consume(piece, 24);
+  std::vector<std::byte> buffer(4000);
+  Mailbox::Peer from = Mailbox::kNoPeer;
+  EXPECT_EQ(to.receive(buffer, from, kTimeout).bytes, 4000U);
+  EXPECT_EQ(buffer.back(), std::byte{8});
+}
 
 TEST_F(MailboxEarly, NonsenseInPlaceOfMessagesEndsThePairAlone) {
   constexpr std::uint32_t kArea = 8192;
