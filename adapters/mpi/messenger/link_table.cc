@@ -64,6 +64,11 @@ void LinkTable::on_hello(Inflow& inflow) {
     inflow.error = link.error;
     return;
   }
+  // One endpoint has one connection, also where both sides connect at once: the mailbox keeps its number.
+  if (link.peer != Mailbox::kNoPeer && link.peer != inflow.peer) {
+    inflow.error = FI_ECONNREFUSED;
+    return;
+  }
   inflow.link = &link;
   if (link.peer != Mailbox::kNoPeer) return;
   link.peer = inflow.peer;

@@ -332,6 +332,7 @@ void MessageReceiver::drop_all_of(const Link& link) {
   matching_.for_each_unexpected([&](Unexpected& message) {
     if (message.from != &link || message.own != nullptr || message.claimed != nullptr) return;
     message.unlink();
+    if (message.inflow != nullptr) message.inflow->drop_rest();
     unexpected_.drop(message);
   });
 }

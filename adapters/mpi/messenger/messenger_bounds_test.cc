@@ -30,14 +30,19 @@ class RawSender {
     mailbox_.listen(Address::parse("wherry+shm://*:*"));
     name_ = Name::of(mailbox_.local());
     peer_ = mailbox_.connect(to.address(), std::chrono::nanoseconds(0));
-    PacketHead head{};
-    head.operation = Operation::hello;
-    head.data = to.incarnation;
-    const auto name = name_.bytes();
-    add(head, name.data(), name.size());
+    introduce(name_, to);
   }
 
   [[nodiscard]] const Name& name() const { return name_; }
+
+  /// The first packet, under this name.
+  void introduce(const Name& as, const Name& to) {
+    PacketHead head{};
+    head.operation = Operation::hello;
+    head.data = to.incarnation;
+    const auto name = as.bytes();
+    add(head, name.data(), name.size());
+  }
 
   /// The next packet, after all that were added before.
   void add(const PacketHead& head, const void* tail, std::size_t bytes) {
@@ -96,6 +101,14 @@ class HostileSender : public MessengerTest {
     EXPECT_TRUE(hostile_.is_closed());
     EXPECT_NE(log_.find("closed the connection to " + hostile_.name().text() + " (address 66 here)"), std::string::npos)
         << log_;
+  }
+  /// Its messages, too, are taken in vain.
+  bool is_refused(RawSender& other) {
+    for (int i = 0; i < 100'000 && !other.is_closed(); ++i) {
+      if (other.push()) other.add(empty_message(), nullptr, 0);
+      b_.progress();
+    }
+    return other.is_closed();
   }
   /// Messages in both sizes, and none that would have to wait for a receive.
   void expect_others_go_on() {
@@ -164,16 +177,19 @@ TEST_F(HostileSender, ThatIsClosedFailsTheReceivesThatOnlyItCouldSatisfy) {
 TEST_F(HostileSender, CannotComeBackUnderTheSameName) {
   flood_unasked(16 << 10, kLimit >> 14);
   RawSender again(b_.name());
-  PacketHead hello{};
-  hello.operation = Operation::hello;
-  hello.data = b_.name().incarnation;
-  const auto name = hostile_.name().bytes();
-  again.add(hello, name.data(), name.size());
-  for (int i = 0; i < 100'000 && !again.is_closed(); ++i) {
-    if (again.push()) again.add(empty_message(), nullptr, 0);
-    b_.progress();
-  }
-  EXPECT_TRUE(again.is_closed());
+  again.introduce(hostile_.name(), b_.name());
+  EXPECT_TRUE(is_refused(again));
+}
+
+TEST_F(HostileSender, CannotUseTheNameOfAnotherConnection) {
+  flood_unasked(5, 1);
+  RawSender second(b_.name());
+  second.introduce(hostile_.name(), b_.name());
+  EXPECT_TRUE(is_refused(second));
+  std::string buffer(5, ' ');
+  ASSERT_EQ(b_.receive(into(buffer, 4)), 0);
+  EXPECT_EQ(next_receive().source, kHostile) << "of the connection that was there before";
+  EXPECT_FALSE(hostile_.is_closed());
 }
 
 TEST_F(HostileSender, WhoseReceiverTakesAllIsNeverClosed) {

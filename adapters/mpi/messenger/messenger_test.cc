@@ -23,6 +23,21 @@ TEST_F(MessengerTest, AMessageArrivesInAPostedReceive) {
   EXPECT_EQ(at_a_log_.sends.size(), 1U);
 }
 
+TEST_F(MessengerTest, TheFirstMessagesOfBothMayCross) {
+  std::string at_b(5, '.');
+  std::string at_a(5, '.');
+  ASSERT_EQ(b_.receive(into(at_b)), 0);
+  ASSERT_EQ(a_.receive(into(at_a)), 0);
+  ASSERT_EQ(a_.send(message("to b.")), 0);
+  SendRequest back = message("to a.");
+  back.to = &b_.link_to(a_.name());
+  ASSERT_EQ(b_.send(back), 0);
+  EXPECT_EQ(next_receive().error, 0);
+  progress_until([&] { return !at_a_log_.receives.empty(); });
+  EXPECT_EQ(at_a_log_.receives.front().error, 0);
+  EXPECT_EQ(at_b + at_a, "to b.to a.");
+}
+
 TEST_F(MessengerTest, MessagesThatNothingWasPostedForWait) {
   ASSERT_EQ(a_.send(message("one")), 0);
   ASSERT_EQ(a_.send(message("two")), 0);
