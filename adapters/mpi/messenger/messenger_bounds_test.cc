@@ -54,6 +54,7 @@ class RawSender {
   }
   /// True once the packet has left.
   bool push() {
+    if (takes_answers) drop_answers();
     if (outgoing_.taken == outgoing_.bytes) return true;
     const Result result = mailbox_.try_send(peer_, outgoing_);
     if (result.failed()) is_closed_ = true;
@@ -62,7 +63,14 @@ class RawSender {
   }
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 
+  bool takes_answers = false;  ///< and does nothing with them
+
  private:
+  void drop_answers() {
+    Mailbox::Piece piece;
+    while (mailbox_.try_peek(piece).ok()) mailbox_.consume(piece, piece.bytes.size());
+  }
+
   Mailbox mailbox_;
   Name name_;
   Mailbox::Peer peer_ = Mailbox::kNoPeer;
@@ -203,6 +211,43 @@ TEST_F(HostileSender, WhoseReceiverTakesAllIsNeverClosed) {
     b_.progress();
   }
   EXPECT_FALSE(hostile_.is_closed());
+}
+
+struct OpenRegion final : Region {};
+
+/// Reads of memory that it may read.
+class HostileReader : public HostileSender {
+ protected:
+  HostileReader() {
+    region_.key = kKey;
+    region_.memory = memory_.data();
+    region_.bytes = memory_.size();
+    region_.readable = true;
+    regions_.add(region_);
+    b_.serve(regions_, {.reads = true, .writes = false});
+  }
+  std::size_t flood_of_reads(std::size_t bytes, std::size_t count) {
+    PacketHead head{};
+    head.operation = Operation::read;
+    head.bytes = bytes;
+    head.ranges = 1;
+    const RemoteRange range{0, bytes, kKey};
+    std::string table(sizeof(range), ' ');
+    std::memcpy(table.data(), &range, sizeof(range));
+    return flood(head, table, count);
+  }
+
+  static constexpr std::uint64_t kKey = 17;
+  std::string memory_ = std::string(1 << 20, '.');
+  OpenRegion region_;
+  Regions regions_;
+};
+
+TEST_F(HostileReader, ThatEndsNoneOfItsReadsIsClosed) {
+  hostile_.takes_answers = true;
+  EXPECT_LT(flood_of_reads(kMostOrdered + 1, 1'200'000), 1'200'000U);
+  expect_closed_by_name();
+  expect_others_go_on();
 }
 
 /// Neither reads a completion, nor does a send ever find its receiver busy.

@@ -35,6 +35,11 @@ void Offers::keep(Offer& offer) {
   offer.to->kept += offer.kept;
 }
 
+void Offers::hold(Offer& offer) {
+  offer.is_held = true;
+  ++offer.to->held;
+}
+
 void Offers::end(Offer& offer, int error) {
   const bool reports = offer.reports;
   Completion completion = offer.completion;
@@ -46,6 +51,7 @@ void Offers::end(Offer& offer, int error) {
 void Offers::withdraw(Offer& offer) {
   if (offer.is_linked()) offer.unlink();
   if (offer.is_injection) --limits_.injections;
+  if (offer.is_held) --offer.to->held;
   offer.to->kept -= offer.kept;
   offer.copy.reset();
   offers_.give(offer);

@@ -31,6 +31,8 @@ class Offers {
   void count_injection(Offer& offer);
   /// The payload counts as kept for the peer, whose completion is reported before it has it.
   static void keep(Offer& offer);
+  /// The offer counts as held for the peer, which is closed if it makes too many of them and ends none.
+  static void hold(Offer& offer);
   /// Reports, and forgets it.
   void end(Offer& offer, int error);
   /// Forgets it, as if it had never been made.

@@ -70,6 +70,7 @@ struct Offer : Request, Hook {
   std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
   std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
   std::uint64_t kept;                              ///< bytes of Link::kept
+  bool is_held;                                    ///< one of Link::held
   bool streams;                                    ///< the peer has asked for the payload
   std::uint64_t stream;                            ///< the number by which the peer knows it
   std::uint64_t wanted;                            ///< bytes that the peer has asked for
@@ -81,7 +82,7 @@ struct Offer : Request, Hook {
     copy.reset();
     regions.fill(nullptr);
     kept = stream = wanted = streamed = 0;
-    streams = false;
+    is_held = streams = false;
   }
   /// From now on the payload is a copy.
   void copy_payload() {

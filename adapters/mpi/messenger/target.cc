@@ -199,6 +199,7 @@ void Target::grant(const Inflow& inflow, const Regions::Found& found) {
   const bool reaches = (inflow.packet.flags & kReaches) != 0;
   Offer& offer = offers_.make(*inflow.link, reaches ? Buffers() : found.buffers);
   if (!reaches) offer.regions = found.regions;
+  Offers::hold(offer);
   Wire wire = reply_to(inflow.packet);
   wire.head.operation = Operation::grant;
   wire.head.data = Offers::number_of(offer);
