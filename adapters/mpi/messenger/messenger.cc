@@ -136,7 +136,7 @@ bool Messenger::wait(Timeout timeout, bool looks) noexcept {
 
 bool Messenger::may_sleep() noexcept {
   rounds_ |= kRoundsPerVisit - 1;  // it must look at the mailbox itself, which is silent only after that
-  return !progress();
+  return !progress() && transfers_.is_idle();
 }
 
 void Messenger::drain() noexcept {

@@ -126,6 +126,20 @@ TEST_F(MessengerStream, AShortMessageIsTakenWhileAStreamFillsTheSection) {
   expect_order();
 }
 
+TEST_F(MessengerStream, NobodySleepsWhileAStreamMayStall) {
+  const std::string text = text_of(3 * kMiB, 14);
+  std::string buffer(text.size(), '.');
+  receive(b_, buffer);
+  send(a_, b_, text);
+  match();
+  a_.progress();  // one chunk of several, and then no more: nothing would wake the receiver
+  while (!b_.may_sleep()) continue;
+  EXPECT_EQ(at_b_.receives.size(), 1U);
+  EXPECT_TRUE(buffer == text);
+  at_b_.receives.clear();
+  expect_order();
+}
+
 TEST_F(MessengerStream, AMessageIsSentThoughItsReceiverHasReadTheRestAndGone) {
   const std::string text = text_of(3 * kMiB, 12);
   std::string buffer(text.size(), '.');
