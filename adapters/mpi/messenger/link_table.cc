@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -34,7 +35,14 @@ int LinkTable::connect_first(Link& link) {
   if (!link.name.is_on_this_host()) return -FI_EHOSTUNREACH;
   try {
     // Ranks learn an address from the process that listens there: if it does no longer, the rank is lost.
-    link.peer = mailbox_.connect(link.name.address(), std::chrono::nanoseconds(0));
+    const Mailbox::Peer peer = mailbox_.connect(link.name.address(), std::chrono::nanoseconds(0));
+    for_each([&](const Link& other) {
+      if (other.peer == peer) {
+        throw Error(ECONNREFUSED, "connect", link.name.text(),
+                    "another endpoint has its port now, " + other.name.text() + "; check whether that process ended");
+      }
+    });
+    link.peer = peer;
     say_hello(link);
     return 0;
   } catch (const Error& error) {

@@ -38,6 +38,16 @@ TEST_F(MessengerTest, TheFirstMessagesOfBothMayCross) {
   EXPECT_EQ(at_b + at_a, "to b.to a.");
 }
 
+TEST_F(MessengerTest, AnEndpointIsNotReachedByTheNameOfOneThatHadItsPortBefore) {
+  settle();
+  Name former = b_.name();
+  ++former.incarnation;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(a_.connect(a_.link_to(former)), -FI_ECONNREFUSED);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(former.text()), std::string::npos);
+  settle();  // the connection to the other is as good as before
+}
+
 TEST_F(MessengerTest, MessagesThatNothingWasPostedForWait) {
   ASSERT_EQ(a_.send(message("one")), 0);
   ASSERT_EQ(a_.send(message("two")), 0);
