@@ -132,14 +132,16 @@ void MessageReceiver::accept(Delivery&& delivery, Unexpected& message) {
   }
   if (message.announced) {
     const Transfers::Source source{message.from, message.peer_request, message.remote, message.remote_pieces};
+    const std::uint64_t parked = park_transfer(delivery);
     unexpected_.drop(message);
-    return transfer(delivery, source);
+    return transfer(delivery, source, parked);
   }
   delivery.into.scatter(0, {message.payload.get(), UnexpectedMessages::arrived_bytes(message)});
   Inflow* inflow = message.inflow;
+  const std::uint64_t parked = inflow == nullptr ? 0 : park(delivery);  // what follows does not fail
   unexpected_.drop(message);
   if (inflow == nullptr) return finish(delivery, 0);
-  inflow->direct(*this, park(delivery), delivery.into);
+  inflow->direct(*this, parked, delivery.into);
 }
 
 void MessageReceiver::take_from_self(const Delivery& delivery, Unexpected& message) {
@@ -154,10 +156,14 @@ void MessageReceiver::take_from_self(const Delivery& delivery, Unexpected& messa
   finish(delivery, 0);
 }
 
-void MessageReceiver::transfer(Delivery& delivery, const Transfers::Source& source) {
+std::uint64_t MessageReceiver::park_transfer(Delivery& delivery) {
   delivery.wants_reply = false;  // the transfer replies
+  return park(delivery);
+}
+
+void MessageReceiver::transfer(const Delivery& delivery, const Transfers::Source& source, std::uint64_t parked) {
   const std::uint64_t goal = std::min(delivery.envelope.bytes, delivery.into.bytes());
-  transfers_.start(source, delivery.into, goal, *this, park(delivery));
+  transfers_.start(source, delivery.into, goal, *this, parked);
 }
 
 void MessageReceiver::transferred(std::uint64_t subject, int error) {
@@ -243,7 +249,7 @@ void MessageReceiver::on_announce(Inflow& inflow) {
   if (posted == nullptr) return matching_.keep(unexpected_.keep(inflow, envelope));
   Delivery delivery = bind(*posted, envelope, *inflow.link);
   Transfers::Source source{inflow.link, inflow.packet.request, {}, inflow.packet.pieces};
-  if (inflow.read_pieces(source.pieces)) return transfer(delivery, source);
+  if (inflow.read_pieces(source.pieces)) return transfer(delivery, source, park_transfer(delivery));
   inflow.error = FI_EIO;
   finish(delivery, FI_EIO);
 }

@@ -83,7 +83,8 @@ class MessageReceiver final : public PayloadSink, public TransferOwner {
   std::uint64_t park(const Delivery& delivery);
   void accept(Delivery&& delivery, Unexpected& message);
   void take_from_self(const Delivery& delivery, Unexpected& message);
-  void transfer(Delivery& delivery, const Transfers::Source& source);
+  std::uint64_t park_transfer(Delivery& delivery);
+  void transfer(const Delivery& delivery, const Transfers::Source& source, std::uint64_t parked);
   void finish(const Delivery& delivery, int error);
   void fail(Receive& posted, std::uint64_t source, int error);
   void discard(Unexpected& message);
