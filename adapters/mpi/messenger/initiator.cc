@@ -44,7 +44,14 @@ std::unique_ptr<std::byte[]> one_behind_the_other(const Buffers& first, const Bu
 void Initiator::access(const RemoteRequest& request) {
   if (request.operation == Operation::write && request.source.bytes() > kMostOrdered) return write_long(request);
   Link& link = *request.to;
+  Outbox::Waiting waiting{.copies = request.inject};
+  Buffers payload = request.source;
+  if (request.comparand.bytes() > 0) {
+    waiting.copy = one_behind_the_other(request.source, request.comparand);
+    payload = Buffers(waiting.copy.get(), request.source.bytes() + request.comparand.bytes());
+  }
   Pending& access = accesses_.take();
+  waiting.request = &access;
   access.to = &link;
   access.reports = true;
   access.completion = completion_of(request);
@@ -57,13 +64,14 @@ void Initiator::access(const RemoteRequest& request) {
   wire.head.request = Pool<Pending>::number_of(access);
   if (access.reaches) wire.head.flags |= kReaches;
   wire.name_ranges(request.targets());
-  Outbox::Waiting waiting{.request = &access, .copies = request.inject};
-  Buffers payload = request.source;
-  if (request.comparand.bytes() > 0) {
-    waiting.copy = one_behind_the_other(request.source, request.comparand);
-    payload = Buffers(waiting.copy.get(), request.source.bytes() + request.comparand.bytes());
+  int error = 0;
+  try {
+    error = outbox_.send(link, wire, payload, std::move(waiting));
+  } catch (...) {
+    forget(access);
+    throw;
   }
-  if (const int error = outbox_.send(link, wire, payload, std::move(waiting)); error != 0) end(access, error);
+  if (error != 0) end(access, error);
 }
 
 void Initiator::write_long(const RemoteRequest& request) {
@@ -75,7 +83,13 @@ void Initiator::write_long(const RemoteRequest& request) {
   wire.head.request = Offers::number_of(offer);
   wire.describe(offer.payload);
   wire.name_ranges(request.targets());
-  const int error = outbox_.send(*request.to, wire, Buffers(), {.request = &offer});
+  int error = 0;
+  try {
+    error = outbox_.send(*request.to, wire, Buffers(), {.request = &offer});
+  } catch (...) {
+    offers_.withdraw(offer);
+    throw;
+  }
   if (error != 0) offers_.end(offer, error);
 }
 
@@ -85,11 +99,15 @@ void Initiator::access_self(const RemoteRequest& request) {
   reporter_.sent(completion);
 }
 
+void Initiator::forget(Pending& access) noexcept {
+  if (access.is_injection) --limits_.injections;
+  accesses_.give(access);
+}
+
 void Initiator::end(Pending& access, int error) {
   Completion completion = access.completion;
   completion.error = error;
-  if (access.is_injection) --limits_.injections;
-  accesses_.give(access);
+  forget(access);
   reporter_.sent(completion);
 }
 

@@ -65,6 +65,7 @@ class Initiator final : public PayloadSink, public TransferOwner {
 
   void write_long(const RemoteRequest& request);
   Pending* begin_answer(Inflow& inflow);
+  void forget(Pending& access) noexcept;
   void end(Pending& access, int error);
 
   Mailbox& mailbox_;

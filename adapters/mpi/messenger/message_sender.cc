@@ -4,6 +4,8 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -68,6 +70,17 @@ void MessageSender::report(const SendRequest& request, int error) {
   reporter_.sent(completion);
 }
 
+// Throws std::bad_alloc: then there is no offer either.
+void MessageSender::queue(Link& link, const Wire& wire, const Buffers& payload, Offer* offer,
+                          const Completion* completion) {
+  try {
+    outbox_.queue(link, wire, payload, {.request = offer, .completion = completion});
+  } catch (...) {
+    if (offer != nullptr) offers_.withdraw(*offer);
+    throw;
+  }
+}
+
 int MessageSender::send_eager(const SendRequest& request) {
   Link& link = *request.to;
   Wire wire;
@@ -94,8 +107,7 @@ int MessageSender::send_eager(const SendRequest& request) {
     return -FI_EAGAIN;
   } else {
     const Completion completion = completion_of(request);
-    outbox_.queue(link, wire, request.buffers,
-                  {.request = delivery, .completion = delivery == nullptr ? &completion : nullptr});
+    queue(link, wire, request.buffers, delivery, delivery == nullptr ? &completion : nullptr);
   }
   return 0;
 }
@@ -117,8 +129,11 @@ int MessageSender::announce(const SendRequest& request) {
   const std::uint64_t bytes = request.buffers.bytes();
   const bool may_be_kept = !link.announces_all && !request.delivery && !request.transmit;
   const bool is_kept = may_be_kept && bytes <= most_eager_ && link.kept + bytes <= kMostKept;
-  Offer& offer = offers_.make(link, request.buffers);
-  if (request.inject || is_kept) offer.copy_payload();
+  std::unique_ptr<std::byte[]> copy;
+  Buffers payload = request.buffers;
+  if ((request.inject || is_kept) && bytes > 0) payload = payload.copied(copy);
+  Offer& offer = offers_.make(link, payload);
+  offer.copy = std::move(copy);
   if (is_kept) Offers::keep(offer);
   Wire wire;
   wire.head = head_of(request, Operation::announce);
@@ -133,7 +148,7 @@ int MessageSender::announce(const SendRequest& request) {
   }
   if (request.inject) offers_.count_injection(offer);
   if (pushed == Outbox::Push::blocked) {
-    outbox_.queue(link, wire, Buffers(), {.request = &offer, .completion = is_kept ? &completion : nullptr});
+    queue(link, wire, Buffers(), &offer, is_kept ? &completion : nullptr);
   } else if (pushed == Outbox::Push::lost) {
     offers_.withdraw(offer);
     report(request, link.error);

@@ -42,6 +42,7 @@ class MessageSender {
  private:
   int send_eager(const SendRequest& request);
   int announce(const SendRequest& request);
+  void queue(Link& link, const Wire& wire, const Buffers& payload, Offer* offer, const Completion* completion);
   bool is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept;
   void report(const SendRequest& request, int error);
 

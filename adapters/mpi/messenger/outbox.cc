@@ -79,16 +79,17 @@ int Outbox::send(Link& link, const Wire& wire, const Buffers& payload, Waiting w
 }
 
 void Outbox::queue(Link& link, const Wire& wire, const Buffers& payload, Waiting&& waiting) {
+  Buffers kept = payload;
+  if (waiting.copies && waiting.copy == nullptr && payload.bytes() > 0) kept = payload.copied(waiting.copy);
   Packet& packet = packets_.take();
   packet.to = &link;
   packet.wire = wire;
-  packet.payload = payload;
+  packet.payload = kept;
   packet.copy = std::move(waiting.copy);
   packet.regions = waiting.regions;
   packet.request = waiting.request;
   packet.reports = waiting.completion != nullptr;
   if (packet.reports) packet.completion = *waiting.completion;
-  if (waiting.copies) packet.copy_payload();
   link.queue.push_back(packet);
   ++link.queued;
   visit_again(link);

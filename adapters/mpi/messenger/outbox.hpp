@@ -40,10 +40,10 @@ class Outbox {
     std::unique_ptr<std::byte[]> copy = nullptr;  ///< the payload's memory, to be kept
   };
   /// Sends the packet, now or once there is room. Returns 0, or an errno value if the link is lost: then nothing was
-  /// reported.
+  /// reported. Throws std::bad_alloc as queue().
   int send(Link& link, const Wire& wire, const Buffers& payload, Waiting waiting);
   int send(Link& link, const Wire& wire) { return send(link, wire, Buffers(), {}); }
-  /// Puts a packet behind those that wait. Throws std::bad_alloc.
+  /// Puts a packet behind those that wait. Throws std::bad_alloc: it was not, and nothing of it is left.
   void queue(Link& link, const Wire& wire, const Buffers& payload, Waiting&& waiting);
   /// A head alone; dropped if the link is lost.
   void control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data);
