@@ -57,6 +57,7 @@ void Initiator::access(const RemoteRequest& request) {
   access.completion = completion_of(request);
   access.result = request.result;
   access.reaches = request.operation == Operation::read && mailbox_.reaches_private_memory(link.peer);
+  if (request.result.bytes() <= kMostOrdered) link.asked += access.asked = request.result.bytes();
   access.is_injection = request.inject;
   if (request.inject) ++limits_.injections;
   Wire wire;
@@ -100,6 +101,7 @@ void Initiator::access_self(const RemoteRequest& request) {
 }
 
 void Initiator::forget(Pending& access) noexcept {
+  access.to->asked -= access.asked;
   if (access.is_injection) --limits_.injections;
   accesses_.give(access);
 }

@@ -52,13 +52,15 @@ class Initiator final : public PayloadSink, public TransferOwner {
  private:
   /// An operation that waits for its answer.
   struct Pending : Request {
-    Buffers result;  ///< where what it fetches goes
-    bool reaches;    ///< the target was told that its memory can be read from here
-    bool answered;   ///< the answer has begun
+    Buffers result;       ///< where what it fetches goes
+    std::uint64_t asked;  ///< bytes of Link::asked
+    bool reaches;         ///< the target was told that its memory can be read from here
+    bool answered;        ///< the answer has begun
 
     void reset() {
       Request::reset();
       result = Buffers();
+      asked = 0;
       reaches = answered = false;
     }
   };

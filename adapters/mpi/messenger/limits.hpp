@@ -2,7 +2,8 @@
 // What peers may make this process hold. Beyond 64 MiB of unexpected messages each peer that adds to them is asked to
 // announce its messages instead (Operation::stop_eager). A peer that keeps the rules then adds only what is on its way:
 // what its section holds, and what it sends before it looks, which Messenger::admit limits. A peer that adds more is
-// closed, and what it has sent is dropped: other peers go on.
+// closed, and what it has sent is dropped: other peers go on. Likewise a peer that asks for more than kMostAsked
+// without taking the answers.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,9 @@ namespace wherry::mpi {
 inline constexpr std::uint64_t kOverrunPerByte = 8;
 /// The longest payload that is sent unasked: longer ones are announced.
 inline constexpr std::uint64_t kMostUnasked = 1 << 20;
+
+/// Bytes that this process has asked one peer for, of answers that the peer copies where it finds no room for them.
+inline constexpr std::uint64_t kMostAsked = 32 << 20;
 
 class Limits {
  public:

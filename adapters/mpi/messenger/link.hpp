@@ -32,12 +32,14 @@ struct Link : Hook {
   // Outbox
   List<Packet> queue;  ///< packets that wait for room
   std::size_t queued = 0;
+  std::uint64_t copied = 0;            ///< bytes of their payloads that are copies
   Operation notice = Operation::none;  ///< to be sent ahead of them
 
   // Limits: what the peer makes this process hold
   bool stopped = false;       ///< it was asked to announce all its messages
   std::uint64_t overrun = 0;  ///< bytes of its unexpected messages that came unannounced since then
   std::size_t held = 0;       ///< its announcements that nothing was posted for, and its accesses under way
+  std::uint64_t asked = 0;    ///< Initiator: bytes of the answers under way that the peer may have to keep copies of
 
   // MessageSender and Offers: what this process keeps for the peer
   bool announces_all = false;  ///< the peer has asked for it

@@ -82,9 +82,15 @@ int Messenger::access(const RemoteRequest& request) {
     initiator_.access_self(request);
     return 0;
   }
-  const int status = admit(*request.to, request.inject);
-  if (status == 0) initiator_.access(request);
-  return status;
+  Link& link = *request.to;
+  if (const int status = admit(link, request.inject); status != 0) return status;
+  if (request.result.bytes() > 0 && link.asked >= kMostAsked) {
+    progress();
+    if (link.error != 0) return -link.error;
+    if (link.asked >= kMostAsked) return -FI_EAGAIN;
+  }
+  initiator_.access(request);
+  return 0;
 }
 
 // 0: one more request may go there.

@@ -250,6 +250,12 @@ TEST_F(HostileReader, ThatEndsNoneOfItsReadsIsClosed) {
   expect_others_go_on();
 }
 
+TEST_F(HostileReader, ThatTakesNoAnswersIsClosed) {
+  EXPECT_LT(flood_of_reads(kMostOrdered, kLimit / kMostOrdered), kLimit / kMostOrdered);
+  expect_closed_by_name();
+  expect_others_go_on();
+}
+
 /// Neither reads a completion, nor does a send ever find its receiver busy.
 TEST_F(MessengerTest, ASenderThatReadsNoCompletionSeesThatItIsToldToStop) {
   constexpr std::size_t kCount = 16 << 10;

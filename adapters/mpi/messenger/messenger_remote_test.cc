@@ -258,6 +258,23 @@ TEST_P(RemoteTest, ShortOperationsAreCarriedOutInTheirOrder) {
   }
 }
 
+TEST_P(RemoteTest, NoneIsClosedForReadingFasterThanItTakesTheAnswers) {
+  connect();
+  constexpr std::size_t kCount = 12'000;
+  std::string seen(kMostOrdered, ' ');
+  for (std::size_t i = 0; i < kCount; ++i) {
+    int status = 0;
+    while ((status = a_.access(request(Operation::read, seen))) == -FI_EAGAIN) b_.progress();
+    ASSERT_EQ(status, 0);
+    b_.progress();
+  }
+  while (log_a_.initiated.size() < kCount) {
+    a_.progress();
+    b_.progress();
+  }
+  for (const Completion& each : log_a_.initiated) ASSERT_EQ(each.error, 0);
+}
+
 class RevokedRegion : public RemoteTest {};
 INSTANTIATE_TEST_SUITE_P(OfAPeer, RevokedRegion, testing::Values(false));
 

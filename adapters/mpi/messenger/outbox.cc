@@ -86,6 +86,8 @@ void Outbox::queue(Link& link, const Wire& wire, const Buffers& payload, Waiting
   packet.wire = wire;
   packet.payload = kept;
   packet.copy = std::move(waiting.copy);
+  packet.copied = packet.copy == nullptr ? 0 : kept.bytes();
+  link.copied += packet.copied;
   packet.regions = waiting.regions;
   packet.request = waiting.request;
   packet.reports = waiting.completion != nullptr;
@@ -126,6 +128,7 @@ void Outbox::has_left(Packet& packet, int error) {
     packet.completion.error = error;
     reporter_.sent(packet.completion);
   }
+  packet.to->copied -= packet.copied;
   packet.copy.reset();
   packets_.give(packet);
 }

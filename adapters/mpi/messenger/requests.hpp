@@ -97,6 +97,7 @@ struct Packet : Hook, Pooled {
   Buffers payload;
   std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
   std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
+  std::uint64_t copied;                            ///< bytes of Link::copied
   Request* request;                                ///< waits for the answer to it; null: none does
   bool reports;                                    ///< `completion` is to be reported once it has left
   Completion completion;
@@ -106,6 +107,7 @@ struct Packet : Hook, Pooled {
     payload = Buffers();
     copy.reset();
     regions.fill(nullptr);
+    copied = 0;
     request = nullptr;
     reports = false;
   }

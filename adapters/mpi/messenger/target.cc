@@ -16,6 +16,9 @@ namespace {
 
 // Answers that wait for room at one peer: more than a peer that keeps the rules has requests under way.
 constexpr std::size_t kMostAnswers = 1 << 17;
+// Bytes of copies among them, and of this side's own injected operations.
+constexpr std::uint64_t kMostCopied = 64 << 20;
+static_assert(kMostCopied >= 2 * kMostAsked);
 
 bool are_of_whole_elements(const Buffers& target, unsigned datatype) {
   return std::ranges::all_of(target.ranges(),
@@ -58,10 +61,12 @@ Regions::Found Target::find(std::span<const RemoteRange> ranges, const PacketHea
 // Of the packet in `inflow`. False: the peer breaks the rules.
 bool Target::find(Inflow& inflow, Regions::Found& found) const {
   std::array<RemoteRange, kMostRemoteRanges> ranges;
-  if (!inflow.read_ranges(ranges) || inflow.link->queued > kMostAnswers) {
+  if (!inflow.read_ranges(ranges)) {
     inflow.error = FI_EIO;
-    return false;
+  } else if (inflow.link->queued > kMostAnswers || inflow.link->copied > kMostCopied) {
+    inflow.error = FI_ENOBUFS;
   }
+  if (inflow.error != 0) return false;
   found = find({ranges.data(), inflow.packet.ranges}, inflow.packet);
   return true;
 }
