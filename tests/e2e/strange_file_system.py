@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A FUSE file system for tests: what a folder holds, without unnamed files, and with errors where the command line says
-so, as `flush=ENOSPC` or `fsync=EIO`. Prints each operation that concerns the end of a file. Debian's Python runs it.
+so, as `flush=ENOSPC` or `fsync=EIO`, `read=EIO` behind the first 64 KiB of a file. Prints each operation that concerns the end of a file. Debian's Python runs it.
 
     python3 strange_file_system.py FOLDER MOUNT [OPERATION=ERROR...]
 """
@@ -11,6 +11,7 @@ import sys
 
 import fusepy
 
+GOOD_BYTES = 65536
 
 class Mirror(fusepy.Operations):
     use_ns = True
@@ -42,6 +43,8 @@ class Mirror(fusepy.Operations):
         return os.open(path, flags)
 
     def read(self, path, size, offset, fh):
+        if "read" in self._errors and offset + size > GOOD_BYTES:
+            raise fusepy.FuseOSError(self._errors["read"])
         return os.pread(fh, size, offset)
 
     def write(self, path, data, offset, fh):

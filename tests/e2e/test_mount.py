@@ -10,10 +10,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from mounting import mounted
+from mounting import mounted, strange_file_system
 from program import PROGRAM, environment, wherry
 from serving import Mount, Server, enter_mount_namespace, is_mounted, mounts
 from waiting import WATCHDOG, wait_until
+
+SERVERS = pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -138,7 +140,7 @@ def test_a_mount_for_reading_only_changes_nothing(server, tmp_path):
     assert caught.value.errno == errno.EROFS
 
 
-@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+@SERVERS
 def test_what_one_mount_has_written_the_other_reads_at_once(tmp_path, serve):
     with mounts(tmp_path, 2, serve=serve) as (_, one, other):
         (one / "file").write_bytes(b"first")
@@ -153,7 +155,7 @@ def test_what_one_mount_has_written_the_other_reads_at_once(tmp_path, serve):
         assert os.listdir(other) == ["moved"] and not os.path.exists(other / "file")
 
 
-@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+@SERVERS
 def test_appends_by_two_mounts_keep_each_other(tmp_path, serve):
     with mounts(tmp_path, 2, serve=serve) as (root, *both):
         def append(folder, letter):
@@ -204,7 +206,7 @@ os.rename(sys.argv[1], sys.argv[1] + ".done")
 """
 
 
-@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+@SERVERS
 def test_a_server_that_is_killed_and_started_again_loses_nothing(tmp_path, serve):
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "here") as here:
@@ -239,7 +241,7 @@ def _lists(folder):
     return True
 
 
-@pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+@SERVERS
 def test_a_full_disk_is_an_error_of_the_write(tmp_path, serve):
     with mounted("-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path / "root") as root:
         with mounts(tmp_path, serve=serve) as (_, here):
@@ -251,6 +253,43 @@ def test_a_full_disk_is_an_error_of_the_write(tmp_path, serve):
             assert 0 < size <= 1 << 20 and (root / "file").read_bytes() == b"x" * size
             (here / "file").unlink()
             (here / "again").write_bytes(b"y" * 65536)
+
+
+@SERVERS
+def test_pages_of_a_mapping_that_no_longer_fit_on_the_disk_are_an_error_of_msync(tmp_path, serve):
+    with mounted("-t", "tmpfs", "-o", "size=600k", "tmpfs", tmp_path / "root"):
+        with mounts(tmp_path, serve=serve) as (_, here), open(here / "file", "w+b") as file:
+            file.truncate(1 << 20)
+            with mmap.mmap(file.fileno(), 1 << 20) as memory:
+                memory[:] = b"x" * (1 << 20)
+                with pytest.raises(OSError) as caught:
+                    memory.flush()
+                assert caught.value.errno == errno.ENOSPC
+
+
+def _read_until_an_error(name):
+    """Returns what is read before it, and the error; 0 for the end of the file."""
+    data = b""
+    with open(name, "rb", buffering=0) as file:
+        while True:
+            try:
+                part = file.read(4096)
+            except OSError as error:
+                return data, error.errno
+            if not part:
+                return data, 0
+            data += part
+
+
+@SERVERS
+def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the_file(tmp_path, serve):
+    data = bytes(range(256)) * 1024
+    with strange_file_system(tmp_path / "fuse", "read=EIO") as (root, _):
+        (tmp_path / "fuse" / "behind" / "file").write_bytes(data)
+        with Server(root, *serve) as server, Mount(server, tmp_path / "here") as here:
+            got, error = _read_until_an_error(here / "file")
+            assert got == data[:65536] and error == errno.EIO
+            assert (here / "file").stat().st_size == len(data)
 
 
 def test_users_see_what_owners_and_modes_allow(open_folder):

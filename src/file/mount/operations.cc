@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <wherry/result.hpp>
+
 #include "base/log.hpp"
 #include "file/mount/file_system.hpp"
 
@@ -226,19 +228,34 @@ void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offse
     if (buffer.size() < size) buffer.resize(size);
     const auto into = std::span(buffer).first(size);
     const Result got = system.read(file_of(info), static_cast<std::uint64_t>(offset), into);
-    if (got.failed() && got.bytes == 0) return got.error;
+    // A short answer would be the end of the file. The kernel asks again for what came before the error, page by page.
+    if (got.failed()) return got.error;
     fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), got.bytes);
     return 0;
   });
 }
 
+/// Pages of a shared mapping have their places, whichever descriptor the kernel names. It looks at the error only: what
+/// is left of a write that ends early is tried again, for its error.
+Result write_pages(FileSystem& system, fuse_ino_t node, OpenFile& file, std::span<const std::byte> from,
+                   std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < from.size()) {
+    const Result put = system.write(node, file, offset + done, from.subspan(done), false);
+    if (put.failed() || put.bytes == 0) return Result::failure(put.failed() ? put.error : EIO);
+    done += put.bytes;
+  }
+  return Result::moved(done);
+}
+
 void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t size, off_t offset,
            fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
-    // Pages of a shared mapping have their places, whichever descriptor the kernel names.
-    const bool append = (info->flags & O_APPEND) != 0 && info->writepage == 0;
     const auto from = std::as_bytes(std::span(data, size));
-    const Result put = system.write(node, file_of(info), static_cast<std::uint64_t>(offset), from, append);
+    const auto at = static_cast<std::uint64_t>(offset);
+    const Result put = info->writepage != 0
+                           ? write_pages(system, node, file_of(info), from, at)
+                           : system.write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
     if (put.failed() && put.bytes == 0) return put.error;
     fuse_reply_write(request, put.bytes);
     return 0;
