@@ -292,23 +292,48 @@ def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the
             assert (here / "file").stat().st_size == len(data)
 
 
+def _as_nobody(folder, call):
+    """Returns whether `call()` is true in a process of another user that is in the folder."""
+    child = os.fork()
+    if child == 0:  # in a sandbox, other users may reach nothing but where they are
+        try:
+            os.chdir(folder)
+            os.umask(0)
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            os._exit(0 if call() else 1)
+        finally:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def test_users_see_what_owners_and_modes_allow(open_folder):
     with mounts(Path(open_folder), mount=["--allow-other"]) as (_, here):
         (here / "mine").write_text("mine")
         (here / "mine").chmod(0o600)
         (here / "everybody's").write_text("ours")
-        child = os.fork()
-        if child == 0:  # in a sandbox, other users may reach nothing but where they are
-            try:
-                os.chdir(here)
-                os.setgroups([])
-                os.setresgid(65534, 65534, 65534)
-                os.setresuid(65534, 65534, 65534)
-                is_read = os.read(os.open("everybody's", os.O_RDONLY), 10) == b"ours"
-                os._exit(0 if is_read and not os.access("mine", os.R_OK, effective_ids=True) else 1)
-            finally:
-                os._exit(2)
-        assert os.waitpid(child, 0)[1] == 0
+        assert _as_nobody(here, lambda: os.read(os.open("everybody's", os.O_RDONLY), 10) == b"ours" and
+                          not os.access("mine", os.R_OK, effective_ids=True))
+
+
+def test_nobody_else_s_data_gets_into_a_set_user_id_file_of_the_server_s_user(open_folder):
+    with mounts(Path(open_folder), mount=["--allow-other"]) as (root, here):
+        root.chmod(0o777)
+        (root / "old").touch()
+        (root / "old").chmod(0o6777)
+        (root / "cut").touch()
+        (root / "cut").chmod(0o6777)
+
+        def appends(name, mode):
+            file = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_APPEND, mode)
+            return os.write(file, b"data") == 4
+
+        assert _as_nobody(here, lambda: appends("old", 0) and appends("new", 0o6777))
+        assert _as_nobody(here, lambda: os.mknod("node", 0o6777) is None)
+        assert _as_nobody(here, lambda: os.write(os.open("cut", os.O_WRONLY | os.O_TRUNC), b"data") == 4)
+        assert [(name, oct((root / name).stat().st_mode & 0o7777)) for name in ("old", "new", "node", "cut")] == [
+            ("old", "0o777"), ("new", "0o777"), ("node", "0o777"), ("cut", "0o777")]
 
 
 def _bytes_in(folder):

@@ -2,6 +2,7 @@
 // Open files and directories.
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
@@ -69,6 +70,16 @@ Result FileSystem::write(NodeId node, OpenFile& file, std::uint64_t offset, std:
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
   const int error = open_at(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
   return error != 0 ? Result::failure(error) : put(*opened);
+}
+
+int FileSystem::drop_set_id(OpenFile& file) {
+  layout::FileStatus status{};
+  const Hosts::File& asked = file.file();
+  if (const int error = asked.use()->status(asked.handle(), status); error != 0) return error;
+  const std::uint32_t executable_by_group = S_ISGID | S_IXGRP;
+  std::uint32_t dropped = status.mode & S_ISUID;
+  if ((status.mode & executable_by_group) == executable_by_group) dropped |= S_ISGID;
+  return dropped == 0 ? 0 : asked.use()->set_mode(asked.handle(), status.mode & 07777U & ~dropped);
 }
 
 int FileSystem::flush(OpenFile& file) {

@@ -73,6 +73,9 @@ class FileSystem {
   /// @param append  at the end of the file, wherever that is
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
                              bool append);
+  /// Before a write by a user who has no rights over other users' files: removes the bits that make it run as its
+  /// owner.
+  int drop_set_id(OpenFile& file);
   /// What close(2) reports: whether the host was started again and has lost data.
   int flush(OpenFile& file);
   int sync(const Hosts::File& file, bool data_only);

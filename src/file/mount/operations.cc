@@ -3,6 +3,7 @@
 #include "file/mount/operations.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -152,7 +153,13 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
   });
 }
 
+/// Files belong to the server's user, whoever makes them: others do not give away that user's rights.
+mode_t permitted(fuse_req_t request, mode_t mode) {
+  return fuse_req_ctx(request)->uid == 0 ? mode : mode & ~static_cast<mode_t>(S_ISUID | S_ISGID);
+}
+
 void make_file(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t /*device*/) {
+  mode = permitted(request, mode);
   serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.make_file(parent, name, mode, entry); });
 }
 
@@ -182,17 +189,20 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
   serve_status(request, [&](FileSystem& system) { return system.rename(parent, name, new_parent, new_name, flags); });
 }
 
-/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it.
+/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it. It
+/// leaves set-user-ID bits to the file system then.
+bool is_past_the_cache(const OpenFile& file) { return file.appends(); }
+
 void describe(const OpenFile& file, fuse_file_info* info) {
   info->fh = reinterpret_cast<std::uintptr_t>(&file);
-  info->direct_io = file.appends() ? 1 : 0;
+  info->direct_io = is_past_the_cache(file) ? 1 : 0;
 }
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     Entry entry;
     OpenFile* file = nullptr;
-    const int error = system.create(parent, name, mode, info->flags, entry, file);
+    const int error = system.create(parent, name, permitted(request, mode), info->flags, entry, file);
     if (error != 0) return error;
     describe(*file, info);
     const fuse_entry_param parameters = parameters_of(entry);
@@ -253,6 +263,9 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
   serve(request, [&](FileSystem& system) {
     const auto from = std::as_bytes(std::span(data, size));
     const auto at = static_cast<std::uint64_t>(offset);
+    if (is_past_the_cache(file_of(info)) && info->writepage == 0 && fuse_req_ctx(request)->uid != 0) {
+      if (const int error = system.drop_set_id(file_of(info)); error != 0) return error;
+    }
     const Result put = info->writepage != 0
                            ? write_pages(system, node, file_of(info), from, at)
                            : system.write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
