@@ -19,7 +19,7 @@ int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts:
   const auto identity = nodes_.identity(node);
   if (!path || !identity) return ESTALE;
   const Host::Opened opened = hosts_.open(*path, flags, 0, file);
-  if (opened.error != 0) return opened.error == ENOENT ? ESTALE : opened.error;
+  if (opened.error != 0) return stale_if_gone(opened.error);
   status = opened.status;
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
 }
@@ -42,9 +42,13 @@ int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode,
 int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
-  const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL));
+  const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (const int error = open_at(node, wanted, opened, status); error != 0) return error;
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted);
+  // Only now is it known to be this file.
+  if ((flags & O_TRUNC) != 0) {
+    if (const int error = change_size(node, 0, shared.get()); error != 0) return error;
+  }
   nodes_.add_open(node, shared);
   file = shared.get();
   return 0;

@@ -53,12 +53,29 @@ int FileSystem::by_handle(NodeId node, Call call) {
 int FileSystem::status(NodeId node, layout::FileStatus& status) {
   const int by =
       by_handle(node, [&](const OpenFile& open) { return open.file().use()->status(open.file().handle(), status); });
-  if (by != ESTALE) return by;
-  const auto path = nodes_.path(node);
+  std::string path;
+  return by != ESTALE ? by : find(node, path, status);
+}
+
+int FileSystem::stale_if_gone(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
+}
+
+int FileSystem::find(NodeId node, std::string& path, layout::FileStatus& status) {
+  const auto known = nodes_.path(node);
   const auto identity = nodes_.identity(node);
-  if (!path || !identity) return ESTALE;
-  if (const int error = hosts_.any()->status(*path, false, status); error != 0) return error == ENOENT ? ESTALE : error;
+  if (!known || !identity) return ESTALE;
+  path = *known;
+  if (const int error = hosts_.any()->status(path, false, status); error != 0) return stale_if_gone(error);
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
+}
+
+template <class Call>
+int FileSystem::by_name(NodeId node, Call call) {
+  std::string path;
+  layout::FileStatus status{};
+  if (const int error = find(node, path, status); error != 0) return error;
+  return stale_if_gone(call(path));
 }
 
 int FileSystem::attributes(NodeId node, struct stat& attributes) {
@@ -84,8 +101,7 @@ int FileSystem::change_mode(NodeId node, std::uint32_t mode) {
   const int by =
       by_handle(node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); });
   if (by != ESTALE) return by;
-  const auto path = nodes_.path(node);
-  return path ? hosts_.any()->set_mode(*path, mode) : ESTALE;
+  return by_name(node, [&](const std::string& path) { return hosts_.any()->set_mode(path, mode); });
 }
 
 int FileSystem::change_owner(NodeId node, const Changes& changes) {
@@ -94,16 +110,14 @@ int FileSystem::change_owner(NodeId node, const Changes& changes) {
   const int by = by_handle(
       node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); });
   if (by != ESTALE) return by;
-  const auto path = nodes_.path(node);
-  return path ? hosts_.any()->set_owner(*path, false, user, group) : ESTALE;
+  return by_name(node, [&](const std::string& path) { return hosts_.any()->set_owner(path, false, user, group); });
 }
 
 int FileSystem::change_times(NodeId node, const layout::FileTimes& times) {
   const int by =
       by_handle(node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); });
   if (by != ESTALE) return by;
-  const auto path = nodes_.path(node);
-  return path ? hosts_.any()->set_times(*path, false, times) : ESTALE;
+  return by_name(node, [&](const std::string& path) { return hosts_.any()->set_times(path, false, times); });
 }
 
 int FileSystem::change_size(NodeId node, std::uint64_t size, const OpenFile* by) {
@@ -112,8 +126,7 @@ int FileSystem::change_size(NodeId node, std::uint64_t size, const OpenFile* by)
   };
   if (by != nullptr && by->writes()) return set(*by);
   if (const int error = by_handle(node, set); error != ESTALE) return error;
-  const auto path = nodes_.path(node);
-  return path ? hosts_.any()->set_size(*path, size) : ESTALE;
+  return by_name(node, [&](const std::string& path) { return hosts_.any()->set_size(path, size); });
 }
 
 int FileSystem::read_link(NodeId node, std::string& target) {
@@ -155,10 +168,12 @@ int FileSystem::symlink(NodeId parent, std::string_view name, std::string_view t
 }
 
 int FileSystem::link(NodeId node, NodeId parent, std::string_view name, Entry& entry) {
-  const auto from = nodes_.path(node);
   const auto to = nodes_.path(parent, name);
-  if (!from || !to) return ENOENT;
-  const int error = hosts_.any()->link(*from, *to);
+  if (!to) return ENOENT;
+  std::string from;
+  layout::FileStatus status{};
+  if (const int error = find(node, from, status); error != 0) return error;
+  const int error = hosts_.any()->link(from, *to);
   return error != 0 ? error : look_up(parent, name, entry);
 }
 

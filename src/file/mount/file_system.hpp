@@ -39,7 +39,8 @@ struct Changes {
 /// is kept but the names. Functions return 0 or an errno value.
 ///
 /// A file that is open is asked by its handle, whatever has its name by now; others by name, and ESTALE says that the
-/// name belongs to another file.
+/// name belongs to another file, or to none. Changes by name look first: a file that another client gives the name to
+/// between the two requests is changed instead.
 ///
 /// Threads: any. Blocks as Host does.
 class FileSystem {
@@ -94,9 +95,16 @@ class FileSystem {
   int change_times(NodeId node, const layout::FileTimes& times);
   int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status);
   [[nodiscard]] Entry refer(NodeId parent, std::string_view name, const layout::FileStatus& status);
+  /// The name and status of a file that still has its name; ESTALE otherwise.
+  int find(NodeId node, std::string& path, layout::FileStatus& status);
+  /// What says that a name of the node's is gone counts as ESTALE: the kernel looks for it anew.
+  static int stale_if_gone(int error);
   /// Asks an open file of the node by its handle; ESTALE if there is none.
   template <class Call>
   int by_handle(NodeId node, Call call);
+  /// Makes a change by name.
+  template <class Call>
+  int by_name(NodeId node, Call call);
 
   Hosts hosts_;
   layout::FileStatus root_;
