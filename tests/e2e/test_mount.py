@@ -195,6 +195,34 @@ def test_a_file_that_was_removed_or_replaced_stays_what_it_is_to_who_has_it_open
         assert (one / "file").read_text() == "new"
 
 
+def test_what_lies_below_a_directory_is_found_while_it_is_renamed(tmp_path):
+    with mounts(tmp_path) as (_, here):
+        (here / "a").mkdir()
+        (here / "a" / "file").write_text("text")
+        folder = os.open(here / "a", os.O_RDONLY | os.O_DIRECTORY)
+        done = threading.Event()
+
+        def rename():
+            names = ["a", "b"]
+            while not done.is_set():
+                os.rename(here / names[0], here / names[1])
+                names.reverse()
+
+        renamer = threading.Thread(target=rename)
+        renamer.start()
+        try:
+            for i in range(300):
+                assert os.stat("file", dir_fd=folder).st_size == 4
+                os.close(os.open("file", os.O_RDWR, dir_fd=folder))
+                os.utime("file", (i, i), dir_fd=folder)
+                os.close(os.open("new", os.O_RDWR | os.O_CREAT | os.O_EXCL, dir_fd=folder))
+                os.unlink("new", dir_fd=folder)
+        finally:
+            done.set()
+            renamer.join()
+            os.close(folder)
+
+
 # In a process of its own: one that starts a server would close copies of these files first, and wait for the server.
 WRITER = """
 import os, sys

@@ -15,6 +15,7 @@ namespace wherry::file::mount {
 /// Opens the node by its name, and only if that is still the same file.
 int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
                         layout::FileStatus& status) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(node);
   const auto identity = nodes_.identity(node);
   if (!path || !identity) return ESTALE;
@@ -26,6 +27,7 @@ int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts:
 
 int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry,
                        OpenFile*& file) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   std::unique_ptr<Hosts::File> made;

@@ -31,7 +31,17 @@ Entry FileSystem::refer(NodeId parent, std::string_view name, const layout::File
   return {.node = nodes_.refer(parent, name, identity_of(status)), .attributes = stat_of(status, root_.device)};
 }
 
+FileSystem::Names FileSystem::keep_names() {
+  const std::lock_guard turn(rename_turn_);
+  return Names(names_);
+}
+
 int FileSystem::look_up(NodeId parent, std::string_view name, Entry& entry) {
+  const Names kept = keep_names();
+  return look_up_kept(parent, name, entry);
+}
+
+int FileSystem::look_up_kept(NodeId parent, std::string_view name, Entry& entry) {
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   layout::FileStatus status{};
@@ -53,8 +63,11 @@ int FileSystem::by_handle(NodeId node, Call call) {
 int FileSystem::status(NodeId node, layout::FileStatus& status) {
   const int by =
       by_handle(node, [&](const OpenFile& open) { return open.file().use()->status(open.file().handle(), status); });
+  if (by != ESTALE) return by;
+  // The name of the root never changes. A server that comes upon this mount asks for it during another call.
+  const Names kept = node == kRootNode ? Names() : keep_names();
   std::string path;
-  return by != ESTALE ? by : find(node, path, status);
+  return find(node, path, status);
 }
 
 int FileSystem::stale_if_gone(int error) {
@@ -72,6 +85,7 @@ int FileSystem::find(NodeId node, std::string& path, layout::FileStatus& status)
 
 template <class Call>
 int FileSystem::by_name(NodeId node, Call call) {
+  const Names kept = keep_names();
   std::string path;
   layout::FileStatus status{};
   if (const int error = find(node, path, status); error != 0) return error;
@@ -130,11 +144,13 @@ int FileSystem::change_size(NodeId node, std::uint64_t size, const OpenFile* by)
 }
 
 int FileSystem::read_link(NodeId node, std::string& target) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(node);
   return path ? hosts_.any()->read_link(*path, target) : ESTALE;
 }
 
 int FileSystem::file_system(NodeId node, struct statvfs& status) {
+  const Names kept = keep_names();
   layout::FileSystemStatus found{};
   const auto path = nodes_.path(node);
   const int error = hosts_.any()->file_system(path ? *path : ".", found);
@@ -143,6 +159,7 @@ int FileSystem::file_system(NodeId node, struct statvfs& status) {
 }
 
 int FileSystem::make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   if (!S_ISREG(mode)) return EPERM;
@@ -154,30 +171,34 @@ int FileSystem::make_file(NodeId parent, std::string_view name, std::uint32_t mo
 }
 
 int FileSystem::make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   const int error = hosts_.any()->make_directory(*path, mode & 07777U);
-  return error != 0 ? error : look_up(parent, name, entry);
+  return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
 int FileSystem::symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   const int error = hosts_.any()->symlink(*path, target);
-  return error != 0 ? error : look_up(parent, name, entry);
+  return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
 int FileSystem::link(NodeId node, NodeId parent, std::string_view name, Entry& entry) {
+  const Names kept = keep_names();
   const auto to = nodes_.path(parent, name);
   if (!to) return ENOENT;
   std::string from;
   layout::FileStatus status{};
   if (const int error = find(node, from, status); error != 0) return error;
   const int error = hosts_.any()->link(from, *to);
-  return error != 0 ? error : look_up(parent, name, entry);
+  return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
 int FileSystem::remove(NodeId parent, std::string_view name, bool directory) {
+  const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   const int error = hosts_.any()->remove(*path, directory);
@@ -188,6 +209,9 @@ int FileSystem::remove(NodeId parent, std::string_view name, bool directory) {
 int FileSystem::rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name,
                        unsigned flags) {
   if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return EINVAL;
+  std::unique_lock turn(rename_turn_);
+  const std::lock_guard changed(names_);
+  turn.unlock();
   const auto from = nodes_.path(parent, name);
   const auto to = nodes_.path(new_parent, new_name);
   if (!from || !to) return ENOENT;

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,6 +90,11 @@ class FileSystem {
   [[nodiscard]] std::uint64_t inode_in(const OpenDirectory& directory, std::uint64_t inode) const;
 
  private:
+  using Names = std::shared_lock<std::shared_mutex>;
+
+  /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
+  Names keep_names();
+  int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
   int status(NodeId node, layout::FileStatus& status);
   int change_size(NodeId node, std::uint64_t size, const OpenFile* by);
   int change_owner(NodeId node, const Changes& changes);
@@ -106,6 +113,8 @@ class FileSystem {
   template <class Call>
   int by_name(NodeId node, Call call);
 
+  std::mutex rename_turn_;  ///< a rename that waits lets nobody before it
+  std::shared_mutex names_;
   Hosts hosts_;
   layout::FileStatus root_;
   Nodes nodes_;
