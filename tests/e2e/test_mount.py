@@ -66,6 +66,22 @@ def test_a_signal_unmounts_though_a_program_uses_the_mount_and_its_pages_are_wri
         os.close(file)
 
 
+def test_a_signal_leaves_alone_what_was_mounted_after_it_was_detached(server, tmp_path):
+    (server.root / "file").write_text("text")
+    old = Mount(server, tmp_path / "here")
+    with open(old.directory / "file") as file:
+        subprocess.run(["umount", "--lazy", old.directory], check=True)
+        with Mount(server, tmp_path / "here") as here:
+            assert file.read() == "text"
+            old.end()
+            assert old.process.returncode == 0 and is_mounted(here) and (here / "file").read_text() == "text"
+        assert not is_mounted(here)
+        with pytest.raises(OSError):
+            os.fstat(file.fileno())
+        with pytest.raises(OSError):
+            file.close()
+
+
 def test_daemon_returns_when_the_mount_answers(server, tmp_path):
     here = tmp_path / "here"
     here.mkdir()

@@ -5,6 +5,8 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +15,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include <wherry/error.hpp>
@@ -39,21 +43,13 @@ std::string unescaped(const std::string& text) {
   return result;
 }
 
-/// Whether the last thing mounted on the directory is Wherry's.
-bool is_mounted(const std::string& directory) {
-  std::ifstream mounts("/proc/self/mountinfo");
-  bool is = false;
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string field;
-    std::string type;
-    for (int i = 0; i < 5; ++i) fields >> field;
-    if (unescaped(field) != directory) continue;
-    while (fields >> type && type != "-") continue;
-    fields >> type;
-    is = type == kType;
-  }
-  return is;
+/// From mountinfo's MAJOR:MINOR.
+dev_t device_of(const std::string& text) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  char colon = 0;
+  std::istringstream(text) >> major >> colon >> minor;
+  return makedev(major, minor);
 }
 
 std::string resolved(const std::string& directory) {
@@ -93,6 +89,26 @@ int run_fusermount(const std::string& directory, bool lazy) {
 
 }  // namespace
 
+std::optional<dev_t> mounted_device(const std::string& directory) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::optional<dev_t> last;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string number;
+    std::string parent;
+    std::string device;
+    std::string root;
+    std::string on;
+    std::string type;
+    fields >> number >> parent >> device >> root >> on;
+    if (unescaped(on) != directory) continue;
+    while (fields >> type && type != "-") continue;
+    fields >> type;
+    last = type == kType ? std::optional(device_of(device)) : std::nullopt;
+  }
+  return last;
+}
+
 int unmount(const std::string& directory, bool lazy) {
   if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return 0;
   return errno == EPERM ? run_fusermount(directory, lazy) : errno;
@@ -101,7 +117,7 @@ int unmount(const std::string& directory, bool lazy) {
 std::string prepare_mount_point(const std::string& directory) {
   if (is_disconnected(directory)) {
     const std::string stale = resolved_though_stale(directory);
-    if (!is_mounted(stale)) throw Error(ENOTCONN, "mount on", directory, "unmount what is there: umount " + stale);
+    if (!mounted_device(stale)) throw Error(ENOTCONN, "mount on", directory, "unmount what is there: umount " + stale);
     if (const int error = unmount(stale, true); error != 0)
       throw Error(error, "unmount what an earlier wherry mount left on", directory, "umount --lazy " + stale);
   }
@@ -109,7 +125,7 @@ std::string prepare_mount_point(const std::string& directory) {
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) throw Error(errno, "mount on", directory, "name a directory that answers");
   if (!S_ISDIR(found.st_mode)) throw Error(ENOTDIR, "mount on", directory, "name a directory");
-  if (is_mounted(path)) throw Error(EBUSY, "mount on", directory, "wherry mount is there already: umount " + path);
+  if (mounted_device(path)) throw Error(EBUSY, "mount on", directory, "wherry mount is there already: umount " + path);
   return path;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 namespace wherry::file::mount {
@@ -11,6 +14,9 @@ std::string prepare_mount_point(const std::string& directory);
 
 /// Throws Error where this process cannot use /dev/fuse, and says what to allow.
 void check_fuse(const std::string& directory);
+
+/// The device, as st_dev, of Wherry's mount on the directory. None if nothing or something else was mounted there last.
+std::optional<dev_t> mounted_device(const std::string& directory);
 
 /// Returns 0 or an errno value. Users without root detach by fusermount3.
 /// @param lazy  also while programs use it

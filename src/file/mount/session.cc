@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -30,6 +31,8 @@ using namespace std::chrono_literals;
 
 /// Interrupts a thread that waits for a request.
 constexpr int kInterrupt = SIGUSR2;
+/// For programs that never stop asking.
+constexpr auto kLongestEnd = 5s;
 
 /// The last line that libfuse wrote, which says why a mount failed.
 std::mutex last_mutex;
@@ -89,11 +92,26 @@ void Session::mount(const MountOptions& options) {
                     std::string(options.allow_other ? " and allow user_allow_other in /etc/fuse.conf" : "") +
                     (line.empty() ? "" : ": " + line));
   }
+  device_ = mounted_device(directory_);
 }
+
+bool Session::is_here() const { return !device_ || mounted_device(directory_) == device_; }
 
 Session::~Session() {
   if (!threads_.empty()) stop();
-  if (session_ != nullptr) fuse_session_unmount(session_.get());
+  if (session_ == nullptr) return;
+  if (!is_here()) forget_mount_point();
+  fuse_session_unmount(session_.get());
+}
+
+/// libfuse does not unmount where its descriptor reports an error, as this pipe does that nobody reads. What was the
+/// device is closed with it, which ends the mount wherever it is still used.
+void Session::forget_mount_point() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  const UniqueFd writer(ends[1]);
+  ::close(ends[0]);
+  ::dup3(writer.get(), fuse_session_fd(session_.get()), O_CLOEXEC);
 }
 
 void Session::work() {
@@ -130,12 +148,28 @@ void Session::start() {
 void Session::wait(int signals) {
   std::array<pollfd, 2> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
   while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
-  if (wanted[1].revents == 0 && unmount(directory_, false) != 0) {
-    // Programs use it: what they have mapped and changed is written first.
+  const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
+  if (is_used) {
+    // What programs have mapped and changed is written first.
     const UniqueFd root(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (root.valid()) ::syncfs(root.get());
   }
   stop();
+  if (is_used) serve_what_waits();
+}
+
+/// Hosts before Linux 6.16 wait in syncfs until pages are on their way, not until they are written.
+void Session::serve_what_waits() {
+  const int device = fuse_session_fd(session_.get());
+  ::fcntl(device, F_SETFL, ::fcntl(device, F_GETFL) | O_NONBLOCK);
+  fuse_buf buffer{};
+  for (const auto end = std::chrono::steady_clock::now() + kLongestEnd; std::chrono::steady_clock::now() < end;) {
+    const int got = fuse_session_receive_buf(session_.get(), &buffer);
+    if (got == -EINTR) continue;
+    if (got <= 0) break;
+    fuse_session_process_buf(session_.get(), &buffer);
+  }
+  std::free(buffer.mem);
 }
 
 /// A signal that comes before a thread waits is lost: it is sent again until all have ended.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,10 +51,15 @@ class Session {
 
  private:
   void mount(const MountOptions& options);
+  /// Whether the directory still shows this mount: others may have detached it, and mounted something else.
+  [[nodiscard]] bool is_here() const;
   void work();
   void stop();
+  void serve_what_waits();
+  void forget_mount_point();
 
   std::string directory_;
+  std::optional<dev_t> device_;  ///< of the mount
   FileSystem system_;
   UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
   std::atomic<bool> stopping_{false};
