@@ -58,12 +58,12 @@ class Server:
 class Mount:
     """`wherry mount` of a server on a directory, which is made."""
 
-    def __init__(self, server, directory, *options):
+    def __init__(self, server, directory, *options, preexec_fn=None):
         with contextlib.suppress(FileExistsError):  # of a daemon that was killed nothing can be asked
             os.mkdir(directory)
         self.directory = directory
         self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *options], env=server.env,
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
         self.said = self.process.stderr.readline()
 
     def end(self):

@@ -4,6 +4,7 @@
 import errno
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -98,6 +99,33 @@ def test_a_daemon_that_cannot_mount_says_why(tmp_path):
     result = subprocess.run([PROGRAM, "mount", "--daemon", "wherry://0:7000", tmp_path], env=env, capture_output=True,
                             text=True, timeout=WATCHDOG)
     assert result.returncode == 1 and result.stderr.startswith("wherry mount: ") and "wherry://0:7000" in result.stderr
+
+
+def test_a_daemon_that_cannot_mount_fails_also_where_the_shell_ignores_ended_children(server, tmp_path):
+    result = subprocess.run([PROGRAM, "mount", "--daemon", server.address, tmp_path / "nowhere"], env=server.env, capture_output=True,
+                            text=True, timeout=WATCHDOG, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert result.returncode == 1 and "name a directory that exists" in result.stderr
+
+
+def test_a_daemon_keeps_nothing_open_that_it_was_started_with(server, tmp_path):
+    (tmp_path / "here").mkdir()
+    reader, writer = os.pipe()
+    result = subprocess.run([PROGRAM, "mount", "--daemon", server.address, tmp_path / "here"], env=server.env, pass_fds=[writer],
+                            capture_output=True, timeout=WATCHDOG)
+    os.close(writer)
+    os.set_blocking(reader, False)
+    assert result.returncode == 0 and os.read(reader, 1) == b""
+    os.close(reader)
+    subprocess.run(["umount", tmp_path / "here"], check=True)
+
+
+def test_signals_that_nohup_ignores_do_not_unmount(server, tmp_path):
+    mount = Mount(server, tmp_path / "here", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    with mount as here:
+        mount.process.send_signal(signal.SIGHUP)
+        for i in range(200):
+            (here / "file").write_text(str(i))
+        assert (server.root / "file").read_text() == "199" and mount.process.poll() is None
 
 
 def test_what_is_wrong_is_said(server, tmp_path):

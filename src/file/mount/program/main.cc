@@ -85,7 +85,12 @@ void raise_descriptor_limit() {
 UniqueFd take_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction was{};
+    // As nohup and the shell's & leave them: a descriptor would report them all the same.
+    if (::sigaction(signal, nullptr, &was) == 0 && was.sa_handler == SIG_IGN) continue;
+    sigaddset(&set, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of one write
@@ -131,6 +136,8 @@ int serve(const Options& options, UniqueFd ready) {
 
 /// The parent returns when the mount answers, and with the child's exit status if it never will.
 int serve_as_daemon(const Options& options) {
+  // Who waits for the end of a pipe does not wait for the daemon.
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(errno, "start a daemon", "", "raise the limit of open files");
   UniqueFd told(ends[0]);
@@ -156,6 +163,7 @@ int serve_as_daemon(const Options& options) {
 
 int main(int argc, char** argv) {
   wherry::reserve_standard_descriptors();
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, it leaves no exit status of a child
   try {
     const Options options = options_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
     return options.daemon ? serve_as_daemon(options) : serve(options, UniqueFd());
