@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "file/mount/attributes.hpp"
@@ -108,13 +110,22 @@ int FileSystem::seek(OpenFile& file, std::uint64_t offset, bool data, std::uint6
                                  found);
 }
 
-int FileSystem::open_directory(NodeId node, std::unique_ptr<OpenDirectory>& directory) {
+int FileSystem::open_directory(NodeId node, OpenDirectory*& directory) {
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenDirectory | layout::kFileOpenNoFollow;
   if (const int error = open_at(node, flags, opened, status); error != 0) return error;
-  directory = std::make_unique<OpenDirectory>(std::move(opened), status.device);
+  auto made = std::make_unique<OpenDirectory>(std::move(opened), status.device);
+  directory = made.get();
+  const std::lock_guard lock(directories_mutex_);
+  directories_.emplace(directory, std::move(made));
   return 0;
+}
+
+void FileSystem::close_directory(const OpenDirectory* directory) {
+  std::unique_lock lock(directories_mutex_);
+  const auto closed = directories_.extract(directory);
+  lock.unlock();
 }
 
 std::uint64_t FileSystem::inode_in(const OpenDirectory& directory, std::uint64_t inode) const {

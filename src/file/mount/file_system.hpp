@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include <wherry/result.hpp>
 
@@ -86,7 +87,9 @@ class FileSystem {
   int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
   int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
 
-  int open_directory(NodeId node, std::unique_ptr<OpenDirectory>& directory);
+  /// The directory is valid until `close_directory`.
+  int open_directory(NodeId node, OpenDirectory*& directory);
+  void close_directory(const OpenDirectory* directory);
   [[nodiscard]] std::uint64_t inode_in(const OpenDirectory& directory, std::uint64_t inode) const;
 
  private:
@@ -118,6 +121,9 @@ class FileSystem {
   Hosts hosts_;
   layout::FileStatus root_;
   Nodes nodes_;
+  std::mutex directories_mutex_;
+  /// The kernel closes none of those that are open when the mount ends.
+  std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;
 };
 
 }  // namespace wherry::file::mount

@@ -98,5 +98,17 @@ TEST_F(FileSystemTest, ANameThatLeadsNowhereAnyMoreIsStale) {
   expect_stale();
 }
 
+/// The leak sanitizer looks for what is left.
+TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
+  OpenDirectory* closed = nullptr;
+  OpenDirectory* left = nullptr;
+  ASSERT_EQ(system.open_directory(kRootNode, closed), 0);
+  ASSERT_EQ(system.open_directory(kRootNode, left), 0);
+  system.close_directory(closed);
+  int entries = 0;
+  EXPECT_EQ(left->list(0, [&](const Host::Entry&) { return ++entries > 0; }), 0);
+  EXPECT_GE(entries, 2);
+}
+
 }  // namespace
 }  // namespace wherry::file::mount

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -301,11 +300,11 @@ void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fus
 
 void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
-    std::unique_ptr<OpenDirectory> directory;
+    OpenDirectory* directory = nullptr;
     const int error = system.open_directory(node, directory);
     if (error != 0) return error;
-    info->fh = reinterpret_cast<std::uintptr_t>(directory.get());
-    if (fuse_reply_open(request, info) == 0) (void)directory.release();
+    info->fh = reinterpret_cast<std::uintptr_t>(directory);
+    if (fuse_reply_open(request, info) != 0) system.close_directory(directory);
     return 0;
   });
 }
@@ -332,8 +331,8 @@ void read_directory(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, o
 }
 
 void close_directory(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem&) {
-    const std::unique_ptr<OpenDirectory> directory(&directory_of(info));
+  serve_status(request, [&](FileSystem& system) {
+    system.close_directory(&directory_of(info));
     return 0;
   });
 }
