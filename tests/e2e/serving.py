@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import uuid
@@ -14,6 +15,8 @@ from waiting import WATCHDOG
 
 MOUNT_PROGRAM = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "wherry-mount")
 NEW_MOUNT_NAMESPACE = 0x20000
+# Each change of a file that was looked at has a time of its own; on older kernels, those within one tick have the same.
+HAS_FINE_TIMES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 13)
 
 
 def enter_mount_namespace():
