@@ -34,9 +34,10 @@ constexpr int kInterrupt = SIGUSR2;
 /// For programs that never stop asking.
 constexpr auto kLongestEnd = 5s;
 
-/// The last line that libfuse wrote, which says why a mount failed.
+/// While mounting, the last line that libfuse wrote: it says why that failed.
 std::mutex last_mutex;
 std::string last_line;
+bool is_mounting = false;
 
 __attribute__((format(printf, 2, 0))) void take_line(fuse_log_level level, const char* format, va_list arguments) {
   std::array<char, 512> text{};
@@ -44,8 +45,15 @@ __attribute__((format(printf, 2, 0))) void take_line(fuse_log_level level, const
   std::string line = text.data();
   while (line.ends_with('\n')) line.pop_back();
   const std::lock_guard lock(last_mutex);
-  last_line = line;
-  if (level > FUSE_LOG_ERR) log::write(log::Level::debug, line);
+  if (is_mounting && level <= FUSE_LOG_ERR)
+    last_line = line;
+  else
+    log::write(level <= FUSE_LOG_ERR ? log::Level::error : log::Level::debug, line);
+}
+
+void take_lines(bool mounting) {
+  const std::lock_guard lock(last_mutex);
+  is_mounting = mounting;
 }
 
 std::string taken_line() {
@@ -77,6 +85,7 @@ Session::Session(const MountOptions& options)
 
 void Session::mount(const MountOptions& options) {
   fuse_set_log_func(take_line);
+  take_lines(true);
   std::string name = "wherry";
   std::string option = "-o";
   std::string settings = settings_of(options, options.read_only || system_.read_only());
@@ -92,6 +101,7 @@ void Session::mount(const MountOptions& options) {
                     std::string(options.allow_other ? " and allow user_allow_other in /etc/fuse.conf" : "") +
                     (line.empty() ? "" : ": " + line));
   }
+  take_lines(false);
   device_ = mounted_device(directory_);
 }
 
@@ -119,6 +129,7 @@ void Session::work() {
   while (!stopping_.load(std::memory_order_relaxed) && fuse_session_exited(session_.get()) == 0) {
     const int got = fuse_session_receive_buf(session_.get(), &buffer);
     if (got == -EINTR || got == -EAGAIN) continue;
+    if (got < 0) take_failure(-got);
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
   }
@@ -127,6 +138,11 @@ void Session::work() {
   // As full as can be: it is readable.
   if (::write(ended_.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: a thread ends");
   working_.fetch_sub(1, std::memory_order_release);  // ENDED
+}
+
+void Session::take_failure(int error) {
+  failed_.store(true, std::memory_order_relaxed);
+  log::write(log::Level::error, "wherry mount: /dev/fuse: " + std::system_category().message(error));
 }
 
 void Session::start() {
@@ -145,7 +161,7 @@ void Session::start() {
   if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
 }
 
-void Session::wait(int signals) {
+bool Session::wait(int signals) {
   std::array<pollfd, 2> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
   while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
   const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
@@ -156,6 +172,7 @@ void Session::wait(int signals) {
   }
   stop();
   if (is_used) serve_what_waits();
+  return !failed_.load(std::memory_order_relaxed);
 }
 
 /// Hosts before Linux 6.16 wait in syncfs until pages are on their way, not until they are written.

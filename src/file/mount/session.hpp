@@ -45,7 +45,8 @@ class Session {
   void start();
   /// Returns when the directory is unmounted, or `signals` is readable; then it unmounts, after what shared mappings
   /// have changed is written to the server.
-  void wait(int signals);
+  /// Returns false if the kernel's device failed, which ends the mount too.
+  bool wait(int signals);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
 
@@ -54,6 +55,7 @@ class Session {
   /// Whether the directory still shows this mount: others may have detached it, and mounted something else.
   [[nodiscard]] bool is_here() const;
   void work();
+  void take_failure(int error);
   void stop();
   void serve_what_waits();
   void forget_mount_point();
@@ -63,6 +65,7 @@ class Session {
   FileSystem system_;
   UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
   std::atomic<std::ptrdiff_t> working_{0};  ///< threads that have not ended
   std::unique_ptr<fuse_session, void (*)(fuse_session*)> session_;
   std::size_t count_;

@@ -130,8 +130,7 @@ int serve(const Options& options, UniqueFd ready) {
   redirect(options, log.get());
   if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
   ready.reset();
-  session.wait(signals.get());
-  return 0;
+  return session.wait(signals.get()) ? 0 : 1;
 }
 
 /// The parent returns when the mount answers, and with the child's exit status if it never will.
