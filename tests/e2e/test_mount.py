@@ -46,6 +46,18 @@ def test_a_mount_says_that_it_is_ready_and_a_signal_unmounts(server, tmp_path):
     assert mount.process.returncode == 0 and not is_mounted(here) and os.listdir(here) == []
 
 
+def test_a_mount_below_the_directory_that_is_served_does_not_show_itself(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "file").write_text("text")
+    with Server(tmp_path) as server, Mount(server, tmp_path / "below" / "here") as here:
+        found = subprocess.run(["find", here, "-printf", "%P "], env=environment(LC_ALL="C"), capture_output=True, text=True)
+        assert sorted(found.stdout.split()) == ["below", "file"] and "Too many levels" in found.stderr
+        with pytest.raises(OSError) as caught:
+            os.stat(here / "below" / "here")
+        assert caught.value.errno == errno.ELOOP
+        assert (here / "file").read_text() == "text"
+
+
 def test_umount_ends_the_daemon(server, tmp_path):
     mount = Mount(server, tmp_path / "here")
     subprocess.run(["umount", mount.directory], check=True)

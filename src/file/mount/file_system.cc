@@ -11,6 +11,7 @@
 #include <wherry/error.hpp>
 
 #include "file/mount/attributes.hpp"
+#include "file/wire/boot_id.hpp"
 
 namespace wherry::file::mount {
 namespace {
@@ -41,7 +42,23 @@ int FileSystem::look_up(NodeId parent, std::string_view name, Entry& entry) {
   return look_up_kept(parent, name, entry);
 }
 
+void FileSystem::hide(const std::string& mount_point) {
+  const std::size_t slash = mount_point.rfind('/');
+  const BootId boot = hosts_.any()->boot();
+  struct stat folder{};
+  if (slash == std::string::npos || boot == BootId{} || boot != own_boot_id()) return;
+  if (::stat(mount_point.substr(0, slash + 1).c_str(), &folder) != 0) return;
+  hidden_ = {.device = folder.st_dev, .inode = folder.st_ino, .name = mount_point.substr(slash + 1)};
+}
+
+bool FileSystem::is_hidden(NodeId parent, std::string_view name) const {
+  if (!hidden_ || name != hidden_->name) return false;
+  const auto folder = nodes_.identity(parent);
+  return folder && folder->device == hidden_->device && folder->inode == hidden_->inode;
+}
+
 int FileSystem::look_up_kept(NodeId parent, std::string_view name, Entry& entry) {
+  if (is_hidden(parent, name)) return ELOOP;
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   layout::FileStatus status{};

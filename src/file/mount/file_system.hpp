@@ -53,6 +53,10 @@ class FileSystem {
 
   [[nodiscard]] bool read_only() const { return hosts_.read_only(); }
 
+  /// Where this is mounted on, before it is: where that lies below the directory that is served, a lookup is ELOOP. The
+  /// server would come upon the mount, and wait for itself.
+  void hide(const std::string& mount_point);
+
   int look_up(NodeId parent, std::string_view name, Entry& entry);
   void forget(NodeId node, std::uint64_t count) { nodes_.forget(node, count); }
   int attributes(NodeId node, struct stat& attributes);
@@ -97,6 +101,7 @@ class FileSystem {
 
   /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
   Names keep_names();
+  [[nodiscard]] bool is_hidden(NodeId parent, std::string_view name) const;
   int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
   int status(NodeId node, layout::FileStatus& status);
   int change_size(NodeId node, std::uint64_t size, const OpenFile* by);
@@ -120,6 +125,12 @@ class FileSystem {
   std::shared_mutex names_;
   Hosts hosts_;
   layout::FileStatus root_;
+  struct Hidden {
+    std::uint64_t device;
+    std::uint64_t inode;
+    std::string name;
+  };
+  std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.

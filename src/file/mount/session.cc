@@ -84,6 +84,7 @@ Session::Session(const MountOptions& options)
 }
 
 void Session::mount(const MountOptions& options) {
+  system_.hide(directory_);
   fuse_set_log_func(take_line);
   take_lines(true);
   std::string name = "wherry";
