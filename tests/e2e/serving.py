@@ -18,6 +18,8 @@ NEW_MOUNT_NAMESPACE = 0x20000
 # Each change of a file that was looked at has a time of its own; on older kernels, those within one tick have the same.
 HAS_FINE_TIMES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 13)
 
+SERVERS = pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+
 
 def enter_mount_namespace():
     """What this process and its children mount is seen by nobody else. Skips the test where FUSE is not permitted."""

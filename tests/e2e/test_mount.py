@@ -6,17 +6,13 @@ import mmap
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from mounting import mounted, strange_file_system
 from program import PROGRAM, environment, wherry
-from serving import HAS_FINE_TIMES, Mount, Server, enter_mount_namespace, is_mounted, mounts
-from waiting import WATCHDOG, wait_until
-
-SERVERS = pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+from serving import HAS_FINE_TIMES, SERVERS, Mount, Server, enter_mount_namespace, is_mounted, mounts
+from waiting import WATCHDOG
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -279,103 +275,6 @@ def test_what_lies_below_a_directory_is_found_while_it_is_renamed(tmp_path):
             os.close(folder)
 
 
-# In a process of its own: one that starts a server would close copies of these files first, and wait for the server.
-WRITER = """
-import os, sys
-with open(sys.argv[1], "wb", buffering=0) as file:
-    for i in range(400):
-        assert file.write(b"%07d\\n" % i) == 8
-    os.fsync(file.fileno())
-os.rename(sys.argv[1], sys.argv[1] + ".done")
-"""
-
-
-@SERVERS
-def test_a_server_that_is_killed_and_started_again_loses_nothing(tmp_path, serve):
-    (tmp_path / "root").mkdir()
-    with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "here") as here:
-        base = _bytes_in(server.root)
-        writers = [subprocess.Popen([sys.executable, "-c", WRITER, here / f"file{number}"]) for number in range(3)]
-        for i in range(3):
-            wait_until(lambda: _bytes_in(server.root) > base + 1000 * (i + 1) or
-                       all(writer.poll() is not None for writer in writers), "some data")
-            server.kill()
-            server.start()
-        assert [writer.wait(timeout=WATCHDOG) for writer in writers] == [0, 0, 0]
-        for number in range(3):
-            assert (server.root / f"file{number}.done").read_bytes() == b"".join(b"%07d\n" % i for i in range(400))
-
-
-def test_calls_fail_once_the_server_has_been_gone_for_the_timeout(tmp_path):
-    (tmp_path / "root").mkdir()
-    with Server(tmp_path / "root") as server, Mount(server, tmp_path / "here", "--timeout", "0.5") as here:
-        server.kill()
-        with pytest.raises(OSError) as caught:
-            os.listdir(here)
-        assert caught.value.errno == errno.EIO
-        server.start()
-        wait_until(lambda: _lists(here), "the server answers")
-
-
-def _lists(folder):
-    try:
-        os.listdir(folder)
-    except OSError:
-        return False
-    return True
-
-
-@SERVERS
-def test_a_full_disk_is_an_error_of_the_write(tmp_path, serve):
-    with mounted("-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path / "root") as root:
-        with mounts(tmp_path, serve=serve) as (_, here):
-            with open(here / "file", "wb", buffering=0) as file, pytest.raises(OSError) as caught:
-                while file.write(b"x" * 65536):
-                    pass
-            assert caught.value.errno == errno.ENOSPC
-            size = (here / "file").stat().st_size
-            assert 0 < size <= 1 << 20 and (root / "file").read_bytes() == b"x" * size
-            (here / "file").unlink()
-            (here / "again").write_bytes(b"y" * 65536)
-
-
-@SERVERS
-def test_pages_of_a_mapping_that_no_longer_fit_on_the_disk_are_an_error_of_msync(tmp_path, serve):
-    with mounted("-t", "tmpfs", "-o", "size=600k", "tmpfs", tmp_path / "root"):
-        with mounts(tmp_path, serve=serve) as (_, here), open(here / "file", "w+b") as file:
-            file.truncate(1 << 20)
-            with mmap.mmap(file.fileno(), 1 << 20) as memory:
-                memory[:] = b"x" * (1 << 20)
-                with pytest.raises(OSError) as caught:
-                    memory.flush()
-                assert caught.value.errno == errno.ENOSPC
-
-
-def _read_until_an_error(name):
-    """Returns what is read before it, and the error; 0 for the end of the file."""
-    data = b""
-    with open(name, "rb", buffering=0) as file:
-        while True:
-            try:
-                part = file.read(4096)
-            except OSError as error:
-                return data, error.errno
-            if not part:
-                return data, 0
-            data += part
-
-
-@SERVERS
-def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the_file(tmp_path, serve):
-    data = bytes(range(256)) * 1024
-    with strange_file_system(tmp_path / "fuse", "read=EIO") as (root, _):
-        (tmp_path / "fuse" / "behind" / "file").write_bytes(data)
-        with Server(root, *serve) as server, Mount(server, tmp_path / "here") as here:
-            got, error = _read_until_an_error(here / "file")
-            assert got == data[:65536] and error == errno.EIO
-            assert (here / "file").stat().st_size == len(data)
-
-
 def _as_nobody(folder, call):
     """Returns whether `call()` is true in a process of another user that is in the folder."""
     child = os.fork()
@@ -418,8 +317,3 @@ def test_nobody_else_s_data_gets_into_a_set_user_id_file_of_the_server_s_user(op
         assert _as_nobody(here, lambda: os.write(os.open("cut", os.O_WRONLY | os.O_TRUNC), b"data") == 4)
         assert [(name, oct((root / name).stat().st_mode & 0o7777)) for name in ("old", "new", "node", "cut")] == [
             ("old", "0o777"), ("new", "0o777"), ("node", "0o777"), ("cut", "0o777")]
-
-
-def _bytes_in(folder):
-    """As os.walk, whatever is renamed meanwhile."""
-    return int(subprocess.run(["du", "--bytes", "--summarize", folder], capture_output=True, text=True).stdout.split()[0])

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from errors_of_calls import results
 from program import PROGRAM, environment
-from serving import HAS_FINE_TIMES, enter_mount_namespace, mounts
+from serving import HAS_FINE_TIMES, SERVERS, enter_mount_namespace, mounts
 
 BIN = Path(PROGRAM).resolve().parent
 OPERATIONS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 1500))
 SEED = {name: value for name, value in os.environ.items() if name == "WHERRY_TEST_SEED"}
-SERVERS = pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
 needs_programs = pytest.mark.skipif(not (BIN / "files_changer").exists(), reason="a sanitizer's build has none of tests/files")
 
 # Each prints what it came to; the current folder is empty at first.
