@@ -81,8 +81,7 @@ class FileSystem {
   /// @param append  at the end of the file, wherever that is
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
                              bool append);
-  /// Before a write by a user who has no rights over other users' files: removes the bits that make it run as its
-  /// owner.
+  /// Removes the set-user-ID and set-group-ID bits, before a write that does not come from root.
   int drop_set_id(OpenFile& file);
   /// What close(2) reports: whether the host was started again and has lost data.
   int flush(OpenFile& file);
@@ -121,7 +120,7 @@ class FileSystem {
   template <class Call>
   int by_name(NodeId node, Call call);
 
-  std::mutex rename_turn_;  ///< a rename that waits lets nobody before it
+  std::mutex rename_turn_;  ///< held by a rename that waits: no later call is before it
   std::shared_mutex names_;
   Hosts hosts_;
   layout::FileStatus root_;

@@ -152,7 +152,7 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
   });
 }
 
-/// Files belong to the server's user, whoever makes them: others do not give away that user's rights.
+/// New files belong to the server's user: these bits would give away that user's rights.
 mode_t permitted(fuse_req_t request, mode_t mode) {
   return fuse_req_ctx(request)->uid == 0 ? mode : mode & ~static_cast<mode_t>(S_ISUID | S_ISGID);
 }

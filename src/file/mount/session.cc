@@ -115,7 +115,7 @@ Session::~Session() {
   fuse_session_unmount(session_.get());
 }
 
-/// libfuse does not unmount where its descriptor reports an error, as this pipe does that nobody reads. What was the
+/// libfuse does not unmount where its descriptor reports an error, as this pipe without a reader does. What was the
 /// device is closed with it, which ends the mount wherever it is still used.
 void Session::forget_mount_point() {
   std::array<int, 2> ends{};

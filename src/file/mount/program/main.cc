@@ -135,7 +135,7 @@ int serve(const Options& options, UniqueFd ready) {
 
 /// The parent returns when the mount answers, and with the child's exit status if it never will.
 int serve_as_daemon(const Options& options) {
-  // Who waits for the end of a pipe does not wait for the daemon.
+  // A pipe among them would not end before the daemon.
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(errno, "start a daemon", "", "raise the limit of open files");
