@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +32,8 @@ constexpr unsigned kBackground = 64;
 constexpr unsigned kTypeShift = 12;
 
 FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
-OpenFile& file_of(const fuse_file_info* info) { return *reinterpret_cast<OpenFile*>(info->fh); }
-OpenDirectory& directory_of(const fuse_file_info* info) { return *reinterpret_cast<OpenDirectory*>(info->fh); }
+OpenFile& file_of(const fuse_file_info* info) { return *std::bit_cast<OpenFile*>(info->fh); }
+OpenDirectory& directory_of(const fuse_file_info* info) { return *std::bit_cast<OpenDirectory*>(info->fh); }
 
 /// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
 template <class Call>

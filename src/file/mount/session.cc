@@ -126,7 +126,7 @@ void Session::forget_mount_point() {
 }
 
 void Session::work() {
-  fuse_buf buffer{};
+  fuse_buf buffer{};  // NOLINT(bugprone-invalid-enum-default-initialization): no flags
   while (!stopping_.load(std::memory_order_relaxed) && fuse_session_exited(session_.get()) == 0) {
     const int got = fuse_session_receive_buf(session_.get(), &buffer);
     if (got == -EINTR || got == -EAGAIN) continue;
@@ -180,7 +180,7 @@ bool Session::wait(int signals) {
 void Session::serve_what_waits() {
   const int device = fuse_session_fd(session_.get());
   ::fcntl(device, F_SETFL, ::fcntl(device, F_GETFL) | O_NONBLOCK);
-  fuse_buf buffer{};
+  fuse_buf buffer{};  // NOLINT(bugprone-invalid-enum-default-initialization): no flags
   for (const auto end = std::chrono::steady_clock::now() + kLongestEnd; std::chrono::steady_clock::now() < end;) {
     const int got = fuse_session_receive_buf(session_.get(), &buffer);
     if (got == -EINTR) continue;
