@@ -39,7 +39,7 @@ TEST_P(MailboxRoom, IsReportedOnceThePeerHasLetIn) {
   EXPECT_GE(from.room(peer, 8), 8U);
 }
 
-TEST_P(MailboxRoom, IsReportedAgainThoughNobodyAskedWhoHadItBefore) {
+TEST_P(MailboxRoom, IsReportedAgainThoughTheFirstReportWasNotTaken) {
   Mailbox to = listening({.layout = Layout::equal});
   Mailbox from;
   const Mailbox::Peer peer = join(from, to);

@@ -178,7 +178,7 @@ class HostileConnector {
     connecting_ = fabric::find("shm").connect(where, offer);
     segment_ = connecting_->segment();
   }
-  /// Puts one message of `bytes` bytes, all `value`, into the area, which nobody has claimed or this side takes back.
+  /// Puts one message of `bytes` bytes, all `value`, into the area.
   void attach(std::size_t early, std::uint64_t bytes, int value) {
     std::memcpy(area(early).data(), &bytes, sizeof bytes);
     std::memset(area(early).data() + sizeof bytes, value, bytes);

@@ -58,7 +58,7 @@ class Initiator final : public PayloadSink, public TransferOwner {
     bool answered;        ///< the answer has begun
 
     void reset() {
-      Request::reset();
+      reset_request();
       result = Buffers();
       asked = 0;
       reaches = answered = false;

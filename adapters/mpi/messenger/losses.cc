@@ -43,9 +43,8 @@ bool Losses::take() noexcept {
 
 // `error` is 0 if the peer closed in order.
 void Losses::lose(Mailbox::Peer peer, int error) {
-  if (const std::unique_ptr<Inflow> inflow = roles_.links.remove_inflow(peer); inflow != nullptr) {
-    if (inflow->sink != nullptr) inflow->sink->lost(*inflow);
-  }
+  const std::unique_ptr<Inflow> inflow = roles_.links.remove_inflow(peer);
+  if (inflow != nullptr && inflow->sink != nullptr) inflow->sink->lost(*inflow);
   roles_.links.for_each([&](Link& link) {
     if (link.peer != peer) return;
     roles_.transfers.close_lane(link);

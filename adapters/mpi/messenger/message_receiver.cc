@@ -55,7 +55,7 @@ Envelope envelope_of(const PacketHead& packet) {
 
 Receive& MessageReceiver::post(const ReceiveRequest& request) {
   Receive& receive = receives_.take();
-  static_cast<Pattern&>(receive) = request;
+  static_cast<Pattern&>(receive) = static_cast<const Pattern&>(request);
   receive.context = request.context;
   receive.buffers = request.buffers;
   receive.wanted = request.wanted;

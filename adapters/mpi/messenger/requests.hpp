@@ -56,7 +56,7 @@ struct Request : Pooled {
   bool is_injection;  ///< one of those that Limits counts
   Completion completion;
 
-  void reset() {
+  void reset_request() {
     to = nullptr;
     sent = reports = is_injection = false;
     completion = Completion();
@@ -77,7 +77,7 @@ struct Offer : Request, Hook {
   std::uint64_t streamed;                          ///< bytes of them that have left
 
   void reset() {
-    Request::reset();
+    reset_request();
     payload = Buffers();
     copy.reset();
     regions.fill(nullptr);
