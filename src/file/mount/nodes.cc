@@ -74,7 +74,8 @@ void Nodes::bind(NodeId parent, std::string_view name, NodeId node) {
   if (S_ISDIR(owner.identity.type)) {
     for (const Name* const old : std::vector(owner.names)) {
       const NodeId old_parent = old->parent;
-      unbind(old_parent, std::string(old->text));
+      const std::string text = old->text;  // unbind() ends the other
+      unbind(old_parent, text);
       collect(old_parent);
     }
   }
@@ -105,7 +106,8 @@ void Nodes::collect(NodeId node) {
     if (gone.references != 0 || gone.children != 0 || !gone.open.empty()) continue;
     for (const Name* const name : std::vector(gone.names)) {
       left.push_back(name->parent);
-      unbind(name->parent, std::string(name->text));
+      const std::string text = name->text;  // as above
+      unbind(name->parent, text);
     }
     const auto known = identities_.find(gone.identity);
     if (known != identities_.end() && known->second == found->first) identities_.erase(known);
