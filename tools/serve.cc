@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry serve: the host's files, for the processes of its cards.
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "base/printable.hpp"
 #include "base/readable.hpp"
+#include "base/service_process.hpp"
 #include "base/unique_fd.hpp"
 #include "commands.hpp"
 #include "file/server/server.hpp"
@@ -26,44 +27,22 @@ struct ServeOptions {
   bool no_lend = false;
 };
 
-// A client takes some descriptors, and each file one; the soft limit is made for programs that use select.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// Taken as a descriptor, by a thread of its own; blocked before any other thread starts, so that all inherit it.
-UniqueFd take_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of one write
-  UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC));
-  if (!signals.valid()) throw Error(errno, "serve", "", "raise the limit of open files (ulimit -n)");
-  return signals;
-}
-
 int serve(const ServeOptions& options) {
-  raise_descriptor_limit();
   ::umask(0);  // clients say which mode a file is to have
-  const UniqueFd signals = take_signals();
+  const UniqueFd signals = prepare_service_process({SIGINT, SIGTERM});
+  if (!signals.valid()) throw Error(errno, "serve", "", "raise the limit of open files (ulimit -n)");
   file::Server server(options.server);
   if (!options.quiet) {
     std::fprintf(stderr, "wherry serve: serving %s%s on %s\n", printable(options.server.root).c_str(),
                  options.server.read_only ? ", for reading only," : "", server.address().c_str());
   }
-  std::thread told([&] {
+  std::thread signal_reader([&] {
     signalfd_siginfo signal{};
     while (::read(signals.get(), &signal, sizeof signal) < 0 && errno == EINTR) continue;
     server.stop();
   });
   server.run();
-  told.join();
+  signal_reader.join();
   return 0;
 }
 

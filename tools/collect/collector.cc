@@ -4,45 +4,22 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <ctime>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/readable.hpp"
+#include "base/service_process.hpp"
 #include "collect/session.hpp"
 
 namespace wherry::tools {
 namespace {
-
-// Every shipper takes several descriptors; the soft limit is made for programs that use select.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// What concerns the whole process, and comes first. Taken as a descriptor, a signal ends the accept loop between two
-// steps and never inside one. Blocked before any thread starts, so that all inherit it.
-UniqueFd prepare_process() {
-  raise_descriptor_limit();
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // a shipper or reader that is gone is an error to report
-  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a refusal, not the end of the collector
-  return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 constexpr int kAcceptPauseMs = 100;
 
@@ -54,7 +31,7 @@ double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
 
 Collector::Collector(CollectOptions options)
     : options_(std::move(options)),
-      signals_(prepare_process()),
+      signals_(prepare_service_process({SIGINT, SIGTERM})),
       session_done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       destination_(options_.into, !options_.no_sync) {
   if (!signals_.valid() || !session_done_.valid())

@@ -3,8 +3,6 @@
 // wherry-mount: what `wherry mount` becomes once it has read the command line (tools/mount.cc), a program of its own
 // since it alone needs libfuse. Its words are name=value.
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include <wherry/error.hpp>
 
 #include "base/printable.hpp"
+#include "base/service_process.hpp"
 #include "base/standard_descriptors.hpp"
 #include "base/unique_fd.hpp"
 #include "file/mount/session.hpp"
@@ -73,32 +72,6 @@ Options options_of(std::span<char* const> words) {
   return options;
 }
 
-/// Each open file takes a descriptor where the server lends its own.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/// Blocked before any thread starts, so that all inherit it.
-UniqueFd take_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction was{};
-    // As nohup and the shell's & leave them: a descriptor would report them all the same.
-    if (::sigaction(signal, nullptr, &was) == 0 && was.sa_handler == SIG_IGN) continue;
-    sigaddset(&set, signal);
-  }
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of one write
-  UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC));
-  if (!signals.valid()) throw Error(errno, "mount", "", "raise the limit of open files (ulimit -n)");
-  return signals;
-}
-
 /// Where lines go from now on: the log, nowhere for a daemon without one, else where they went.
 void redirect(const Options& options, int log) {
   const UniqueFd nothing(options.daemon ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
@@ -117,9 +90,9 @@ UniqueFd open_log(const std::string& name) {
 
 /// @param ready  -1, or where one byte says that the mount answers
 int serve(const Options& options, UniqueFd ready) {
-  raise_descriptor_limit();
   const UniqueFd log = open_log(options.log);
-  const UniqueFd signals = take_signals();
+  const UniqueFd signals = wherry::prepare_service_process({SIGINT, SIGTERM, SIGHUP});
+  if (!signals.valid()) throw Error(errno, "mount", "", "raise the limit of open files (ulimit -n)");
   Session session(options.mount);
   if (options.daemon && ::chdir("/") != 0) throw Error(errno, "change to", "/", "");
   session.start();
@@ -139,19 +112,19 @@ int serve_as_daemon(const Options& options) {
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(errno, "start a daemon", "", "raise the limit of open files");
-  UniqueFd told(ends[0]);
+  UniqueFd answered(ends[0]);
   UniqueFd ready(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) throw Error(errno, "start a daemon", "", "allow more processes (ulimit -u, pids.max)");
   if (child == 0) {
-    told.reset();
+    answered.reset();
     ::setsid();
     return serve(options, std::move(ready));
   }
   ready.reset();
   char byte = 0;
   ssize_t got = 0;
-  while ((got = ::read(told.get(), &byte, 1)) < 0 && errno == EINTR) continue;
+  while ((got = ::read(answered.get(), &byte, 1)) < 0 && errno == EINTR) continue;
   if (got == 1) return 0;
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
