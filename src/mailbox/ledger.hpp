@@ -7,7 +7,7 @@
 //     peer agrees: the peer may use either.
 //  2. A grant beyond the header is made only if the sum of what all pairs hold stays within the budget, and a
 //     shrinking one at once. So what a shrink frees is granted to others only after the peer agreed to it.
-//  3. A peer agrees only while its section is drained: everything it published was read, and it was told so
+//  3. A peer agrees only while its section is drained: everything it published was read, and it has the credit
 //     (SectionWriter::drained). So at a change no byte lies in the section, and both ends begin anew at the same
 //     position.
 //  4. A peer publishes nothing between seeing a grant and agreeing to it, and stores its agreement before its next

@@ -37,7 +37,7 @@ TEST(Division, TheSharesNeverExceedTheBudgetAtAnyNumbers) {
   }
 }
 
-/// The peers of a ledger, which agree to their grants when they are told to.
+/// The peers of a ledger, which agree to their grants on demand.
 struct Peers {
   void receive_grants(Ledger& ledger) {
     ledger.grant_pending([&](std::uint32_t peer, Lines lines) {

@@ -17,7 +17,7 @@ constexpr int kMostPieces = 64;  // per round: what is to be sent has its turn, 
 
 }  // namespace
 
-// Ends with what has come from one peer: a look in vain at it, or at another, would take as long as the message did,
+// Ends with what has come from one peer: a look that finds nothing would take as long as the message did,
 // and the application waits for that. Not so with more ranks than processors, where peers wait for this one's turn: an
 // allreduce of 48 took half as long again.
 bool Inbox::take() noexcept {

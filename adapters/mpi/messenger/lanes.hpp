@@ -16,7 +16,7 @@ class Lanes {
  public:
   explicit Lanes(Mailbox& mailbox) : mailbox_(mailbox) {}
 
-  /// The peer has announced a message of so many bytes.
+  /// The peer has announced a message of `bytes` bytes.
   void consider(Link& link, std::uint64_t bytes);
   void close(Link& link) noexcept;
   void close_idle() noexcept;

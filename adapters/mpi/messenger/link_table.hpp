@@ -27,7 +27,7 @@ class LinkTable {
   [[nodiscard]] const Name& name() const { return name_; }
   /// The link to the endpoint of this name, connected or not.
   Link& link_to(const Name& name);
-  /// More endpoints than processors: the application has named so many, this one with them.
+  /// The application has named more endpoints, with this one, than there are processors.
   [[nodiscard]] bool is_oversubscribed() const { return links_.size() > processors_; }
   /// At least two for each.
   [[nodiscard]] bool is_crowded() const { return links_.size() >= 2 * processors_; }

@@ -85,8 +85,9 @@ class Messenger {
 
   /// Moves what can be moved. True if anything was.
   bool progress() noexcept;
-  /// Something is under way that only a peer can end, or a peek or a send was in vain since the last call. Otherwise
-  /// the program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its windows.
+  /// Something is under way that only a peer can end, or a peek found nothing or a send no room since the last call.
+  /// Otherwise the program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its
+  /// windows.
   [[nodiscard]] bool awaits_message();
   /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;
@@ -126,7 +127,7 @@ class Messenger {
   Losses losses_{mailbox_, roles_};
   Inbox inbox_{mailbox_, roles_, losses_};
   Neighbours neighbours_{mailbox_, links_, layout_};
-  bool peeked_ = false;   ///< in vain, since awaits_message()
+  bool peeked_ = false;   ///< and found nothing, since awaits_message()
   bool refused_ = false;  ///< a message, by -FI_EAGAIN, since awaits_message()
   std::uint32_t rounds_ = 0;
   std::uint32_t requests_ = 0;  ///< to peers since the last look at what they have sent

@@ -110,7 +110,7 @@ class HostileSender : public MessengerTest {
     EXPECT_NE(log_.find("closed the connection to " + hostile_.name().text() + " (address 66 here)"), std::string::npos)
         << log_;
   }
-  /// Its messages, too, are taken in vain.
+  /// Whether the other is closed for its messages, too.
   bool is_refused(RawSender& other) {
     for (int i = 0; i < 100'000 && !other.is_closed(); ++i) {
       if (other.push()) other.add(empty_message(), nullptr, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets on their way to peers. Each is written into the peer's mailbox as a whole or not yet; those of one link leave
-// in the order in which they were sent. Knows what completes with a packet's leaving, and nothing of what packets mean.
+// in the order in which they were sent. A packet may have a completion that is reported once it has left. What packets
+// mean is for others to know.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ class Outbox {
   /// Writes the packet now, ahead of those that wait for room.
   Push push(Link& link, const Wire& wire, const Buffers& payload = {}) noexcept;
   /// The same of a chunk of a stream: only where no packet waits. Sends as much of the payload from `offset` on as
-  /// there is room for now, at most `bytes`, and sets head.bytes. `bytes` is then how much that was.
+  /// there is room for now, at most `bytes`, and sets head.bytes. `bytes` is the length of the chunk afterwards.
   Push push_chunk(Link& link, Wire& wire, const Buffers& payload, std::uint64_t offset, std::uint64_t& bytes) noexcept;
 
   /// What becomes of a packet that has to wait.
@@ -43,11 +44,11 @@ class Outbox {
   /// reported. Throws std::bad_alloc as queue().
   int send(Link& link, const Wire& wire, const Buffers& payload, Waiting waiting);
   int send(Link& link, const Wire& wire) { return send(link, wire, Buffers(), {}); }
-  /// Puts a packet behind those that wait. Throws std::bad_alloc: it was not, and nothing of it is left.
+  /// Puts a packet behind those that wait. Throws std::bad_alloc; the queue is unchanged then.
   void queue(Link& link, const Wire& wire, const Buffers& payload, Waiting&& waiting);
   /// A head alone; dropped if the link is lost.
   void control(Link& link, Operation operation, std::uint64_t request, std::uint64_t data);
-  /// Tells the peer this, instead of the last that it was not told yet, ahead of what waits for room.
+  /// Sends this notice ahead of what waits for room. It replaces one that has not left yet.
   void notify(Link& link, Operation notice) noexcept;
 
   /// Packets wait for room there, and still do after a try.

@@ -16,15 +16,14 @@ namespace {
 
 // So many calls that take longer are of a program that does something else, too.
 constexpr std::uint64_t kTogether = 500'000;  // ticks: 100 to 500 us
-// Looks in vain before the first sleep: a few times as long as a wake-up takes.
+// Looks that find nothing before the first sleep: a few times as long as a wake-up takes.
 constexpr std::int64_t kLooks = 8000;
 constexpr std::int64_t kCallsPerPass = 10;
-// After so many calls in vain the clock is looked at in each: a wait is long by then. A pause between two of them is of
-// a program that did something else, and now begins another wait: with Open MPI's windows no message tells one from the
-// other.
+// After so many idle calls the clock is read in each: a wait is long by then. A pause between two of them is of a
+// program that did something else, and now begins another wait: with Open MPI's windows no message separates the two.
 constexpr std::int64_t kCallsUntimed = 100;
 constexpr std::uint64_t kPause = 20'000;  // ticks: 4 to 20 us
-// Looks of a call that follows one in vain: what MPI libraries do from one call to the next takes as long as several,
+// Looks of a call that follows an idle one: what MPI libraries do from one call to the next takes as long as several,
 // and what comes meanwhile is seen that much later.
 constexpr int kLooksPerCall = 4;
 // The same if that call ended just now and the program has one thread: it does nothing else. Between two calls MPICH
@@ -122,7 +121,7 @@ bool Waiting::is_crowded() const {
 }
 
 bool Waiting::look() noexcept {
-  const bool looks_once = is_oversubscribed() ? calls_beside_ == 0 || vain_ > 0 : vain_ == 0;
+  const bool looks_once = is_oversubscribed() ? calls_beside_ == 0 || idle_calls_ > 0 : idle_calls_ == 0;
   const bool found = looks_once ? progress() : look_often();
   if (!found) looked_ = arch::ticks();
   return found;
@@ -156,14 +155,14 @@ void Waiting::end_wait(End how) noexcept {
   calls_beside_ = 0;
   waited_ns_ = 0;
   looks_ = 0;
-  vain_ = 0;
+  idle_calls_ = 0;
   rests_ = 0;
 }
 
 // The time before the message came was well spent, which raises the limits. Time that every wait may use is not
 // counted.
 void Waiting::learn_from_message() noexcept {
-  if (vain_ == 0) {
+  if (idle_calls_ == 0) {
     if (calls_beside_ > 0) beside_.succeeded(calls_beside_);
   } else if (rests_ == 0 && waited_ns_ > kLeastNs) {
     unheeded_.succeeded(waited_ns_);
@@ -177,18 +176,18 @@ bool Waiting::rest() noexcept {
 }
 
 bool Waiting::rest_alone() noexcept {
-  ++vain_;
-  if (vain_ < kCallsUntimed && vain_ % kCallsPerPass != 0) return false;
+  ++idle_calls_;
+  if (idle_calls_ < kCallsUntimed && idle_calls_ % kCallsPerPass != 0) return false;
   const std::uint64_t now = arch::ticks();
-  const bool pauses = now - std::exchange(last_, now) > (vain_ > kCallsUntimed ? kPause : kTogether);
+  const bool pauses = now - std::exchange(last_, now) > (idle_calls_ > kCallsUntimed ? kPause : kTogether);
   if (pauses && (rests_ == 0 || !only_waits())) end_wait(End::pause);
-  if (vain_ % kCallsPerPass != 0) return false;
+  if (idle_calls_ % kCallsPerPass != 0) return false;
   if (looks_ < kLooks) {
     lock_.pass_on();
     return false;
   }
   rest_once();
-  vain_ -= 1;  // the next call in vain sleeps again
+  idle_calls_ -= 1;  // the next idle call sleeps again
   last_ = arch::ticks();
   return true;
 }
@@ -199,7 +198,7 @@ bool Waiting::rest_oversubscribed() noexcept {
     lock_.pass_on();
     return false;
   }
-  const bool looks_at_clock = ++vain_ % kLooksPerClock == 0 || rests_ > 0;
+  const bool looks_at_clock = ++idle_calls_ % kLooksPerClock == 0 || rests_ > 0;
   if (looks_at_clock && !only_waits()) {
     end_wait(End::pause);
     return false;
@@ -213,7 +212,7 @@ bool Waiting::rest_oversubscribed() noexcept {
 }
 
 bool Waiting::may_be_answered() noexcept {
-  if (vain_ > 0 || is_crowded()) return false;
+  if (idle_calls_ > 0 || is_crowded()) return false;
   if (calls_beside_ < beside_.limit()) return true;
   beside_.failed();
   return false;
@@ -222,7 +221,7 @@ bool Waiting::may_be_answered() noexcept {
 bool Waiting::only_waits() noexcept {
   const std::int64_t now = used_ns();
   const std::int64_t used = now - std::exchange(looked_ns_, now);
-  if (vain_ == kLooksPerClock) {
+  if (idle_calls_ == kLooksPerClock) {
     waited_ns_ = 0;
     return true;
   }

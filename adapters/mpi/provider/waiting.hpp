@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a queue of completions or a counter does when there is nothing in it: moves what its endpoints have, and rests.
 //
-// MPI libraries ask again and again. A program that asks in vain many times without doing anything else in between is
+// MPI libraries ask again and again. A program that finds nothing many times without doing anything else in between is
 // waiting: it sleeps then, for at most a millisecond, until something comes. It looks for a while first, since a sleep
 // and a wake-up take longer than an answer of a peer that runs. Where more processes than processors wait, the peer
 // does not run while this process looks: it yields after each look, and sleeps once the looks have taken more of the
@@ -35,8 +35,8 @@ class Waiting {
   bool progress() noexcept;
   /// The same for a call that does not block: several times where it is likely that the program waits.
   bool look() noexcept;
-  /// Locked, after a progress() in vain by a call that does not block. True: others have had the processor meanwhile,
-  /// and another progress() may find something.
+  /// Locked, after a progress() that moved nothing, by a call that does not block. True: others have had the processor
+  /// meanwhile, and another progress() may find something.
   bool rest() noexcept;
   /// Locked: sleeps until something may have happened, or the deadline.
   void sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
@@ -66,16 +66,16 @@ class Waiting {
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
-  std::int64_t vain_ = 0;       ///< calls in vain one shortly after the other
-  std::int64_t looks_ = 0;      ///< of those, where they look often
-  std::uint64_t looked_ = 0;    ///< arch::ticks at the end of the last look in vain
-  std::uint64_t last_ = 0;      ///< arch::ticks of the last of them
-  std::uint64_t activity_ = 0;  ///< of the lock, at the last of them
-  int rests_ = 0;               ///< since the first of them
-  int doubt_ = 0;               ///< that a message ends a wait
+  std::int64_t idle_calls_ = 0;  ///< calls that found nothing, one shortly after the other
+  std::int64_t looks_ = 0;       ///< of those, where they look often
+  std::uint64_t looked_ = 0;     ///< arch::ticks at the end of the last look that found nothing
+  std::uint64_t last_ = 0;       ///< arch::ticks of the last of them
+  std::uint64_t activity_ = 0;   ///< of the lock, at the last of them
+  int rests_ = 0;                ///< since the first of them
+  int doubt_ = 0;                ///< that a message ends a wait
 
   // Oversubscribed.
-  std::int64_t calls_beside_ = 0;  ///< in vain, before vain_ counts
+  std::int64_t calls_beside_ = 0;  ///< that found nothing, before idle_calls_ counts
   std::int64_t looked_ns_ = 0;     ///< what this thread had used of the processor at the last look at the clock
   std::int64_t waited_ns_ = 0;     ///< used since the first look at the clock
   const bool heeds_yields_;        ///< the scheduler does

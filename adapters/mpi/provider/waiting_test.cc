@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that asks in vain, with a receive posted, which may not be what it waits for: when it sleeps.
+// A program that polls and finds nothing, with a receive posted, which may not be what it waits for: when it sleeps.
 #include "waiting.hpp"
 
 #include <gtest/gtest.h>
