@@ -48,6 +48,12 @@ class MailboxEarly : public FaultTest {
     EXPECT_TRUE(right) << "of message " << number;
     return right;
   }
+  /// Which message it is, of that many. As many: none of them.
+  [[nodiscard]] std::uint64_t number_of(std::span<const std::byte> message, std::uint64_t messages) const {
+    std::uint64_t number = 0;
+    while (number < messages && (message.size() != length(number) || !pattern_.matches(message, number))) ++number;
+    return number;
+  }
   static Mailbox::Loss wait_for_loss(Mailbox& mailbox) {
     Mailbox::Loss loss{};
     while (mailbox.losses(std::span(&loss, 1)) == 0) mailbox.wait(kTimeout);
@@ -116,11 +122,16 @@ TEST_F(MailboxEarly, MessagesOfASenderThatWasKilledArriveAndThenItsDeath) {
 
 TEST_F(MailboxEarly, MessagesOfSendersThatComeAndGoWhileTheReceiverLooksAllArrive) {
   constexpr std::uint64_t kSenders = 300;
+  constexpr std::uint64_t kMostAhead = 50;  // each takes descriptors of the receiver
+  SharedValue<std::atomic<std::uint64_t>> received_count;
   Mailbox to = listening();
   Child child([&, where = to.local()] {
     for (std::uint64_t number = 0; number < kSenders; ++number) {
+      while (number > *received_count + kMostAhead) std::this_thread::yield();
       Mailbox from(options());
-      if (!send(from, from.connect(where), number)) return false;
+      const Mailbox::Peer peer = from.connect(where);
+      // The receiver may have claimed what was there, and not have granted a section yet.
+      while (!send(from, peer, number)) (void)from.progress();
     }
     return true;
   });
@@ -129,13 +140,11 @@ TEST_F(MailboxEarly, MessagesOfSendersThatComeAndGoWhileTheReceiverLooksAllArriv
   for (std::uint64_t count = 0, losses = 0; count < kSenders || losses < kSenders;) {
     Mailbox::Peer from = Mailbox::kNoPeer;
     if (const Result result = to.try_receive(buffer, from); result.ok()) {
-      for (std::uint64_t number = 0; number < kSenders; ++number) {
-        if (result.bytes == length(number) && pattern_.matches(std::span(buffer).first(result.bytes), number)) {
-          EXPECT_FALSE(received[number]) << number;
-          received[number] = true;
-          ++count;
-        }
-      }
+      const std::uint64_t number = number_of(std::span(buffer).first(result.bytes), kSenders);
+      ASSERT_LT(number, kSenders) << "no message of " << result.bytes << " bytes was sent like this one";
+      ASSERT_FALSE(received[number]) << number;
+      received[number] = true;
+      *received_count = ++count;
     }
     to.progress();
     if (Mailbox::Loss loss{}; to.losses(std::span(&loss, 1)) == 1) {
@@ -263,24 +272,33 @@ struct Side {
   std::atomic<std::uint64_t> received{0};  ///< of this round
   std::atomic<int> over{0};
 };
-using Sides = std::array<Side, 2>;
+
+struct Crossing {
+  std::array<Side, 2> sides;
+  std::atomic<bool> failed{false};  ///< one side has found an error: the other stops too
+};
 
 /// After its sends have returned, one side makes no call until the other has received all of them, and then the other.
 class Crosser : public MailboxEarly {
  public:
-  Crosser(Sides& sides, std::size_t own)
-      : own_(sides.at(own)), other_(sides.at(1 - own)), first_(own), random_(own + 1) {}
+  Crosser(Crossing& crossing, std::size_t own)
+      : failed_(crossing.failed),
+        own_(crossing.sides.at(own)),
+        other_(crossing.sides.at(1 - own)),
+        first_(own),
+        random_(own + 1) {}
   void TestBody() override {}
 
-  /// False: a message was lost, doubled or out of order.
+  /// False: a message was lost, doubled or out of order, on this side, which says so, or on the other.
   [[nodiscard]] bool meet(int round) {
+    round_ = round;
     Mailbox mailbox = listening();
     const std::string text = mailbox.local().to_string();
     own_.address = {};
     text.copy(own_.address.data(), own_.address.size() - 1);
     own_.received = 0;
     own_.round = round;
-    while (other_.round != round) std::this_thread::yield();
+    if (!wait_until([&] { return other_.round == round; })) return false;
     const auto count = 1 + random_() % 8;
     for (auto i = random_() % 200; i > 0; --i) (void)mailbox.progress();
     const Mailbox::Peer to = mailbox.connect(Address::parse(other_.address.data()));
@@ -293,46 +311,67 @@ class Crosser : public MailboxEarly {
     }
     own_.sent = count;
     own_.away = round;
+    const auto is_received = [&] { return other_.received >= count; };
     const bool leaves_first = (static_cast<std::size_t>(round) % 2 == 0) == (first_ == 0);
-    if (leaves_first) await_others_receipt(count);
+    if (leaves_first && !wait_until(is_received)) return false;
     while (other_.away != round || own_.received < other_.sent) {
       if (!take(mailbox)) return false;
     }
-    await_others_receipt(count);
+    if (!wait_until(is_received)) return false;
     own_.over = round;
-    while (other_.over != round) std::this_thread::yield();
-    return mailbox.peers() == 1;
+    if (!wait_until([&] { return other_.over == round; })) return false;
+    return mailbox.peers() == 1 || fail(std::to_string(mailbox.peers()) + " peers");
   }
 
  private:
-  void await_others_receipt(std::uint64_t count) const {
-    while (other_.received < count) std::this_thread::sleep_for(50us);
+  bool fail(const std::string& what) {
+    std::fprintf(stderr, "side %zu, round %d: %s; received %d, the other side %d\n", first_, round_, what.c_str(),
+                 static_cast<int>(own_.received), static_cast<int>(other_.received));
+    failed_ = true;
+    return false;
+  }
+  /// Makes no call of the mailbox meanwhile.
+  template <class Condition>
+  bool wait_until(const Condition& condition) const {
+    for (int looks = 0; !condition(); ++looks) {
+      if (failed_) return false;
+      if (looks < 1000) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(50us);
+      }
+    }
+    return true;
   }
   bool take(Mailbox& mailbox) {
-    std::vector<std::byte> buffer(kLongest);
+    if (failed_) return false;
     Mailbox::Peer from = Mailbox::kNoPeer;
     (void)mailbox.wait(1ms);
-    if (const Result result = mailbox.try_receive(buffer, from); result.ok()) {
+    if (const Result result = mailbox.try_receive(buffer_, from); result.ok()) {
       const std::uint64_t number = own_.received;
-      if (result.bytes != length(number)) return false;
-      if (!pattern_.matches(std::span(buffer).first(result.bytes), number)) return false;
+      if (number_of(std::span(buffer_).first(result.bytes), number + 1) != number) {
+        return fail("another message, of " + std::to_string(result.bytes) + " bytes");
+      }
       own_.received = number + 1;
     }
     Mailbox::Loss loss{};
-    return mailbox.losses(std::span(&loss, 1)) == 0;
+    return mailbox.losses(std::span(&loss, 1)) == 0 || fail("lost the peer, error " + std::to_string(loss.error));
   }
 
+  std::atomic<bool>& failed_;
   Side& own_;
   Side& other_;
   const std::size_t first_;
   std::mt19937_64 random_;
+  int round_ = 0;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kLongest);  ///< what has come of a message stays in it
 };
 
 TEST_F(MailboxEarly, MessagesOfTwoThatConnectAtOnceArriveOnceAndInOrderWhileEitherIsAway) {
   constexpr int kRounds = 1000;
-  SharedValue<Sides> sides;
+  SharedValue<Crossing> crossing;
   const auto act = [&](std::size_t own) {
-    Crosser crosser(*sides, own);
+    Crosser crosser(*crossing, own);
     for (int round = 1; round <= kRounds; ++round) {
       if (!crosser.meet(round)) return false;
     }
