@@ -102,15 +102,16 @@ bool OwnHalf::send_hello(int socket, std::uint16_t port) const {
 }
 
 std::unique_ptr<fabric::Connection> OwnHalf::join(PeersHello hello, const Peer& peer) && {
-  return std::make_unique<shm::ShmConnection>(std::move(*side_), UniqueFd(), std::move(*hello.packet_), peer);
+  shm::PeersSide peers(std::move(*hello.packet_), peer.address);
+  return std::make_unique<shm::ShmConnection>(std::move(*side_), std::move(peers), UniqueFd(), peer);
 }
 
 std::unique_ptr<fabric::Connection> OwnHalf::answer(PeersHello hello, const Peer& peer, int socket,
                                                     std::uint16_t port) && {
   const layout::ShmHello own = side_->hello(own_node(), port);
   const auto descriptors = side_->descriptors();
-  auto connection =
-      std::make_unique<shm::ShmConnection>(std::move(*side_), UniqueFd(), std::move(*hello.packet_), peer);
+  shm::PeersSide peers(std::move(*hello.packet_), peer.address);
+  auto connection = std::make_unique<shm::ShmConnection>(std::move(*side_), std::move(peers), UniqueFd(), peer);
   if (shm::send_packet(socket, own, descriptors) != 0) return nullptr;
   connection->handed_over();
   return connection;

@@ -11,6 +11,7 @@
 
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
+#include "tests/common/no_descriptors.hpp"
 #include "tests/fault/fault.hpp"
 
 namespace wherry::fault {
@@ -154,6 +155,30 @@ TEST_F(MailboxEarly, MessagesOfSendersThatComeAndGoWhileTheReceiverLooksAllArriv
     }
   }
   EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(MailboxEarly, MessagesOfSendersThatHaveEndedWaitUntilTheReceiverHasDescriptors) {
+  if (!NoDescriptors::kPossible) GTEST_SKIP() << "AddressSanitizer needs descriptors";
+  constexpr std::uint64_t kSenders = 20;
+  Mailbox to = listening();
+  Child child([&, where = to.local()] {
+    for (std::uint64_t number = 0; number < kSenders; ++number) {
+      Mailbox from(options());
+      if (!send(from, from.connect(where), number)) return false;
+    }
+    return true;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  for (const rlim_t descriptors : {0, 1, 3, 5, 6}) {
+    const NoDescriptors none(descriptors);
+    for (int i = 0; i < 10; ++i) (void)to.wait(2ms);
+  }
+  for (std::uint64_t number = 0; number < kSenders; ++number) {
+    ASSERT_TRUE(receive(to, number));
+    const Mailbox::Loss loss = wait_for_loss(to);
+    EXPECT_EQ(loss.error, 0);
+    to.forget(loss.peer);
+  }
 }
 
 TEST_F(MailboxEarly, AForkedChildThatDestroysItsCopyOfTheSenderTakesNothingAway) {

@@ -115,7 +115,8 @@ std::unique_ptr<Connection> ShmConnecting::try_finish() {
   if (error == EPROTO)
     fail(error, "what answered does not speak this version of Wherry; use one version on both sides");
   if (error != 0) fail(error, advice_on(error, "recvmsg"));
-  return std::make_unique<ShmConnection>(std::move(own_), std::move(socket_), std::move(packet), std::move(peer_),
+  PeersSide peers(std::move(packet), peer_.address);
+  return std::make_unique<ShmConnection>(std::move(own_), std::move(peers), std::move(socket_), std::move(peer_),
                                          std::move(companion_));
 }
 

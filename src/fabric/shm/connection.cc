@@ -55,33 +55,41 @@ layout::ShmHello OwnSide::hello(std::uint16_t node, std::uint16_t port, std::uin
   return hello;
 }
 
-ShmConnection::ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer, UniqueFd companion)
-    : memory_(std::move(own.memory)),
-      exposes_(own.arena != nullptr),
-      remote_bytes_(packet.hello.segment_bytes),
-      sockets_{std::move(socket), std::move(companion)},
-      peer_has_bells_((packet.hello.features & layout::kShmNoBells) == 0),
-      peer_(std::move(peer)) {
+PeersSide::PeersSide(Packet packet, const Address& peer)
+    : compact((packet.hello.features & layout::kShmCompact) != 0),
+      has_bells((packet.hello.features & layout::kShmNoBells) == 0),
+      takes_interrupts((packet.hello.features & layout::kShmInterrupts) != 0),
+      segment_bytes(packet.hello.segment_bytes) {
+  std::memcpy(greeting.data(), packet.hello.greeting, greeting.size());
   int error = 0;
-  const bool compact = (packet.hello.features & layout::kShmCompact) != 0;
-  peer_mapping_ = map_peers_memory(packet.descriptors[0].get(), remote_bytes_, error, compact);
+  memory = map_peers_memory(packet.descriptors[0].get(), segment_bytes, error, compact);
   if (error == 0 && packet.hello.shared_bytes != 0) {
-    shown_ = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
+    shown = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
   }
   if (error == 0 && packet.hello.arena_bytes != 0) {
-    peers_arena_ =
+    arena =
         memory::view_arena(beyond_select(std::move(packet.descriptors[kArenaPlace])), packet.hello.arena_bytes, error);
   }
-  if (error != 0) {
-    throw Error(error, "map the memory of", peer_.address.to_string(),
-                error == EPROTO ? "it is not a sealed memfd of the size announced; the connection is refused"
-                                : "raise the address space limit (ulimit -v), or use smaller rings or pools");
-  }
-  private_memory_.emplace(peer_.pid, reinterpret_cast<layout::BellPage*>(peer_mapping_.start())->recognition);
-  remote_ = peer_mapping_.start() + layout::segment_place(compact);
-  std::memcpy(greeting_.data(), packet.hello.greeting, greeting_.size());
-  const bool interrupts = (packet.hello.features & layout::kShmInterrupts) != 0 && arch::takes_part_in_interrupts();
-  start_notifications(memory_.page(), peers_page(), interrupts);
+  if (error == 0) return;
+  throw Error(error, "map the memory of", peer.to_string(),
+              error == EPROTO ? "it is not a sealed memfd of the size announced; the connection is refused"
+                              : "raise the address space limit (ulimit -v), or use smaller rings or pools");
+}
+
+ShmConnection::ShmConnection(OwnSide own, PeersSide peers, UniqueFd socket, Peer peer, UniqueFd companion)
+    : memory_(std::move(own.memory)),
+      peer_mapping_(std::move(peers.memory)),
+      shown_(std::move(peers.shown)),
+      exposes_(own.arena != nullptr),
+      peers_arena_(std::move(peers.arena)),
+      remote_(peer_mapping_.start() + layout::segment_place(peers.compact)),
+      remote_bytes_(peers.segment_bytes),
+      sockets_{std::move(socket), std::move(companion)},
+      peer_has_bells_(peers.has_bells),
+      peer_(std::move(peer)),
+      greeting_(peers.greeting) {
+  private_memory_.emplace(peer_.pid, peers_page().recognition);
+  start_notifications(memory_.page(), peers_page(), peers.takes_interrupts && arch::takes_part_in_interrupts());
   take_bells(std::move(own.bells));
 }
 

@@ -37,12 +37,26 @@ struct OwnSide {
   Greeting greeting;
 };
 
+/// The peer's half of a connection: its memory, checked and mapped.
+struct PeersSide {
+  /// `packet` is well formed. Throws Error: EPROTO when its memory cannot be trusted; ENOMEM, EMFILE.
+  PeersSide(Packet packet, const Address& peer);
+
+  bool compact;
+  bool has_bells;
+  bool takes_interrupts;
+  std::size_t segment_bytes;
+  Mapping memory;
+  Mapping shown;
+  std::shared_ptr<memory::ArenaView> arena;  ///< null: the peer exposes nothing
+  Greeting greeting{};
+};
+
 class ShmConnection final : public Connection, private Exposure {
  public:
-  /// `packet` is the peer's half, already well formed. Throws Error: EPROTO when its memory cannot be trusted; ENOMEM,
-  /// ENOSPC. `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the peer's end. `companion`
-  /// invalid: this side has no bells, or only that for data is rung.
-  ShmConnection(OwnSide own, UniqueFd socket, Packet packet, Peer peer, UniqueFd companion = UniqueFd());
+  /// Throws Error(ENOMEM, ENOSPC). `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the
+  /// peer's end. `companion` invalid: this side has no bells, or only that for data is rung.
+  ShmConnection(OwnSide own, PeersSide peers, UniqueFd socket, Peer peer, UniqueFd companion = UniqueFd());
 
   /// Once the peer has the memory's descriptor, this side needs it no more: one fewer per connection.
   void handed_over() { memory_.drop_descriptor(); }

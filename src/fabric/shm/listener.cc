@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "base/refused_call.hpp"
 #include "fabric/check.hpp"
-#include "fabric/shm/connection.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -41,6 +41,8 @@ const char* objection_to(const layout::ShmHello& hello, const Offer& offer) {
   std::memcpy(greeting.data(), hello.greeting, sizeof greeting);
   return offer.objection(greeting, hello.segment_bytes);
 }
+
+bool is_short_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
 /// With a low number: one beyond a limit that is lowered later would make no room.
 UniqueFd spare_descriptor(int of) { return UniqueFd(::fcntl(of, F_DUPFD_CLOEXEC, 0)); }
@@ -98,16 +100,21 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
   int obstacle = 0;
   if (auto connection = serve(offer, obstacle)) return connection;
-  while (const auto late = pending_.take_late(Pending::Clock::now())) drop(late->peer, ETIMEDOUT);
-  if (const int refused = take_connectors(); refused != 0) obstacle = refused;
-  adapt_queue();
-  if (auto connection = serve(offer, obstacle)) return connection;
+  if (obstacle == 0) {
+    obstacle = take_connectors(offer);
+    adapt_queue();
+    if (auto connection = serve(offer, obstacle)) return connection;
+  }
+  // Where requests wait for descriptors, their companions wait with them.
+  if (obstacle == 0 || !offer.departed) {
+    while (const auto late = pending_.take_late(Pending::Clock::now())) drop(late->peer, ETIMEDOUT);
+  }
   if (obstacle == 0) return nullptr;
   throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
 }
 
 /// Takes some from the kernel's queue, and drops strangers. Returns 0, or why it could take no more: an errno value.
-int ShmListener::take_connectors() {
+int ShmListener::take_connectors(const Offer& offer) {
   const std::size_t most = most_pending();
   const auto timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
   for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
@@ -115,7 +122,7 @@ int ShmListener::take_connectors() {
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       const int error = errno;
-      if (error == EMFILE || error == ENFILE) refuse_connectors();
+      if (is_short_of_descriptors(error) && !offer.departed) refuse_connectors();
       return error == EAGAIN ? 0 : error;
     }
     Peer peer = credentials(socket.get());
@@ -158,29 +165,46 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
   while (Pending* ready = pending_.next_ready()) {
     Packet packet;
     std::uint64_t companion = 0;
-    const int error = receive_request(ready->socket.get(), packet, companion);
-    if (error == EAGAIN || (companion != 0 && std::exchange(ready->companion, companion) == 0)) continue;
+    const int error = look_at_request(ready->socket.get(), packet, companion);
+    if (error == EAGAIN) continue;
+    if (companion != 0 && std::exchange(ready->companion, companion) == 0) {
+      take_request(ready->socket.get());
+      continue;
+    }
     if (error == ECONNRESET && ready->companion != 0 && offer.departed) {
       pending_.silence(*ready);  // the connector has ended, and its request may still follow
       continue;
     }
-    Pending pending = pending_.take(*ready);
-    // Its descriptors did not fit into this process and are lost; the connector sees a refusal and may come again.
-    if (error == EMFILE || error == ENOMEM || error == ENOBUFS) obstacle = error;
-    if (error == EMFILE && packet.hello.companion != 0) {
-      (void)pending_.take_companion(packet.hello.companion, pending.peer);
-    }
     if (error == EPROTO || companion != 0) {
-      refuse(pending.peer, "its request is malformed, or of another version of Wherry");
+      refuse(pending_.take(*ready).peer, "its request is malformed, or of another version of Wherry");
       continue;
+    }
+    if (error == EMFILE || error == ENOMEM || error == ENOBUFS) {
+      obstacle = error;
+      if (waits(*ready, error, offer)) return nullptr;
     }
     if (error != 0) {
-      drop(pending.peer, error);
+      drop(take(*ready, packet.hello.companion).peer, error);
       continue;
     }
-    if (auto connection = answer(std::move(pending), std::move(packet), offer)) return connection;
+    if (auto connection = answer(*ready, std::move(packet), offer)) return connection;
   }
   return nullptr;
+}
+
+/// Whether a request that this process has no means for stays where it is. A connector that may have left messages and
+/// ended does not come again; any other is refused, and does: many may be of this very process, and hold the
+/// descriptors that are missing.
+bool ShmListener::waits(const Pending& ready, int error, const Offer& offer) {
+  return offer.departed && (is_short_of_descriptors(error) || Pending::Clock::now() < ready.give_up);
+}
+
+/// Takes it out, with its companion if it has one.
+ShmListener::Taken ShmListener::take(Pending& ready, std::uint64_t companion) {
+  UniqueFd other;
+  if (companion != 0) other = pending_.take_companion(companion, ready.peer);
+  Pending pending = pending_.take(ready);
+  return {.socket = std::move(pending.socket), .companion = std::move(other), .peer = std::move(pending.peer)};
 }
 
 /// What a connector did wrong is no error of this side's: it is told by the socket's end, and the log.
@@ -198,39 +222,48 @@ void ShmListener::refuse(const Peer& peer, const std::string& reason) {
                                            "; use one version of Wherry on both sides");
 }
 
-std::unique_ptr<Connection> ShmListener::answer(Pending pending, Packet packet, const Offer& offer) {
-  UniqueFd companion;
-  if (packet.hello.companion != 0) {
-    // It was connected, and said what it is, before this request was.
-    companion = pending_.take_companion(packet.hello.companion, pending.peer);
-    if (!companion.valid()) {
-      drop(pending.peer, EPROTO);  // or it has gone again, as a mailbox whose peer connects to it does
+std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, const Offer& offer) {
+  const layout::ShmHello request = packet.hello;
+  // A companion was connected, and said what it is, before this request was.
+  if (request.companion != 0 && !pending_.has_companion(request.companion, ready.peer)) {
+    drop(pending_.take(ready).peer, EPROTO);  // or it has gone again, as a mailbox whose peer connects to it does
+    return nullptr;
+  }
+  if (const char* reason = objection_to(request, offer); reason != nullptr) {
+    refuse(take(ready, request.companion).peer, reason);
+    return nullptr;
+  }
+  std::optional<OwnSide> own;
+  std::optional<PeersSide> peers;
+  try {
+    own.emplace(offer);
+    // The peer's half is checked before it hears anything.
+    peers.emplace(std::move(packet), shm_address(request.node, request.port));
+  } catch (const Error& error) {
+    const int number = error.code().value();
+    if (number == EPROTO) {
+      refuse(take(ready, request.companion).peer, "its memory is not a sealed memfd of the size announced");
       return nullptr;
     }
+    if (!waits(ready, number, offer)) drop(take(ready, request.companion).peer, number);
+    throw;
   }
-  if (const char* reason = objection_to(packet.hello, offer); reason != nullptr) {
-    refuse(pending.peer, reason);
-    return nullptr;
-  }
-  pending.peer.address = shm_address(packet.hello.node, packet.hello.port);
-  OwnSide own(offer);
+  return connect(take(ready, request.companion), request, std::move(*own), std::move(*peers), offer);
+}
+
+std::unique_ptr<Connection> ShmListener::connect(Taken taken, const layout::ShmHello& request, OwnSide own,
+                                                 PeersSide peers, const Offer& offer) {
+  take_request(taken.socket.get());
+  taken.peer.address = shm_address(request.node, request.port);
   const layout::ShmHello hello = own.hello(*local_.node, *local_.port);
   const auto descriptors = own.descriptors();
-  const int socket = pending.socket.get();
-  std::unique_ptr<ShmConnection> connection;
-  try {
-    // The peer's half is checked before it hears anything.
-    connection = std::make_unique<ShmConnection>(std::move(own), std::move(pending.socket), std::move(packet),
-                                                 pending.peer, std::move(companion));
-  } catch (const Error& error) {
-    if (error.code().value() != EPROTO) throw;
-    refuse(pending.peer, "its memory is not a sealed memfd of the size announced");
-    return nullptr;
-  }
+  const int socket = taken.socket.get();
+  auto connection = std::make_unique<ShmConnection>(std::move(own), std::move(peers), std::move(taken.socket),
+                                                    taken.peer, std::move(taken.companion));
   if (const int error = send_packet(socket, hello, descriptors); error != 0) {
     const bool departed = error == EPIPE || error == ECONNRESET;
     if (departed && offer.departed) return connection;
-    drop(pending.peer, error);
+    drop(taken.peer, error);
     if (departed) return nullptr;
     throw Error(error, "answer a connector to", local_.to_string(), advice_on(error, "sendmsg"));
   }

@@ -11,6 +11,7 @@
 #include "base/limited_log.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/rendezvous.hpp"
+#include "fabric/shm/connection.hpp"
 #include "fabric/shm/pending.hpp"
 #include "fabric/shm/socket_names.hpp"
 #include "fabric/shm/stranger_budget.hpp"
@@ -30,11 +31,21 @@ class ShmListener final : public Listener {
   bool bind_port(std::uint16_t port);
   void bind_any_port();
   [[nodiscard]] std::string advice_on_taken_port() const;
-  int take_connectors();
+  int take_connectors(const Offer& offer);
   void adapt_queue();
   void refuse_connectors();
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
-  std::unique_ptr<Connection> answer(Pending pending, Packet packet, const Offer& offer);
+  [[nodiscard]] static bool waits(const Pending& ready, int error, const Offer& offer);
+  /// A connector whose request is served.
+  struct Taken {
+    UniqueFd socket;
+    UniqueFd companion;
+    Peer peer;
+  };
+  Taken take(Pending& ready, std::uint64_t companion);
+  std::unique_ptr<Connection> answer(Pending& ready, Packet packet, const Offer& offer);
+  std::unique_ptr<Connection> connect(Taken taken, const layout::ShmHello& request, OwnSide own, PeersSide peers,
+                                      const Offer& offer);
   void drop(const Peer& peer, int error) const;
   void refuse(const Peer& peer, const std::string& reason);
 

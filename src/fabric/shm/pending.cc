@@ -74,11 +74,23 @@ Pending PendingConnectors::take(Pending& pending) {
   return taken;
 }
 
+namespace {
+
+auto is_companion(std::uint64_t number, const Peer& peer) {
+  return [number, pid = peer.pid](const Pending& pending) {
+    return pending.companion == number && pending.peer.pid == pid;
+  };
+}
+
+}  // namespace
+
+bool PendingConnectors::has_companion(std::uint64_t number, const Peer& peer) const {
+  return std::any_of(waiting_.begin(), waiting_.end(), is_companion(number, peer));
+}
+
 UniqueFd PendingConnectors::take_companion(std::uint64_t number, const Peer& peer) {
-  for (Pending& pending : waiting_) {
-    if (pending.companion == number && pending.peer.pid == peer.pid) return take(pending).socket;
-  }
-  return {};
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_companion(number, peer));
+  return found == waiting_.end() ? UniqueFd() : take(*found).socket;
 }
 
 std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now) {

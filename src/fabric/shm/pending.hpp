@@ -50,6 +50,7 @@ class PendingConnectors {
   void silence(Pending& pending) noexcept;
   /// Takes it out.
   Pending take(Pending& pending);
+  [[nodiscard]] bool has_companion(std::uint64_t number, const Peer& peer) const;
   /// Takes out the companion of that number, of the same process. Invalid: there is none.
   UniqueFd take_companion(std::uint64_t number, const Peer& peer);
   /// Takes out one that has waited for too long.

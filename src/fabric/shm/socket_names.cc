@@ -138,13 +138,10 @@ int send_companion(int socket, std::uint64_t number) {
   return n == static_cast<ssize_t>(sizeof companion) ? 0 : errno;
 }
 
-int receive_packet(int socket, Packet& packet) {
-  std::uint64_t companion = 0;
-  const int error = receive_request(socket, packet, companion);
-  return error == 0 && companion != 0 ? EPROTO : error;
-}
+namespace {
 
-int receive_request(int socket, Packet& packet, std::uint64_t& companion) {
+/// @param flags  of recvmsg
+int receive(int socket, Packet& packet, std::uint64_t& companion, int flags) {
   companion = 0;
   iovec payload{&packet.hello, sizeof packet.hello};
   Control control{};
@@ -153,7 +150,7 @@ int receive_request(int socket, Packet& packet, std::uint64_t& companion) {
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
-  const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
   if (n < 0) return errno == EINTR ? EAGAIN : errno;
   const std::size_t count = collect_descriptors(message, packet);
   if (n == 0) return ECONNRESET;
@@ -169,6 +166,23 @@ int receive_request(int socket, Packet& packet, std::uint64_t& companion) {
   if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
   move_to_places(packet);
   return 0;
+}
+
+}  // namespace
+
+int receive_packet(int socket, Packet& packet) {
+  std::uint64_t companion = 0;
+  const int error = receive(socket, packet, companion, 0);
+  return error == 0 && companion != 0 ? EPROTO : error;
+}
+
+int look_at_request(int socket, Packet& packet, std::uint64_t& companion) {
+  return receive(socket, packet, companion, MSG_PEEK);
+}
+
+void take_request(int socket) noexcept {
+  // Without room for them the kernel closes the packet's descriptors.
+  (void)::recv(socket, nullptr, 0, MSG_DONTWAIT);
 }
 
 }  // namespace wherry::fabric::shm

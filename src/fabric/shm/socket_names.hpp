@@ -58,8 +58,10 @@ int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> 
 int receive_packet(int socket, Packet& packet);
 
 /// The same for what a connector says first: a hello, or that this connection is a companion; then `companion` is its
-/// number, otherwise 0.
-int receive_request(int socket, Packet& packet, std::uint64_t& companion);
+/// number, otherwise 0. The request stays in the socket, where it can be looked at again, until take_request().
+int look_at_request(int socket, Packet& packet, std::uint64_t& companion);
+/// Takes what look_at_request has found out of the socket.
+void take_request(int socket) noexcept;
 
 /// Says that this connection is the companion `number`. Returns 0 or an errno value.
 int send_companion(int socket, std::uint64_t number);

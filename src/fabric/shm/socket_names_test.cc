@@ -88,15 +88,15 @@ TEST(Handshake, TellsACompanionFromAHello) {
   Packet packet;
   std::uint64_t number = 0;
   ASSERT_EQ(send_companion(sockets.far.get(), 17), 0);
-  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), 0);
+  EXPECT_EQ(look_at_request(sockets.near.get(), packet, number), 0);
   EXPECT_EQ(number, 17U);
-  ASSERT_EQ(send_companion(sockets.far.get(), 17), 0);
   EXPECT_EQ(receive_packet(sockets.near.get(), packet), EPROTO) << "where only a hello may come";
   ASSERT_EQ(send_companion(sockets.far.get(), 0), 0);
-  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), EPROTO) << "without a number";
+  EXPECT_EQ(look_at_request(sockets.near.get(), packet, number), EPROTO) << "without a number";
+  take_request(sockets.near.get());
   const Descriptors sent;
   ASSERT_EQ(send_packet(sockets.far.get(), good_hello(), std::array{sent.memory.get()}), 0);
-  EXPECT_EQ(receive_request(sockets.near.get(), packet, number), 0);
+  EXPECT_EQ(look_at_request(sockets.near.get(), packet, number), 0);
   EXPECT_EQ(number, 0U);
 }
 
