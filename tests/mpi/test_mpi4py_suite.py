@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mpi4py's own test-suite: what passes on an MPI's own transport passes over Wherry.
 
-A part of it with 3 ranks; with WHERRY_SOAK the whole, with 2, 3 and 5. What does not pass over Wherry is run again without it: so
+A part of it with 3 ranks; with WHERRY_SOAK the whole, with 2, 3, 4, 5 and 7. What does not pass over Wherry is run again without it: so
 the suite may have failures of the MPI's own, and tests that are skipped."""
 
 import os
@@ -72,7 +72,7 @@ def merged(folder):
     return outcomes
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 5] if SOAK else [3])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 7] if SOAK else [3])
 def test_what_passes_on_the_mpis_own_transport_passes_over_wherry(mpi, ranks, tmp_path):
     over, seconds = run([PROGRAM, "mpirun", "-n", ranks], mpi, tmp_path / "wherry", ARGUMENTS)
     rest = [name for name, outcome in over.items() if outcome != "pass"]
