@@ -18,10 +18,12 @@ SUITE = WHEELS / "mpi4py" / "test"
 RANK = Path(__file__).parent / "mpi4py_suite.py"
 SOAK = "WHERRY_SOAK" in os.environ
 SECONDS = 3000 if SOAK else 250
-# ulfm is for MPIs that survive a rank.
+# For MPIs that survive a rank.
 LEFT_OUT = "ulfm"
+# Hangs with MPICH over libfabric's own providers, too (docs/mpi.md).
+HANGS_WITH_FOUR = "util_sync"
 PART = "dynproc|p2p_buf|p2p_obj|msgzero|comm_topo|cco_ngh|cco_nb_buf|cco_obj|cco_.*inter|threads|rma|request|status"
-ARGUMENTS = ["-e", LEFT_OUT] if SOAK else ["-i", f"test_({PART})", "-e", LEFT_OUT]
+ARGUMENTS = [] if SOAK else ["-i", f"test_({PART})"]
 
 if not SUITE.exists():
     pytest.skip("mpi4py's test-suite is not here: scripts/setup mpi fetches it", allow_module_level=True)
@@ -74,10 +76,12 @@ def merged(folder):
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 7] if SOAK else [3])
 def test_what_passes_on_the_mpis_own_transport_passes_over_wherry(mpi, ranks, tmp_path):
-    over, seconds = run([PROGRAM, "mpirun", "-n", ranks], mpi, tmp_path / "wherry", ARGUMENTS)
+    left_out = f"{LEFT_OUT}|{HANGS_WITH_FOUR}" if mpi.name == "mpich" and ranks >= 4 else LEFT_OUT
+    arguments = [*ARGUMENTS, "-e", left_out]
+    over, seconds = run([PROGRAM, "mpirun", "-n", ranks], mpi, tmp_path / "wherry", arguments)
     rest = [name for name, outcome in over.items() if outcome != "pass"]
     again = [word for name in rest for word in ("-k", f"*{name}")]
-    own, _ = run(mpi.command(ranks, "/usr/bin/env"), mpi, tmp_path / "own", [*ARGUMENTS, *again])
+    own, _ = run(mpi.command(ranks, "/usr/bin/env"), mpi, tmp_path / "own", [*arguments, *again])
     print(f"{len(over) - len(rest)} tests of {len(over)} passed over Wherry, all in {seconds:.0f} s")
     assert len(over) > 400
     assert [name for name in rest if own.get(name) == "pass"] == []
