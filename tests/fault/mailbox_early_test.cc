@@ -3,64 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
 #include "tests/common/no_descriptors.hpp"
-#include "tests/fault/fault.hpp"
+#include "tests/fault/mailbox_early.hpp"
 
 namespace wherry::fault {
 namespace {
-
-constexpr std::size_t kOverflow = std::size_t{320} << 10;
-constexpr std::size_t kLongest = 5000;
-
-MailboxOptions options() { return {.budget = 4096, .layout = Layout::equal, .overflow = kOverflow}; }
-
-class MailboxEarly : public FaultTest {
- protected:
-  static Mailbox listening() {
-    Mailbox mailbox(options());
-    mailbox.listen(Address::parse(address()));
-    return mailbox;
-  }
-  [[nodiscard]] static std::size_t length(std::uint64_t number) { return number * 37 % kLongest; }
-  /// The message of this number, as a whole or not at all.
-  [[nodiscard]] bool send(Mailbox& from, Mailbox::Peer to, std::uint64_t number) const {
-    const auto content = pattern_.bytes(length(number), number);
-    const iovec piece{const_cast<std::byte*>(content.data()), content.size()};
-    Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = content.size()};
-    return from.try_send_whole(to, message).ok();
-  }
-  /// The next message that there is, which must be that of this number.
-  [[nodiscard]] bool receive(Mailbox& to, std::uint64_t number) const {
-    std::vector<std::byte> buffer(kLongest);
-    Mailbox::Peer from = Mailbox::kNoPeer;
-    const Result result = to.receive(buffer, from, kTimeout);
-    EXPECT_TRUE(result.ok()) << result.to_string();
-    EXPECT_EQ(result.bytes, length(number));
-    const bool right =
-        result.bytes == length(number) && pattern_.matches(std::span(buffer).first(result.bytes), number);
-    EXPECT_TRUE(right) << "of message " << number;
-    return right;
-  }
-  /// Which message it is, of that many. As many: none of them.
-  [[nodiscard]] std::uint64_t number_of(std::span<const std::byte> message, std::uint64_t messages) const {
-    std::uint64_t number = 0;
-    while (number < messages && (message.size() != length(number) || !pattern_.matches(message, number))) ++number;
-    return number;
-  }
-  static Mailbox::Loss wait_for_loss(Mailbox& mailbox) {
-    Mailbox::Loss loss{};
-    while (mailbox.losses(std::span(&loss, 1)) == 0) mailbox.wait(kTimeout);
-    return loss;
-  }
-};
 
 TEST_F(MailboxEarly, MessagesArriveThoughTheirSenderMakesNoFurtherCall) {
   Mailbox to = listening();
@@ -286,126 +241,6 @@ TEST_F(MailboxEarly, NonsenseInPlaceOfMessagesEndsThePairAlone) {
     ASSERT_TRUE(send(from, from.connect(to.local()), 3));
     ASSERT_TRUE(receive(to, 3));
   }
-}
-
-/// What two processes know of each other that connect and send at the same moment; each writes its own side's.
-struct Side {
-  std::array<char, 64> address{};
-  std::atomic<int> round{0};               ///< in which the address is valid
-  std::atomic<std::uint64_t> sent{0};      ///< messages of this round that were taken
-  std::atomic<int> away{0};                ///< the last round in which all its sends have returned
-  std::atomic<std::uint64_t> received{0};  ///< of this round
-  std::atomic<int> over{0};
-};
-
-struct Crossing {
-  std::array<Side, 2> sides;
-  std::atomic<bool> failed{false};  ///< one side has found an error: the other stops too
-};
-
-/// After its sends have returned, one side makes no call until the other has received all of them, and then the other.
-class Crosser : public MailboxEarly {
- public:
-  Crosser(Crossing& crossing, std::size_t own)
-      : failed_(crossing.failed),
-        own_(crossing.sides.at(own)),
-        other_(crossing.sides.at(1 - own)),
-        first_(own),
-        random_(own + 1) {}
-  void TestBody() override {}
-
-  /// False: a message was lost, doubled or out of order, on this side, which says so, or on the other.
-  [[nodiscard]] bool meet(int round) {
-    round_ = round;
-    Mailbox mailbox = listening();
-    const std::string text = mailbox.local().to_string();
-    own_.address = {};
-    text.copy(own_.address.data(), own_.address.size() - 1);
-    own_.received = 0;
-    own_.round = round;
-    if (!wait_until([&] { return other_.round == round; })) return false;
-    const auto count = 1 + random_() % 8;
-    for (auto i = random_() % 200; i > 0; --i) (void)mailbox.progress();
-    const Mailbox::Peer to = mailbox.connect(Address::parse(other_.address.data()));
-    for (std::uint64_t sent = 0; sent < count;) {
-      if (send(mailbox, to, sent)) {
-        ++sent;
-      } else if (!take(mailbox)) {
-        return false;
-      }
-    }
-    own_.sent = count;
-    own_.away = round;
-    const auto is_received = [&] { return other_.received >= count; };
-    const bool leaves_first = (static_cast<std::size_t>(round) % 2 == 0) == (first_ == 0);
-    if (leaves_first && !wait_until(is_received)) return false;
-    while (other_.away != round || own_.received < other_.sent) {
-      if (!take(mailbox)) return false;
-    }
-    if (!wait_until(is_received)) return false;
-    own_.over = round;
-    if (!wait_until([&] { return other_.over == round; })) return false;
-    return mailbox.peers() == 1 || fail(std::to_string(mailbox.peers()) + " peers");
-  }
-
- private:
-  bool fail(const std::string& what) {
-    std::fprintf(stderr, "side %zu, round %d: %s; received %d, the other side %d\n", first_, round_, what.c_str(),
-                 static_cast<int>(own_.received), static_cast<int>(other_.received));
-    failed_ = true;
-    return false;
-  }
-  /// Makes no call of the mailbox meanwhile.
-  template <class Condition>
-  bool wait_until(const Condition& condition) const {
-    for (int looks = 0; !condition(); ++looks) {
-      if (failed_) return false;
-      if (looks < 1000) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(50us);
-      }
-    }
-    return true;
-  }
-  bool take(Mailbox& mailbox) {
-    if (failed_) return false;
-    Mailbox::Peer from = Mailbox::kNoPeer;
-    (void)mailbox.wait(1ms);
-    if (const Result result = mailbox.try_receive(buffer_, from); result.ok()) {
-      const std::uint64_t number = own_.received;
-      if (number_of(std::span(buffer_).first(result.bytes), number + 1) != number) {
-        return fail("another message, of " + std::to_string(result.bytes) + " bytes");
-      }
-      own_.received = number + 1;
-    }
-    Mailbox::Loss loss{};
-    return mailbox.losses(std::span(&loss, 1)) == 0 || fail("lost the peer, error " + std::to_string(loss.error));
-  }
-
-  std::atomic<bool>& failed_;
-  Side& own_;
-  Side& other_;
-  const std::size_t first_;
-  std::mt19937_64 random_;
-  int round_ = 0;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(kLongest);  ///< what has come of a message stays in it
-};
-
-TEST_F(MailboxEarly, MessagesOfTwoThatConnectAtOnceArriveOnceAndInOrderWhileEitherIsAway) {
-  constexpr int kRounds = 1000;
-  SharedValue<Crossing> crossing;
-  const auto act = [&](std::size_t own) {
-    Crosser crosser(*crossing, own);
-    for (int round = 1; round <= kRounds; ++round) {
-      if (!crosser.meet(round)) return false;
-    }
-    return true;
-  };
-  Child one([&] { return act(0); });
-  Child other([&] { return act(1); });
-  EXPECT_EQ(one.wait(), 0);
-  EXPECT_EQ(other.wait(), 0);
 }
 
 }  // namespace
