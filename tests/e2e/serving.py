@@ -37,16 +37,17 @@ def enter_mount_namespace():
 class Server:
     """`wherry serve` of a directory, which can be killed and started again at the same address."""
 
-    def __init__(self, root, *options):
+    def __init__(self, root, *options, preexec_fn=None):
         self.root = root
         self.options = options
+        self.preexec_fn = preexec_fn
         self.env = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
         self.address = "wherry://0:7000"
         self.start()
 
     def start(self):
         self.process = subprocess.Popen([PROGRAM, "serve", "--root", self.root, "--listen", self.address, *self.options],
-                                        env=self.env, stderr=subprocess.PIPE, text=True)
+                                        env=self.env, stderr=subprocess.PIPE, text=True, preexec_fn=self.preexec_fn)
         assert "serving" in self.process.stderr.readline()
 
     def kill(self):

@@ -4,12 +4,16 @@
 import errno
 import mmap
 import os
+import shutil
 import signal
+import stat
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
 from serving import HAS_FINE_TIMES, SERVERS, Mount, Server, enter_mount_namespace, is_mounted, mounts
 from waiting import WATCHDOG
@@ -151,6 +155,61 @@ def test_a_machine_without_the_device_is_told_what_to_allow(server, tmp_path):
     result = subprocess.run(["unshare", "--mount", "sh", "-c", hidden, "sh", PROGRAM, "mount", server.address, tmp_path],
                             env=server.env, capture_output=True, text=True, timeout=WATCHDOG)
     assert result.returncode == 1 and "--device /dev/fuse" in result.stderr
+
+
+@pytest.fixture
+def users_folder():
+    """A folder of the user nobody's, whom root's own /dev may not serve."""
+    need_other_user(PROGRAM)
+    if shutil.which("fusermount3") is None:
+        pytest.skip("a user mounts by fusermount3, which is missing (Debian: fuse3)")
+    with tempfile.TemporaryDirectory(prefix="wherry-mount-") as name:
+        device = Path(name) / "fuse"
+        try:
+            os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(10, 229))
+        except PermissionError:
+            pytest.skip("no device can be made here")
+        subprocess.run(["mount", "--bind", device, "/dev/fuse"], check=True)
+        if not can_be_opened(device):
+            subprocess.run(["umount", "/dev/fuse"], check=True)
+            pytest.skip("devices of this file system cannot be opened")
+        os.chown(name, 65534, 65534)
+        yield Path(name), device
+        subprocess.run(["umount", "/dev/fuse"], check=True)
+
+
+def can_be_opened(device):
+    try:
+        os.close(os.open(device, os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def become_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def test_a_user_mounts_through_fusermount3_and_is_told_what_that_needs(users_folder):
+    folder, device = users_folder
+    (folder / "root").mkdir()
+    (folder / "root" / "file").write_text("text")
+    for path in (folder / "root", folder / "root" / "file"):
+        os.chown(path, 65534, 65534)
+    with Server(folder / "root", preexec_fn=become_nobody) as server:
+        closed = subprocess.run([*NOBODY, PROGRAM, "mount", server.address, folder], env=server.env, capture_output=True, text=True)
+        assert closed.returncode == 1 and "chmod 666 /dev/fuse" in closed.stderr
+        device.chmod(0o666)
+        (folder / "here").mkdir()
+        os.chown(folder / "here", 65534, 65534)
+        mount = Mount(server, folder / "here", preexec_fn=become_nobody)
+        with mount as here:
+            read = subprocess.run([*NOBODY, "sh", "-c", 'cat "$0"/file && echo new >"$0"/new', here], capture_output=True, text=True)
+            assert (read.returncode, read.stdout, read.stderr) == (0, "text", "")
+            assert (server.root / "new").read_text() == "new\n"
+        assert mount.process.returncode == 0 and not is_mounted(mount.directory)
 
 
 def test_a_directory_with_files_is_hidden_and_comes_back(server, tmp_path):

@@ -133,9 +133,12 @@ void check_fuse(const std::string& directory) {
   const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (device.valid()) return;
   const int error = errno;
-  throw Error(error, "mount on", directory,
-              "/dev/fuse is needed: load the kernel's module fuse; in a container, --device /dev/fuse "
-              "--cap-add SYS_ADMIN. Programs that use wherry::files do without");
+  const char* const advice = error == EACCES
+                                 ? "this user may not open /dev/fuse: let root run chmod 666 /dev/fuse, which "
+                                   "gives no right to mount by itself, or mount as root"
+                                 : "/dev/fuse is needed: load the kernel's module fuse; in a container, "
+                                   "--device /dev/fuse --cap-add SYS_ADMIN";
+  throw Error(error, "mount on", directory, std::string(advice) + ". Programs that use wherry::files do without");
 }
 
 }  // namespace wherry::file::mount
