@@ -70,8 +70,8 @@ class Playground {
   fs::path root_;
 };
 
-constexpr std::array<std::string_view, 14> kNames{"a",     "b",  "d",    "d/e", "up",     "up/x", "top",
-                                                  "top/x", "..", "../x", "/",   "d/../a", ".",    "d/"};
+constexpr std::array<std::string_view, 16> kNames{"a",  "b",    "d", "d/e",    "up", "up/x", "top",    "top/x",
+                                                  "..", "../x", "/", "d/../a", ".",  "d/",   "user.x", "trusted.x"};
 
 template <class T>
 void put(std::vector<std::byte>& to, const T& value) {
@@ -100,7 +100,8 @@ void put_request(std::vector<std::byte>& to, Input& input) {
     to.insert(to.end(), bytes.begin(), bytes.end());
   }
   const bool data = request.call == static_cast<std::uint32_t>(FileCall::write) ||
-                    request.call == static_cast<std::uint32_t>(FileCall::append);
+                    request.call == static_cast<std::uint32_t>(FileCall::append) ||
+                    request.call == static_cast<std::uint32_t>(FileCall::set_xattr);
   if (data && request.length <= UINT16_MAX) to.resize(to.size() + request.length, std::byte{'w'});
 }
 

@@ -137,6 +137,20 @@ class Host {
   int symlink(std::string_view name, std::string_view target);
   int read_link(std::string_view name, std::string& target);
 
+  /// What a call asks about: an open file, or a name, whose last symbolic link is not followed.
+  struct Target {
+    Handle handle = 0;  ///< 0: the name
+    std::string_view name{};
+  };
+  /// Extended attributes of the namespace layout::kFileXattrNamespace; others are EOPNOTSUPP.
+  int get_xattr(const Target& target, std::string_view attribute, std::vector<std::byte>& value);
+  /// `names`: each with a zero behind it.
+  int list_xattrs(const Target& target, std::vector<std::byte>& names);
+  /// `flags`: of layout::kFileXattr... E2BIG: the value is longer than layout::kFileMaxXattr.
+  int set_xattr(const Target& target, std::string_view attribute, std::span<const std::byte> value,
+                std::uint32_t flags = 0);
+  int remove_xattr(const Target& target, std::string_view attribute);
+
  private:
   struct File {
     std::string name;
@@ -186,6 +200,8 @@ class Host {
   template <class Receive>
   int exchange(Asked asked, File* file, Receive receive);
   int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
+  int call(const Asked& asked, File* file, std::vector<std::byte>& payload, std::size_t most);
+  int call_xattr(layout::FileCall call, const Target& target, Asked asked, std::vector<std::byte>& payload);
   int call(layout::FileCall call, std::string_view name, std::string_view second = {}, std::uint32_t flags = 0,
            std::uint32_t mode = 0, std::uint64_t offset = 0, std::span<std::byte> payload = {});
   template <class Then>

@@ -11,8 +11,11 @@ namespace {
 
 using layout::FileCall;
 
-/// What the server would end the connection for.
-int problem_of(std::string_view name) { return name.size() > layout::kFileMaxName ? ENAMETOOLONG : 0; }
+/// What the server would end the connection for, and a name that is missing.
+int problem_of(std::string_view name, std::string_view second, bool has_file) {
+  if (name.size() > layout::kFileMaxName || second.size() > layout::kFileMaxName) return ENAMETOOLONG;
+  return name.empty() && !has_file ? ENOENT : 0;
+}
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -27,13 +30,21 @@ std::span<std::byte> bytes_of(T& value) {
 
 /// `file`: null for a call that is asked of a name.
 int Host::call(const Asked& asked, File* file, std::span<std::byte> payload, layout::FileAnswer* answer) {
-  if (const int error = problem_of(asked.name); error != 0) return error;
-  if (const int error = problem_of(asked.second); error != 0) return error;
-  if (file == nullptr && asked.name.empty()) return ENOENT;
+  if (const int error = problem_of(asked.name, asked.second, file != nullptr); error != 0) return error;
   return exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
     const auto got = connection.receive(payload);
     if (!got) return {};
     if (answer != nullptr) *answer = *got;
+    return static_cast<int>(got->error);
+  });
+}
+
+/// The same for an answer of any length up to `most`.
+int Host::call(const Asked& asked, File* file, std::vector<std::byte>& payload, std::size_t most) {
+  if (const int error = problem_of(asked.name, asked.second, file != nullptr); error != 0) return error;
+  return exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
+    const auto got = connection.receive(payload, most);
+    if (!got) return {};
     return static_cast<int>(got->error);
   });
 }
@@ -154,12 +165,7 @@ int Host::list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries)
   asked.request.offset = cookie;
   asked.request.length = layout::kFileMaxList;
   std::vector<std::byte> payload;
-  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
-    const auto got = connection.receive(payload, layout::kFileMaxList);
-    if (!got) return {};
-    return static_cast<int>(got->error);
-  });
-  if (error != 0) return error;
+  if (const int error = call(asked, file.get(), payload, layout::kFileMaxList); error != 0) return error;
   entries.clear();
   for (std::span<const std::byte> rest = payload; !rest.empty();) {
     layout::FileEntry entry;
@@ -233,14 +239,8 @@ int Host::read_link(std::string_view name, std::string& target) {
   const std::lock_guard lock(mutex_);
   Asked asked{.name = name};
   asked.request.call = static_cast<std::uint32_t>(FileCall::read_link);
-  if (name.size() > layout::kFileMaxName) return ENAMETOOLONG;
-  if (name.empty()) return ENOENT;
   std::vector<std::byte> payload;
-  const int error = exchange(asked, nullptr, [&](HostConnection& connection) -> std::optional<int> {
-    const auto got = connection.receive(payload, layout::kFileMaxName + 1);
-    if (!got) return {};
-    return static_cast<int>(got->error);
-  });
+  const int error = call(asked, nullptr, payload, layout::kFileMaxName + 1);
   if (error == 0) target = text_of(payload);
   return error;
 }

@@ -166,6 +166,37 @@ int FileSystem::read_link(NodeId node, std::string& target) {
   return path ? hosts_.any()->read_link(*path, target) : ESTALE;
 }
 
+template <class Call>
+int FileSystem::by_either(NodeId node, Call call) {
+  const int by =
+      by_handle(node, [&](const OpenFile& open) { return call(open.file().use(), {.handle = open.file().handle()}); });
+  if (by != ESTALE) return by;
+  return by_name(node, [&](const std::string& path) { return call(hosts_.any(), {.handle = 0, .name = path}); });
+}
+
+int FileSystem::get_xattr(NodeId node, std::string_view attribute, std::vector<std::byte>& value) {
+  return by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
+    return host->get_xattr(target, attribute, value);
+  });
+}
+
+int FileSystem::list_xattrs(NodeId node, std::vector<std::byte>& names) {
+  return by_either(
+      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->list_xattrs(target, names); });
+}
+
+int FileSystem::set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value,
+                          std::uint32_t flags) {
+  return by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
+    return host->set_xattr(target, attribute, value, flags);
+  });
+}
+
+int FileSystem::remove_xattr(NodeId node, std::string_view attribute) {
+  return by_either(
+      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->remove_xattr(target, attribute); });
+}
+
 int FileSystem::file_system(NodeId node, struct statvfs& status) {
   const Names kept = keep_names();
   layout::FileSystemStatus found{};

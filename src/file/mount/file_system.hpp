@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <wherry/result.hpp>
 
@@ -64,6 +65,11 @@ class FileSystem {
   int change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes);
   int read_link(NodeId node, std::string& target);
   int file_system(NodeId node, struct statvfs& status);
+  /// Extended attributes, as of Host.
+  int get_xattr(NodeId node, std::string_view attribute, std::vector<std::byte>& value);
+  int list_xattrs(NodeId node, std::vector<std::byte>& names);
+  int set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value, std::uint32_t flags);
+  int remove_xattr(NodeId node, std::string_view attribute);
 
   int make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
@@ -119,6 +125,9 @@ class FileSystem {
   /// Makes a change by name.
   template <class Call>
   int by_name(NodeId node, Call call);
+  /// By the handle of an open file, or by name.
+  template <class Call>
+  int by_either(NodeId node, Call call);
 
   std::mutex rename_turn_;  ///< held by a rename that waits: no later call is before it
   std::shared_mutex names_;

@@ -5,20 +5,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <wherry/result.hpp>
 
-#include "base/log.hpp"
-#include "file/mount/file_system.hpp"
+#include "file/mount/operations_serve.hpp"
 
 namespace wherry::file::mount {
 namespace {
@@ -27,37 +23,6 @@ namespace {
 constexpr unsigned kMostBytes = 1U << 20;
 /// Requests that the kernel does not wait for itself, such as read-ahead.
 constexpr unsigned kBackground = 64;
-
-/// From the type of a directory's entry to the bits of a mode.
-constexpr unsigned kTypeShift = 12;
-
-FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
-OpenFile& file_of(const fuse_file_info* info) { return *std::bit_cast<OpenFile*>(info->fh); }
-OpenDirectory& directory_of(const fuse_file_info* info) { return *std::bit_cast<OpenDirectory*>(info->fh); }
-
-/// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
-template <class Call>
-void serve(fuse_req_t request, Call call) noexcept {
-  int error = EIO;
-  try {
-    error = call(system_of(request));
-  } catch (const std::bad_alloc&) {
-    error = ENOMEM;
-  } catch (const std::exception& unexpected) {
-    log::write(log::Level::error, unexpected.what());
-  }
-  if (error != 0) fuse_reply_err(request, error);
-}
-
-/// The same for calls whose answer is no more than the error.
-template <class Call>
-void serve_status(fuse_req_t request, Call call) noexcept {
-  serve(request, [&](FileSystem& system) {
-    const int error = call(system);
-    if (error == 0) fuse_reply_err(request, 0);
-    return error;
-  });
-}
 
 /// Names and attributes are asked for at each use: what other clients do is seen at once.
 fuse_entry_param parameters_of(const Entry& entry) {
@@ -299,49 +264,6 @@ void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fus
   });
 }
 
-void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
-  serve(request, [&](FileSystem& system) {
-    OpenDirectory* directory = nullptr;
-    const int error = system.open_directory(node, directory);
-    if (error != 0) return error;
-    info->fh = reinterpret_cast<std::uintptr_t>(directory);
-    if (fuse_reply_open(request, info) != 0) system.close_directory(directory);
-    return 0;
-  });
-}
-
-void read_directory(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  serve(request, [&](FileSystem& system) {
-    OpenDirectory& directory = directory_of(info);
-    std::vector<char> page(size);
-    std::size_t used = 0;
-    const int error = directory.list(static_cast<std::uint64_t>(offset), [&](const Host::Entry& entry) {
-      struct stat attributes{};
-      attributes.st_ino = system.inode_in(directory, entry.inode);
-      attributes.st_mode = entry.type << kTypeShift;
-      const std::size_t needed = fuse_add_direntry(request, page.data() + used, size - used, entry.name.c_str(),
-                                                   &attributes, static_cast<off_t>(entry.cookie));
-      if (needed > size - used) return false;
-      used += needed;
-      return true;
-    });
-    if (error != 0 && used == 0) return error;
-    fuse_reply_buf(request, page.data(), used);
-    return 0;
-  });
-}
-
-void close_directory(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& system) {
-    system.close_directory(&directory_of(info));
-    return 0;
-  });
-}
-
-void synchronise_directory(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& system) { return system.sync(directory_of(info).file(), data_only != 0); });
-}
-
 void file_system_status(fuse_req_t request, fuse_ino_t node) {
   serve(request, [&](FileSystem& system) {
     struct statvfs status{};
@@ -376,14 +298,12 @@ const fuse_lowlevel_ops& operations() {
     table.flush = flush;
     table.release = release;
     table.fsync = synchronise;
-    table.opendir = open_directory;
-    table.readdir = read_directory;
-    table.releasedir = close_directory;
-    table.fsyncdir = synchronise_directory;
     table.statfs = file_system_status;
     table.create = create;
     table.fallocate = allocate;
     table.lseek = seek;
+    set_directory_operations(table);
+    set_xattr_operations(table);
     return table;
   }();
   return all;

@@ -71,6 +71,8 @@ bool is_valid(const FileRequest& header) {
       return header.length <= kFileMaxLength;
     case FileCall::append:
       return header.length <= kFileMaxAppend;
+    case FileCall::set_xattr:
+      return header.length <= kFileMaxXattr;
     default:
       return true;
   }
@@ -106,6 +108,12 @@ Outcome Calls::perform(const Request& request) {
       return list(request);
     case FileCall::lend:
       return lend(request);
+    case FileCall::get_xattr:
+      return get_xattr(request);
+    case FileCall::list_xattrs:
+      return list_xattrs(request);
+    case FileCall::remove_xattr:
+      return remove_xattr(request);
     case FileCall::read_link: {
       std::string target;
       Outcome outcome = failed(tree_.read_link(request.name, target));
@@ -134,6 +142,8 @@ int Calls::refused(const Request& request) const {
     case FileCall::list:
     case FileCall::read_link:
     case FileCall::lend:
+    case FileCall::get_xattr:
+    case FileCall::list_xattrs:
       return 0;
     default:
       return EROFS;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class Calls {
   [[nodiscard]] Outcome perform(const Request& request);
   /// Why this request is not served here: EROFS, or 0.
   [[nodiscard]] int refused(const Request& request) const;
+  /// FileCall::set_xattr, once its value has come.
+  [[nodiscard]] Outcome set_xattr(const Request& request, std::span<const std::byte> value);
 
  private:
   struct Target {
@@ -54,7 +57,14 @@ class Calls {
     int descriptor = -1;  ///< what to ask
     int error = 0;
   };
+  struct XattrTarget {
+    Target target;
+    std::string path;  ///< that leads to its descriptor
+    int error = 0;
+  };
   Target target_of(const Request& request, bool follow);
+  /// @param one  the request names one attribute
+  XattrTarget xattr_target_of(const Request& request, bool one);
   Outcome open(const Request& request);
   Outcome status(const Request& request);
   Outcome set_size(const Request& request);
@@ -67,6 +77,9 @@ class Calls {
   Outcome seek(const Request& request);
   Outcome list(const Request& request);
   Outcome lend(const Request& request);
+  Outcome get_xattr(const Request& request);
+  Outcome list_xattrs(const Request& request);
+  Outcome remove_xattr(const Request& request);
   Outcome rename(const Request& request);
   [[nodiscard]] int settle(const Request& request, int error) const;
 

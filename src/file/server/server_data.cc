@@ -193,10 +193,20 @@ void ServerSession::write_pages(const ConstRegions& seen) {
   }
 }
 
+/// @param error  if not 0, the data is dropped, and this is the answer
+ServerSession::Step ServerSession::begin_gathering(int error) {
+  left_ = request_.header.length;
+  error_ = error;
+  gathered_.clear();
+  state_ = State::gathering;
+  return Step::on;
+}
+
 /// An append is one write of the file: what others append at the same time comes before or behind it.
 ServerSession::Step ServerSession::gather() {
   if (left_ == 0) {
-    answer(append());
+    const bool appends = static_cast<FileCall>(request_.header.call) == FileCall::append;
+    answer(error_ != 0 ? Outcome{.error = error_} : appends ? append() : calls_.set_xattr(request_, gathered_));
     gathered_.clear();
     return Step::on;
   }
@@ -214,7 +224,6 @@ ServerSession::Step ServerSession::gather() {
 
 /// Of a repeated append it is first seen how much of it is in the file already: its end is compared with the data.
 Outcome ServerSession::append() {
-  if (error_ != 0) return {.error = error_};
   std::span<const std::byte> data = gathered_;
   std::uint64_t before = 0;
   if (request_.header.repeated != 0) {

@@ -104,7 +104,7 @@ TEST_F(HostileClient, NonsenseEndsItsOwnConnectionOnly) {
     stream.send(bytes_of(wrong));
     expect_ended(stream);
   }
-  std::vector<FileRequest> wrong(7, request(FileCall::status));
+  std::vector<FileRequest> wrong(8, request(FileCall::status));
   wrong[0].call = 0;
   wrong[1].call = kFileCalls;
   wrong[2].name_bytes = kFileMaxName + 1;
@@ -113,6 +113,8 @@ TEST_F(HostileClient, NonsenseEndsItsOwnConnectionOnly) {
   wrong[5].reserved[2] = 1;
   wrong[6] = request(FileCall::write);
   wrong[6].length = kFileMaxLength + 1;
+  wrong[7] = request(FileCall::set_xattr);
+  wrong[7].length = kFileMaxXattr + 1;
   for (const FileRequest& one : wrong) {
     Stream stream = greeted();
     stream.send(bytes_of(one));
@@ -339,7 +341,8 @@ TEST_F(HostileClient, NoiseHarmsNobody) {
       if (random() % 40 == 0) one.reserved[0] = 1;
       if (!stream.send(bytes_of(one), 1s).ok() || !stream.send(name, 1s).ok() || !stream.send(second, 1s).ok()) break;
       const bool data = one.call == static_cast<std::uint32_t>(FileCall::write) ||
-                        one.call == static_cast<std::uint32_t>(FileCall::append);
+                        one.call == static_cast<std::uint32_t>(FileCall::append) ||
+                        one.call == static_cast<std::uint32_t>(FileCall::set_xattr);
       if (data && !stream.send(Pattern(1).bytes(one.length), 1s).ok()) break;
       std::vector<std::byte> answers(10'000);
       (void)stream.try_receive(answers);

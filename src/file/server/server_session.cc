@@ -123,6 +123,8 @@ ServerSession::Step ServerSession::begin() {
     case FileCall::write:
     case FileCall::append:
       return begin_write(handles_.find(header.handle));
+    case FileCall::set_xattr:
+      return begin_gathering(calls_.refused(request_));
     default:
       answer(calls_.perform(request_));
       return Step::on;

@@ -35,9 +35,9 @@ struct Service {
 /// States of a session, and what leads from one to the next:
 ///
 ///   greeting   -> requests   take_message: the hello is right
-///   requests   -> reading, gathering, writing   begin: a read, an append, a write
+///   requests   -> reading, gathering, writing   begin: a read, an append or set_xattr, a write
 ///   reading    -> requests   read_piece: the last piece is sent
-///   gathering  -> requests   gather: all data of an append has come, and is written at once
+///   gathering  -> requests   gather: all data has come, and is used at once
 ///   writing    -> requests   write_piece: the last data has come
 ///
 /// and beside each of them an answer may be on its way out (`out_`), which goes first.
@@ -70,6 +70,7 @@ class ServerSession {
   Step begin();
   Step begin_read(OpenFile* file);
   Step begin_write(OpenFile* file);
+  Step begin_gathering(int error);
   Step read_piece();
   Step read_aside(std::size_t bytes);
   Step gather();
@@ -105,7 +106,7 @@ class ServerSession {
   std::uint64_t left_ = 0;           ///< bytes to come
   std::uint64_t moved_ = 0;          ///< bytes that are in the file
   int error_ = 0;                    ///< of a write: what follows is dropped
-  std::vector<std::byte> gathered_;  ///< of an append what has come; of a write the part of a page that has come last
+  std::vector<std::byte> gathered_;  ///< data to be used at once; of a write the part of a page that has come last
 };
 
 }  // namespace wherry::file

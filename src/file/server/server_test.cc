@@ -309,6 +309,8 @@ TEST(FileServerReadOnly, NothingIsChanged) {
   EXPECT_EQ(host.rename("file", "other"), EROFS);
   EXPECT_EQ(host.link("file", "other"), EROFS);
   EXPECT_EQ(host.symlink("other", "file"), EROFS);
+  EXPECT_EQ(host.set_xattr({.handle = 0, .name = "file"}, "user.x", as_data("x")), EROFS);
+  EXPECT_EQ(host.remove_xattr({.handle = 0, .name = "file"}, "user.x"), EROFS);
   FileStatus status{};
   EXPECT_EQ(host.status("file", true, status), 0);
   EXPECT_EQ(content_of(served.root() / "file"), "content");

@@ -10,8 +10,9 @@
 //   | FileRequest | name | second | data |  any number | FileAnswer | payload |  one per request, or more (read)
 //   +-------------+------+--------+------+             +------------+---------+
 //
-// Requests are served one after the other, and answered in that order. A read is answered in pieces, so that one piece
-// is copied out of the stream while the next is read from the file; the last piece says so.
+// Data follows a write, an append and a set_xattr. Requests are served one after the other, and answered in that order.
+// A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file; the
+// last piece says so.
 //
 // Names are paths relative to the directory that is served, "." is that directory. No path leads out of it.
 #pragma once
@@ -19,13 +20,14 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 3;
+inline constexpr std::uint32_t kFileVersion = 4;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
@@ -33,6 +35,7 @@ inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< of
 inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of one read or write
 inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< of one append: it is gathered first
 inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of one piece of a directory's list
+inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;  ///< of a value, and of a list of names; Linux's
 
 /// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
 /// server's descriptor of a file that it has opened (`lend`), and move data by itself.
@@ -75,8 +78,13 @@ enum class FileCall : std::uint32_t {
   read_link = 20,       ///< name; answer: what it holds
   lend = 21,            ///< handle; answer: value is the number of its descriptor in the server's process
   set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; each may be kFileOwnerKept
+  // Extended attributes, all four: handle or name, flags (kFileLookNoFollow). Only those of kFileXattrNamespace.
+  get_xattr = 23,     ///< second: the attribute; answer: its value
+  list_xattrs = 24,   ///< answer: the attributes' names, each with a zero behind it
+  set_xattr = 25,     ///< second: the attribute, flags (kFileXattr... too), length, data: the value
+  remove_xattr = 26,  ///< second: the attribute
 };
-inline constexpr std::uint32_t kFileCalls = 23;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 27;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -140,7 +148,9 @@ inline constexpr std::uint32_t kFileOpenSync = 256;
 inline constexpr std::uint32_t kFileOpenDataSync = 512;
 inline constexpr std::uint32_t kFileOpenAll = 1023;
 // Bits of the flags of other calls.
-inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times, set_owner
+inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times, set_owner, ..._xattr
+inline constexpr std::uint32_t kFileXattrCreate = 2;      ///< set_xattr: EEXIST if the attribute is there
+inline constexpr std::uint32_t kFileXattrReplace = 4;     ///< set_xattr: ENODATA if it is not
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
 inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename
@@ -148,6 +158,9 @@ inline constexpr std::uint32_t kFileRenameExchange = 2;
 inline constexpr std::uint32_t kFileAllocateKeepSize = 1;  ///< allocate
 inline constexpr std::uint32_t kFileAllocatePunch = 2;
 inline constexpr std::uint32_t kFileAllocateZero = 4;
+
+/// What the names of served attributes begin with. Others belong to the host's kernel: EOPNOTSUPP.
+inline constexpr std::string_view kFileXattrNamespace = "user.";
 
 /// The flags of `seek`.
 enum class FileSeek : std::uint32_t { data = 1, hole = 2 };

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each operation answers its request: exactly once, whatever a FileSystem's call throws.
+#pragma once
+
+#include <bit>
+#include <cerrno>
+#include <exception>
+#include <new>
+
+#include "base/log.hpp"
+#include "file/mount/file_system.hpp"
+#include "file/mount/operations.hpp"
+
+namespace wherry::file::mount {
+
+inline FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
+inline OpenFile& file_of(const fuse_file_info* info) { return *std::bit_cast<OpenFile*>(info->fh); }
+
+/// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
+template <class Call>
+void serve(fuse_req_t request, Call call) noexcept {
+  int error = EIO;
+  try {
+    error = call(system_of(request));
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
+  } catch (const std::exception& unexpected) {
+    log::write(log::Level::error, unexpected.what());
+  }
+  if (error != 0) fuse_reply_err(request, error);
+}
+
+/// The same for calls whose answer is no more than the error.
+template <class Call>
+void serve_status(fuse_req_t request, Call call) noexcept {
+  serve(request, [&](FileSystem& system) {
+    const int error = call(system);
+    if (error == 0) fuse_reply_err(request, 0);
+    return error;
+  });
+}
+
+/// Each sets the operations of one subject.
+void set_directory_operations(fuse_lowlevel_ops& table);
+void set_xattr_operations(fuse_lowlevel_ops& table);
+
+}  // namespace wherry::file::mount
