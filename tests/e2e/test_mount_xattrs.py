@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from errors_of_calls import call
 from program import environment
 from serving import SERVERS, enter_mount_namespace, mounts
 
@@ -23,14 +24,6 @@ def a_file_system_with_attributes(tmp_path):
         os.setxattr(tmp_path, "user.probe", b"")
     except OSError as error:
         pytest.skip(f"no extended attributes here: {error}")
-
-
-def call(function, *arguments, **options):
-    """The error's name, or what the call returned."""
-    try:
-        return function(*arguments, **options)
-    except OSError as error:
-        return errno.errorcode[error.errno]
 
 
 def get_sized(path, name, size):

@@ -127,6 +127,7 @@ class Host {
   int list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries);
 
   int make_directory(std::string_view name, std::uint32_t mode);
+  int make_node(std::string_view name, layout::FileNode type, std::uint32_t mode);
   int remove(std::string_view name, bool directory = false);
   /// `flags`: of layout::kFileRename...
   int rename(std::string_view from, std::string_view to, std::uint32_t flags = 0);

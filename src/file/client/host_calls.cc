@@ -183,6 +183,10 @@ int Host::make_directory(std::string_view name, std::uint32_t mode) {
   return call(FileCall::make_directory, name, {}, 0, mode);
 }
 
+int Host::make_node(std::string_view name, layout::FileNode type, std::uint32_t mode) {
+  return call(FileCall::make_node, name, {}, static_cast<std::uint32_t>(type), mode);
+}
+
 int Host::remove(std::string_view name, bool directory) {
   return call(FileCall::remove, name, {}, directory ? layout::kFileRemoveDirectory : 0);
 }

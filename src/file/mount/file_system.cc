@@ -210,12 +210,22 @@ int FileSystem::make_file(NodeId parent, std::string_view name, std::uint32_t mo
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
-  if (!S_ISREG(mode)) return EPERM;
+  if (!S_ISREG(mode)) return make_node_kept(parent, name, mode, entry);
   std::unique_ptr<Hosts::File> file;
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenCreate | layout::kFileOpenExclusive;
   const Host::Opened opened = hosts_.open(*path, flags, mode & 07777U, file);
   if (opened.error == 0) entry = refer(parent, name, opened.status);
   return opened.error;
+}
+
+/// The kernel of the card serves what is opened: the host has the name, the owner and the mode.
+int FileSystem::make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  if (!S_ISFIFO(mode) && !S_ISSOCK(mode)) return EPERM;
+  const auto path = nodes_.path(parent, name);
+  if (!path) return ENOENT;
+  const auto type = S_ISFIFO(mode) ? layout::FileNode::fifo : layout::FileNode::socket;
+  const int error = hosts_.any()->make_node(*path, type, mode & 07777U);
+  return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
 int FileSystem::make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {

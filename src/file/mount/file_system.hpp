@@ -71,6 +71,7 @@ class FileSystem {
   int set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value, std::uint32_t flags);
   int remove_xattr(NodeId node, std::string_view attribute);
 
+  /// A file, a FIFO or a socket, by the type in `mode`; EPERM for others.
   int make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry);
@@ -107,6 +108,7 @@ class FileSystem {
   /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
   Names keep_names();
   [[nodiscard]] bool is_hidden(NodeId parent, std::string_view name) const;
+  int make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
   int status(NodeId node, layout::FileStatus& status);
   int change_size(NodeId node, std::uint64_t size, const OpenFile* by);

@@ -56,6 +56,17 @@ int open_flags(std::uint32_t asked) {
   return flags;
 }
 
+/// The type bits of a mode.
+mode_t type_of(std::uint32_t node) {
+  switch (static_cast<layout::FileNode>(node)) {
+    case layout::FileNode::fifo:
+      return S_IFIFO;
+    case layout::FileNode::socket:
+      return S_IFSOCK;
+  }
+  return 0;
+}
+
 bool has_zero(const std::string& name) { return name.find('\0') != std::string::npos; }
 
 }  // namespace
@@ -314,6 +325,9 @@ Outcome Calls::rename(const Request& request) {
     case FileCall::make_directory:
       error = tree_.make_directory(request.name, request.header.mode);
       break;
+    case FileCall::make_node:
+      error = tree_.make_node(request.name, type_of(request.header.flags) | (request.header.mode & 07777U));
+      break;
     case FileCall::remove:
       error = tree_.remove(request.name, asks(request, layout::kFileRemoveDirectory));
       break;
@@ -348,6 +362,7 @@ int Calls::settle(const Request& request, int error) const {
   std::string target;
   switch (call_of(request)) {
     case FileCall::make_directory:  // often a lock
+    case FileCall::make_node:
       return error == EEXIST ? EIO : error;
     case FileCall::remove:
       return error == ENOENT ? 0 : error;

@@ -296,6 +296,8 @@ TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {
   served.plan().kill_at(FaultPoint::call_made, 1);
   EXPECT_EQ(host.make_directory("lock", 0755), EIO);
   served.plan().kill_at(FaultPoint::call_made, 1);
+  EXPECT_EQ(host.make_node("fifo", FileNode::fifo, 0755), EIO);
+  served.plan().kill_at(FaultPoint::call_made, 1);
   EXPECT_EQ(host.open("file", kReadWrite | kFileOpenCreate | kFileOpenExclusive, 0644).error, EIO);
   // An append behind which another program appended: what of it is in the file cannot be told.
   const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);

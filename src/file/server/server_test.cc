@@ -218,6 +218,24 @@ TEST_P(FileServer, NamesAreMadeMovedAndRemoved) {
   EXPECT_EQ(host_.open("a/d", 1U << 20).error, EINVAL);
 }
 
+TEST_P(FileServer, FifosAndSocketsAreMadeAndNothingElse) {
+  EXPECT_EQ(host_.make_node("fifo", FileNode::fifo, 0640), 0);
+  EXPECT_EQ(host_.make_node("socket", FileNode::socket, 0700), 0);
+  FileStatus status{};
+  EXPECT_EQ(host_.status("fifo", false, status), 0);
+  EXPECT_EQ(status.mode, S_IFIFO | 0640U);
+  EXPECT_EQ(host_.status("socket", false, status), 0);
+  EXPECT_EQ(status.mode, S_IFSOCK | 0700U);
+  EXPECT_EQ(host_.make_node("fifo", FileNode::fifo, 0640), EEXIST);
+  EXPECT_EQ(host_.make_node("../fifo", FileNode::fifo, 0640), EXDEV);
+  EXPECT_EQ(host_.make_node("none/fifo", FileNode::fifo, 0640), ENOENT);
+  EXPECT_EQ(host_.make_node("other", static_cast<FileNode>(3), S_IFCHR | 0640), EPERM);
+  EXPECT_EQ(host_.make_node("device", FileNode::fifo, S_IFCHR | 0640), 0);
+  EXPECT_EQ(host_.status("device", false, status), 0);
+  EXPECT_EQ(status.mode, S_IFIFO | 0640U);
+  EXPECT_EQ(host_.open("fifo", kFileOpenRead).error, EOPNOTSUPP);
+}
+
 TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   const Host::Handle handle = create("file");
   EXPECT_EQ(host_.write(handle, 0, as_data("content")).bytes, 7U);
@@ -309,6 +327,7 @@ TEST(FileServerReadOnly, NothingIsChanged) {
   EXPECT_EQ(host.rename("file", "other"), EROFS);
   EXPECT_EQ(host.link("file", "other"), EROFS);
   EXPECT_EQ(host.symlink("other", "file"), EROFS);
+  EXPECT_EQ(host.make_node("fifo", FileNode::fifo, 0600), EROFS);
   EXPECT_EQ(host.set_xattr({.handle = 0, .name = "file"}, "user.x", as_data("x")), EROFS);
   EXPECT_EQ(host.remove_xattr({.handle = 0, .name = "file"}, "user.x"), EROFS);
   FileStatus status{};

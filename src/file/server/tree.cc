@@ -144,6 +144,13 @@ int Tree::make_directory(const std::string& name, mode_t mode) const {
   return result_of(::mkdirat(place.parent.get(), place.last.c_str(), mode & 07777U));
 }
 
+int Tree::make_node(const std::string& name, mode_t mode) const {
+  if (!S_ISFIFO(mode) && !S_ISSOCK(mode)) return EPERM;
+  const Place place = place_of(name, false);
+  if (place.error != 0) return place.error;
+  return result_of(::mknodat(place.parent.get(), place.last.c_str(), (mode & S_IFMT) | (mode & 07777U), 0));
+}
+
 int Tree::remove(const std::string& name, bool directory) const {
   const Place place = place_of(name, directory);
   if (place.error != 0) return place.error;

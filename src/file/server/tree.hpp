@@ -32,6 +32,8 @@ class Tree {
   [[nodiscard]] UniqueFd look_up(const std::string& name, bool follow) const;
 
   int make_directory(const std::string& name, mode_t mode) const;
+  /// `mode`: a FIFO's or a socket's, with its type. Devices are not made.
+  int make_node(const std::string& name, mode_t mode) const;
   int remove(const std::string& name, bool directory) const;
   /// `flags` as renameat2's.
   int rename(const std::string& from, const std::string& to, unsigned flags) const;

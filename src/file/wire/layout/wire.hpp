@@ -83,8 +83,9 @@ enum class FileCall : std::uint32_t {
   list_xattrs = 24,   ///< answer: the attributes' names, each with a zero behind it
   set_xattr = 25,     ///< second: the attribute, flags (kFileXattr... too), length, data: the value
   remove_xattr = 26,  ///< second: the attribute
+  make_node = 27,     ///< name, mode, flags (FileNode)
 };
-inline constexpr std::uint32_t kFileCalls = 27;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 28;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -161,6 +162,9 @@ inline constexpr std::uint32_t kFileAllocateZero = 4;
 
 /// What the names of served attributes begin with. Others belong to the host's kernel: EOPNOTSUPP.
 inline constexpr std::string_view kFileXattrNamespace = "user.";
+
+/// The flags of `make_node`: its type.
+enum class FileNode : std::uint32_t { fifo = 1, socket = 2 };
 
 /// The flags of `seek`.
 enum class FileSeek : std::uint32_t { data = 1, hole = 2 };
