@@ -91,7 +91,12 @@ void put_request(std::vector<std::byte>& to, Input& input) {
   request.mode = input.number<std::uint16_t>();
   request.repeated = input.number<std::uint8_t>() % 2;
   const std::string_view name = kNames.at(input.number<std::uint8_t>() % kNames.size());
-  const std::string_view second = kNames.at(input.number<std::uint8_t>() % kNames.size());
+  const FileCopy copy{
+      .handle = std::uint64_t{input.number<std::uint8_t>()} % 4 << 32 | input.number<std::uint8_t>() % 3,
+      .offset = input.number<std::uint16_t>()};
+  const std::string_view target(reinterpret_cast<const char*>(&copy), sizeof copy);
+  const bool copies = request.call == static_cast<std::uint32_t>(FileCall::copy);
+  const std::string_view second = copies ? target : kNames.at(input.number<std::uint8_t>() % kNames.size());
   request.name_bytes = static_cast<std::uint32_t>(name.size());
   request.second_bytes = static_cast<std::uint32_t>(second.size());
   put(to, request);

@@ -100,6 +100,11 @@ class Host {
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<std::byte> into);
   [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const std::byte> from);
   [[nodiscard]] Result append(Handle handle, std::span<const std::byte> from);
+  /// From one file to the other, at the server. Fewer bytes than `length`: the first file ends there, or the next call
+  /// meets the error. EINVAL: the same file, and the ranges overlap. EXDEV: files of file systems that the server's
+  /// kernel does not copy between.
+  [[nodiscard]] Result copy(Handle from, std::uint64_t offset, Handle to, std::uint64_t to_offset,
+                            std::uint64_t length);
   /// Returns 0 once all that was written is durable at the host.
   int flush(Handle handle, bool data_only = false);
   /// EIO, once, if data that was not flushed may be lost: the host was started again. Asks the server only where such
@@ -186,6 +191,8 @@ class Host {
     std::string_view second{};
     std::span<const iovec> data{};
     std::uint64_t data_bytes = 0;
+    File* target = nullptr;  ///< of a copy; `copy` is then sent as `second`
+    layout::FileCopy copy{};
     bool once = false;  ///< not worth a new connection: ECONNRESET
   };
   using Clock = std::chrono::steady_clock;

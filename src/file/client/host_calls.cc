@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What moves no file's data.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -145,6 +146,23 @@ int Host::set_times(Handle handle, const layout::FileTimes& times) {
 int Host::set_times(std::string_view name, bool follow, const layout::FileTimes& times) {
   const auto second = text_of(std::as_bytes(std::span(&times, 1)));
   return call(FileCall::set_times, name, second, follow ? 0 : layout::kFileLookNoFollow);
+}
+
+Result Host::copy(Handle from, std::uint64_t offset, Handle to, std::uint64_t to_offset, std::uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(from);
+  const auto target = find(to);
+  if (file == nullptr || target == nullptr) return Result::failure(EBADF);
+  if (const int lost = told_of_loss(*target); lost != 0) return Result::failure(lost);
+  Asked asked{.target = target.get(), .copy = {.handle = 0, .offset = to_offset}};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::copy);
+  asked.request.offset = offset;
+  asked.request.length = std::min(length, layout::kFileMaxLength);
+  target->unflushed = true;
+  layout::FileAnswer answer{};
+  const int error = call(asked, file.get(), {}, &answer);
+  if (answer.value > asked.request.length) return Result::failure(EIO);
+  return error != 0 && answer.value == 0 ? Result::failure(error) : Result::moved(answer.value);
 }
 
 int Host::allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length) {

@@ -21,6 +21,12 @@ int Host::exchange(Asked asked, File* file, Receive receive) {
     if (file != nullptr && file->closed) return EBADF;
     if (file != nullptr && file->stale) return ESTALE;
     if (file != nullptr) asked.request.handle = file->handle;
+    if (asked.target != nullptr) {
+      if (asked.target->closed) return EBADF;
+      if (asked.target->stale) return ESTALE;
+      asked.copy.handle = asked.target->handle;
+      asked.second = {reinterpret_cast<const char*>(&asked.copy), sizeof asked.copy};
+    }
     if (connection_->send(asked.request, asked.name, asked.second, Buffers(asked.data), asked.data_bytes)) {
       if (const auto error = receive(*connection_)) return *error;
     }

@@ -4,6 +4,7 @@
 #include <linux/falloc.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <mutex>
@@ -13,15 +14,21 @@
 #include "file/mount/file_system.hpp"
 
 namespace wherry::file::mount {
+namespace {
+
+/// Of one request for a copy: other calls of the connection wait for it.
+constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{16} << 20;
+
+}  // namespace
 
 /// Opens the node by its name, and only if that is still the same file.
 int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
-                        layout::FileStatus& status) {
+                        layout::FileStatus& status, const Hosts::File* beside) {
   const Names kept = keep_names();
   const auto path = nodes_.path(node);
   const auto identity = nodes_.identity(node);
   if (!path || !identity) return ESTALE;
-  const Host::Opened opened = hosts_.open(*path, flags, 0, file);
+  const Host::Opened opened = hosts_.open(*path, flags, 0, file, beside);
   if (opened.error != 0) return stale_if_gone(opened.error);
   status = opened.status;
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
@@ -78,6 +85,33 @@ Result FileSystem::write(NodeId node, OpenFile& file, std::uint64_t offset, std:
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
   const int error = open_at(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
   return error != 0 ? Result::failure(error) : put(*opened);
+}
+
+/// One request names both files, which are of one connection therefore: the first one is opened once more if need be.
+Result FileSystem::copy(const Position& from, const Position& to, std::uint64_t length,
+                        const std::function<bool()>& is_interrupted) {
+  const Hosts::File& target = to.file.file();
+  std::unique_ptr<Hosts::File> opened;
+  const bool is_beside = from.file.file().is_beside(target);
+  layout::FileStatus status{};
+  const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenNoFollow;
+  // A file whose name is gone cannot be opened once more.
+  if (to.file.appends() || (!is_beside && open_at(from.node, flags, opened, status, &target) != 0))
+    return Result::failure(EOPNOTSUPP);
+  const Host::Handle source = is_beside ? from.file.file().handle() : opened->handle();
+  std::uint64_t done = 0;
+  while (done < length) {
+    const std::uint64_t wanted = std::min(length - done, kMostCopiedAtOnce);
+    const Result copied = target.use()->copy(source, from.offset + done, target.handle(), to.offset + done, wanted);
+    if (copied.failed() && done == 0) {
+      const bool is_refused = copied.error == EXDEV || copied.error == ENOSYS;
+      return Result::failure(is_refused ? EOPNOTSUPP : copied.error);
+    }
+    if (copied.failed()) break;
+    done += copied.bytes;
+    if (copied.bytes < wanted || is_interrupted()) break;
+  }
+  return Result::moved(done);
 }
 
 int FileSystem::drop_set_id(OpenFile& file) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,13 @@ struct Changes {
   std::optional<std::uint32_t> group{};
   std::optional<std::uint64_t> size{};
   std::optional<layout::FileTimes> times{};
+};
+
+/// A place in an open file.
+struct Position {
+  NodeId node;
+  OpenFile& file;
+  std::uint64_t offset;
 };
 
 /// A host's files as the kernel asks for them: by node, not by name. Each call asks the server once or twice; nothing
@@ -88,6 +96,11 @@ class FileSystem {
   /// @param append  at the end of the file, wherever that is
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
                              bool append);
+  /// Copies at the server. Fewer bytes: the end of the first file, an interrupt, or an error that the next call meets.
+  /// EOPNOTSUPP: to be copied by reads and writes.
+  /// @param is_interrupted  asked between pieces
+  [[nodiscard]] Result copy(const Position& from, const Position& to, std::uint64_t length,
+                            const std::function<bool()>& is_interrupted);
   /// Removes the set-user-ID and set-group-ID bits, before a write that does not come from root.
   int drop_set_id(OpenFile& file);
   /// What close(2) reports: whether the host was started again and has lost data.
@@ -115,7 +128,8 @@ class FileSystem {
   int change_owner(NodeId node, const Changes& changes);
   int change_mode(NodeId node, std::uint32_t mode);
   int change_times(NodeId node, const layout::FileTimes& times);
-  int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status);
+  int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
+              const Hosts::File* beside = nullptr);
   [[nodiscard]] Entry refer(NodeId parent, std::string_view name, const layout::FileStatus& status);
   /// The name and status of a file that still has its name; ESTALE otherwise.
   int find(NodeId node, std::string& path, layout::FileStatus& status);

@@ -38,8 +38,9 @@ Hosts::Connection& Hosts::least_busy() {
 
 Hosts::Use Hosts::any() { return Use(least_busy()); }
 
-Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file) {
-  const Use use(least_busy());
+Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
+                         const File* beside) {
+  const Use use(beside != nullptr ? beside->connection_ : least_busy());
   const Host::Opened opened = use->open(name, flags, mode);
   if (opened.error == 0) file = std::make_unique<File>(*use.connection_, opened.handle);
   return opened;

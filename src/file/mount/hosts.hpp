@@ -54,8 +54,11 @@ class Hosts {
     ~File();
     [[nodiscard]] Use use() const { return Use(connection_); }
     [[nodiscard]] Host::Handle handle() const { return handle_; }
+    /// Whether both are of one connection: only then does a request name both.
+    [[nodiscard]] bool is_beside(const File& other) const { return &connection_ == &other.connection_; }
 
    private:
+    friend class Hosts;
     Connection& connection_;
     Host::Handle handle_;
   };
@@ -66,7 +69,9 @@ class Hosts {
   /// For a call that takes a path.
   [[nodiscard]] Use any();
   /// As Host::open. The file stays on one connection.
-  Host::Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file);
+  /// @param beside  a file whose connection it is to be; null: any
+  Host::Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
+                    const File* beside = nullptr);
   int rename(std::string_view from, std::string_view to, std::uint32_t flags);
 
   [[nodiscard]] bool read_only() const { return connections_.front()->host.read_only(); }

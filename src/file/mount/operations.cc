@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -264,6 +265,22 @@ void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fus
   });
 }
 
+/// Of one call; the kernel itself moves no more.
+constexpr std::size_t kMostCopied = 0x7FFFF000;
+
+void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fuse_file_info* from, fuse_ino_t to_node,
+                off_t to_offset, fuse_file_info* to, std::size_t length, int /*flags*/) {
+  serve(request, [&](FileSystem& system) {
+    const Position source{from_node, file_of(from), static_cast<std::uint64_t>(from_offset)};
+    const Position target{to_node, file_of(to), static_cast<std::uint64_t>(to_offset)};
+    const Result copied = system.copy(source, target, std::min(length, kMostCopied),
+                                      [request] { return fuse_req_interrupted(request) != 0; });
+    if (copied.failed()) return copied.error;
+    fuse_reply_write(request, copied.bytes);
+    return 0;
+  });
+}
+
 void file_system_status(fuse_req_t request, fuse_ino_t node) {
   serve(request, [&](FileSystem& system) {
     struct statvfs status{};
@@ -302,6 +319,7 @@ const fuse_lowlevel_ops& operations() {
     table.create = create;
     table.fallocate = allocate;
     table.lseek = seek;
+    table.copy_file_range = copy_range;
     set_directory_operations(table);
     set_xattr_operations(table);
     return table;

@@ -36,6 +36,14 @@ ssize_t Backing::append(std::span<const std::byte> data) {
   return uninterrupted([&] { return ::write(descriptor(), data.data(), data.size()); });
 }
 
+ssize_t Backing::copy(std::uint64_t offset, const Backing& to, std::uint64_t to_offset, std::size_t bytes) {
+  return uninterrupted([&] {
+    auto from_here = static_cast<off_t>(offset);
+    auto to_there = static_cast<off_t>(to_offset);
+    return ::copy_file_range(descriptor(), &from_here, to.descriptor(), &to_there, bytes, 0);
+  });
+}
+
 int Backing::flush(bool data_only) {
   return (data_only ? ::fdatasync(descriptor()) : ::fsync(descriptor())) == 0 ? 0 : errno;
 }

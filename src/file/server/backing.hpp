@@ -25,6 +25,8 @@ class Backing {
   [[nodiscard]] ssize_t write(std::span<const iovec> from, std::uint64_t offset);
   /// One write at the end of a file that was opened for that.
   [[nodiscard]] ssize_t append(std::span<const std::byte> data);
+  /// As copy_file_range: 0 at the end of this file.
+  [[nodiscard]] ssize_t copy(std::uint64_t offset, const Backing& to, std::uint64_t to_offset, std::size_t bytes);
   [[nodiscard]] int flush(bool data_only);
   [[nodiscard]] int status(layout::FileStatus& status);
   [[nodiscard]] int set_size(std::uint64_t size);

@@ -79,6 +79,7 @@ bool is_valid(const FileRequest& header) {
   switch (static_cast<FileCall>(header.call)) {
     case FileCall::read:
     case FileCall::write:
+    case FileCall::copy:
       return header.length <= kFileMaxLength;
     case FileCall::append:
       return header.length <= kFileMaxAppend;

@@ -66,6 +66,8 @@ ServerSession::Step ServerSession::step() {
       return gather();
     case State::writing:
       return write_piece();
+    case State::copying:
+      return copy_piece();
     default:
       return take_message();
   }
@@ -123,6 +125,8 @@ ServerSession::Step ServerSession::begin() {
     case FileCall::write:
     case FileCall::append:
       return begin_write(handles_.find(header.handle));
+    case FileCall::copy:
+      return begin_copy();
     case FileCall::set_xattr:
       return begin_gathering(calls_.refused(request_));
     default:

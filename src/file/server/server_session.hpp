@@ -39,6 +39,8 @@ struct Service {
 ///   reading    -> requests   read_piece: the last piece is sent
 ///   gathering  -> requests   gather: all data has come, and is used at once
 ///   writing    -> requests   write_piece: the last data has come
+///   requests   -> copying    begin: a copy
+///   copying    -> requests   copy_piece: all is copied, or the file has ended
 ///
 /// and beside each of them an answer may be on its way out (`out_`), which goes first.
 class ServerSession {
@@ -59,7 +61,7 @@ class ServerSession {
   Stream& stream() { return stream_; }
 
  private:
-  enum class State : std::uint8_t { greeting, requests, reading, gathering, writing };
+  enum class State : std::uint8_t { greeting, requests, reading, gathering, writing, copying };
   /// What a step came to; `on`: the next step may follow.
   enum class Step : std::uint8_t { on, readable, writable, over };
 
@@ -75,6 +77,8 @@ class ServerSession {
   Step read_aside(std::size_t bytes);
   Step gather();
   Step write_piece();
+  Step begin_copy();
+  Step copy_piece();
   void write_pages(const ConstRegions& seen);
   Outcome append();
   Step nothing_came();
@@ -100,9 +104,11 @@ class ServerSession {
   std::vector<std::byte> out_;
   std::size_t sent_ = 0;
 
-  // The read, write or append under way.
+  // The read, write, append or copy under way.
   Backing* backing_ = nullptr;  ///< of an open file: no other request comes in between
+  Backing* target_ = nullptr;   ///< of a copy
   std::uint64_t offset_ = 0;
+  std::uint64_t target_offset_ = 0;
   std::uint64_t left_ = 0;           ///< bytes to come
   std::uint64_t moved_ = 0;          ///< bytes that are in the file
   int error_ = 0;                    ///< of a write: what follows is dropped

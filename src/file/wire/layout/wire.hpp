@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
 inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< of a name, and of a symbolic link's target
-inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of one read or write
+inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of one read, write or copy
 inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< of one append: it is gathered first
 inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of one piece of a directory's list
 inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;  ///< of a value, and of a list of names; Linux's
@@ -84,8 +84,9 @@ enum class FileCall : std::uint32_t {
   set_xattr = 25,     ///< second: the attribute, flags (kFileXattr... too), length, data: the value
   remove_xattr = 26,  ///< second: the attribute
   make_node = 27,     ///< name, mode, flags (FileNode)
+  copy = 28,          ///< handle, offset: from there; length, second: FileCopy; answer: value is the bytes copied
 };
-inline constexpr std::uint32_t kFileCalls = 28;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 29;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -186,6 +187,13 @@ struct FileTimes {
   FileTime modified;
 };
 static_assert(sizeof(FileTimes) == 32 && offsetof(FileTimes, modified) == 16);
+
+/// Where a `copy` writes to. Fewer bytes than asked for and no error: the file that is read ends there.
+struct FileCopy {
+  std::uint64_t handle;
+  std::uint64_t offset;
+};
+static_assert(sizeof(FileCopy) == 16 && offsetof(FileCopy, offset) == 8);
 
 struct FileStatus {
   std::uint64_t device;

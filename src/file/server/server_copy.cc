@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of a session: between two files, in pieces, so that other clients have their turns in between.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "file/server/server_session.hpp"
+#include "file/wire/status.hpp"
+
+namespace wherry::file {
+namespace {
+
+/// A piece is copied within a millisecond or so, unless the disk is waited for.
+constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 20;
+
+/// The kernel would refuse it, but sees one piece at a time.
+int check_overlap(const Backing& one, std::uint64_t offset, const Backing& other, std::uint64_t other_offset,
+                  std::uint64_t length) {
+  layout::FileStatus first{};
+  layout::FileStatus second{};
+  if (const int error = status_of(one.descriptor(), first); error != 0) return error;
+  if (const int error = status_of(other.descriptor(), second); error != 0) return error;
+  if (first.device != second.device || first.inode != second.inode) return 0;
+  return offset < other_offset + length && other_offset < offset + length ? EINVAL : 0;
+}
+
+}  // namespace
+
+ServerSession::Step ServerSession::begin_copy() {
+  const layout::FileRequest& header = request_.header;
+  layout::FileCopy to{};
+  int error = calls_.refused(request_);
+  if (error == 0 && request_.second.size() != sizeof to) error = EINVAL;
+  if (error == 0) std::memcpy(&to, request_.second.data(), sizeof to);
+  const OpenFile* const from = handles_.find(header.handle);
+  const OpenFile* const target = handles_.find(to.handle);
+  if (error == 0 && (from == nullptr || target == nullptr || target->appends)) error = EBADF;
+  if (error == 0 && (header.offset > INT64_MAX - header.length || to.offset > INT64_MAX - header.length))
+    error = EINVAL;
+  if (error == 0) error = check_overlap(*from->backing, header.offset, *target->backing, to.offset, header.length);
+  if (error != 0) {
+    answer({.error = error});
+    return Step::on;
+  }
+  backing_ = from->backing.get();
+  target_ = target->backing.get();
+  offset_ = header.offset;
+  target_offset_ = to.offset;
+  left_ = header.length;
+  moved_ = 0;
+  state_ = State::copying;
+  return Step::on;
+}
+
+ServerSession::Step ServerSession::copy_piece() {
+  // A client that died wants no more.
+  if (moved_ != 0 && !stream_.try_receive(std::span<std::byte>()).ok()) return Step::over;
+  const auto want = static_cast<std::size_t>(std::min(left_, kMostCopied));
+  const ssize_t got = want == 0 ? 0 : backing_->copy(offset_, *target_, target_offset_, want);
+  if (got <= 0) {
+    answer({.error = got < 0 ? errno : 0, .value = moved_});
+    return Step::on;
+  }
+  const auto bytes = static_cast<std::uint64_t>(got);
+  offset_ += bytes;
+  target_offset_ += bytes;
+  moved_ += bytes;
+  left_ -= bytes;
+  turn_ -= std::min<std::uint64_t>(turn_, bytes);
+  pass(service_.at, FaultPoint::piece_written);
+  if (left_ == 0) answer({.value = moved_});
+  return Step::on;
+}
+
+}  // namespace wherry::file
