@@ -74,6 +74,7 @@ class Host {
     std::uint64_t cookie;  ///< to go on behind this entry
     std::uint32_t type;    ///< as DT_REG and so on
     std::string name;
+    std::optional<layout::FileStatus> status{};  ///< if it was asked for, and is known
   };
 
   /// Connects. Throws Error.
@@ -130,6 +131,10 @@ class Host {
   int seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found);
   /// Some entries behind `cookie`, 0 at first; none at the end.
   int list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries);
+  /// The same with a status for each but "." and "..".
+  /// @param room  for all entries, each of which takes 152 bytes and its name, rounded up to 8; EINVAL: for not even
+  /// one
+  int list_with_status(Handle handle, std::uint64_t cookie, std::size_t room, std::vector<Entry>& entries);
 
   int make_directory(std::string_view name, std::uint32_t mode);
   int make_node(std::string_view name, layout::FileNode type, std::uint32_t mode);
@@ -209,6 +214,7 @@ class Host {
   int exchange(Asked asked, File* file, Receive receive);
   int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
   int call(const Asked& asked, File* file, std::vector<std::byte>& payload, std::size_t most);
+  int list(Handle handle, const layout::FileRequest& request, std::vector<Entry>& entries);
   int call_xattr(layout::FileCall call, const Target& target, Asked asked, std::vector<std::byte>& payload);
   int call(layout::FileCall call, std::string_view name, std::string_view second = {}, std::uint32_t flags = 0,
            std::uint32_t mode = 0, std::uint64_t offset = 0, std::span<std::byte> payload = {});

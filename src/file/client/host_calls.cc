@@ -174,29 +174,6 @@ int Host::seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::
               [&](const File&, const layout::FileAnswer& answer) { found = answer.position; });
 }
 
-int Host::list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
-  if (file == nullptr) return EBADF;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::list);
-  asked.request.offset = cookie;
-  asked.request.length = layout::kFileMaxList;
-  std::vector<std::byte> payload;
-  if (const int error = call(asked, file.get(), payload, layout::kFileMaxList); error != 0) return error;
-  entries.clear();
-  for (std::span<const std::byte> rest = payload; !rest.empty();) {
-    layout::FileEntry entry;
-    if (rest.size() < sizeof entry) return EIO;
-    std::memcpy(&entry, rest.data(), sizeof entry);
-    rest = rest.subspan(sizeof entry);
-    if (entry.name_bytes > rest.size()) return EIO;
-    entries.push_back({entry.inode, entry.cookie, entry.type, std::string(text_of(rest.first(entry.name_bytes)))});
-    rest = rest.subspan(entry.name_bytes);
-  }
-  return 0;
-}
-
 int Host::make_directory(std::string_view name, std::uint32_t mode) {
   return call(FileCall::make_directory, name, {}, 0, mode);
 }

@@ -61,6 +61,8 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
     if (const int error = change_size(node, 0, shared.get()); error != 0) return error;
   }
   nodes_.add_open(node, shared);
+  // What a list has told of it is kept no longer: a read asks for the size from now on.
+  if (invalidate_) invalidate_(node);
   file = shared.get();
   return 0;
 }
@@ -160,6 +162,28 @@ void FileSystem::close_directory(const OpenDirectory* directory) {
   std::unique_lock lock(directories_mutex_);
   const auto closed = directories_.extract(directory);
   lock.unlock();
+}
+
+int FileSystem::list(NodeId node, const OpenDirectory& directory, std::uint64_t cookie, std::size_t room,
+                     std::vector<ListedEntry>& listed) {
+  const Names kept = keep_names();
+  const Hosts::File& file = directory.file();
+  std::vector<Host::Entry> entries;
+  // The server would look at the mount point, and wait for itself.
+  const int error = has_hidden(node) ? file.use()->list(file.handle(), cookie, entries)
+                                     : file.use()->list_with_status(file.handle(), cookie, room, entries);
+  if (error != 0) return error;
+  nodes_.note_list(node);
+  for (Host::Entry& entry : entries) {
+    ListedEntry& one = listed.emplace_back();
+    if (entry.status) {
+      one.known = refer(node, entry.name, *entry.status);
+      // Reads ask for the size of a file that is open.
+      one.known->is_kept = !nodes_.is_open(one.known->node);
+    }
+    one.entry = std::move(entry);
+  }
+  return 0;
 }
 
 std::uint64_t FileSystem::inode_in(const OpenDirectory& directory, std::uint64_t inode) const {

@@ -52,8 +52,12 @@ void FileSystem::hide(const std::string& mount_point) {
 }
 
 bool FileSystem::is_hidden(NodeId parent, std::string_view name) const {
-  if (!hidden_ || name != hidden_->name) return false;
-  const auto folder = nodes_.identity(parent);
+  return hidden_ && name == hidden_->name && has_hidden(parent);
+}
+
+bool FileSystem::has_hidden(NodeId directory) const {
+  if (!hidden_) return false;
+  const auto folder = nodes_.identity(directory);
   return folder && folder->device == hidden_->device && folder->inode == hidden_->inode;
 }
 
@@ -65,6 +69,7 @@ int FileSystem::look_up_kept(NodeId parent, std::string_view name, Entry& entry)
   const int error = hosts_.any()->status(*path, false, status);
   if (error == ENOENT) nodes_.remove_name(parent, name);
   if (error == 0) entry = refer(parent, name, status);
+  if (error == 0) entry.is_kept = nodes_.is_kept(entry.node);
   return error;
 }
 

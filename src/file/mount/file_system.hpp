@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <wherry/result.hpp>
@@ -29,6 +30,13 @@ namespace wherry::file::mount {
 struct Entry {
   NodeId node = 0;
   struct stat attributes{};
+  bool is_kept = false;  ///< the kernel may use both for kKept
+};
+
+/// A name of a directory.
+struct ListedEntry {
+  Host::Entry entry{};
+  std::optional<Entry> known{};  ///< if its attributes are known
 };
 
 /// What setattr changes.
@@ -65,10 +73,14 @@ class FileSystem {
   /// Where this is mounted on, before it is: where that lies below the directory that is served, a lookup is ELOOP. The
   /// server would come upon the mount, and wait for itself.
   void hide(const std::string& mount_point);
+  /// What makes the kernel forget the attributes of a node. Before any other call.
+  void set_invalidate(std::function<void(NodeId)> invalidate) { invalidate_ = std::move(invalidate); }
 
   int look_up(NodeId parent, std::string_view name, Entry& entry);
   void forget(NodeId node, std::uint64_t count) { nodes_.forget(node, count); }
   int attributes(NodeId node, struct stat& attributes);
+  /// Whether the kernel may use the attributes for kKept.
+  [[nodiscard]] bool is_kept(NodeId node) const { return nodes_.is_kept(node); }
   /// @param by  the open file that the program named, or null
   int change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes);
   int read_link(NodeId node, std::string& target);
@@ -113,6 +125,12 @@ class FileSystem {
   /// The directory is valid until `close_directory`.
   int open_directory(NodeId node, OpenDirectory*& directory);
   void close_directory(const OpenDirectory* directory);
+  /// Some entries behind `cookie`; none at the end. Only what the server is asked for in this call is told, so that no
+  /// change that a program of the mount has made before is undone in the kernel's view.
+  /// @param node  the directory's
+  /// @param room  as of Host::list_with_status
+  int list(NodeId node, const OpenDirectory& directory, std::uint64_t cookie, std::size_t room,
+           std::vector<ListedEntry>& listed);
   [[nodiscard]] std::uint64_t inode_in(const OpenDirectory& directory, std::uint64_t inode) const;
 
  private:
@@ -121,6 +139,8 @@ class FileSystem {
   /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
   Names keep_names();
   [[nodiscard]] bool is_hidden(NodeId parent, std::string_view name) const;
+  /// Whether the mount point is in this directory.
+  [[nodiscard]] bool has_hidden(NodeId directory) const;
   int make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
   int status(NodeId node, layout::FileStatus& status);
@@ -156,6 +176,7 @@ class FileSystem {
   };
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
+  std::function<void(NodeId)> invalidate_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.
   std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;

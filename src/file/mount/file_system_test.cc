@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tests/common/served_directory.hpp"
 
@@ -105,9 +108,84 @@ TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
   ASSERT_EQ(system.open_directory(kRootNode, closed), 0);
   ASSERT_EQ(system.open_directory(kRootNode, left), 0);
   system.close_directory(closed);
-  int entries = 0;
-  EXPECT_EQ(left->list(0, [&](const Host::Entry&) { return ++entries > 0; }), 0);
-  EXPECT_GE(entries, 2);
+  std::vector<ListedEntry> listed;
+  EXPECT_EQ(system.list(kRootNode, *left, 0, 4096, listed), 0);
+  EXPECT_EQ(listed.size(), 2U);
+}
+
+/// All names of the directory, by as many requests as the kernel makes with a buffer of this size.
+std::map<std::string, ListedEntry> list_all(FileSystem& system, NodeId node, std::size_t room) {
+  OpenDirectory* directory = nullptr;
+  EXPECT_EQ(system.open_directory(node, directory), 0);
+  std::map<std::string, ListedEntry> all;
+  std::vector<ListedEntry> some;
+  for (std::uint64_t cookie = 0; system.list(node, *directory, cookie, room, some) == 0 && !some.empty();
+       some.clear()) {
+    cookie = some.back().entry.cookie;
+    for (ListedEntry& one : some) EXPECT_TRUE(all.emplace(one.entry.name, one).second) << one.entry.name;
+  }
+  system.close_directory(directory);
+  return all;
+}
+
+TEST(FileSystemLists, OneRequestGivesTheAttributesOfManyFiles) {
+  const ServedDirectory served;
+  std::filesystem::create_directory(served.root() / "folder");
+  constexpr int kFiles = 2000;
+  for (int i = 0; i < kFiles; ++i)
+    std::ofstream(served.root() / "folder" / std::to_string(i)) << std::string(static_cast<std::size_t>(i), 'x');
+  std::atomic<int> requests{0};
+  FileSystem system(served.client([&](FaultPoint where) { requests += where == FaultPoint::request_sent ? 1 : 0; }), 1);
+  Entry folder;
+  ASSERT_EQ(system.look_up(kRootNode, "folder", folder), 0);
+  requests = 0;
+  const auto all = list_all(system, folder.node, 32 << 10);
+  EXPECT_LT(requests, kFiles / 100) << "of 32 KiB each";
+  ASSERT_EQ(all.size(), kFiles + 2U);
+  EXPECT_FALSE(all.at(".").known || all.at("..").known);
+  for (int i = 0; i < kFiles; ++i) {
+    const ListedEntry& one = all.at(std::to_string(i));
+    ASSERT_TRUE(one.known) << i;
+    EXPECT_EQ(one.known->attributes.st_size, i);
+    EXPECT_EQ(one.known->attributes.st_ino, one.entry.inode);
+  }
+  Entry again;
+  EXPECT_EQ(system.look_up(folder.node, "7", again), 0);
+  EXPECT_EQ(again.node, all.at("7").known->node);
+}
+
+TEST_F(FileSystemTest, ListsOfAnyRoomHaveEachNameOnceAndFit) {
+  for (int i = 0; i < 300; ++i) put(std::to_string(i) + std::string(static_cast<std::size_t>(i * 7 % 240), 'n'), "");
+  for (const std::size_t room : {std::size_t{1000}, std::size_t{4096}, std::size_t{1} << 20})
+    EXPECT_EQ(list_all(system, kRootNode, room).size(), 302U) << room;
+  OpenDirectory* directory = nullptr;
+  ASSERT_EQ(system.open_directory(kRootNode, directory), 0);
+  std::vector<ListedEntry> listed;
+  EXPECT_EQ(system.list(kRootNode, *directory, 0, 100, listed), EINVAL);
+}
+
+TEST_F(FileSystemTest, AttributesOfFilesThatAreOpenAreNotKept) {
+  put("open", "text");
+  put("closed", "text");
+  std::vector<NodeId> invalidated;
+  system.set_invalidate([&](NodeId node) { invalidated.push_back(node); });
+  const NodeId node = look_up(kRootNode, "open");
+  OpenFile* file = nullptr;
+  ASSERT_EQ(system.open(node, O_RDONLY, file), 0);
+  EXPECT_EQ(invalidated, std::vector<NodeId>{node});
+  const auto all = list_all(system, kRootNode, 4096);
+  EXPECT_FALSE(all.at("open").known.value().is_kept);
+  EXPECT_TRUE(all.at("closed").known.value().is_kept);
+  system.close(node, file);
+}
+
+TEST_F(FileSystemTest, TheDirectoryOfTheMountPointIsListedWithoutAttributes) {
+  std::filesystem::create_directory(served.root() / "here");
+  put("beside", "text");
+  system.hide((served.root() / "here").string());
+  const auto all = list_all(system, kRootNode, 4096);
+  EXPECT_EQ(all.size(), 4U);
+  EXPECT_FALSE(all.at("here").known || all.at("beside").known);
 }
 
 }  // namespace

@@ -168,6 +168,28 @@ std::optional<std::string> Nodes::path(NodeId parent, std::string_view name) con
   return path;
 }
 
+void Nodes::note_list(NodeId node, Time now) {
+  const std::lock_guard lock(mutex_);
+  // Names that others have moved may lead in a circle, which ends at the directory that has this time already.
+  for (auto found = nodes_.find(node); found != nodes_.end() && found->second.listed != now;) {
+    found->second.listed = now;
+    if (found->second.names.empty()) break;
+    found = nodes_.find(found->second.names.back()->parent);
+  }
+}
+
+bool Nodes::is_kept(NodeId node, Time now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && found->second.listed && now - *found->second.listed < kKept;
+}
+
+bool Nodes::is_open(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  return found != nodes_.end() && !found->second.open.empty();
+}
+
 std::optional<Identity> Nodes::identity(NodeId node) const {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);

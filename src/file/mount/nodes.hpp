@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,10 @@ class OpenFile;
 /// As the kernel names a file of the mount: never used again for another file.
 using NodeId = std::uint64_t;
 inline constexpr NodeId kRootNode = 1;
+
+/// How long the kernel may use names and attributes that a list has told, without asking again: programs that list a
+/// directory look at its files soon afterwards.
+inline constexpr std::chrono::milliseconds kKept{1000};
 
 /// Which file of the server a node is. An inode number that is used again has another time of birth.
 struct Identity {
@@ -46,6 +51,9 @@ Identity identity_of(const layout::FileStatus& status);
 /// Threads: any. Nothing blocks.
 class Nodes {
  public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
   explicit Nodes(const Identity& root);
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -66,11 +74,16 @@ class Nodes {
   [[nodiscard]] std::optional<std::string> path(NodeId parent, std::string_view name) const;
   [[nodiscard]] std::optional<Identity> identity(NodeId node) const;
 
+  /// The directory is listed: it and those above it, by which its files are reached, are kept from now on for kKept.
+  void note_list(NodeId node, Time now = Clock::now());
+  [[nodiscard]] bool is_kept(NodeId node, Time now = Clock::now()) const;
+
   void add_open(NodeId node, std::shared_ptr<OpenFile> file);
   /// Returns it.
   std::shared_ptr<OpenFile> remove_open(NodeId node, const OpenFile* file);
   /// Files that are open, in the order in which they were opened.
   [[nodiscard]] std::vector<std::shared_ptr<OpenFile>> open_files(NodeId node) const;
+  [[nodiscard]] bool is_open(NodeId node) const;
 
   [[nodiscard]] std::size_t count() const;
 
@@ -92,6 +105,7 @@ class Nodes {
     std::size_t children = 0;          ///< names below this directory
     std::vector<const Name*> names{};  ///< keys of `names_`; the last is the newest
     std::vector<std::shared_ptr<OpenFile>> open{};
+    std::optional<Time> listed{};
   };
 
   void bind(NodeId parent, std::string_view name, NodeId node);

@@ -125,6 +125,21 @@ TEST_F(NodesTest, AnOpenFileKeepsItsNode) {
   EXPECT_EQ(nodes.count(), 1U);
 }
 
+TEST_F(NodesTest, AListedDirectoryAndThoseAboveItAreKeptForAWhile) {
+  const NodeId one = nodes.refer(kRootNode, "one", directory(10));
+  const NodeId two = nodes.refer(one, "two", directory(11));
+  const NodeId below = nodes.refer(two, "below", directory(12));
+  const Nodes::Time now = Nodes::Clock::now();
+  EXPECT_FALSE(nodes.is_kept(two, now));
+  nodes.note_list(two, now);
+  EXPECT_TRUE(nodes.is_kept(two, now) && nodes.is_kept(one, now) && nodes.is_kept(kRootNode, now));
+  EXPECT_FALSE(nodes.is_kept(below, now));
+  EXPECT_FALSE(nodes.is_kept(two, now + kKept) || nodes.is_kept(kRootNode, now + kKept));
+  nodes.refer(two, "one", directory(10));  // a circle
+  nodes.note_list(two, now + kKept);
+  EXPECT_TRUE(nodes.is_kept(two, now + kKept) && nodes.is_kept(one, now + kKept));
+}
+
 TEST_F(NodesTest, NamesThatLeadInACircleAreNoPath) {
   // Two directories, each of which was looked up in the other after others had moved them.
   const NodeId one = nodes.refer(kRootNode, "one", directory(10));

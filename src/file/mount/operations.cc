@@ -25,14 +25,6 @@ constexpr unsigned kMostBytes = 1U << 20;
 /// Requests that the kernel does not wait for itself, such as read-ahead.
 constexpr unsigned kBackground = 64;
 
-/// Names and attributes are asked for at each use: what other clients do is seen at once.
-fuse_entry_param parameters_of(const Entry& entry) {
-  fuse_entry_param parameters{};
-  parameters.ino = entry.node;
-  parameters.attr = entry.attributes;
-  return parameters;
-}
-
 /// For calls whose answer is an entry. The kernel does not refer to what it is no longer there to hear of.
 template <class Call>
 void serve_entry(fuse_req_t request, Call call) noexcept {
@@ -51,6 +43,8 @@ void initialise(void* /*system*/, fuse_conn_info* connection) {
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE);
   // The kernel removes set-user-ID bits by itself: a server that runs as root would not.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
+  // Programs that read all names before they look at the first file would be taken for such that look at none.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS_AUTO);
   connection->max_write = kMostBytes;
   connection->max_background = kBackground;
   connection->congestion_threshold = kBackground * 3 / 4;
@@ -75,7 +69,7 @@ void get_attributes(fuse_req_t request, fuse_ino_t node, fuse_file_info* /*info*
   serve(request, [&](FileSystem& system) {
     struct stat attributes{};
     const int error = system.attributes(node, attributes);
-    if (error == 0) fuse_reply_attr(request, &attributes, 0);
+    if (error == 0) fuse_reply_attr(request, &attributes, system.is_kept(node) ? kKeptSeconds : 0);
     return error;
   });
 }

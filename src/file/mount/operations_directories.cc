@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "file/mount/operations_serve.hpp"
@@ -28,23 +29,41 @@ void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   });
 }
 
-void read_directory(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
+/// An entry that the kernel is told the name and the inode of only has no node.
+fuse_entry_param parameters_of(FileSystem& system, const OpenDirectory& directory, const ListedEntry& listed) {
+  if (listed.known) return parameters_of(*listed.known);
+  fuse_entry_param parameters{};
+  parameters.attr.st_ino = system.inode_in(directory, listed.entry.inode);
+  parameters.attr.st_mode = listed.entry.type << kTypeShift;
+  return parameters;
+}
+
+void forget_listed(FileSystem& system, std::span<const ListedEntry> listed) {
+  for (const ListedEntry& one : listed) {
+    if (one.known) system.forget(one.known->node, 1);
+  }
+}
+
+/// Names with attributes: Linux asks for both since 3.9.
+void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
-    OpenDirectory& directory = directory_of(info);
+    const OpenDirectory& directory = directory_of(info);
+    std::vector<ListedEntry> listed;
+    if (const int error = system.list(node, directory, static_cast<std::uint64_t>(offset), size, listed); error != 0)
+      return error;
     std::vector<char> page(size);
     std::size_t used = 0;
-    const int error = directory.list(static_cast<std::uint64_t>(offset), [&](const Host::Entry& entry) {
-      struct stat attributes{};
-      attributes.st_ino = system.inode_in(directory, entry.inode);
-      attributes.st_mode = entry.type << kTypeShift;
-      const std::size_t needed = fuse_add_direntry(request, page.data() + used, size - used, entry.name.c_str(),
-                                                   &attributes, static_cast<off_t>(entry.cookie));
-      if (needed > size - used) return false;
+    std::size_t count = 0;
+    for (; count < listed.size(); ++count) {
+      const fuse_entry_param parameters = parameters_of(system, directory, listed[count]);
+      const Host::Entry& entry = listed[count].entry;
+      const std::size_t needed = fuse_add_direntry_plus(request, page.data() + used, size - used, entry.name.c_str(),
+                                                        &parameters, static_cast<off_t>(entry.cookie));
+      if (needed > size - used) break;
       used += needed;
-      return true;
-    });
-    if (error != 0 && used == 0) return error;
-    fuse_reply_buf(request, page.data(), used);
+    }
+    forget_listed(system, std::span(listed).subspan(count));
+    if (fuse_reply_buf(request, page.data(), used) != 0) forget_listed(system, std::span(listed).first(count));
     return 0;
   });
 }
@@ -64,7 +83,7 @@ void synchronise_directory(fuse_req_t request, fuse_ino_t /*node*/, int data_onl
 
 void set_directory_operations(fuse_lowlevel_ops& table) {
   table.opendir = open_directory;
-  table.readdir = read_directory;
+  table.readdirplus = read_directory;
   table.releasedir = close_directory;
   table.fsyncdir = synchronise_directory;
 }

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <new>
 
@@ -38,6 +39,17 @@ void serve_status(fuse_req_t request, Call call) noexcept {
     if (error == 0) fuse_reply_err(request, 0);
     return error;
   });
+}
+
+inline constexpr double kKeptSeconds = std::chrono::duration<double>(kKept).count();
+
+/// What is not kept is asked for at each use: what other clients do is seen at once.
+inline fuse_entry_param parameters_of(const Entry& entry) {
+  fuse_entry_param parameters{};
+  parameters.ino = entry.node;
+  parameters.attr = entry.attributes;
+  parameters.attr_timeout = parameters.entry_timeout = entry.is_kept ? kKeptSeconds : 0;
+  return parameters;
 }
 
 /// Each sets the operations of one subject.

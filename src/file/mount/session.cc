@@ -95,6 +95,10 @@ void Session::mount(const MountOptions& options) {
   session_.reset(fuse_session_new(&arguments, &operations(), sizeof(fuse_lowlevel_ops), &system_));
   fuse_opt_free_args(&arguments);
   if (session_ == nullptr) throw Error(EINVAL, "mount on", options.directory, taken_line());
+  system_.set_invalidate([session = session_.get()](NodeId node) {
+    constexpr off_t kAttributesOnly = -1;
+    fuse_lowlevel_notify_inval_inode(session, node, kAttributesOnly, 0);
+  });
   if (fuse_session_mount(session_.get(), directory_.c_str()) != 0) {
     const std::string line = taken_line();
     throw Error(EPERM, "mount on", options.directory,

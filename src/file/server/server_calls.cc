@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/server/server_calls.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -282,32 +280,6 @@ Outcome Calls::seek(const Request& request) {
       ::lseek(file->backing->descriptor(), static_cast<off_t>(request.header.offset), data ? SEEK_DATA : SEEK_HOLE);
   if (found < 0) return failed(errno);
   return {.position = static_cast<std::uint64_t>(found)};
-}
-
-Outcome Calls::list(const Request& request) {
-  const OpenFile* const file = handles_.find(request.header.handle);
-  if (file == nullptr) return failed(EBADF);
-  if (::lseek(file->backing->descriptor(), static_cast<off_t>(request.header.offset), SEEK_SET) < 0)
-    return failed(errno);
-  alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw;
-  const std::size_t room = std::min<std::uint64_t>(raw.size(), request.header.length);
-  const long got = ::syscall(SYS_getdents64, file->backing->descriptor(), raw.data(), room);
-  if (got < 0) return failed(errno);
-  Outcome outcome;
-  for (long at = 0; at < got;) {
-    const auto* const entry = reinterpret_cast<const dirent64*>(raw.data() + at);
-    const std::string_view name = entry->d_name;
-    const layout::FileEntry told{.inode = entry->d_ino,
-                                 .cookie = static_cast<std::uint64_t>(entry->d_off),
-                                 .type = entry->d_type,
-                                 .name_bytes = static_cast<std::uint32_t>(name.size())};
-    const auto head = std::as_bytes(std::span(&told, 1));
-    const auto tail = std::as_bytes(std::span(name));
-    outcome.payload.insert(outcome.payload.end(), head.begin(), head.end());
-    outcome.payload.insert(outcome.payload.end(), tail.begin(), tail.end());
-    at += entry->d_reclen;
-  }
-  return outcome;
 }
 
 /// Returns the descriptor's number. It is of use only to a process that the kernel lets take it.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <random>
 #include <vector>
@@ -234,6 +235,31 @@ TEST_P(FileServer, FifosAndSocketsAreMadeAndNothingElse) {
   EXPECT_EQ(host_.status("device", false, status), 0);
   EXPECT_EQ(status.mode, S_IFIFO | 0640U);
   EXPECT_EQ(host_.open("fifo", kFileOpenRead).error, EOPNOTSUPP);
+}
+
+TEST_P(FileServer, AListTellsTheStatusOfEachNameBelowTheDirectory) {
+  for (int i = 0; i < 500; ++i)
+    std::ofstream(served_.root() / (std::to_string(i) + std::string(static_cast<std::size_t>(i % 200), 'n'))) << i;
+  std::filesystem::create_symlink("/etc/passwd", served_.root() / "out");
+  const Host::Handle handle = host_.open(".", kFileOpenRead | kFileOpenDirectory).handle;
+  std::vector<Host::Entry> entries;
+  std::size_t known = 0;
+  for (std::uint64_t cookie = 0; host_.list_with_status(handle, cookie, 8192, entries) == 0 && !entries.empty();) {
+    std::size_t bytes = 0;
+    for (const Host::Entry& entry : entries) {
+      bytes += (152 + entry.name.size() + 7) / 8 * 8;
+      EXPECT_EQ(entry.status.has_value(), entry.name != "." && entry.name != "..") << entry.name;
+      if (!entry.status) continue;
+      ++known;
+      FileStatus status{};
+      EXPECT_EQ(host_.status(entry.name, false, status), 0);
+      EXPECT_EQ(std::memcmp(&status, &*entry.status, sizeof status), 0) << entry.name;
+    }
+    EXPECT_LE(bytes, 8192U);
+    cookie = entries.back().cookie;
+  }
+  EXPECT_EQ(known, 501U);
+  EXPECT_EQ(host_.list_with_status(handle, 0, 100, entries), EINVAL);
 }
 
 TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {

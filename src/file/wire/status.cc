@@ -17,9 +17,12 @@ layout::FileTime time_of(const struct statx_timestamp& time) { return {time.tv_s
 
 }  // namespace
 
-int status_of(int descriptor, layout::FileStatus& status) {
+int status_of(int descriptor, layout::FileStatus& status) { return status_of(descriptor, "", status); }
+
+int status_of(int directory, const char* name, layout::FileStatus& status) {
   struct statx found{};
-  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &found) != 0) return errno;
+  constexpr int kFlags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  if (::statx(directory, name, kFlags, STATX_BASIC_STATS | STATX_BTIME, &found) != 0) return errno;
   status = {.device = ::makedev(found.stx_dev_major, found.stx_dev_minor),
             .inode = found.stx_ino,
             .size = found.stx_size,

@@ -9,6 +9,8 @@ namespace wherry::file {
 
 /// What a descriptor, also one that only names, names: 0 or an errno value.
 int status_of(int descriptor, layout::FileStatus& status);
+/// Of a name in a directory; a symbolic link is not followed, and nothing is mounted.
+int status_of(int directory, const char* name, layout::FileStatus& status);
 int file_system_of(int descriptor, layout::FileSystemStatus& status);
 
 /// As utimensat takes it. False if the nanoseconds make no sense.

@@ -69,7 +69,7 @@ enum class FileCall : std::uint32_t {
   flush = 11,        ///< handle, flags (kFileFlush...); answered when all of it is durable
   allocate = 12,     ///< handle, flags (kFileAllocate...), offset, length
   seek = 13,         ///< handle, offset, flags (FileSeek); answer: position
-  list = 14,         ///< handle, offset: 0 or a cookie, length: room; answer: FileEntry and name, any number
+  list = 14,  ///< handle, offset: 0 or a cookie, length: room, flags (kFileList...); answer: FileEntry, any number
   make_directory = 15,  ///< name, mode
   remove = 16,          ///< name, flags (kFileRemove...)
   rename = 17,          ///< name, second: the new name, flags (kFileRename...)
@@ -161,6 +161,8 @@ inline constexpr std::uint32_t kFileAllocateKeepSize = 1;  ///< allocate
 inline constexpr std::uint32_t kFileAllocatePunch = 2;
 inline constexpr std::uint32_t kFileAllocateZero = 4;
 
+inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus comes with each entry
+
 /// What the names of served attributes begin with. Others belong to the host's kernel: EOPNOTSUPP.
 inline constexpr std::string_view kFileXattrNamespace = "user.";
 
@@ -231,7 +233,8 @@ struct FileSystemStatus {
 };
 static_assert(sizeof(FileSystemStatus) == 64 && offsetof(FileSystemStatus, name_bytes) == 56);
 
-/// One name of a directory; the name follows, without a zero.
+/// One name of a directory. A FileStatus follows if that is asked for, and the name, without a zero. A status whose
+/// mode is 0 is not known: of "." and "..", and of what was removed meanwhile.
 struct FileEntry {
   std::uint64_t inode;
   std::uint64_t cookie;      ///< `offset` of a `list` that goes on behind this entry
