@@ -4,13 +4,16 @@
 import ctypes
 import errno
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from errors_of_calls import call
 from program import environment
-from serving import SERVERS, enter_mount_namespace, mounts
+from serving import SERVERS, Mount, Server, enter_mount_namespace, mounts
+from waiting import WATCHDOG
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,6 +104,23 @@ def test_attributes_of_other_namespaces_are_refused_and_not_listed(tmp_path):
                 "ENOTSUP"] * 3, name
         for name in ("security.capability", "security.selinux", "system.posix_acl_access", "system.posix_acl_default"):
             assert call(os.getxattr, here / "file", name) == "ENOTSUP", name
+
+
+def test_what_the_kernel_asks_for_before_writes_is_answered_without_the_server(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_text("text")
+    asks = "import os, sys\ntry: os.getxattr(int(sys.argv[1]), 'security.capability')\nexcept OSError as error: print(error.strerror)"
+    with Server(tmp_path / "root") as server, Mount(server, tmp_path / "mount") as here, open(here / "file", "r+") as file:
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            with subprocess.Popen([sys.executable, "-c", asks, str(file.fileno())], pass_fds=[file.fileno()], stdout=subprocess.PIPE, text=True,
+                                  env=environment(LC_ALL="C")) as child:
+                try:
+                    assert child.communicate(timeout=WATCHDOG)[0] == "Operation not supported\n"
+                finally:
+                    server.process.send_signal(signal.SIGCONT)  # or the child cannot end
+        finally:
+            server.process.send_signal(signal.SIGCONT)
 
 
 def test_programs_that_keep_attributes_keep_them(tmp_path):
