@@ -18,8 +18,10 @@ from waiting import WATCHDOG
 
 OPEN, CLOSE, READ, WRITE, APPEND, STATUS = range(1, 7)
 MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK, LEND = range(15, 22)
+OPEN_LOCKS, SET_LOCK, GET_LOCK = range(23, 26)
 READS, WRITES, CREATES = 1, 2, 8
-EXDEV, EROFS, ENOENT, EOPNOTSUPP = 18, 30, 2, 95
+UNLOCKED, READ_LOCK, WRITE_LOCK = range(3)
+EXDEV, EROFS, ENOENT, EOPNOTSUPP, EAGAIN, EBADF = 18, 30, 2, 95, 11, 9
 
 
 class Server:
@@ -52,7 +54,7 @@ class Client:
         self.bytes = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.rest = b""
-        self.send(struct.pack("<IIII16s32x", 3, 0x454C4946, 0, 0, b""))
+        self.send(struct.pack("<IIII16s32x", 4, 0x454C4946, 0, 0, b""))
         self.version, self.magic, self.read_only, self.lends, self.boot = struct.unpack("<IIII16s32x", self.take(64))
 
     def _read(self):
@@ -98,7 +100,7 @@ def test_files_are_served_and_the_requests_made_here_are_understood(tmp_path):
     with Server(root, "--threads", "2") as server:
         assert server.said == f"wherry serve: serving {root} on {server.address}\n"
         with Client(server) as client:
-            assert (client.version, client.magic, client.read_only) == (3, 0x454C4946, 0)
+            assert (client.version, client.magic, client.read_only) == (4, 0x454C4946, 0)
             assert client.boot.hex() == open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", "")
             error, handle, status = client.ask(OPEN, b"there", flags=READS)
             assert (error, len(status)) == (0, 128) and struct.unpack_from("<QQQ", status)[1:] == (os.stat(root / "there").st_ino, 13)
@@ -127,6 +129,23 @@ def test_descriptors_are_lent_unless_the_server_was_told_not_to(tmp_path):
             if lends:
                 assert os.readlink(f"/proc/{server.process.pid}/fd/{number}") == str(tmp_path / "file")
                 assert client.ask(LEND, handle=handle + 1)[0] == 9  # EBADF
+
+
+def test_locks_exclude_the_other_client_until_their_owner_is_closed(tmp_path):
+    (tmp_path / "file").write_text("content")
+    with Server(tmp_path) as server, Client(server) as holder, Client(server) as other:
+        files = [client.ask(OPEN, b"file", flags=READS | WRITES)[1] for client in (holder, other)]
+        owners = [client.ask(OPEN_LOCKS, handle=file)[1] for client, file in zip((holder, other), files)]
+        assert holder.ask(SET_LOCK, handle=owners[0], offset=10, length=5, mode=WRITE_LOCK)[0] == 0
+        assert other.ask(SET_LOCK, handle=owners[1], offset=14, mode=READ_LOCK)[0] == EAGAIN
+        error, _, found = other.ask(GET_LOCK, handle=files[1], mode=READ_LOCK)
+        assert (error, struct.unpack("<QQII", found)) == (0, (10, 5, WRITE_LOCK, 0))
+        assert holder.ask(SET_LOCK, handle=files[0], mode=WRITE_LOCK)[0] == EBADF
+        assert holder.ask(LEND, handle=owners[0])[0] == EBADF
+        assert holder.ask(CLOSE, handle=owners[0])[0] == 0
+        error, _, found = other.ask(GET_LOCK, handle=files[1], mode=READ_LOCK)
+        assert (error, struct.unpack("<QQII", found)[2]) == (0, UNLOCKED)
+        assert other.ask(SET_LOCK, handle=owners[1], mode=WRITE_LOCK)[0] == 0
 
 
 def test_no_name_leads_out_of_the_directory(tmp_path):

@@ -89,6 +89,11 @@ void put_request(std::vector<std::byte>& to, Input& input) {
   request.length = input.one_in(8) ? input.number<std::uint64_t>() : input.number<std::uint16_t>();
   request.flags = input.number<std::uint16_t>() % 2048;
   request.mode = input.number<std::uint16_t>();
+  const bool locks = request.call >= static_cast<std::uint32_t>(FileCall::open_locks) && !input.one_in(8);
+  if (locks) {
+    request.flags %= 2;
+    request.mode %= 4;
+  }
   request.repeated = input.number<std::uint8_t>() % 2;
   const std::string_view name = kNames.at(input.number<std::uint8_t>() % kNames.size());
   const FileCopy copy{

@@ -135,6 +135,7 @@ bool Host::take_over(HostConnection connection) {
   apply_noted_renames();
   const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
   server_ = hello;
+  give_up_locks();
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
     if (file && other_boot) {
       file->lost = std::exchange(file->unflushed, false);
@@ -220,12 +221,18 @@ Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_
   file.handle = answer.value;
   file.status = opened.status;
   file.end = opened.status.size;
+  opened.handle = add(std::move(made));
+  return opened;
+}
+
+/// Returns its handle.
+Host::Handle Host::add(std::shared_ptr<File> file) {
   auto place = std::ranges::find_if(files_, [](const auto& taken) { return !taken; });
   if (place == files_.end()) place = files_.emplace(files_.end());
-  opened.handle = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
-  file.own = opened.handle;
-  *place = std::move(made);
-  return opened;
+  const Handle own = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
+  file->own = own;
+  *place = std::move(file);
+  return own;
 }
 
 int Host::close(Handle handle) {
@@ -265,7 +272,7 @@ int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EI
 /// Returns the server's descriptor of the file, or null. Asked for once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
   if (auto had = lent(file.own)) return had;
-  if (file.asked || !options_.borrows || file.stale) return nullptr;
+  if (file.asked || file.guarded || !options_.borrows || file.stale) return nullptr;
   if (connection_ && connection_->lender() < 0) return nullptr;
   file.asked = true;
   Asked asked;
@@ -278,7 +285,7 @@ std::shared_ptr<LentFile> Host::borrow(File& file) {
   }
   // The server keeps the descriptor open as long as the handle is.
   const int lender = connection_->lender();
-  if (error != 0 || lender < 0) return nullptr;
+  if (error != 0 || lender < 0 || file.guarded) return nullptr;
   pass(options_.at, FaultPoint::lent);
   auto taken = LentFile::take(lender, answer.value, file.status, file.flags, error);
   // These refusals are of the kernel, and come for every file.

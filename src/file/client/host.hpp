@@ -18,6 +18,7 @@
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
+#include "file/client/held_locks.hpp"
 #include "file/client/host_connection.hpp"
 #include "file/client/lent_file.hpp"
 #include "file/wire/boot_id.hpp"
@@ -136,6 +137,18 @@ class Host {
   /// one
   int list_with_status(Handle handle, std::uint64_t cookie, std::size_t room, std::vector<Entry>& entries);
 
+  /// Makes an owner of locks on an open file; `flags`: of layout::kFileLock... Its handle is for the three calls below
+  /// and `close`. `held` is kept up to date, and is of this owner alone.
+  ///
+  /// Locks end with the connection. If it breaks while locks are held, they are lost: ESTALE is the answer of all later
+  /// calls by this handle and by the file's. Without any held only this handle is ESTALE. From now on the file's data
+  /// goes through the server, so that none is written after a lock that is lost.
+  Opened open_locks(Handle handle, std::uint32_t flags, std::shared_ptr<HeldLocks> held);
+  /// Never waits: EAGAIN where another owner is in the way.
+  int set_lock(Handle locks, std::uint32_t flags, const layout::FileLock& lock);
+  /// What is in the way of a lock, if not this owner's: of type `none` if nothing is. Also of a file's own handle.
+  int get_lock(Handle handle, layout::FileLock& lock);
+
   int make_directory(std::string_view name, std::uint32_t mode);
   int make_node(std::string_view name, layout::FileNode type, std::uint32_t mode);
   int remove(std::string_view name, bool directory = false);
@@ -169,12 +182,15 @@ class Host {
     Handle own = 0;            ///< of this host
     std::uint64_t handle = 0;  ///< the server's
     layout::FileStatus status{};
-    std::uint64_t end = 0;   ///< as last heard, for appends
-    bool unflushed = false;  ///< written to through the server since the last flush
-    bool lost = false;       ///< the host started again meanwhile: to be told once
-    bool stale = false;      ///< what has its name is another file now, or none
-    bool closed = false;     ///< while another thread's call on it waits for the server
-    bool asked = false;      ///< for the server's descriptor
+    std::uint64_t end = 0;              ///< as last heard, for appends
+    bool unflushed = false;             ///< written to through the server since the last flush
+    bool lost = false;                  ///< the host started again meanwhile: to be told once
+    bool stale = false;                 ///< what has its name is another file now, or none
+    bool closed = false;                ///< while another thread's call on it waits for the server
+    bool asked = false;                 ///< for the server's descriptor
+    bool guarded = false;               ///< an owner of locks was made of it: never lent again
+    std::shared_ptr<HeldLocks> held{};  ///< of an owner of locks
+    std::shared_ptr<File> locked{};     ///< the file that it has locks on
   };
   struct Lent {
     Handle handle = 0;
@@ -207,6 +223,7 @@ class Host {
   std::optional<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
                                               std::string& problem);
   bool take_over(HostConnection connection);
+  void give_up_locks();
   bool reopen(File& file);
   std::optional<bool> reopen(File& file, const std::string& name);
   [[nodiscard]] std::shared_ptr<File> find(Handle handle) const;
@@ -226,6 +243,7 @@ class Host {
   [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;
   void set_lent(Handle handle, std::shared_ptr<LentFile> file);
   std::shared_ptr<LentFile> borrow(File& file);
+  Handle add(std::shared_ptr<File> file);
 
   HostOptions options_;
   mutable std::mutex mutex_;

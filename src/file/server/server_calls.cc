@@ -124,6 +124,12 @@ Outcome Calls::perform(const Request& request) {
       return list_xattrs(request);
     case FileCall::remove_xattr:
       return remove_xattr(request);
+    case FileCall::open_locks:
+      return open_locks(request);
+    case FileCall::set_lock:
+      return set_lock(request);
+    case FileCall::get_lock:
+      return get_lock(request);
     case FileCall::read_link: {
       std::string target;
       Outcome outcome = failed(tree_.read_link(request.name, target));
@@ -154,6 +160,9 @@ int Calls::refused(const Request& request) const {
     case FileCall::lend:
     case FileCall::get_xattr:
     case FileCall::list_xattrs:
+    case FileCall::open_locks:
+    case FileCall::set_lock:
+    case FileCall::get_lock:
       return 0;
     default:
       return EROFS;

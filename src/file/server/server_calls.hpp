@@ -80,6 +80,9 @@ class Calls {
   Outcome get_xattr(const Request& request);
   Outcome list_xattrs(const Request& request);
   Outcome remove_xattr(const Request& request);
+  Outcome open_locks(const Request& request);
+  Outcome set_lock(const Request& request);
+  Outcome get_lock(const Request& request);
   Outcome rename(const Request& request);
   [[nodiscard]] int settle(const Request& request, int error) const;
 

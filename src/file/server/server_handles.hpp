@@ -38,6 +38,7 @@ class HandleBudget {
 struct OpenFile {
   std::unique_ptr<Backing> backing{};
   bool appends = false;
+  bool locks = false;  ///< an owner of locks (open_locks), which nothing else is done with
 };
 
 /// The files of one client, by handle. A handle that was closed does not name the next file that is opened.
@@ -56,6 +57,8 @@ class Handles {
   std::uint64_t add(OpenFile file);
   /// Null if there is none. Valid until the next call that adds or closes.
   [[nodiscard]] OpenFile* find(std::uint64_t handle);
+  /// The same for owners of locks, which `find` does not know.
+  [[nodiscard]] OpenFile* find_locks(std::uint64_t handle);
   /// EBADF, or what close(2) says.
   int close(std::uint64_t handle);
 

@@ -45,16 +45,16 @@ int result_of(int returned) { return returned == 0 ? 0 : errno; }
 /// For calls that take no descriptor of the kind that only names.
 std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
-UniqueFd open_again(int named, int flags) {
-  const std::string path = proc_path(named);
-  int descriptor = -1;
-  do {
-    descriptor = ::open(path.c_str(), flags);
-  } while (descriptor < 0 && errno == EINTR);
-  return UniqueFd(descriptor);
-}
-
 }  // namespace
+
+UniqueFd open_again(int descriptor, int flags) {
+  const std::string path = proc_path(descriptor);
+  int opened = -1;
+  do {
+    opened = ::open(path.c_str(), flags);
+  } while (opened < 0 && errno == EINTR);
+  return UniqueFd(opened);
+}
 
 Tree::Tree(const std::string& directory) {
   UniqueFd root(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -14,6 +14,9 @@
 // A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file; the
 // last piece says so.
 //
+// A handle of open_locks is one owner of locks, an open file description at the server. Its locks end with it, and it
+// ends with the connection: a lock is never moved to another one.
+//
 // Names are paths relative to the directory that is served, "." is that directory. No path leads out of it.
 #pragma once
 
@@ -85,8 +88,12 @@ enum class FileCall : std::uint32_t {
   remove_xattr = 26,  ///< second: the attribute
   make_node = 27,     ///< name, mode, flags (FileNode)
   copy = 28,          ///< handle, offset: from there; length, second: FileCopy; answer: value is the bytes copied
+  open_locks =
+      29,         ///< handle, flags (kFileLockWhole); answer: value is a handle for `set_lock`, `get_lock` and `close`
+  set_lock = 30,  ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLockWhole); never waits
+  get_lock = 31,  ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
 };
-inline constexpr std::uint32_t kFileCalls = 29;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 32;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -160,6 +167,21 @@ inline constexpr std::uint32_t kFileRenameExchange = 2;
 inline constexpr std::uint32_t kFileAllocateKeepSize = 1;  ///< allocate
 inline constexpr std::uint32_t kFileAllocatePunch = 2;
 inline constexpr std::uint32_t kFileAllocateZero = 4;
+/// open_locks, set_lock: as flock(2), of the whole file; otherwise of a range, as fcntl(2) by open file descriptions.
+/// One handle has locks of one kind.
+inline constexpr std::uint32_t kFileLockWhole = 1;
+
+enum class FileLockType : std::uint32_t { none = 0, read = 1, write = 2 };
+
+/// A range that is locked, or is to be.
+struct FileLock {
+  std::uint64_t offset;
+  std::uint64_t length;  ///< 0: to the end of the file, wherever that comes to be
+  std::uint32_t type;    ///< FileLockType; of an answer `none` if nothing is in the way
+  std::uint32_t reserved;
+};
+static_assert(sizeof(FileLock) == 24 && std::is_trivially_copyable_v<FileLock>);
+static_assert(offsetof(FileLock, length) == 8 && offsetof(FileLock, type) == 16 && offsetof(FileLock, reserved) == 20);
 
 inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus comes with each entry
 
