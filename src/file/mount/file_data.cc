@@ -62,9 +62,25 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
   }
   nodes_.add_open(node, shared);
   // What a list has told of it is kept no longer: a read asks for the size from now on.
-  if (invalidate_) invalidate_(node);
+  drop(node, Kept::attributes);
   file = shared.get();
   return 0;
+}
+
+void FileSystem::close(NodeId node, const OpenFile* file) {
+  if (locks_.release(node, *file)) lock_waits_.hurry(node);
+  nodes_.remove_open(node, file).reset();
+}
+
+int FileSystem::set_lock(NodeId node, const OpenFile& file, const LockRequest& wanted) {
+  const int error = locks_.set(node, file, wanted);
+  if (error == 0 && wanted.lock.type != static_cast<std::uint32_t>(layout::FileLockType::write))
+    lock_waits_.hurry(node);
+  return error;
+}
+
+void FileSystem::drop_locks(NodeId node, std::uint64_t process) {
+  if (locks_.drop(node, process)) lock_waits_.hurry(node);
 }
 
 Result FileSystem::read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {

@@ -21,6 +21,8 @@
 #include <wherry/result.hpp>
 
 #include "file/mount/hosts.hpp"
+#include "file/mount/lock_waits.hpp"
+#include "file/mount/locks.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 
@@ -32,6 +34,9 @@ struct Entry {
   struct stat attributes{};
   bool is_kept = false;  ///< the kernel may use both for kKept
 };
+
+/// What the kernel keeps of a file.
+enum class Kept : std::uint8_t { attributes, pages };  ///< with its pages it drops the attributes, too
 
 /// A name of a directory.
 struct ListedEntry {
@@ -73,8 +78,10 @@ class FileSystem {
   /// Where this is mounted on, before it is: where that lies below the directory that is served, a lookup is ELOOP. The
   /// server would come upon the mount, and wait for itself.
   void hide(const std::string& mount_point);
-  /// What makes the kernel forget the attributes of a node. Before any other call.
-  void set_invalidate(std::function<void(NodeId)> invalidate) { invalidate_ = std::move(invalidate); }
+  /// How the kernel is told to drop what it keeps of a file. Before any other call.
+  void set_drop(std::function<void(NodeId, Kept)> drop) { drop_ = std::move(drop); }
+  /// The kernel may ask for pages to be written first, so no thread that serves the mount is to drop those.
+  void drop(NodeId node, Kept what) const { drop_(node, what); }
 
   int look_up(NodeId parent, std::string_view name, Entry& entry);
   void forget(NodeId node, std::uint64_t count) { nodes_.forget(node, count); }
@@ -103,7 +110,7 @@ class FileSystem {
   /// `flags` as open's. The file is valid until `close`.
   int create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry, OpenFile*& file);
   int open(NodeId node, int flags, OpenFile*& file);
-  void close(NodeId node, const OpenFile* file) { nodes_.remove_open(node, file).reset(); }
+  void close(NodeId node, const OpenFile* file);
   [[nodiscard]] Result read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into);
   /// @param append  at the end of the file, wherever that is
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
@@ -121,6 +128,14 @@ class FileSystem {
   /// `mode` as fallocate's.
   int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
   int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
+
+  /// As Locks: these wake the programs that wait for what is unlocked.
+  int set_lock(NodeId node, const OpenFile& file, const LockRequest& wanted);
+  int get_lock(NodeId node, const OpenFile& file, LockRequest& lock) { return locks_.get(node, file, lock); }
+  void drop_locks(NodeId node, std::uint64_t process);
+  [[nodiscard]] LockWaits& lock_waits() { return lock_waits_; }
+  /// Locks that are there, and of which the program is told once the kernel has dropped what it knows of the file.
+  [[nodiscard]] LockWaits& lock_grants() { return lock_grants_; }
 
   /// The directory is valid until `close_directory`.
   int open_directory(NodeId node, OpenDirectory*& directory);
@@ -176,7 +191,10 @@ class FileSystem {
   };
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
-  std::function<void(NodeId)> invalidate_;
+  std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
+  Locks locks_;
+  LockWaits lock_waits_;
+  LockWaits lock_grants_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.
   std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;

@@ -167,12 +167,14 @@ TEST_F(FileSystemTest, ListsOfAnyRoomHaveEachNameOnceAndFit) {
 TEST_F(FileSystemTest, AttributesOfFilesThatAreOpenAreNotKept) {
   put("open", "text");
   put("closed", "text");
-  std::vector<NodeId> invalidated;
-  system.set_invalidate([&](NodeId node) { invalidated.push_back(node); });
+  std::vector<NodeId> dropped;
+  system.set_drop([&](NodeId node, Kept what) {
+    if (what == Kept::attributes) dropped.push_back(node);
+  });
   const NodeId node = look_up(kRootNode, "open");
   OpenFile* file = nullptr;
   ASSERT_EQ(system.open(node, O_RDONLY, file), 0);
-  EXPECT_EQ(invalidated, std::vector<NodeId>{node});
+  EXPECT_EQ(dropped, std::vector<NodeId>{node});
   const auto all = list_all(system, kRootNode, 4096);
   EXPECT_FALSE(all.at("open").known.value().is_kept);
   EXPECT_TRUE(all.at("closed").known.value().is_kept);

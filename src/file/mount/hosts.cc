@@ -56,6 +56,13 @@ int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flag
   return 0;
 }
 
+std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
+                                                     int& error) const {
+  const Host::Opened opened = use()->open_locks(handle_, flags, std::move(held));
+  error = opened.error;
+  return error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
+}
+
 Hosts::File::~File() {
   const Use use(connection_);
   // Errors of a close were told by the flush before it.

@@ -235,8 +235,11 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
   });
 }
 
-void flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& system) { return system.flush(file_of(info)); });
+void flush(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  serve_status(request, [&](FileSystem& system) {
+    system.drop_locks(node, info->lock_owner);
+    return system.flush(file_of(info));
+  });
 }
 
 void synchronise(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
@@ -316,6 +319,7 @@ const fuse_lowlevel_ops& operations() {
     table.copy_file_range = copy_range;
     set_directory_operations(table);
     set_xattr_operations(table);
+    set_lock_operations(table);
     return table;
   }();
   return all;

@@ -55,5 +55,7 @@ inline fuse_entry_param parameters_of(const Entry& entry) {
 /// Each sets the operations of one subject.
 void set_directory_operations(fuse_lowlevel_ops& table);
 void set_xattr_operations(fuse_lowlevel_ops& table);
+/// With them in the table libfuse tells the kernel to keep no locks itself.
+void set_lock_operations(fuse_lowlevel_ops& table);
 
 }  // namespace wherry::file::mount

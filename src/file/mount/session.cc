@@ -95,9 +95,10 @@ void Session::mount(const MountOptions& options) {
   session_.reset(fuse_session_new(&arguments, &operations(), sizeof(fuse_lowlevel_ops), &system_));
   fuse_opt_free_args(&arguments);
   if (session_ == nullptr) throw Error(EINVAL, "mount on", options.directory, taken_line());
-  system_.set_invalidate([session = session_.get()](NodeId node) {
+  system_.set_drop([session = session_.get()](NodeId node, Kept what) {
     constexpr off_t kAttributesOnly = -1;
-    fuse_lowlevel_notify_inval_inode(session, node, kAttributesOnly, 0);
+    // ENOENT: the kernel does not know the file any more.
+    fuse_lowlevel_notify_inval_inode(session, node, what == Kept::pages ? 0 : kAttributesOnly, 0);
   });
   if (fuse_session_mount(session_.get(), directory_.c_str()) != 0) {
     const std::string line = taken_line();
@@ -196,6 +197,9 @@ void Session::serve_what_waits() {
 
 /// A signal that comes before a thread waits is lost: it is sent again until all have ended.
 void Session::stop() {
+  // While requests are served: these may wait for the kernel, which waits for pages.
+  system_.lock_waits().stop();
+  system_.lock_grants().stop();
   stopping_.store(true, std::memory_order_relaxed);
   while (working_.load(std::memory_order_acquire) != 0) {  // ENDED
     for (std::thread& thread : threads_) ::pthread_kill(thread.native_handle(), kInterrupt);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/lock_waits.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstLockPause = 1ms;
+constexpr auto kLongestLockPause = 50ms;
+/// Of each wait: all together ask the server no more than a thousand times in a second.
+constexpr auto kLockPauseOfEach = 1ms;
+
+}  // namespace
+
+/// False: it is answered already.
+bool LockWaits::enter(Entries& made) {
+  std::unique_lock lock(mutex_);
+  if (stopping_) {
+    lock.unlock();
+    answer(std::move(made), EIO);
+    return false;
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  entries_.splice(entries_.end(), made);
+  changed_.notify_one();
+  return true;
+}
+
+void LockWaits::add(Wait wait, const std::function<void()>& announce) {
+  Entries made(1);
+  const auto entry = made.begin();
+  entry->wait = std::move(wait);
+  entry->pause = kFirstLockPause;
+  if (!enter(made)) return;
+  announce();
+  finish(entry, EAGAIN);
+}
+
+void LockWaits::hand_over(Wait wait) {
+  Entries made(1);
+  made.front().wait = std::move(wait);
+  made.front().pause = kFirstLockPause;
+  made.front().tried = false;
+  enter(made);
+}
+
+/// After an attempt.
+void LockWaits::finish(Entries::iterator entry, int error) {
+  std::unique_lock lock(mutex_);
+  entry->tried = false;
+  if (error == EAGAIN && entry->interrupted) error = EINTR;
+  const int most = entry->wait.most_attempts;
+  if (error == EAGAIN && (most == 0 || entry->attempts < most)) {
+    entry->due = Clock::now();
+    if (!std::exchange(entry->hurried, false)) entry->due += entry->pause;
+    const Clock::duration longest = std::max<Clock::duration>(kLongestLockPause, kLockPauseOfEach * entries_.size());
+    entry->pause = std::min(2 * entry->pause, longest);
+    changed_.notify_one();
+    return;
+  }
+  Entries done;
+  done.splice(done.end(), entries_, entry);
+  lock.unlock();
+  answer(std::move(done), error);
+}
+
+void LockWaits::answer(Entries entries, int error) {
+  for (Entry& entry : entries) entry.wait.answer(error);
+}
+
+/// The one that is due first; of those that are due already the one that waits longest.
+LockWaits::Entries::iterator LockWaits::next() {
+  const auto now = Clock::now();
+  auto best = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->tried) continue;
+    if (entry->due <= now) return entry;
+    if (best == entries_.end() || entry->due < best->due) best = entry;
+  }
+  return best;
+}
+
+void LockWaits::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto entry = next();
+    if (entry == entries_.end()) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (entry->due > Clock::now()) {
+      changed_.wait_until(lock, entry->due);
+      continue;
+    }
+    entry->tried = true;
+    ++entry->attempts;
+    lock.unlock();
+    int error = EIO;
+    try {
+      error = entry->wait.attempt();
+    } catch (const std::exception& unexpected) {
+      log::write(log::Level::error, unexpected.what());
+    }
+    finish(entry, error);
+    lock.lock();
+  }
+}
+
+void LockWaits::interrupt(const void* id) {
+  std::unique_lock lock(mutex_);
+  const auto entry = std::ranges::find_if(entries_, [&](const Entry& one) { return one.wait.id == id; });
+  if (entry == entries_.end()) return;
+  if (entry->tried) {
+    entry->interrupted = true;
+    return;
+  }
+  Entries done;
+  done.splice(done.end(), entries_, entry);
+  lock.unlock();
+  answer(std::move(done), EINTR);
+}
+
+void LockWaits::hurry(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  for (Entry& entry : entries_) {
+    if (entry.wait.node != node) continue;
+    entry.due = std::min(entry.due, now);
+    entry.hurried = entry.tried;
+  }
+  if (!entries_.empty()) changed_.notify_one();
+}
+
+void LockWaits::stop() {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  changed_.notify_one();
+  lock.unlock();
+  if (thread_.joinable()) thread_.join();
+  lock.lock();
+  Entries left = std::exchange(entries_, {});
+  lock.unlock();
+  answer(std::move(left), EIO);
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/lock_waits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace wherry::file::mount {
+namespace {
+
+const auto kNothing = [] {};
+
+struct LockWaitsTest : testing::Test {
+  /// A wait whose attempts come to `result`, and what it was answered.
+  std::future<int> add(const void* who, const std::atomic<int>& comes_to,
+                       const std::function<void()>& announce = kNothing, int most_attempts = 0) {
+    auto promise = std::make_shared<std::promise<int>>();
+    waits.add({.id = who,
+               .node = 1,
+               .attempt = [&comes_to] { return comes_to.load(); },
+               .answer = [promise](int error) { promise->set_value(error); },
+               .most_attempts = most_attempts},
+              announce);
+    return promise->get_future();
+  }
+
+  LockWaits waits;
+  std::atomic<int> result{EAGAIN};
+  int id = 0;
+};
+
+TEST_F(LockWaitsTest, IsAnsweredWhenAnAttemptSucceedsOrFails) {
+  auto granted = add(&id, result);
+  result = 0;
+  EXPECT_EQ(granted.get(), 0);
+  result = ESTALE;
+  EXPECT_EQ(add(&id, result).get(), ESTALE);
+}
+
+TEST_F(LockWaitsTest, AnInterruptAnswersTheOneThatItNames) {
+  auto interrupted = add(&id, result);
+  auto other = add(&result, result);
+  waits.interrupt(&id);
+  EXPECT_EQ(interrupted.get(), EINTR);
+  waits.interrupt(&id);
+  result = 0;
+  EXPECT_EQ(other.get(), 0);
+}
+
+TEST_F(LockWaitsTest, AnInterruptThatComesBeforeItIsEnteredIsNotLost) {
+  EXPECT_EQ(add(&id, result, [this] { waits.interrupt(&id); }).get(), EINTR);
+}
+
+TEST_F(LockWaitsTest, AnInterruptDuringAnAttemptThatSucceedsLeavesTheLock) {
+  std::promise<int> answer;
+  waits.hand_over({.id = &id,
+                   .node = 1,
+                   .attempt =
+                       [this] {
+                         waits.interrupt(&id);
+                         return 0;
+                       },
+                   .answer = [&](int error) { answer.set_value(error); }});
+  EXPECT_EQ(answer.get_future().get(), 0);
+}
+
+TEST_F(LockWaitsTest, AnUnlockDuringAnAttemptIsNotForgotten) {
+  std::atomic<int> attempts{0};
+  std::promise<int> answer;
+  // Pauses add up to hours, if each attempt is followed by one.
+  constexpr int kAttempts = 200'000;
+  waits.add({.node = 1,
+             .attempt =
+                 [&] {
+                   waits.hurry(1);
+                   return ++attempts == kAttempts ? 0 : EAGAIN;
+                 },
+             .answer = [&](int error) { answer.set_value(error); }},
+            kNothing);
+  EXPECT_EQ(answer.get_future().get(), 0);
+}
+
+TEST_F(LockWaitsTest, AttemptsThatAreLimitedEndWithEagain) { EXPECT_EQ(add(&id, result, kNothing, 3).get(), EAGAIN); }
+
+TEST_F(LockWaitsTest, TheEndAnswersAllAndTakesNoMore) {
+  std::vector<std::future<int>> answers;
+  for (int i = 0; i < 20; ++i) answers.push_back(add(&id, result));
+  waits.stop();
+  for (auto& answer : answers) EXPECT_EQ(answer.get(), EIO);
+  EXPECT_EQ(add(&id, result).get(), EIO);
+}
+
+TEST_F(LockWaitsTest, AnAttemptThatThrowsIsAnError) {
+  std::promise<int> answer;
+  waits.hand_over({.node = 1,
+                   .attempt = []() -> int { throw std::runtime_error("attempt"); },
+                   .answer = [&](int error) { answer.set_value(error); }});
+  EXPECT_EQ(answer.get_future().get(), EIO);
+}
+
+}  // namespace
+}  // namespace wherry::file::mount

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/locks.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace wherry::file::mount {
+namespace {
+
+/// How often a server may be started again between the two requests that a first lock takes.
+constexpr int kAttempts = 8;
+
+bool is_unlock(const layout::FileLock& lock) {
+  return lock.type == static_cast<std::uint32_t>(layout::FileLockType::none);
+}
+
+/// Of making an owner at the server.
+int lock_error_of(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case EACCES:
+    case EPERM:
+      return ENOLCK;
+    default:
+      return error;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Locks::Owner> Locks::find(NodeId node, const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto owners = nodes_.find(node);
+  if (owners == nodes_.end()) return nullptr;
+  const auto found = owners->second.find(key);
+  return found == owners->second.end() ? nullptr : found->second;
+}
+
+/// The kernel may give the number of an open file to the next one before it tells of the last close. With flock, where
+/// no owner has two, that other file is closed. With ranges it may be a process with two descriptors.
+std::shared_ptr<Locks::Owner> Locks::find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process) {
+  std::shared_ptr<Owner> closed;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Owner>& owner = nodes_[node][key];
+  const bool is_new = owner == nullptr || std::ranges::find(owner->used, &by) == owner->used.end();
+  if (is_new && key.whole) closed = std::exchange(owner, nullptr);
+  if (owner == nullptr) owner = std::make_shared<Owner>();
+  owner->process = process;
+  if (is_new) owner->used.push_back(&by);
+  return owner;
+}
+
+int Locks::set(NodeId node, const OpenFile& by, const LockRequest& wanted) {
+  const Key key{wanted.owner, wanted.whole};
+  const auto owner = is_unlock(wanted.lock) ? find(node, key) : find_or_add(node, key, by, wanted.process);
+  if (owner == nullptr) return 0;
+  const std::lock_guard turn(owner->mutex);
+  for (int i = 0; i < kAttempts; ++i) {
+    const int error = set(*owner, by, wanted);
+    if (error != ESTALE || owner->file == nullptr || owner->held->any()) return error;
+    // The server was started again when nothing was locked.
+    owner->file.reset();
+  }
+  return ENOLCK;
+}
+
+int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
+  const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : 0;
+  if (owner.file == nullptr) {
+    if (is_unlock(wanted.lock)) return 0;
+    int error = 0;
+    owner.file = by.file().open_locks(flags, owner.held, error);
+    if (error != 0) return lock_error_of(error);
+  }
+  return owner.file->use()->set_lock(owner.file->handle(), flags, wanted.lock);
+}
+
+int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
+  const Key key{lock.owner, lock.whole};
+  const auto owner = find(node, key);
+  int error = ESTALE;
+  if (owner != nullptr) {
+    const std::lock_guard turn(owner->mutex);
+    if (owner->file != nullptr) error = owner->file->use()->get_lock(owner->file->handle(), lock.lock);
+    if (error == ESTALE && owner->held->any()) return error;
+  }
+  // An owner without locks sees them all.
+  if (error == ESTALE) error = by.file().use()->get_lock(by.file().handle(), lock.lock);
+  if (error == 0) lock.process = is_unlock(lock.lock) ? 0 : holder(node, key, lock.lock);
+  return error;
+}
+
+pid_t Locks::holder(NodeId node, const Key& asking, const layout::FileLock& lock) {
+  const std::lock_guard guard(mutex_);
+  const auto owners = nodes_.find(node);
+  if (owners == nodes_.end()) return 0;
+  for (const auto& [key, owner] : owners->second) {
+    if (key != asking && !key.whole && owner->held->overlap(lock)) return owner->process;
+  }
+  return 0;
+}
+
+bool Locks::drop(NodeId node, std::uint64_t process) {
+  std::unique_lock lock(mutex_);
+  const auto owners = nodes_.find(node);
+  if (owners == nodes_.end()) return false;
+  const auto dropped = owners->second.extract(Key{process, false});
+  if (owners->second.empty()) nodes_.erase(owners);
+  lock.unlock();
+  return !dropped.empty();
+}
+
+/// An owner stays while another file of its number is open (find_or_add).
+bool Locks::release(NodeId node, const OpenFile& by) {
+  Owners ended;
+  std::unique_lock lock(mutex_);
+  const auto owners = nodes_.find(node);
+  if (owners == nodes_.end()) return false;
+  for (auto next = owners->second.begin(); next != owners->second.end();) {
+    const auto owner = next++;
+    auto& used = owner->second->used;
+    if (std::erase(used, &by) != 0 && used.empty()) ended.insert(owners->second.extract(owner));
+  }
+  if (owners->second.empty()) nodes_.erase(owners);
+  lock.unlock();
+  return !ended.empty();
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "file/client/held_locks.hpp"
+#include "file/mount/hosts.hpp"
+#include "file/mount/nodes.hpp"
+#include "file/mount/open_file.hpp"
+
+namespace wherry::file::mount {
+
+/// A lock as a program asks for it.
+struct LockRequest {
+  std::uint64_t owner = 0;  ///< the kernel's number of a process's table of files, or of an open file description
+  bool whole = false;       ///< of flock(2)
+  layout::FileLock lock{};
+  pid_t process = 0;  ///< of the program; of an answer 0 if it is not one of this mount
+};
+
+/// The locks of a mount's programs. The kernel keeps none itself. An owner that has asked for a lock on a file is an
+/// owner of locks at the server, until it closes the file.
+///
+/// The owner of a POSIX lock is a process, whichever of its descriptors of the file it uses: `drop` ends all of them.
+/// That of an open file description's lock, and of flock(2), uses one open file only, and ends with it: `release`.
+///
+/// Functions return 0 or an errno value. Threads: any. Blocks as Host does; no lock is waited for.
+class Locks {
+ public:
+  /// EAGAIN where another owner is in the way; ENOLCK where the server has no descriptor left for the owner, or may not
+  /// open the file again; ESTALE from when the owner's locks were lost with the server until it closes the file.
+  int set(NodeId node, const OpenFile& by, const LockRequest& wanted);
+  /// Replaces `lock` by what is in its way: of type `none` if nothing is.
+  int get(NodeId node, const OpenFile& by, LockRequest& lock);
+  /// A process has closed a descriptor of the file. Returns whether it had locks on it.
+  bool drop(NodeId node, std::uint64_t process);
+  /// An open file is closed for good. Returns whether locks ended with it.
+  bool release(NodeId node, const OpenFile& by);
+
+ private:
+  struct Key {
+    std::uint64_t owner;
+    bool whole;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Owner {
+    std::mutex mutex;  ///< of `file`: its calls go one after the other
+    std::unique_ptr<Hosts::File> file{};
+    std::shared_ptr<HeldLocks> held = std::make_shared<HeldLocks>();
+    pid_t process = 0;                    ///< of its last call
+    std::vector<const OpenFile*> used{};  ///< by Locks::mutex_
+  };
+  using Owners = std::map<Key, std::shared_ptr<Owner>>;
+
+  std::shared_ptr<Owner> find(NodeId node, const Key& key);
+  std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
+  static int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
+  [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
+
+  std::mutex mutex_;
+  std::unordered_map<NodeId, Owners> nodes_;
+};
+
+}  // namespace wherry::file::mount

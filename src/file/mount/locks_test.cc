@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of locks as the kernel numbers them.
+#include "file/mount/locks.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "file/mount/file_system.hpp"
+#include "tests/common/served_directory.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using layout::FileLockType;
+
+struct LocksTest : testing::Test {
+  LocksTest() {
+    std::ofstream(served.root() / "file") << "content";
+    Entry entry;
+    EXPECT_EQ(system.look_up(kRootNode, "file", entry), 0);
+    node = entry.node;
+  }
+  OpenFile* open(int flags = O_RDWR) {
+    OpenFile* file = nullptr;
+    EXPECT_EQ(system.open(node, flags, file), 0);
+    return file;
+  }
+  int lock(std::uint64_t owner, OpenFile* by, bool whole, FileLockType type = FileLockType::write,
+           std::uint64_t offset = 0, std::uint64_t length = 0) {
+    return system.set_lock(
+        node, *by,
+        {.owner = owner,
+         .whole = whole,
+         .lock = {.offset = offset, .length = length, .type = static_cast<std::uint32_t>(type), .reserved = 0},
+         .process = static_cast<pid_t>(owner)});
+  }
+
+  ServedDirectory served;
+  FileSystem system{served.client(), 3};
+  NodeId node = 0;
+};
+
+TEST_F(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
+  OpenFile* const one = open(O_RDONLY);
+  OpenFile* const two = open();
+  OpenFile* const other = open();
+  EXPECT_EQ(lock(1, one, false, FileLockType::read, 0, 10), 0);
+  EXPECT_EQ(lock(1, two, false, FileLockType::write, 0, 10), 0);
+  EXPECT_EQ(lock(2, other, false, FileLockType::read, 0, 10), EAGAIN);
+  EXPECT_EQ(lock(1, one, false, FileLockType::none, 0, 5), 0);
+  EXPECT_EQ(lock(2, other, false, FileLockType::write, 0, 5), 0);
+  system.drop_locks(node, 1);
+  EXPECT_EQ(lock(2, other, false), 0);
+  for (OpenFile* const file : {one, two, other}) system.close(node, file);
+}
+
+TEST_F(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsReleasedLate) {
+  for (const bool whole : {true, false}) {
+    OpenFile* const first = open();
+    OpenFile* const next = open();
+    OpenFile* const other = open();
+    EXPECT_EQ(lock(1, first, whole), 0);
+    EXPECT_EQ(lock(1, next, whole), 0);
+    system.close(node, first);
+    EXPECT_EQ(lock(2, other, whole), EAGAIN);
+    system.close(node, next);
+    EXPECT_EQ(lock(2, other, whole), 0);
+    system.close(node, other);
+  }
+}
+
+TEST_F(LocksTest, TheProcessThatIsInTheWayIsNamed) {
+  OpenFile* const one = open();
+  OpenFile* const two = open();
+  EXPECT_EQ(lock(1, one, true), 0);
+  EXPECT_EQ(lock(3, one, false, FileLockType::read, 0, 10), 0);
+  EXPECT_EQ(lock(4, one, false, FileLockType::read, 10, 10), 0);
+  LockRequest asked{
+      .owner = 2,
+      .lock = {.offset = 12, .length = 0, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0}};
+  EXPECT_EQ(system.get_lock(node, *two, asked), 0);
+  EXPECT_EQ(asked.process, 4);
+  EXPECT_EQ(asked.lock.offset, 10U);
+  for (OpenFile* const file : {one, two}) system.close(node, file);
+}
+
+TEST_F(LocksTest, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAndOneWithLocksDoesNot) {
+  OpenFile* const one = open();
+  OpenFile* const two = open();
+  EXPECT_EQ(lock(1, one, false, FileLockType::write, 0, 10), 0);
+  EXPECT_EQ(lock(2, two, false, FileLockType::write, 10, 10), 0);
+  EXPECT_EQ(lock(2, two, false, FileLockType::none), 0);
+  served.kill();
+  EXPECT_EQ(lock(2, two, false), 0);
+  EXPECT_EQ(lock(1, one, false, FileLockType::write, 0, 10), ESTALE);
+  EXPECT_EQ(lock(1, two, false, FileLockType::write, 0, 10), ESTALE);
+  system.drop_locks(node, 1);
+  EXPECT_EQ(lock(1, one, false), ESTALE);
+  system.drop_locks(node, 2);
+  OpenFile* const again = open();
+  EXPECT_EQ(lock(1, again, false), 0);
+  for (OpenFile* const file : {one, two, again}) system.close(node, file);
+}
+
+}  // namespace
+}  // namespace wherry::file::mount

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locks, from libfuse's requests to Locks and LockWaits. The kernel has checked how the file is open.
+//
+// A program hears of its lock after the kernel has dropped its pages of the file: what the last owner has written is
+// read, also where both wrote within one tick of the clock that times of modification are taken from.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "file/mount/operations_serve.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using layout::FileLockType;
+
+FileLockType type_of_range(short type) {
+  if (type == F_UNLCK) return FileLockType::none;
+  return type == F_RDLCK ? FileLockType::read : FileLockType::write;
+}
+
+short range_type_of(std::uint32_t type) {
+  if (type == static_cast<std::uint32_t>(FileLockType::none)) return F_UNLCK;
+  return type == static_cast<std::uint32_t>(FileLockType::read) ? F_RDLCK : F_WRLCK;
+}
+
+/// libfuse has made offsets of the kernel's, from the start of the file.
+LockRequest request_of(const fuse_file_info* info, const struct flock& range) {
+  return {.owner = info->lock_owner,
+          .lock = {.offset = static_cast<std::uint64_t>(range.l_start),
+                   .length = static_cast<std::uint64_t>(range.l_len),
+                   .type = static_cast<std::uint32_t>(type_of_range(range.l_type)),
+                   .reserved = 0},
+          .process = range.l_pid};
+}
+
+void interrupt(fuse_req_t request, void* waits) { static_cast<LockWaits*>(waits)->interrupt(request); }
+
+/// Attempts after a first one that a lock is not waited for: 7 ms and 1 ms. The kernel tells of the last close of an
+/// open file after the program has gone on, so that locks which end with it may be there for a moment. Few locks of
+/// ranges are of that kind, and programs try them more often.
+constexpr int kMoreWholeAttempts = 3;
+constexpr int kMoreRangeAttempts = 1;
+
+bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
+
+/// Answers once the lock is there. The open file stays until then: the kernel refers to it during the call.
+void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
+              int attempts) {
+  LockWaits& waits = system.lock_waits();
+  waits.add({.id = request,
+             .node = node,
+             .attempt =
+                 [&system, node, &file, wanted] {
+                   const int error = system.set_lock(node, file, wanted);
+                   if (error == 0) system.drop(node, Kept::pages);
+                   return error;
+                 },
+             .answer = [request](int error) { fuse_reply_err(request, error); },
+             .most_attempts = attempts},
+            [&] { fuse_req_interrupt_func(request, interrupt, &waits); });
+}
+
+void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const LockRequest& wanted, bool waits) {
+  serve(request, [&](FileSystem& system) {
+    const OpenFile& file = file_of(info);
+    const int error = system.set_lock(node, file, wanted);
+    if (error == EAGAIN) {
+      const int more = wanted.whole ? kMoreWholeAttempts : kMoreRangeAttempts;
+      wait_for(system, request, node, file, wanted, waits ? 0 : more);
+      return 0;
+    }
+    if (error != 0) return error;
+    if (is_unlock(wanted)) {
+      fuse_reply_err(request, 0);
+      return 0;
+    }
+    system.lock_grants().hand_over({.node = node,
+                                    .attempt =
+                                        [&system, node] {
+                                          system.drop(node, Kept::pages);
+                                          return 0;
+                                        },
+                                    .answer = [request](int result) { fuse_reply_err(request, result); }});
+    return 0;
+  });
+}
+
+void set_lock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, struct flock* range, int waits) {
+  set(request, node, info, request_of(info, *range), waits != 0);
+}
+
+void lock_whole(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, int operation) {
+  const int asked = operation & ~LOCK_NB;
+  const FileLockType type = asked == LOCK_UN   ? FileLockType::none
+                            : asked == LOCK_SH ? FileLockType::read
+                                               : FileLockType::write;
+  const LockRequest wanted{.owner = info->lock_owner,
+                           .whole = true,
+                           .lock = {.offset = 0, .length = 0, .type = static_cast<std::uint32_t>(type), .reserved = 0}};
+  set(request, node, info, wanted, (operation & LOCK_NB) == 0);
+}
+
+void get_lock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, struct flock* range) {
+  serve(request, [&](FileSystem& system) {
+    LockRequest lock = request_of(info, *range);
+    const int error = system.get_lock(node, file_of(info), lock);
+    if (error != 0) return error;
+    struct flock found{};
+    found.l_type = range_type_of(lock.lock.type);
+    found.l_whence = SEEK_SET;
+    found.l_start = static_cast<off_t>(lock.lock.offset);
+    found.l_len = static_cast<off_t>(lock.lock.length);
+    found.l_pid = lock.process;
+    fuse_reply_lock(request, &found);
+    return 0;
+  });
+}
+
+}  // namespace
+
+void set_lock_operations(fuse_lowlevel_ops& table) {
+  table.getlk = get_lock;
+  table.setlk = set_lock;
+  table.flock = lock_whole;
+}
+
+}  // namespace wherry::file::mount
