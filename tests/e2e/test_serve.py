@@ -18,7 +18,8 @@ from waiting import WATCHDOG
 
 OPEN, CLOSE, READ, WRITE, APPEND, STATUS = range(1, 7)
 MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK, LEND = range(15, 22)
-OPEN_LOCKS, SET_LOCK, GET_LOCK = range(23, 26)
+OPEN_LOCKS, SET_LOCK, GET_LOCK = range(29, 32)
+VERSION = 4
 READS, WRITES, CREATES = 1, 2, 8
 UNLOCKED, READ_LOCK, WRITE_LOCK = range(3)
 EXDEV, EROFS, ENOENT, EOPNOTSUPP, EAGAIN, EBADF = 18, 30, 2, 95, 11, 9
@@ -54,7 +55,7 @@ class Client:
         self.bytes = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.rest = b""
-        self.send(struct.pack("<IIII16s32x", 4, 0x454C4946, 0, 0, b""))
+        self.send(struct.pack("<IIII16s32x", VERSION, 0x454C4946, 0, 0, b""))
         self.version, self.magic, self.read_only, self.lends, self.boot = struct.unpack("<IIII16s32x", self.take(64))
 
     def _read(self):
@@ -100,7 +101,7 @@ def test_files_are_served_and_the_requests_made_here_are_understood(tmp_path):
     with Server(root, "--threads", "2") as server:
         assert server.said == f"wherry serve: serving {root} on {server.address}\n"
         with Client(server) as client:
-            assert (client.version, client.magic, client.read_only) == (4, 0x454C4946, 0)
+            assert (client.version, client.magic, client.read_only) == (VERSION, 0x454C4946, 0)
             assert client.boot.hex() == open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", "")
             error, handle, status = client.ask(OPEN, b"there", flags=READS)
             assert (error, len(status)) == (0, 128) and struct.unpack_from("<QQQ", status)[1:] == (os.stat(root / "there").st_ino, 13)
