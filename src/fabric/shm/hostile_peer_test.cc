@@ -14,6 +14,7 @@
 #include "fabric/fabric.hpp"
 #include "fabric/shm/memory.hpp"
 #include "fabric/shm/socket_names.hpp"
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::fabric::shm {
 namespace {
@@ -35,19 +36,19 @@ class RawPeer {
     EXPECT_EQ(send_companion(companion_.get(), kNumber), 0);
   }
 
-  void say_hello(int memory = -1, std::uint64_t companion = kNumber) {
+  void say_hello(int memory = -1, std::uint64_t companion = kNumber, Bell by = Bell::data, std::size_t bytes = kBytes) {
     const layout::ShmHello hello{.magic = layout::kShmMagic,
                                  .version = layout::kShmVersion,
                                  .node = 0,
                                  .port = 0,
                                  .features = 0,
-                                 .segment_bytes = kBytes,
+                                 .segment_bytes = bytes,
                                  .greeting = {},
                                  .shared_bytes = 0,
                                  .arena_bytes = 0,
                                  .companion = companion};
     const std::array descriptors{memory < 0 ? memory_.descriptor() : memory};
-    EXPECT_EQ(send_packet(socket_.get(), hello, descriptors), 0);
+    EXPECT_EQ(send_packet(socket(by), hello, descriptors), 0);
   }
   /// The listener's half: its memory.
   Packet answer() {
@@ -59,8 +60,9 @@ class RawPeer {
   /// On which it rings the listener's bell, and is rung.
   [[nodiscard]] int socket(Bell bell = Bell::data) const { return (bell == Bell::data ? socket_ : companion_).get(); }
 
- private:
   static constexpr std::uint64_t kNumber = 4711;
+
+ private:
   OwnMemory memory_;
   UniqueFd companion_;
   UniqueFd socket_;
@@ -199,6 +201,37 @@ TEST_F(HostilePeer, WhoseMemoryCannotBeTrustedIsDroppedAndTheNextIsServed) {
   good.say_hello();
   std::unique_ptr<Connection> connection;
   ASSERT_NO_THROW(connection = accept());
+  EXPECT_NE(connection, nullptr);
+}
+
+TEST_F(HostilePeer, WhoseCompanionNamesItselfAsItsCompanionIsDroppedAndTheNextIsServed) {
+  for (const bool departed : {false, true}) {
+    RawPeer hostile(listener_->local());
+    hostile.say_hello(-1, RawPeer::kNumber, Bell::space);
+    const Offer offer{.segment_bytes = kBytes, .departed = departed};
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(listener_->try_accept(offer), nullptr);
+    RawPeer good(listener_->local());
+    good.say_hello();
+    EXPECT_NE(listener_->try_accept(offer), nullptr);
+  }
+}
+
+// It waits, as one that has left messages and ended does where memory is short.
+TEST_F(HostilePeer, WhoseMemoryIsTooLargeToMapHoldsUpNobody) {
+  constexpr std::size_t kLarge = std::size_t{1} << 30;
+  const UniqueFd large(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(large.get(), kLarge + layout::kBellPageBytes), 0);
+  ASSERT_EQ(::fcntl(large.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  peer_.say_hello(large.get(), RawPeer::kNumber, Bell::data, kLarge);
+  RawPeer good(listener_->local());
+  good.say_hello();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit little{.rlim_cur = kLarge, .rlim_max = before.rlim_max};
+  if (WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0 || ::setrlimit(RLIMIT_AS, &little) != 0)
+    GTEST_SKIP() << "needs a limit of addresses";
+  const auto connection = listener_->try_accept({.segment_bytes = kBytes, .departed = true});
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_NE(connection, nullptr);
 }
 

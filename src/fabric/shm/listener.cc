@@ -42,6 +42,8 @@ const char* objection_to(const layout::ShmHello& hello, const Offer& offer) {
   return offer.objection(greeting, hello.segment_bytes);
 }
 
+constexpr const char* kMalformed = "its request is malformed, or of another version of Wherry";
+
 bool is_short_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
 /// With a low number: one beyond a limit that is lowered later would make no room.
@@ -100,15 +102,16 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
   int obstacle = 0;
   if (auto connection = serve(offer, obstacle)) return connection;
-  if (obstacle == 0) {
-    obstacle = take_connectors(offer);
+  // What requests wait for is not for more connectors.
+  const bool starves = offer.departed && is_short_of_descriptors(obstacle);
+  if (!starves) {
+    if (const int refused = take_connectors(offer); refused != 0) obstacle = refused;
     adapt_queue();
     if (auto connection = serve(offer, obstacle)) return connection;
   }
-  // Where requests wait for descriptors, their companions wait with them.
-  if (obstacle == 0 || !offer.departed) {
-    while (const auto late = pending_.take_late(Pending::Clock::now())) drop(late->peer, ETIMEDOUT);
-  }
+  // Where requests wait, their companions wait with them.
+  const bool companions = obstacle == 0 || !offer.departed;
+  while (const auto late = pending_.take_late(Pending::Clock::now(), companions)) drop(late->peer, ETIMEDOUT);
   if (obstacle == 0) return nullptr;
   throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
 }
@@ -131,7 +134,7 @@ int ShmListener::take_connectors(const Offer& offer) {
       drop(peer, EACCES);
       continue;
     }
-    while (pending_.size() >= most) drop(pending_.take_least_promising().peer, ETIMEDOUT);
+    while (pending_.size() >= most) drop(pending_.take_least_promising(!offer.departed).peer, ETIMEDOUT);
     pending_.add(std::move(socket), std::move(peer), timeout);
   }
   return 0;
@@ -167,43 +170,52 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
     std::uint64_t companion = 0;
     const int error = look_at_request(ready->socket.get(), packet, companion);
     if (error == EAGAIN) continue;
-    if (companion != 0 && std::exchange(ready->companion, companion) == 0) {
+    if (ready->companion != 0) {
+      heard_of_companion(*ready, error, offer);
+      continue;
+    }
+    if (companion != 0) {
+      ready->companion = companion;
       take_request(ready->socket.get());
       continue;
     }
-    if (error == ECONNRESET && ready->companion != 0 && offer.departed) {
-      pending_.silence(*ready);  // the connector has ended, and its request may still follow
-      continue;
-    }
-    if (error == EPROTO || companion != 0) {
-      refuse(pending_.take(*ready).peer, "its request is malformed, or of another version of Wherry");
+    if (error == EPROTO) {
+      refuse(pending_.take(*ready).peer, kMalformed);
       continue;
     }
     if (error == EMFILE || error == ENOMEM || error == ENOBUFS) {
       obstacle = error;
-      if (waits(*ready, error, offer)) return nullptr;
+      if (waits(*ready, error, offer)) continue;
     }
     if (error != 0) {
       drop(take(*ready, packet.hello.companion).peer, error);
       continue;
     }
-    if (auto connection = answer(*ready, std::move(packet), offer)) return connection;
+    if (auto connection = answer(*ready, std::move(packet), offer, obstacle)) return connection;
   }
   return nullptr;
+}
+
+/// It has said what it is: nothing but its end may follow, which may be before its request is looked at.
+void ShmListener::heard_of_companion(Pending& companion, int error, const Offer& offer) {
+  if (error != ECONNRESET) return refuse(pending_.take(companion).peer, kMalformed);
+  if (offer.departed) return pending_.silence(companion);
+  drop(pending_.take(companion).peer, error);
 }
 
 /// Whether a request that this process has no means for stays where it is. A connector that may have left messages and
 /// ended does not come again; any other is refused, and does: many may be of this very process, and hold the
 /// descriptors that are missing.
-bool ShmListener::waits(const Pending& ready, int error, const Offer& offer) {
-  return offer.departed && (is_short_of_descriptors(error) || Pending::Clock::now() < ready.give_up);
+bool ShmListener::waits(Pending& ready, int error, const Offer& offer) {
+  ready.waits = offer.departed && (is_short_of_descriptors(error) || Pending::Clock::now() < ready.give_up);
+  return ready.waits;
 }
 
 /// Takes it out, with its companion if it has one.
 ShmListener::Taken ShmListener::take(Pending& ready, std::uint64_t companion) {
-  UniqueFd other;
-  if (companion != 0) other = pending_.take_companion(companion, ready.peer);
   Pending pending = pending_.take(ready);
+  UniqueFd other;
+  if (companion != 0) other = pending_.take_companion(companion, pending.peer);
   return {.socket = std::move(pending.socket), .companion = std::move(other), .peer = std::move(pending.peer)};
 }
 
@@ -222,7 +234,7 @@ void ShmListener::refuse(const Peer& peer, const std::string& reason) {
                                            "; use one version of Wherry on both sides");
 }
 
-std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, const Offer& offer) {
+std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, const Offer& offer, int& obstacle) {
   const layout::ShmHello request = packet.hello;
   // A companion was connected, and said what it is, before this request was.
   if (request.companion != 0 && !pending_.has_companion(request.companion, ready.peer)) {
@@ -245,7 +257,9 @@ std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, c
       refuse(take(ready, request.companion).peer, "its memory is not a sealed memfd of the size announced");
       return nullptr;
     }
-    if (!waits(ready, number, offer)) drop(take(ready, request.companion).peer, number);
+    obstacle = number;
+    if (waits(ready, number, offer)) return nullptr;
+    drop(take(ready, request.companion).peer, number);
     throw;
   }
   return connect(take(ready, request.companion), request, std::move(*own), std::move(*peers), offer);

@@ -35,7 +35,8 @@ class ShmListener final : public Listener {
   void adapt_queue();
   void refuse_connectors();
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
-  [[nodiscard]] static bool waits(const Pending& ready, int error, const Offer& offer);
+  void heard_of_companion(Pending& companion, int error, const Offer& offer);
+  [[nodiscard]] static bool waits(Pending& ready, int error, const Offer& offer);
   /// A connector whose request is served.
   struct Taken {
     UniqueFd socket;
@@ -43,7 +44,7 @@ class ShmListener final : public Listener {
     Peer peer;
   };
   Taken take(Pending& ready, std::uint64_t companion);
-  std::unique_ptr<Connection> answer(Pending& ready, Packet packet, const Offer& offer);
+  std::unique_ptr<Connection> answer(Pending& ready, Packet packet, const Offer& offer, int& obstacle);
   std::unique_ptr<Connection> connect(Taken taken, const layout::ShmHello& request, OwnSide own, PeersSide peers,
                                       const Offer& offer);
   void drop(const Peer& peer, int error) const;

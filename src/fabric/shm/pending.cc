@@ -93,17 +93,19 @@ UniqueFd PendingConnectors::take_companion(std::uint64_t number, const Peer& pee
   return found == waiting_.end() ? UniqueFd() : take(*found).socket;
 }
 
-std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now) {
-  if (waiting_.empty() || waiting_.front().give_up > now) return std::nullopt;
-  return take(waiting_.front());
+std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point now, bool companions) {
+  for (Pending& pending : waiting_) {
+    if (pending.give_up > now) break;
+    if (!pending.waits && (companions || pending.companion == 0)) return take(pending);
+  }
+  return std::nullopt;
 }
 
-Pending PendingConnectors::take_least_promising() {
-  auto found = std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.ended; });
-  if (found == waiting_.end()) {
-    found =
-        std::find_if(waiting_.begin(), waiting_.end(), [](const Pending& pending) { return pending.companion == 0; });
-  }
+Pending PendingConnectors::take_least_promising(bool ended) {
+  const auto silent = [](const Pending& pending) { return pending.companion == 0 && !pending.waits; };
+  auto found = waiting_.end();
+  if (ended) found = std::find_if(waiting_.begin(), found, [](const Pending& pending) { return pending.ended; });
+  if (found == waiting_.end()) found = std::find_if(waiting_.begin(), waiting_.end(), silent);
   return take(found == waiting_.end() ? waiting_.front() : *found);
 }
 

@@ -26,6 +26,7 @@ struct Pending {
   Clock::time_point give_up;
   std::uint64_t companion = 0;  ///< its number, if it is one
   bool ended = false;           ///< a companion whose connector has closed it
+  bool waits = false;           ///< its request stays in its socket until this process has the means for it
 };
 
 class PendingConnectors {
@@ -53,11 +54,12 @@ class PendingConnectors {
   [[nodiscard]] bool has_companion(std::uint64_t number, const Peer& peer) const;
   /// Takes out the companion of that number, of the same process. Invalid: there is none.
   UniqueFd take_companion(std::uint64_t number, const Peer& peer);
-  /// Takes out one that has waited for too long.
-  std::optional<Pending> take_late(Pending::Clock::time_point now);
-  /// Takes out a companion that has ended, or else the one that has waited longest without having said anything, or
-  /// else as a companion. There is one.
-  Pending take_least_promising();
+  /// Takes out one that has said nothing for too long, or as a companion.
+  /// @param companions  false: those stay
+  std::optional<Pending> take_late(Pending::Clock::time_point now, bool companions);
+  /// Takes out the one that has waited longest without having said anything, or else as a companion; before them, if
+  /// `ended`, a companion that has ended. There is one.
+  Pending take_least_promising(bool ended);
 
  private:
   std::string listener_;

@@ -18,6 +18,7 @@
 #include "fabric/fabric.hpp"
 #include "fabric/shm/socket_names.hpp"
 #include "fabric/shm/stranger_budget.hpp"
+#include "tests/common/no_descriptors.hpp"
 #include "tests/common/other_user.hpp"
 #include "tests/common/sanitizer.hpp"
 
@@ -208,6 +209,24 @@ TEST(TooFewDescriptors, LetInWhomTheyAreEnoughForAndRefuseTheOthersAtOnce) {
   for (const auto& end : ends) EXPECT_NE(end, nullptr);
   ends.clear();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// They may hold what is missing. A request that waits, and its companion, have no such time.
+TEST(SilentConnectors, AreDroppedAlsoWhileARequestWaitsForDescriptors) {
+  if (!NoDescriptors::kPossible) GTEST_SKIP() << "AddressSanitizer needs descriptors";
+  const ScopedEnvironment timeout("WHERRY_CONNECT_TIMEOUT", "50");
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  const UniqueFd silent = knock(socket_name(*listener->local().node, *listener->local().port));
+  Offer offer = kOffer;
+  offer.departed = true;
+  EXPECT_EQ(listener->try_accept(offer), nullptr);
+  const auto connecting = find("shm").connect(listener->local(), kOffer);
+  {
+    const NoDescriptors few(2);
+    // It is told by the end of its socket.
+    while (!becomes_readable(silent.get(), 1ms)) EXPECT_THROW((void)listener->try_accept(offer), Error);
+  }
+  EXPECT_NE(listener->try_accept(offer), nullptr);
 }
 
 TEST(SilentConnectors, AreDroppedWhenTheirTimeIsOver) {
