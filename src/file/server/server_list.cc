@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "file/server/server_calls.hpp"
 #include "file/wire/status.hpp"
@@ -38,6 +41,76 @@ layout::FileStatus entry_status(int directory, const char* name) {
   return status;
 }
 
+/// The answer to one request.
+class List {
+ public:
+  List(int directory, bool with_status, std::uint64_t room)
+      : directory_(directory), with_status_(with_status), room_(room) {}
+
+  Outcome make();
+
+ private:
+  [[nodiscard]] std::size_t raw_room() const;
+  [[nodiscard]] bool is_full() const { return !with_status_ || raw_room() < kLeastRaw; }
+  bool add(const dirent64& entry);
+
+  /// Of a name of one byte. It takes 24 bytes, and 160 in a list with statuses; no name grows more.
+  static constexpr std::size_t kLeastRaw = (offsetof(dirent64, d_name) + 2 + kEntryUnit - 1) / kEntryUnit * kEntryUnit;
+
+  int directory_;
+  bool with_status_;
+  std::uint64_t room_;  ///< that is left
+  std::vector<std::byte> payload_{};
+  alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw_;
+};
+
+/// No more than what fits with statuses: to go back for the rest skips names on tmpfs before Linux 6.6, if others are
+/// removed meanwhile.
+std::size_t List::raw_room() const {
+  return std::min<std::uint64_t>(raw_.size(), with_status_ ? room_ * kLeastRaw / listed_bytes("n") : room_);
+}
+
+/// False: it does not fit.
+bool List::add(const dirent64& entry) {
+  const std::string_view name = entry.d_name;
+  const std::size_t bytes = listed_bytes(name);
+  if (with_status_ && bytes > room_) return false;
+  room_ -= std::min<std::uint64_t>(room_, bytes);
+  const layout::FileEntry told{.inode = entry.d_ino,
+                               .cookie = static_cast<std::uint64_t>(entry.d_off),
+                               .type = entry.d_type,
+                               .name_bytes = static_cast<std::uint32_t>(name.size())};
+  append_bytes(payload_, std::span(&told, 1));
+  if (with_status_) {
+    const layout::FileStatus status = entry_status(directory_, entry.d_name);
+    append_bytes(payload_, std::span(&status, 1));
+  }
+  append_bytes(payload_, std::span(name));
+  return true;
+}
+
+Outcome List::make() {
+  std::size_t wanted = std::max(raw_room(), with_status_ ? kLeastRaw : 0);
+  while (true) {
+    const long got = ::syscall(SYS_getdents64, directory_, raw_.data(), wanted);
+    if (got < 0 && errno == EINVAL && with_status_ && payload_.empty() && wanted < raw_.size()) {
+      wanted = std::min(wanted * 2, raw_.size());  // a long name, which may fit
+      continue;
+    }
+    if (got < 0 && payload_.empty()) return {.error = errno};
+    for (long at = 0; at < got;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(raw_.data() + at);
+      if (!add(*entry)) {
+        if (payload_.empty()) return {.error = EINVAL};  // as getdents without room for one
+        return {.payload = std::move(payload_)};         // the next request begins with it
+      }
+      at += entry->d_reclen;
+    }
+    if (got <= 0 || (is_full() && !payload_.empty())) return {.payload = std::move(payload_)};
+    wanted = std::max(raw_room(), kLeastRaw);
+  }
+}
+
 }  // namespace
 
 Outcome Calls::list(const Request& request) {
@@ -46,33 +119,7 @@ Outcome Calls::list(const Request& request) {
   if ((request.header.flags & ~layout::kFileListStatus) != 0) return {.error = EINVAL};
   const int directory = file->backing->descriptor();
   if (::lseek(directory, static_cast<off_t>(request.header.offset), SEEK_SET) < 0) return {.error = errno};
-  const bool with_status = request.header.flags != 0;
-  const std::uint64_t room = std::min(request.header.length, layout::kFileMaxList);
-  alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw;
-  const std::size_t raw_room = std::min<std::uint64_t>(raw.size(), with_status ? room / 2 : room);
-  const long got = ::syscall(SYS_getdents64, directory, raw.data(), raw_room);
-  if (got < 0) return {.error = errno};
-  Outcome outcome;
-  std::size_t listed = 0;
-  for (long at = 0; at < got;) {
-    const auto* const entry = reinterpret_cast<const dirent64*>(raw.data() + at);
-    const std::string_view name = entry->d_name;
-    listed += listed_bytes(name);
-    if (with_status && listed > room) break;  // the next request begins with it
-    const layout::FileEntry told{.inode = entry->d_ino,
-                                 .cookie = static_cast<std::uint64_t>(entry->d_off),
-                                 .type = entry->d_type,
-                                 .name_bytes = static_cast<std::uint32_t>(name.size())};
-    append_bytes(outcome.payload, std::span(&told, 1));
-    if (with_status) {
-      const layout::FileStatus status = entry_status(directory, entry->d_name);
-      append_bytes(outcome.payload, std::span(&status, 1));
-    }
-    append_bytes(outcome.payload, std::span(name));
-    at += entry->d_reclen;
-  }
-  if (got > 0 && outcome.payload.empty()) return {.error = EINVAL};  // as getdents without room for one
-  return outcome;
+  return List(directory, request.header.flags != 0, std::min(request.header.length, layout::kFileMaxList)).make();
 }
 
 }  // namespace wherry::file

@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -103,6 +106,41 @@ TEST(ListsOfAHostileServer, AreRefusedWhereTheyMakeNoSense) {
   EXPECT_EQ(list_of(std::vector<std::byte>(kFileMaxList + 1), entries), EIO);
   EXPECT_EQ(list_of({}, entries), 0);
   EXPECT_TRUE(entries.empty());
+}
+
+/// Where the server's descriptor of a directory is; -1 if it has none.
+long position_of(const ServedDirectory& served, const std::filesystem::path& directory) {
+  const std::filesystem::path process = "/proc/" + std::to_string(served.pid());
+  for (const auto& one : std::filesystem::directory_iterator(process / "fd")) {
+    std::error_code closed;
+    if (std::filesystem::read_symlink(one, closed) != directory) continue;
+    std::ifstream information(process / "fdinfo" / one.path().filename());
+    std::string word;
+    std::uint64_t position = 0;
+    information >> word >> position;
+    return static_cast<long>(position);
+  }
+  return -1;
+}
+
+TEST(ListsWithStatus, LeaveTheDirectoryWhereTheyEnd) {
+  for (const std::size_t bytes : {1, 4, 5, 60, 255}) {
+    const ServedDirectory served;
+    std::filesystem::create_directory(served.root() / "folder");
+    for (char first = 'a'; first <= 'z'; ++first)
+      std::ofstream(served.root() / "folder" / std::string(bytes, first)).flush();
+    Host host(served.client());
+    const Host::Handle handle = host.open("folder", kFileOpenRead | kFileOpenDirectory).handle;
+    std::vector<Host::Entry> entries;
+    std::size_t all = 0;
+    for (std::uint64_t cookie = 0;; cookie = entries.back().cookie) {
+      ASSERT_EQ(host.list_with_status(handle, cookie, 2048, entries), 0);
+      if (entries.empty()) break;
+      all += entries.size();
+      EXPECT_EQ(position_of(served, served.root() / "folder"), static_cast<long>(entries.back().cookie)) << bytes;
+    }
+    EXPECT_EQ(all, 28U);
+  }
 }
 
 }  // namespace
