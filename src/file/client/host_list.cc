@@ -10,9 +10,6 @@
 namespace wherry::file {
 namespace {
 
-/// Longest name of a directory's entry.
-constexpr std::uint32_t kMostEntryName = 255;
-
 /// Takes a record off the front. False: there is no whole one.
 template <class T>
 bool take_record(std::span<const std::byte>& rest, T& record) {
@@ -27,7 +24,8 @@ bool take_entry(std::span<const std::byte>& rest, bool with_status, Host::Entry&
   layout::FileEntry head{};
   layout::FileStatus status{};
   if (!take_record(rest, head) || (with_status && !take_record(rest, status))) return false;
-  if (head.name_bytes == 0 || head.name_bytes > std::min<std::size_t>(rest.size(), kMostEntryName)) return false;
+  if (head.name_bytes == 0 || head.name_bytes > std::min<std::size_t>(rest.size(), layout::kFileMaxEntryName))
+    return false;
   const auto name = rest.first(head.name_bytes);
   rest = rest.subspan(head.name_bytes);
   entry = {.inode = head.inode,

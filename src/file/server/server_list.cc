@@ -73,6 +73,7 @@ std::size_t List::raw_room() const {
 /// False: it does not fit.
 bool List::add(const dirent64& entry) {
   const std::string_view name = entry.d_name;
+  if (name.size() > layout::kFileMaxEntryName) return true;
   const std::size_t bytes = listed_bytes(name);
   if (with_status_ && bytes > room_) return false;
   room_ -= std::min<std::uint64_t>(room_, bytes);

@@ -255,13 +255,17 @@ struct FileSystemStatus {
 };
 static_assert(sizeof(FileSystemStatus) == 64 && offsetof(FileSystemStatus, name_bytes) == 56);
 
+/// Of an entry's name: the longest that FUSE takes. vfat, exFAT and NTFS have names of 255 units, up to 765 bytes.
+/// Longer ones are left out.
+inline constexpr std::uint32_t kFileMaxEntryName = 1024;
+
 /// One name of a directory. A FileStatus follows if that is asked for, and the name, without a zero. A status whose
 /// mode is 0 is not known: of "." and "..", and of what was removed meanwhile.
 struct FileEntry {
   std::uint64_t inode;
   std::uint64_t cookie;      ///< `offset` of a `list` that goes on behind this entry
   std::uint32_t type;        ///< as DT_REG and so on
-  std::uint32_t name_bytes;  ///< 1 to 255
+  std::uint32_t name_bytes;  ///< 1 to kFileMaxEntryName
 };
 static_assert(sizeof(FileEntry) == 24 && offsetof(FileEntry, cookie) == 8 && offsetof(FileEntry, type) == 16);
 static_assert(offsetof(FileEntry, name_bytes) == 20);
