@@ -168,7 +168,8 @@ int FileSystem::change_size(NodeId node, std::uint64_t size, const OpenFile* by)
 int FileSystem::read_link(NodeId node, std::string& target) {
   const Names kept = keep_names();
   const auto path = nodes_.path(node);
-  return path ? hosts_.any()->read_link(*path, target) : ESTALE;
+  const int error = path ? hosts_.any()->read_link(*path, target) : ESTALE;
+  return error == EINVAL ? ESTALE : stale_if_gone(error);  // EINVAL: another kind of file has the name now
 }
 
 template <class Call>

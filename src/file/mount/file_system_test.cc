@@ -102,6 +102,18 @@ TEST_F(FileSystemTest, ANameThatLeadsNowhereAnyMoreIsStale) {
 }
 
 /// The leak sanitizer looks for what is left.
+TEST_F(FileSystemTest, ALinkWhoseNameAnotherFileHasIsStale) {
+  std::filesystem::create_symlink("target", served.root() / "link");
+  const NodeId node = look_up(kRootNode, "link");
+  std::string target;
+  ASSERT_EQ(system.read_link(node, target), 0);
+  EXPECT_EQ(target, "target");
+  std::filesystem::remove(served.root() / "link");
+  EXPECT_EQ(system.read_link(node, target), ESTALE) << "none has it";
+  put("link", "text");
+  EXPECT_EQ(system.read_link(node, target), ESTALE);
+}
+
 TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
   OpenDirectory* closed = nullptr;
   OpenDirectory* left = nullptr;
