@@ -13,14 +13,15 @@ namespace {
 /// A piece is copied within a millisecond or so, unless the disk is waited for.
 constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 20;
 
-/// The kernel would refuse it, but sees one piece at a time.
+/// The kernel would refuse ranges of one file that overlap, and end at the file's end, but sees one piece at a time.
 int check_overlap(const Backing& one, std::uint64_t offset, const Backing& other, std::uint64_t other_offset,
-                  std::uint64_t length) {
+                  std::uint64_t& length) {
   layout::FileStatus first{};
   layout::FileStatus second{};
   if (const int error = status_of(one.descriptor(), first); error != 0) return error;
   if (const int error = status_of(other.descriptor(), second); error != 0) return error;
   if (first.device != second.device || first.inode != second.inode) return 0;
+  length = std::min(length, first.size - std::min(first.size, offset));
   return offset < other_offset + length && other_offset < offset + length ? EINVAL : 0;
 }
 
@@ -37,7 +38,8 @@ ServerSession::Step ServerSession::begin_copy() {
   if (error == 0 && (from == nullptr || target == nullptr || target->appends)) error = EBADF;
   if (error == 0 && (header.offset > INT64_MAX - header.length || to.offset > INT64_MAX - header.length))
     error = EINVAL;
-  if (error == 0) error = check_overlap(*from->backing, header.offset, *target->backing, to.offset, header.length);
+  left_ = header.length;
+  if (error == 0) error = check_overlap(*from->backing, header.offset, *target->backing, to.offset, left_);
   if (error != 0) {
     answer({.error = error});
     return Step::on;
@@ -46,7 +48,6 @@ ServerSession::Step ServerSession::begin_copy() {
   target_ = target->backing.get();
   offset_ = header.offset;
   target_offset_ = to.offset;
-  left_ = header.length;
   moved_ = 0;
   state_ = State::copying;
   return Step::on;

@@ -72,7 +72,7 @@ TEST_F(FileCopies, AreRefusedAsTheKernelRefusesThem) {
   const auto error = [&](Host::Handle one, std::uint64_t offset, Host::Handle other, std::uint64_t to_offset,
                          std::uint64_t length) { return host_.copy(one, offset, other, to_offset, length).error; };
   EXPECT_EQ(error(from, 0, open("from"), 3 << 20, 4 << 20), EINVAL) << "the pieces do not overlap, the ranges do";
-  EXPECT_EQ(error(from, 3 << 20, from, 0, 4 << 20), EINVAL);
+  EXPECT_EQ(error(from, 2 << 20, from, 0, 4 << 20), EINVAL);
   EXPECT_EQ(error(from, 0, from, 2 << 20, 2 << 20), 0);
   EXPECT_EQ(error(from, 0, 77, 0, 10), EBADF);
   EXPECT_EQ(error(77, 0, to, 0, 10), EBADF);
@@ -82,6 +82,15 @@ TEST_F(FileCopies, AreRefusedAsTheKernelRefusesThem) {
   EXPECT_EQ(error(open(".", kFileOpenRead | kFileOpenDirectory), 0, to, 0, 10), EISDIR);
   EXPECT_EQ(error(from, UINT64_MAX, to, 0, 10), EINVAL);
   EXPECT_EQ(error(from, 0, to, INT64_MAX - 5, 10), EINVAL);
+}
+
+TEST_F(FileCopies, WithinAFileEndWhereItEndedAtFirst) {
+  const Host::Handle file = filled("file");
+  EXPECT_EQ(host_.copy(file, 0, file, kBytes, kBytes + 100).bytes, kBytes);
+  EXPECT_EQ(content_of(served_.root() / "file").size(), 2 * kBytes);
+  EXPECT_EQ(host_.copy(file, 2 * kBytes - 3, file, 0, kBytes).bytes, 3U) << "what is there does not overlap";
+  EXPECT_EQ(host_.copy(file, 2 * kBytes, file, 0, kBytes).bytes, 0U);
+  EXPECT_EQ(host_.flush(file), 0);
 }
 
 TEST_F(FileCopies, GoOnWithTheNextServerWhenOneIsKilled) {
