@@ -195,7 +195,7 @@ int FileSystem::list(NodeId node, const OpenDirectory& directory, std::uint64_t 
     if (entry.status) {
       one.known = refer(node, entry.name, *entry.status);
       // Reads ask for the size of a file that is open.
-      one.known->is_kept = !nodes_.is_open(one.known->node);
+      if (!nodes_.is_open(one.known->node)) one.known->kept_for = kKept;
     }
     one.entry = std::move(entry);
   }

@@ -69,7 +69,7 @@ int FileSystem::look_up_kept(NodeId parent, std::string_view name, Entry& entry)
   const int error = hosts_.any()->status(*path, false, status);
   if (error == ENOENT) nodes_.remove_name(parent, name);
   if (error == 0) entry = refer(parent, name, status);
-  if (error == 0) entry.is_kept = nodes_.is_kept(entry.node);
+  if (error == 0) entry.kept_for = nodes_.kept_for(entry.node);
   return error;
 }
 
@@ -118,6 +118,12 @@ int FileSystem::attributes(NodeId node, struct stat& attributes) {
   layout::FileStatus found{};
   const int error = status(node, found);
   if (error == 0) attributes = stat_of(found, root_.device);
+  return error;
+}
+
+int FileSystem::attributes(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for) {
+  const int error = this->attributes(node, attributes);
+  kept_for = nodes_.kept_for(node);
   return error;
 }
 

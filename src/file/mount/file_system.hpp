@@ -32,7 +32,7 @@ namespace wherry::file::mount {
 struct Entry {
   NodeId node = 0;
   struct stat attributes{};
-  bool is_kept = false;  ///< the kernel may use both for kKept
+  Nodes::Clock::duration kept_for{};  ///< the kernel may use both
 };
 
 /// What the kernel keeps of a file.
@@ -86,8 +86,8 @@ class FileSystem {
   int look_up(NodeId parent, std::string_view name, Entry& entry);
   void forget(NodeId node, std::uint64_t count) { nodes_.forget(node, count); }
   int attributes(NodeId node, struct stat& attributes);
-  /// Whether the kernel may use the attributes for kKept.
-  [[nodiscard]] bool is_kept(NodeId node) const { return nodes_.is_kept(node); }
+  /// @param kept_for  how long the kernel may use them
+  int attributes(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for);
   /// @param by  the open file that the program named, or null
   int change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes);
   int read_link(NodeId node, std::string& target);

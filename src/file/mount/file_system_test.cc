@@ -188,9 +188,20 @@ TEST_F(FileSystemTest, AttributesOfFilesThatAreOpenAreNotKept) {
   ASSERT_EQ(system.open(node, O_RDONLY, file), 0);
   EXPECT_EQ(dropped, std::vector<NodeId>{node});
   const auto all = list_all(system, kRootNode, 4096);
-  EXPECT_FALSE(all.at("open").known.value().is_kept);
-  EXPECT_TRUE(all.at("closed").known.value().is_kept);
+  EXPECT_EQ(all.at("open").known.value().kept_for, Nodes::Clock::duration::zero());
+  EXPECT_EQ(all.at("closed").known.value().kept_for, kKept);
   system.close(node, file);
+}
+
+TEST_F(FileSystemTest, DirectoriesAreNotKeptLongerForBeingAskedFor) {
+  const auto listed = Nodes::Clock::now();
+  list_all(system, kRootNode, 4096);
+  struct stat attributes{};
+  Nodes::Clock::duration kept_for{};
+  ASSERT_EQ(system.attributes(kRootNode, attributes, kept_for), 0);
+  const auto after = Nodes::Clock::now();
+  EXPECT_LT(kept_for, kKept);
+  EXPECT_TRUE(kept_for > Nodes::Clock::duration::zero() || after - listed >= kKept);
 }
 
 TEST_F(FileSystemTest, TheDirectoryOfTheMountPointIsListedWithoutAttributes) {

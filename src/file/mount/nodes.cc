@@ -178,10 +178,11 @@ void Nodes::note_list(NodeId node, Time now) {
   }
 }
 
-bool Nodes::is_kept(NodeId node, Time now) const {
+Nodes::Clock::duration Nodes::kept_for(NodeId node, Time now) const {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);
-  return found != nodes_.end() && found->second.listed && now - *found->second.listed < kKept;
+  if (found == nodes_.end() || !found->second.listed) return {};
+  return std::max<Clock::duration>(kKept - (now - *found->second.listed), {});
 }
 
 bool Nodes::is_open(NodeId node) const {

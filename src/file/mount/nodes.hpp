@@ -76,7 +76,8 @@ class Nodes {
 
   /// The directory is listed: it and those above it, by which its files are reached, are kept from now on for kKept.
   void note_list(NodeId node, Time now = Clock::now());
-  [[nodiscard]] bool is_kept(NodeId node, Time now = Clock::now()) const;
+  /// What is left of that; 0 if nothing.
+  [[nodiscard]] Clock::duration kept_for(NodeId node, Time now = Clock::now()) const;
 
   void add_open(NodeId node, std::shared_ptr<OpenFile> file);
   /// Returns it.

@@ -20,6 +20,9 @@ Identity file(std::uint64_t inode) { return {.device = 1, .inode = inode, .type 
 struct NodesTest : testing::Test {
   Nodes nodes{directory(2)};
   std::string path(NodeId node) { return nodes.path(node).value_or("none"); }
+  [[nodiscard]] bool is_kept(NodeId node, Nodes::Time now) const {
+    return nodes.kept_for(node, now) > Nodes::Clock::duration::zero();
+  }
 };
 
 TEST_F(NodesTest, PathsAreMadeOfTheNamesThatWereLookedUp) {
@@ -125,19 +128,27 @@ TEST_F(NodesTest, AnOpenFileKeepsItsNode) {
   EXPECT_EQ(nodes.count(), 1U);
 }
 
+TEST_F(NodesTest, AListedDirectoryIsKeptForTheTimeThatIsLeft) {
+  const Nodes::Time now = Nodes::Clock::now();
+  nodes.note_list(kRootNode, now);
+  EXPECT_EQ(nodes.kept_for(kRootNode, now), kKept);
+  EXPECT_EQ(nodes.kept_for(kRootNode, now + kKept / 4), kKept * 3 / 4);
+  EXPECT_EQ(nodes.kept_for(kRootNode, now + 2 * kKept), Nodes::Clock::duration::zero());
+}
+
 TEST_F(NodesTest, AListedDirectoryAndThoseAboveItAreKeptForAWhile) {
   const NodeId one = nodes.refer(kRootNode, "one", directory(10));
   const NodeId two = nodes.refer(one, "two", directory(11));
   const NodeId below = nodes.refer(two, "below", directory(12));
   const Nodes::Time now = Nodes::Clock::now();
-  EXPECT_FALSE(nodes.is_kept(two, now));
+  EXPECT_FALSE(is_kept(two, now));
   nodes.note_list(two, now);
-  EXPECT_TRUE(nodes.is_kept(two, now) && nodes.is_kept(one, now) && nodes.is_kept(kRootNode, now));
-  EXPECT_FALSE(nodes.is_kept(below, now));
-  EXPECT_FALSE(nodes.is_kept(two, now + kKept) || nodes.is_kept(kRootNode, now + kKept));
+  EXPECT_TRUE(is_kept(two, now) && is_kept(one, now) && is_kept(kRootNode, now));
+  EXPECT_FALSE(is_kept(below, now));
+  EXPECT_FALSE(is_kept(two, now + kKept) || is_kept(kRootNode, now + kKept));
   nodes.refer(two, "one", directory(10));  // a circle
   nodes.note_list(two, now + kKept);
-  EXPECT_TRUE(nodes.is_kept(two, now + kKept) && nodes.is_kept(one, now + kKept));
+  EXPECT_TRUE(is_kept(two, now + kKept) && is_kept(one, now + kKept));
 }
 
 TEST_F(NodesTest, NamesThatLeadInACircleAreNoPath) {

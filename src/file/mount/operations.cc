@@ -68,8 +68,9 @@ void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* nod
 void get_attributes(fuse_req_t request, fuse_ino_t node, fuse_file_info* /*info*/) {
   serve(request, [&](FileSystem& system) {
     struct stat attributes{};
-    const int error = system.attributes(node, attributes);
-    if (error == 0) fuse_reply_attr(request, &attributes, system.is_kept(node) ? kKeptSeconds : 0);
+    Nodes::Clock::duration kept_for{};
+    const int error = system.attributes(node, attributes, kept_for);
+    if (error == 0) fuse_reply_attr(request, &attributes, seconds_of(kept_for));
     return error;
   });
 }

@@ -41,14 +41,14 @@ void serve_status(fuse_req_t request, Call call) noexcept {
   });
 }
 
-inline constexpr double kKeptSeconds = std::chrono::duration<double>(kKept).count();
+inline double seconds_of(Nodes::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 /// What is not kept is asked for at each use: what other clients do is seen at once.
 inline fuse_entry_param parameters_of(const Entry& entry) {
   fuse_entry_param parameters{};
   parameters.ino = entry.node;
   parameters.attr = entry.attributes;
-  parameters.attr_timeout = parameters.entry_timeout = entry.is_kept ? kKeptSeconds : 0;
+  parameters.attr_timeout = parameters.entry_timeout = seconds_of(entry.kept_for);
   return parameters;
 }
 
