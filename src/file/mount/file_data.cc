@@ -36,6 +36,7 @@ int FileSystem::open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts:
 
 int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry,
                        OpenFile*& file) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
@@ -185,17 +186,19 @@ int FileSystem::list(NodeId node, const OpenDirectory& directory, std::uint64_t 
   const Names kept = keep_names();
   const Hosts::File& file = directory.file();
   std::vector<Host::Entry> entries;
+  const OwnChanges::Look look(own_changes_);
   // The server would look at the mount point, and wait for itself.
   const int error = has_hidden(node) ? file.use()->list(file.handle(), cookie, entries)
                                      : file.use()->list_with_status(file.handle(), cookie, room, entries);
   if (error != 0) return error;
   nodes_.note_list(node);
+  const Nodes::Clock::duration kept_for = look.is_undisturbed() ? kKept : Nodes::Clock::duration{};
   for (Host::Entry& entry : entries) {
     ListedEntry& one = listed.emplace_back();
     if (entry.status) {
       one.known = refer(node, entry.name, *entry.status);
       // Reads ask for the size of a file that is open.
-      if (!nodes_.is_open(one.known->node)) one.known->kept_for = kKept;
+      if (!nodes_.is_open(one.known->node)) one.known->kept_for = kept_for;
     }
     one.entry = std::move(entry);
   }

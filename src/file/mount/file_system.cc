@@ -66,10 +66,11 @@ int FileSystem::look_up_kept(NodeId parent, std::string_view name, Entry& entry)
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   layout::FileStatus status{};
+  const OwnChanges::Look look(own_changes_);
   const int error = hosts_.any()->status(*path, false, status);
   if (error == ENOENT) nodes_.remove_name(parent, name);
   if (error == 0) entry = refer(parent, name, status);
-  if (error == 0) entry.kept_for = nodes_.kept_for(entry.node);
+  if (error == 0 && look.is_undisturbed()) entry.kept_for = nodes_.kept_for(entry.node);
   return error;
 }
 
@@ -122,8 +123,9 @@ int FileSystem::attributes(NodeId node, struct stat& attributes) {
 }
 
 int FileSystem::attributes(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for) {
+  const OwnChanges::Look look(own_changes_);
   const int error = this->attributes(node, attributes);
-  kept_for = nodes_.kept_for(node);
+  kept_for = look.is_undisturbed() ? nodes_.kept_for(node) : Nodes::Clock::duration{};
   return error;
 }
 
@@ -199,12 +201,14 @@ int FileSystem::list_xattrs(NodeId node, std::vector<std::byte>& names) {
 
 int FileSystem::set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value,
                           std::uint32_t flags) {
+  const OwnChanges::Change under_way(own_changes_);
   return by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
     return host->set_xattr(target, attribute, value, flags);
   });
 }
 
 int FileSystem::remove_xattr(NodeId node, std::string_view attribute) {
+  const OwnChanges::Change under_way(own_changes_);
   return by_either(
       node, [&](const Hosts::Use& host, const Host::Target& target) { return host->remove_xattr(target, attribute); });
 }
@@ -219,6 +223,7 @@ int FileSystem::file_system(NodeId node, struct statvfs& status) {
 }
 
 int FileSystem::make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
@@ -241,6 +246,7 @@ int FileSystem::make_node_kept(NodeId parent, std::string_view name, std::uint32
 }
 
 int FileSystem::make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
@@ -249,6 +255,7 @@ int FileSystem::make_directory(NodeId parent, std::string_view name, std::uint32
 }
 
 int FileSystem::symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
@@ -257,6 +264,7 @@ int FileSystem::symlink(NodeId parent, std::string_view name, std::string_view t
 }
 
 int FileSystem::link(NodeId node, NodeId parent, std::string_view name, Entry& entry) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto to = nodes_.path(parent, name);
   if (!to) return ENOENT;
@@ -268,6 +276,7 @@ int FileSystem::link(NodeId node, NodeId parent, std::string_view name, Entry& e
 }
 
 int FileSystem::remove(NodeId parent, std::string_view name, bool directory) {
+  const OwnChanges::Change under_way(own_changes_);
   const Names kept = keep_names();
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
@@ -282,6 +291,7 @@ int FileSystem::rename(NodeId parent, std::string_view name, NodeId new_parent, 
   std::unique_lock turn(rename_turn_);
   const std::lock_guard changed(names_);
   turn.unlock();
+  const OwnChanges::Change under_way(own_changes_);
   const auto from = nodes_.path(parent, name);
   const auto to = nodes_.path(new_parent, new_name);
   if (!from || !to) return ENOENT;

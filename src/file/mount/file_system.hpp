@@ -25,6 +25,7 @@
 #include "file/mount/locks.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
+#include "file/mount/own_changes.hpp"
 
 namespace wherry::file::mount {
 
@@ -141,7 +142,7 @@ class FileSystem {
   int open_directory(NodeId node, OpenDirectory*& directory);
   void close_directory(const OpenDirectory* directory);
   /// Some entries behind `cookie`; none at the end. Only what the server is asked for in this call is told, so that no
-  /// change that a program of the mount has made before is undone in the kernel's view.
+  /// change that a program of the mount has made before is undone in the kernel's view; during one, nothing is kept.
   /// @param node  the directory's
   /// @param room  as of Host::list_with_status
   int list(NodeId node, const OpenDirectory& directory, std::uint64_t cookie, std::size_t room,
@@ -191,6 +192,7 @@ class FileSystem {
   };
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
+  OwnChanges own_changes_;
   std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
   Locks locks_;
   LockWaits lock_waits_;

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/common/served_directory.hpp"
@@ -202,6 +203,42 @@ TEST_F(FileSystemTest, DirectoriesAreNotKeptLongerForBeingAskedFor) {
   const auto after = Nodes::Clock::now();
   EXPECT_LT(kept_for, kKept);
   EXPECT_TRUE(kept_for > Nodes::Clock::duration::zero() || after - listed >= kKept);
+}
+
+TEST_F(FileSystemTest, NothingIsKeptOfWhatIsAskedForDuringAChange) {
+  put("file", "text");
+  std::filesystem::create_directory(served.root() / "folder");
+  std::filesystem::create_directory(served.root() / "changing");
+  const NodeId folder = look_up(kRootNode, "folder");
+  const NodeId changed = look_up(kRootNode, "changing");
+  std::atomic<bool> over{false};
+  std::thread changing([&] {
+    for (Entry made; !over;) {
+      EXPECT_EQ(system.symlink(changed, "link", "target", made), 0);
+      EXPECT_EQ(system.remove(changed, "link", false), 0);
+    }
+  });
+  const auto none = Nodes::Clock::duration::zero();
+  bool list = false;
+  bool name = false;
+  bool attributes = false;
+  for (int i = 0; i < 10'000 && !(list && name && attributes); ++i) {
+    list |= list_all(system, kRootNode, 4096).at("file").known.value().kept_for == none;
+    const auto before = Nodes::Clock::now();
+    list_all(system, folder, 4096);
+    Entry entry;
+    EXPECT_EQ(system.look_up(kRootNode, "folder", entry), 0);
+    struct stat ignored{};
+    Nodes::Clock::duration kept_for{};
+    EXPECT_EQ(system.attributes(folder, ignored, kept_for), 0);
+    if (Nodes::Clock::now() - before >= kKept) continue;
+    name |= entry.kept_for == none;
+    attributes |= kept_for == none;
+  }
+  over = true;
+  changing.join();
+  EXPECT_TRUE(list && name && attributes) << list << name << attributes;
+  EXPECT_GT(list_all(system, kRootNode, 4096).at("file").known.value().kept_for, none);
 }
 
 TEST_F(FileSystemTest, TheDirectoryOfTheMountPointIsListedWithoutAttributes) {
