@@ -76,13 +76,12 @@ void LockWaits::answer(Entries entries, int error) {
   for (Entry& entry : entries) entry.wait.answer(error);
 }
 
-/// The one that is due first; of those that are due already the one that waits longest.
+/// The one that is due first, so that a file whose waits are always due holds up no other. Of equal ones the one that
+/// waits longest.
 LockWaits::Entries::iterator LockWaits::next() {
-  const auto now = Clock::now();
   auto best = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->tried) continue;
-    if (entry->due <= now) return entry;
     if (best == entries_.end() || entry->due < best->due) best = entry;
   }
   return best;
@@ -132,7 +131,7 @@ void LockWaits::hurry(NodeId node) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   for (Entry& entry : entries_) {
-    if (entry.wait.node != node) continue;
+    if (entry.wait.node != node || entry.wait.most_attempts != 0) continue;
     entry.due = std::min(entry.due, now);
     entry.hurried = entry.tried;
   }

@@ -46,7 +46,7 @@ class LockWaits {
   /// Without a first attempt: one is made at once, by the thread.
   void hand_over(Wait wait);
   void interrupt(const void* id);
-  /// A lock on this file was given up.
+  /// A lock on this file was given up. Waits of limited attempts keep their pauses: attempts would be used up at once.
   void hurry(NodeId node);
   /// Answers all with EIO, and those that are added later.
   void stop();

@@ -85,6 +85,42 @@ TEST_F(LockWaitsTest, AnUnlockDuringAnAttemptIsNotForgotten) {
   EXPECT_EQ(answer.get_future().get(), 0);
 }
 
+TEST_F(LockWaitsTest, AFileWhoseLocksAreGivenUpAllTheTimeHoldsUpNoOther) {
+  constexpr int kAttempts = 200'000;
+  std::atomic<int> attempts{0};
+  std::promise<int> attempts_when_answered;
+  waits.add({.node = 1,
+             .attempt =
+                 [&] {
+                   waits.hurry(1);
+                   return ++attempts == kAttempts ? 0 : EAGAIN;
+                 },
+             .answer = [](int) {}},
+            kNothing);
+  waits.add(
+      {.node = 2, .attempt = [] { return 0; }, .answer = [&](int) { attempts_when_answered.set_value(attempts); }},
+      kNothing);
+  EXPECT_LT(attempts_when_answered.get_future().get(), kAttempts);
+  waits.stop();
+}
+
+TEST_F(LockWaitsTest, AnUnlockUsesUpNoAttemptsThatAreLimited) {
+  constexpr int kAttempts = 5;
+  std::promise<std::chrono::steady_clock::time_point> end;
+  const auto begin = std::chrono::steady_clock::now();
+  waits.add({.node = 1,
+             .attempt =
+                 [&] {
+                   waits.hurry(1);
+                   return EAGAIN;
+                 },
+             .answer = [&](int) { end.set_value(std::chrono::steady_clock::now()); },
+             .most_attempts = kAttempts},
+            kNothing);
+  // 1, 2, 4, 8 and 16 ms.
+  EXPECT_GE(end.get_future().get() - begin, std::chrono::milliseconds(31));
+}
+
 TEST_F(LockWaitsTest, AttemptsThatAreLimitedEndWithEagain) { EXPECT_EQ(add(&id, result, kNothing, 3).get(), EAGAIN); }
 
 TEST_F(LockWaitsTest, TheEndAnswersAllAndTakesNoMore) {
