@@ -20,7 +20,7 @@ constexpr auto kLockPauseOfEach = 1ms;
 
 }  // namespace
 
-/// False: it is answered already.
+/// False: it is answered already. True, and `tried`: `adding_` counts it.
 bool LockWaits::enter(Entries& made) {
   std::unique_lock lock(mutex_);
   if (stopping_) {
@@ -29,8 +29,9 @@ bool LockWaits::enter(Entries& made) {
     return false;
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (made.front().tried) ++adding_;
   entries_.splice(entries_.end(), made);
-  changed_.notify_one();
+  changed_.notify_all();
   return true;
 }
 
@@ -42,6 +43,9 @@ void LockWaits::add(Wait wait, const std::function<void()>& announce) {
   if (!enter(made)) return;
   announce();
   finish(entry, EAGAIN);
+  const std::lock_guard lock(mutex_);
+  --adding_;
+  changed_.notify_all();
 }
 
 void LockWaits::hand_over(Wait wait) {
@@ -56,21 +60,26 @@ void LockWaits::hand_over(Wait wait) {
 void LockWaits::finish(Entries::iterator entry, int error) {
   std::unique_lock lock(mutex_);
   entry->tried = false;
-  if (error == EAGAIN && entry->interrupted) error = EINTR;
   const int most = entry->wait.most_attempts;
-  if (error == EAGAIN && (most == 0 || entry->attempts < most)) {
+  const bool again = !entry->interrupted && !stopping_ && (most == 0 || entry->attempts < most);
+  if (error == EAGAIN && again) {
     entry->due = Clock::now();
     if (!std::exchange(entry->hurried, false)) entry->due += entry->pause;
     const Clock::duration longest = std::max<Clock::duration>(kLongestLockPause, kLockPauseOfEach * entries_.size());
     entry->pause = std::min(2 * entry->pause, longest);
-    changed_.notify_one();
+    changed_.notify_all();
     return;
   }
+  if (error == EAGAIN && entry->interrupted) error = interrupt_error_of(*entry);
+  if (error == EAGAIN && stopping_) error = EIO;
   Entries done;
   done.splice(done.end(), entries_, entry);
   lock.unlock();
   answer(std::move(done), error);
 }
+
+/// A call that does not wait has no EINTR.
+int LockWaits::interrupt_error_of(const Entry& entry) { return entry.wait.most_attempts == 0 ? EINTR : EAGAIN; }
 
 void LockWaits::answer(Entries entries, int error) {
   for (Entry& entry : entries) entry.wait.answer(error);
@@ -121,10 +130,11 @@ void LockWaits::interrupt(const void* id) {
     entry->interrupted = true;
     return;
   }
+  const int error = interrupt_error_of(*entry);
   Entries done;
   done.splice(done.end(), entries_, entry);
   lock.unlock();
-  answer(std::move(done), EINTR);
+  answer(std::move(done), error);
 }
 
 void LockWaits::hurry(NodeId node) {
@@ -135,19 +145,26 @@ void LockWaits::hurry(NodeId node) {
     entry.due = std::min(entry.due, now);
     entry.hurried = entry.tried;
   }
-  if (!entries_.empty()) changed_.notify_one();
+  if (!entries_.empty()) changed_.notify_all();
 }
 
+/// Those that `add` still has in use are answered by it. It does not block, so that the wait for it is a short one.
 void LockWaits::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
-  changed_.notify_one();
+  changed_.notify_all();
   lock.unlock();
   if (thread_.joinable()) thread_.join();
+  Entries left;
   lock.lock();
-  Entries left = std::exchange(entries_, {});
+  for (auto next = entries_.begin(); next != entries_.end();) {
+    const auto entry = next++;
+    if (!entry->tried) left.splice(left.end(), entries_, entry);
+  }
   lock.unlock();
   answer(std::move(left), EIO);
+  lock.lock();
+  changed_.wait(lock, [this] { return adding_ == 0; });
 }
 
 }  // namespace wherry::file::mount

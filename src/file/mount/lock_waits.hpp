@@ -20,9 +20,10 @@ namespace wherry::file::mount {
 /// States of a wait, and what leads from one to the next:
 ///
 ///   tried  -> idle      finish: EAGAIN
-///   tried  -> answered  finish: a result, EAGAIN after the last attempt, or EINTR if `interrupt` came meanwhile
+///   tried  -> answered  finish: a result, EAGAIN after the last attempt, or what `interrupt` or `stop`, which came
+///                       meanwhile, answer
 ///   idle   -> tried     run: its pause is over
-///   idle   -> answered  interrupt: EINTR; stop: EIO
+///   idle   -> answered  interrupt: EINTR, or EAGAIN if attempts are limited; stop: EIO
 ///
 /// Threads: any. Nothing but `stop` blocks.
 class LockWaits {
@@ -48,7 +49,7 @@ class LockWaits {
   void interrupt(const void* id);
   /// A lock on this file was given up. Waits of limited attempts keep their pauses: attempts would be used up at once.
   void hurry(NodeId node);
-  /// Answers all with EIO, and those that are added later.
+  /// Answers all with EIO before it returns, and those that are added later.
   void stop();
 
  private:
@@ -67,12 +68,14 @@ class LockWaits {
   void run();
   bool enter(Entries& made);
   void finish(Entries::iterator entry, int error);
+  static int interrupt_error_of(const Entry& entry);
   static void answer(Entries entries, int error);
   Entries::iterator next();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   Entries entries_;  ///< the longest waiting first
+  int adding_ = 0;   ///< calls of `add` whose entry is in `entries_`, or was
   bool stopping_ = false;
   std::thread thread_;  ///< from the first wait on
 };

@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace wherry::file::mount {
@@ -129,6 +130,35 @@ TEST_F(LockWaitsTest, TheEndAnswersAllAndTakesNoMore) {
   waits.stop();
   for (auto& answer : answers) EXPECT_EQ(answer.get(), EIO);
   EXPECT_EQ(add(&id, result).get(), EIO);
+}
+
+TEST_F(LockWaitsTest, AnInterruptOfACallThatDoesNotWaitIsNoInterrupt) {
+  EXPECT_EQ(add(&id, result, [this] { waits.interrupt(&id); }, 1000).get(), EAGAIN);
+  auto later = add(&id, result, kNothing, 1000);
+  waits.interrupt(&id);
+  EXPECT_EQ(later.get(), EAGAIN);
+}
+
+TEST_F(LockWaitsTest, AWaitThatIsEnteredDuringTheEndIsAnsweredOnceAndBeforeIt) {
+  std::atomic<int> answers{0};
+  std::thread stopper;
+  auto other = add(&id, result);
+  waits.add({.node = 1,
+             .attempt = [] { return EAGAIN; },
+             .answer =
+                 [&](int error) {
+                   EXPECT_EQ(error, EIO);
+                   ++answers;
+                 }},
+            [&] {
+              stopper = std::thread([&] {
+                waits.stop();
+                EXPECT_EQ(answers, 1);
+              });
+              EXPECT_EQ(other.get(), EIO);
+            });
+  stopper.join();
+  EXPECT_EQ(answers, 1);
 }
 
 TEST_F(LockWaitsTest, AnAttemptThatThrowsIsAnError) {
