@@ -28,11 +28,14 @@ bool LockWaits::enter(Entries& made) {
     answer(std::move(made), EIO);
     return false;
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (made.front().tried) ++adding_;
   entries_.splice(entries_.end(), made);
   changed_.notify_all();
   return true;
+}
+
+void LockWaits::start() {
+  thread_ = std::thread([this] { run(); });
 }
 
 void LockWaits::add(Wait wait, const std::function<void()>& announce) {
@@ -48,13 +51,16 @@ void LockWaits::add(Wait wait, const std::function<void()>& announce) {
   changed_.notify_all();
 }
 
-void LockWaits::hand_over(Wait wait) {
-  Entries made(1);
-  made.front().wait = std::move(wait);
-  made.front().pause = kFirstLockPause;
-  made.front().tried = false;
-  enter(made);
+LockWaits::Prepared LockWaits::prepare(Wait wait) {
+  Prepared made;
+  Entry& entry = made.entry_.emplace_back();
+  entry.wait = std::move(wait);
+  entry.pause = kFirstLockPause;
+  entry.tried = false;
+  return made;
 }
+
+void LockWaits::hand_over(Prepared wait) noexcept { enter(wait.entry_); }
 
 /// After an attempt.
 void LockWaits::finish(Entries::iterator entry, int error) {

@@ -36,22 +36,6 @@ class LockWaits {
     int most_attempts = 0;              ///< 0: any number
   };
 
-  LockWaits() = default;
-  LockWaits(const LockWaits&) = delete;
-  LockWaits& operator=(const LockWaits&) = delete;
-  ~LockWaits() { stop(); }
-
-  /// After a first attempt that came to EAGAIN.
-  /// @param announce  called before the wait can be answered: from then on `interrupt` may come
-  void add(Wait wait, const std::function<void()>& announce);
-  /// Without a first attempt: one is made at once, by the thread.
-  void hand_over(Wait wait);
-  void interrupt(const void* id);
-  /// A lock on this file was given up. Waits of limited attempts keep their pauses: attempts would be used up at once.
-  void hurry(NodeId node);
-  /// Answers all with EIO before it returns, and those that are added later.
-  void stop();
-
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
@@ -65,6 +49,35 @@ class LockWaits {
   };
   using Entries = std::list<Entry>;
 
+ public:
+  /// A wait that has all the memory it takes.
+  class Prepared {
+   private:
+    friend class LockWaits;
+    Entries entry_{};
+  };
+
+  LockWaits() = default;
+  LockWaits(const LockWaits&) = delete;
+  LockWaits& operator=(const LockWaits&) = delete;
+  ~LockWaits() { stop(); }
+
+  /// Starts the thread: waits go on from then on. Once. Throws std::system_error.
+  void start();
+  /// After a first attempt that came to EAGAIN.
+  /// @param announce  called before the wait can be answered: from then on `interrupt` may come
+  void add(Wait wait, const std::function<void()>& announce);
+  /// Without a first attempt: one is made at once, by the thread. What is prepared before a lock is asked for cannot
+  /// fail to be handed over when the lock is there.
+  [[nodiscard]] static Prepared prepare(Wait wait);
+  void hand_over(Prepared wait) noexcept;
+  void interrupt(const void* id);
+  /// A lock on this file was given up. Waits of limited attempts keep their pauses: attempts would be used up at once.
+  void hurry(NodeId node);
+  /// Answers all with EIO before it returns, and those that are added later.
+  void stop();
+
+ private:
   void run();
   bool enter(Entries& made);
   void finish(Entries::iterator entry, int error);
@@ -77,7 +90,7 @@ class LockWaits {
   Entries entries_;  ///< the longest waiting first
   int adding_ = 0;   ///< calls of `add` whose entry is in `entries_`, or was
   bool stopping_ = false;
-  std::thread thread_;  ///< from the first wait on
+  std::thread thread_;
 };
 
 }  // namespace wherry::file::mount

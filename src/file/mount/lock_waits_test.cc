@@ -17,6 +17,7 @@ namespace {
 const auto kNothing = [] {};
 
 struct LockWaitsTest : testing::Test {
+  LockWaitsTest() { waits.start(); }
   /// A wait whose attempts come to `result`, and what it was answered.
   std::future<int> add(const void* who, const std::atomic<int>& comes_to,
                        const std::function<void()>& announce = kNothing, int most_attempts = 0) {
@@ -59,14 +60,14 @@ TEST_F(LockWaitsTest, AnInterruptThatComesBeforeItIsEnteredIsNotLost) {
 
 TEST_F(LockWaitsTest, AnInterruptDuringAnAttemptThatSucceedsLeavesTheLock) {
   std::promise<int> answer;
-  waits.hand_over({.id = &id,
-                   .node = 1,
-                   .attempt =
-                       [this] {
-                         waits.interrupt(&id);
-                         return 0;
-                       },
-                   .answer = [&](int error) { answer.set_value(error); }});
+  waits.hand_over(LockWaits::prepare({.id = &id,
+                                      .node = 1,
+                                      .attempt =
+                                          [this] {
+                                            waits.interrupt(&id);
+                                            return 0;
+                                          },
+                                      .answer = [&](int error) { answer.set_value(error); }}));
   EXPECT_EQ(answer.get_future().get(), 0);
 }
 
@@ -163,9 +164,9 @@ TEST_F(LockWaitsTest, AWaitThatIsEnteredDuringTheEndIsAnsweredOnceAndBeforeIt) {
 
 TEST_F(LockWaitsTest, AnAttemptThatThrowsIsAnError) {
   std::promise<int> answer;
-  waits.hand_over({.node = 1,
-                   .attempt = []() -> int { throw std::runtime_error("attempt"); },
-                   .answer = [&](int error) { answer.set_value(error); }});
+  waits.hand_over(LockWaits::prepare({.node = 1,
+                                      .attempt = []() -> int { throw std::runtime_error("attempt"); },
+                                      .answer = [&](int error) { answer.set_value(error); }}));
   EXPECT_EQ(answer.get_future().get(), EIO);
 }
 

@@ -63,9 +63,21 @@ void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const Ope
             [&] { fuse_req_interrupt_func(request, interrupt, &waits); });
 }
 
+/// Tells of a lock that is there.
+LockWaits::Prepared grant_of(const FileSystem& system, fuse_req_t request, fuse_ino_t node) {
+  return LockWaits::prepare({.node = node,
+                             .attempt =
+                                 [&system, node] {
+                                   system.drop(node, Kept::pages);
+                                   return 0;
+                                 },
+                             .answer = [request](int result) { fuse_reply_err(request, result); }});
+}
+
 void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const LockRequest& wanted, bool waits) {
   serve(request, [&](FileSystem& system) {
     const OpenFile& file = file_of(info);
+    LockWaits::Prepared grant = grant_of(system, request, node);
     const int error = system.set_lock(node, file, wanted);
     if (error == EAGAIN) {
       const int more = wanted.whole ? kMoreWholeAttempts : kMoreRangeAttempts;
@@ -73,17 +85,10 @@ void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const 
       return 0;
     }
     if (error != 0) return error;
-    if (is_unlock(wanted)) {
+    if (is_unlock(wanted))
       fuse_reply_err(request, 0);
-      return 0;
-    }
-    system.lock_grants().hand_over({.node = node,
-                                    .attempt =
-                                        [&system, node] {
-                                          system.drop(node, Kept::pages);
-                                          return 0;
-                                        },
-                                    .answer = [request](int result) { fuse_reply_err(request, result); }});
+    else
+      system.lock_grants().hand_over(std::move(grant));
     return 0;
   });
 }

@@ -156,6 +156,8 @@ void Session::start() {
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
   try {
+    system_.lock_waits().start();
+    system_.lock_grants().start();
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
       working_.fetch_add(1, std::memory_order_relaxed);
