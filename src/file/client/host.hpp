@@ -18,11 +18,11 @@
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
-#include "file/client/held_locks.hpp"
 #include "file/client/host_connection.hpp"
 #include "file/client/lent_file.hpp"
 #include "file/wire/boot_id.hpp"
 #include "file/wire/fault_point.hpp"
+#include "file/wire/held_locks.hpp"
 #include "file/wire/layout/wire.hpp"
 
 namespace wherry::file {

@@ -74,10 +74,9 @@ void FileSystem::close(NodeId node, const OpenFile* file) {
 }
 
 int FileSystem::set_lock(NodeId node, const OpenFile& file, const LockRequest& wanted) {
-  const int error = locks_.set(node, file, wanted);
-  if (error == 0 && wanted.lock.type != static_cast<std::uint32_t>(layout::FileLockType::write))
-    lock_waits_.hurry(node);
-  return error;
+  const Locks::Answer answer = locks_.set(node, file, wanted);
+  if (answer.frees) lock_waits_.hurry(node);
+  return answer.error;
 }
 
 void FileSystem::drop_locks(NodeId node, std::uint64_t process) {

@@ -52,18 +52,23 @@ std::shared_ptr<Locks::Owner> Locks::find_or_add(NodeId node, const Key& key, co
   return owner;
 }
 
-int Locks::set(NodeId node, const OpenFile& by, const LockRequest& wanted) {
+Locks::Answer Locks::set(NodeId node, const OpenFile& by, const LockRequest& wanted) {
   const Key key{wanted.owner, wanted.whole};
   const auto owner = is_unlock(wanted.lock) ? find(node, key) : find_or_add(node, key, by, wanted.process);
-  if (owner == nullptr) return 0;
+  if (owner == nullptr) return {};
   const std::lock_guard turn(owner->mutex);
+  const bool had = owner->held->any();
+  const bool weakens = owner->held->weakened_by(wanted.lock);
   for (int i = 0; i < kAttempts; ++i) {
     const int error = set(*owner, by, wanted);
-    if (error != ESTALE || owner->file == nullptr || owner->held->any()) return error;
+    if (error == 0) return {.frees = weakens};
+    // flock(2) gives up the lock that it cannot change.
+    if (error != ESTALE || owner->file == nullptr || owner->held->any())
+      return {.error = error, .frees = had && !owner->held->any()};
     // The server was started again when nothing was locked.
     owner->file.reset();
   }
-  return ENOLCK;
+  return {.error = ENOLCK};
 }
 
 int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {

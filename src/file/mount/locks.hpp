@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "file/client/held_locks.hpp"
 #include "file/mount/hosts.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
+#include "file/wire/held_locks.hpp"
 
 namespace wherry::file::mount {
 
@@ -35,9 +35,14 @@ struct LockRequest {
 /// Functions return 0 or an errno value. Threads: any. Blocks as Host does; no lock is waited for.
 class Locks {
  public:
+  struct Answer {
+    int error = 0;
+    bool frees = false;  ///< a lock was given up, or made weaker
+  };
+
   /// EAGAIN where another owner is in the way; ENOLCK where the server has no descriptor left for the owner, or may not
   /// open the file again; ESTALE from when the owner's locks were lost with the server until it closes the file.
-  int set(NodeId node, const OpenFile& by, const LockRequest& wanted);
+  Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
   /// Replaces `lock` by what is in its way: of type `none` if nothing is.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
   /// A process has closed a descriptor of the file. Returns whether it had locks on it.
