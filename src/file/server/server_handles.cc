@@ -51,12 +51,12 @@ Handles::Slot* Handles::slot_of(std::uint64_t handle) {
 
 OpenFile* Handles::find(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
-  return slot == nullptr || slot->file.locks ? nullptr : &slot->file;
+  return slot == nullptr || slot->file.locks != nullptr ? nullptr : &slot->file;
 }
 
 OpenFile* Handles::find_locks(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
-  return slot == nullptr || !slot->file.locks ? nullptr : &slot->file;
+  return slot == nullptr || slot->file.locks == nullptr ? nullptr : &slot->file;
 }
 
 int Handles::close(std::uint64_t handle) {

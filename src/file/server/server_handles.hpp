@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "file/server/backing.hpp"
+#include "file/wire/held_locks.hpp"
 
 namespace wherry::file {
 
@@ -38,7 +39,7 @@ class HandleBudget {
 struct OpenFile {
   std::unique_ptr<Backing> backing{};
   bool appends = false;
-  bool locks = false;  ///< an owner of locks (open_locks), which nothing else is done with
+  std::unique_ptr<HeldLocks> locks{};  ///< of an owner of locks (open_locks), which nothing else is done with
 };
 
 /// The files of one client, by handle. A handle that was closed does not name the next file that is opened.

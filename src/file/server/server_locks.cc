@@ -54,18 +54,44 @@ int range_of(const layout::FileRequest& header, struct flock& range) {
   return 0;
 }
 
-/// A description of the same file. One for ranges is to take read and write locks, since an owner may have the file
-/// open several times; a client has nothing to write by it. One for the whole file takes any lock, however it is open.
+/// Of one handle. The kernel has no bound for it.
+constexpr std::size_t kMostRanges = 65536;
+/// No data goes by a description of locks. With O_APPEND it can be opened also where a file may only grow.
+constexpr int kOpenFlags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_APPEND;
+
+bool writes(int descriptor) { return (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY; }
+
+/// A description of the same file. It is open for writing only if the client's file is: the host may not run a program
+/// that is open for writing, and file systems in layers copy it. One for ranges then takes read and write locks, since
+/// an owner may have the file open several times. One for the whole file takes any lock, however it is open.
 UniqueFd description_of(int descriptor, bool whole, bool read_only) {
-  const int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  if (!whole && !read_only) {
-    UniqueFd both = open_again(descriptor, O_RDWR | flags);
+  if (!whole && !read_only && writes(descriptor)) {
+    UniqueFd both = open_again(descriptor, O_RDWR | kOpenFlags);
     if (both.valid()) return both;
   }
-  UniqueFd made = open_again(descriptor, (::fcntl(descriptor, F_GETFL) & O_ACCMODE) | flags);
+  UniqueFd made = open_again(descriptor, (::fcntl(descriptor, F_GETFL) & O_ACCMODE) | kOpenFlags);
   // A file whose mode has changed since it was opened. The description that is there belongs to this one owner.
   if (!made.valid() && whole) made = UniqueFd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   return made;
+}
+
+int lock_range(int descriptor, struct flock range) { return ::fcntl(descriptor, F_OFD_SETLK, &range) == 0 ? 0 : errno; }
+
+/// Has an owner, who has read locks only, take a write lock. A description that is open for writing gets the same read
+/// locks, which are in the way of nobody's that is there, before the first one ends with its own.
+int open_for_writing(OpenFile& file) {
+  UniqueFd both = open_again(file.backing->descriptor(), O_RDWR | kOpenFlags);
+  if (!both.valid()) return ENOLCK;
+  for (const FileLock& held : file.locks->all()) {
+    struct flock range{};
+    range.l_type = F_RDLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = static_cast<off_t>(held.offset);
+    range.l_len = static_cast<off_t>(held.length);
+    if (const int error = lock_range(both.get(), range); error != 0) return error;
+  }
+  file.backing = std::make_unique<Backing>(std::move(both));
+  return 0;
 }
 
 }  // namespace
@@ -82,7 +108,8 @@ Outcome Calls::open_locks(const Request& request) {
     handles_.give_up();
     return {.error = error};
   }
-  return {.value = handles_.add({.backing = std::make_unique<Backing>(std::move(made)), .locks = true})};
+  return {.value = handles_.add(
+              {.backing = std::make_unique<Backing>(std::move(made)), .locks = std::make_unique<HeldLocks>()})};
 }
 
 Outcome Calls::set_lock(const Request& request) {
@@ -90,13 +117,21 @@ Outcome Calls::set_lock(const Request& request) {
   if ((header.flags & ~layout::kFileLockWhole) != 0) return {.error = EINVAL};
   struct flock range{};
   if (const int error = range_of(header, range); error != 0) return {.error = error};
-  const OpenFile* const file = handles_.find_locks(header.handle);
+  OpenFile* const file = handles_.find_locks(header.handle);
   if (file == nullptr) return {.error = EBADF};
-  const int descriptor = file->backing->descriptor();
-  const int result = header.flags == layout::kFileLockWhole
-                         ? ::flock(descriptor, kernel_type_of(header.mode)->whole | LOCK_NB)
-                         : ::fcntl(descriptor, F_OFD_SETLK, &range);
-  return {.error = result == 0 ? 0 : errno};
+  if (header.flags == layout::kFileLockWhole) {
+    const int type = kernel_type_of(header.mode)->whole;
+    return {.error = ::flock(file->backing->descriptor(), type | LOCK_NB) == 0 ? 0 : errno};
+  }
+  const FileLock wanted{.offset = header.offset, .length = header.length, .type = header.mode, .reserved = 0};
+  const std::size_t count = file->locks->count_with(wanted);
+  if (count > kMostRanges && count > file->locks->count()) return {.error = ENOLCK};
+  if (range.l_type == F_WRLCK && !terms_.read_only && !writes(file->backing->descriptor())) {
+    if (const int error = open_for_writing(*file); error != 0) return {.error = error};
+  }
+  const int error = lock_range(file->backing->descriptor(), range);
+  if (error == 0) file->locks->set(wanted);
+  return {.error = error};
 }
 
 /// A handle of `open` has no locks, so that every lock is in its way.

@@ -2,15 +2,19 @@
 // Locks of clients exclude each other and the programs of the host, and end with whatever they belong to.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -121,6 +125,49 @@ TEST_F(FileLocks, EndWithTheConnectionAndNotWithTheFile) {
 TEST_F(FileLocks, AnOwnerOfAFileThatIsOpenForReadingOnlyMayHaveWriteLocks) {
   EXPECT_EQ(one_.set_lock(owner(one_, open(one_, kFileOpenRead)), 0, kWriteAll), 0);
   EXPECT_EQ(other_.set_lock(owner(other_, open(other_, kFileOpenWrite)), 0, lock_of(FileLockType::read)), EAGAIN);
+}
+
+TEST_F(FileLocks, AFileThatIsOpenForReadingOnlyIsNotOpenedForWriting) {
+  const std::filesystem::path program = served_.root() / "program";
+  std::filesystem::copy_file("/bin/true", program);
+  const Host::Handle file = one_.open("program", kFileOpenRead).handle;
+  EXPECT_EQ(one_.set_lock(owner(one_, file), 0, lock_of(FileLockType::read)), 0);
+  EXPECT_EQ(one_.set_lock(owner(one_, file, kFileLockWhole), kFileLockWhole, kWriteAll), 0);
+  std::string name = program;
+  std::array<char*, 2> arguments{name.data(), nullptr};
+  pid_t child = -1;
+  ASSERT_EQ(::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ), 0);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST_F(FileLocks, AnOwnerOfReadLocksKeepsThemWhenItAsksForAWriteLock) {
+  const Host::Handle holder = owner(one_, open(one_, kFileOpenRead));
+  const Host::Handle far = owner(other_, open(other_));
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 0, 10)), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 100)), 0);
+  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 5, 1)), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::write, 0, 10)), EAGAIN);
+  for (const std::uint64_t offset : {0, 9, 100, 1'000'000})
+    EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::write, offset, 1)), EAGAIN) << offset;
+  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::write, 10, 90)), 0);
+  EXPECT_EQ(other_.set_lock(far, 0, kNone), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::write, 0, 10)), 0);
+  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 100, 1)), 0);
+  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 0, 1)), EAGAIN);
+}
+
+TEST_F(FileLocks, AnOwnerHasABoundOfRangesAndGoesOnBelowIt) {
+  constexpr std::uint64_t kMostRanges = 65536;
+  const Host::Handle holder = owner(one_, open(one_));
+  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), 0);
+  for (std::uint64_t i = kMostRanges - 1; i > 0; --i)
+    ASSERT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 4 * i, 1)), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 2, 1)), ENOLCK);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 2, 1)), ENOLCK);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 0, 4)), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 1, 1)), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, kNone), 0);
+  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), 0);
 }
 
 TEST_F(FileLocks, ALockThatWasLostWithTheServerMakesTheFileStale) {
