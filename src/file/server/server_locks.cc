@@ -77,8 +77,8 @@ UniqueFd description_of(int descriptor, bool whole, bool read_only) {
 
 int lock_range(int descriptor, struct flock range) { return ::fcntl(descriptor, F_OFD_SETLK, &range) == 0 ? 0 : errno; }
 
-/// Has an owner, who has read locks only, take a write lock. A description that is open for writing gets the same read
-/// locks, which are in the way of nobody's that is there, before the first one ends with its own.
+/// For the first write lock of an owner of read locks. A description that is open for writing gets the same read locks,
+/// which conflict with no lock that is there, before those of the first description end.
 int open_for_writing(OpenFile& file) {
   UniqueFd both = open_again(file.backing->descriptor(), O_RDWR | kOpenFlags);
   if (!both.valid()) return ENOLCK;
