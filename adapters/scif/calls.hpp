@@ -111,7 +111,7 @@ inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 /// no windows any more once its socket is closed. Of one that is killed the memory goes first, and the descriptors a
 /// little later.
 inline int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
-  constexpr int kDying = 100;  // ms
+  constexpr int kDying = 1000;  // ms: the kernel frees the memory of a process before it closes its sockets
   const bool may_be_the_end = error == ENXIO || error == EFAULT;
   const bool ended = may_be_the_end && endpoint.waiter().ends_within(epd, error == EFAULT ? kDying : 0);
   return ended ? -ECONNRESET : -waited(error);
