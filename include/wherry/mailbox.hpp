@@ -94,11 +94,12 @@ class Mailbox {
   /// Where it listens, `*` resolved. Empty before.
   [[nodiscard]] const Address& local() const noexcept;
   /// The peer whose mailbox listens there, or will. Never blocks: messages may be sent at once, and wait until it has
-  /// let this one in, or are early (MailboxOptions::overflow). Without a listener wait() and progress() try again, 1 to 100 ms apart, for `wait`: empty, the
-  /// configured time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Then the peer is a loss with ECONNREFUSED.
-  /// One that has come from there, or is being connected to, is found again; two that connect to each other at the same
-  /// moment become one pair. The own address is a peer like any other, but what arrives from it has another number.
-  /// Throws Error: ECONNREFUSED (no listener there, and `wait` is zero), ENOSPC (most_peers), EMFILE.
+  /// let this one in, or are early (MailboxOptions::overflow). Without a listener wait() and progress() try again, 1 to
+  /// 100 ms apart, for `wait`: empty, the configured time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Then the peer is
+  /// a loss with ECONNREFUSED. One that has come from there, or is being connected to, is found again; two that connect
+  /// to each other at the same moment become one pair. The own address is a peer like any other, but what arrives from
+  /// it has another number. Throws Error: ECONNREFUSED (no listener there, and `wait` is zero), ENOSPC (most_peers),
+  /// EMFILE.
   Peer connect(const Address& address, Timeout wait = {});
   /// Where the peer's own mailbox listens, as it says. Empty: it does not, or there is no such peer.
   [[nodiscard]] std::string address_of(Peer peer) const;

@@ -37,8 +37,8 @@
 // up to a multiple of 8. `early` counts the bytes, which never change; the owner adds a message by a compare-exchange.
 // The peer claims them by setting the lowest bit: what is there then is its, and the owner adds no more. The owner may
 // set it, too, and takes back what the peer has not claimed. Whichever sets the bit has the bytes, so each message
-// arrives once. A side claims before its first grant, so that early data come before what the section has; and once more
-// when the owner's first grant has come, as the owner may have put there what it had taken back elsewhere since.
+// arrives once. A side claims before its first grant, so that early data come before what the section has; and once
+// more when the owner's first grant has come, as the owner may have put there what it had taken back elsewhere since.
 #pragma once
 
 #include <algorithm>
