@@ -27,6 +27,8 @@ constexpr std::size_t kMostAtOnce = 64;
 /// Connectors that have said nothing yet hold a quarter of this process's descriptors at most.
 constexpr std::size_t kMostPending = 4096;
 constexpr rlim_t kShareOfDescriptors = 4;
+/// So many at least where each is waited for: a request follows its companion, with those of other connectors between.
+constexpr std::size_t kLeastPending = 16;
 
 std::size_t most_pending() {
   rlimit files{};
@@ -118,9 +120,15 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
 
 /// Takes some from the kernel's queue, and drops strangers. Returns 0, or why it could take no more: an errno value.
 int ShmListener::take_connectors(const Offer& offer) {
-  const std::size_t most = most_pending();
+  const std::size_t most = offer.departed ? std::max(most_pending(), kLeastPending) : most_pending();
   const auto timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
   for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
+    if (offer.departed && pending_.size() >= most) {
+      // What this call has taken may have said something already, and what has left messages does not come again.
+      const std::optional<Pending> silent = taken == 0 ? pending_.take_silent() : std::nullopt;
+      if (!silent) return 0;
+      drop(silent->peer, ETIMEDOUT);
+    }
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -134,7 +142,7 @@ int ShmListener::take_connectors(const Offer& offer) {
       drop(peer, EACCES);
       continue;
     }
-    while (pending_.size() >= most) drop(pending_.take_least_promising(!offer.departed).peer, ETIMEDOUT);
+    while (!offer.departed && pending_.size() >= most) drop(pending_.take_least_promising().peer, ETIMEDOUT);
     pending_.add(std::move(socket), std::move(peer), timeout);
   }
   return 0;

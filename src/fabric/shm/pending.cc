@@ -101,12 +101,18 @@ std::optional<Pending> PendingConnectors::take_late(Pending::Clock::time_point n
   return std::nullopt;
 }
 
-Pending PendingConnectors::take_least_promising(bool ended) {
-  const auto silent = [](const Pending& pending) { return pending.companion == 0 && !pending.waits; };
-  auto found = waiting_.end();
-  if (ended) found = std::find_if(waiting_.begin(), found, [](const Pending& pending) { return pending.ended; });
-  if (found == waiting_.end()) found = std::find_if(waiting_.begin(), waiting_.end(), silent);
-  return take(found == waiting_.end() ? waiting_.front() : *found);
+Pending PendingConnectors::take_least_promising() {
+  const auto ended = std::ranges::find_if(waiting_, [](const Pending& pending) { return pending.ended; });
+  if (ended != waiting_.end()) return take(*ended);
+  if (auto silent = take_silent()) return std::move(*silent);
+  return take(waiting_.front());
+}
+
+std::optional<Pending> PendingConnectors::take_silent() {
+  const auto found =
+      std::ranges::find_if(waiting_, [](const Pending& pending) { return pending.companion == 0 && !pending.waits; });
+  if (found == waiting_.end()) return std::nullopt;
+  return take(*found);
 }
 
 }  // namespace wherry::fabric::shm

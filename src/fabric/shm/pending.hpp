@@ -57,9 +57,11 @@ class PendingConnectors {
   /// Takes out one that has said nothing for too long, or as a companion.
   /// @param companions  false: those stay
   std::optional<Pending> take_late(Pending::Clock::time_point now, bool companions);
-  /// Takes out the one that has waited longest without having said anything, or else as a companion; before them, if
-  /// `ended`, a companion that has ended. There is one.
-  Pending take_least_promising(bool ended);
+  /// Takes out a companion that has ended, or else the one that has waited longest without having said anything, or
+  /// else as a companion. There is one.
+  Pending take_least_promising();
+  /// Takes out the one that has waited longest without having said anything.
+  std::optional<Pending> take_silent();
 
  private:
   std::string listener_;
