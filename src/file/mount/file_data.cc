@@ -69,18 +69,8 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
 }
 
 void FileSystem::close(NodeId node, const OpenFile* file) {
-  if (locks_.release(node, *file)) lock_waits_.hurry(node);
+  locks_.release(node, *file);
   nodes_.remove_open(node, file).reset();
-}
-
-int FileSystem::set_lock(NodeId node, const OpenFile& file, const LockRequest& wanted) {
-  const Locks::Answer answer = locks_.set(node, file, wanted);
-  if (answer.frees) lock_waits_.hurry(node);
-  return answer.error;
-}
-
-void FileSystem::drop_locks(NodeId node, std::uint64_t process) {
-  if (locks_.drop(node, process)) lock_waits_.hurry(node);
 }
 
 Result FileSystem::read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {

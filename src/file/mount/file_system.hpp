@@ -21,8 +21,7 @@
 #include <wherry/result.hpp>
 
 #include "file/mount/hosts.hpp"
-#include "file/mount/lock_waits.hpp"
-#include "file/mount/locks.hpp"
+#include "file/mount/lock_service.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/own_changes.hpp"
@@ -130,13 +129,7 @@ class FileSystem {
   int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
   int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
 
-  /// As Locks: these wake the programs that wait for what is unlocked.
-  int set_lock(NodeId node, const OpenFile& file, const LockRequest& wanted);
-  int get_lock(NodeId node, const OpenFile& file, LockRequest& lock) { return locks_.get(node, file, lock); }
-  void drop_locks(NodeId node, std::uint64_t process);
-  [[nodiscard]] LockWaits& lock_waits() { return lock_waits_; }
-  /// Locks that are there, and of which the program is told once the kernel has dropped what it knows of the file.
-  [[nodiscard]] LockWaits& lock_grants() { return lock_grants_; }
+  [[nodiscard]] LockService& locks() { return locks_; }
 
   /// The directory is valid until `close_directory`.
   int open_directory(NodeId node, OpenDirectory*& directory);
@@ -194,9 +187,7 @@ class FileSystem {
   Nodes nodes_;
   OwnChanges own_changes_;
   std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
-  Locks locks_;
-  LockWaits lock_waits_;
-  LockWaits lock_grants_;
+  LockService locks_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.
   std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;

@@ -30,7 +30,7 @@ struct LocksTest : testing::Test {
   }
   int lock(std::uint64_t owner, OpenFile* by, bool whole, FileLockType type = FileLockType::write,
            std::uint64_t offset = 0, std::uint64_t length = 0) {
-    return system.set_lock(
+    return system.locks().set(
         node, *by,
         {.owner = owner,
          .whole = whole,
@@ -52,7 +52,7 @@ TEST_F(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
   EXPECT_EQ(lock(2, other, false, FileLockType::read, 0, 10), EAGAIN);
   EXPECT_EQ(lock(1, one, false, FileLockType::none, 0, 5), 0);
   EXPECT_EQ(lock(2, other, false, FileLockType::write, 0, 5), 0);
-  system.drop_locks(node, 1);
+  system.locks().drop(node, 1);
   EXPECT_EQ(lock(2, other, false), 0);
   for (OpenFile* const file : {one, two, other}) system.close(node, file);
 }
@@ -81,7 +81,7 @@ TEST_F(LocksTest, TheProcessThatIsInTheWayIsNamed) {
   LockRequest asked{
       .owner = 2,
       .lock = {.offset = 12, .length = 0, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0}};
-  EXPECT_EQ(system.get_lock(node, *two, asked), 0);
+  EXPECT_EQ(system.locks().get(node, *two, asked), 0);
   EXPECT_EQ(asked.process, 4);
   EXPECT_EQ(asked.lock.offset, 10U);
   for (OpenFile* const file : {one, two}) system.close(node, file);
@@ -97,9 +97,9 @@ TEST_F(LocksTest, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAndOneW
   EXPECT_EQ(lock(2, two, false), 0);
   EXPECT_EQ(lock(1, one, false, FileLockType::write, 0, 10), ESTALE);
   EXPECT_EQ(lock(1, two, false, FileLockType::write, 0, 10), ESTALE);
-  system.drop_locks(node, 1);
+  system.locks().drop(node, 1);
   EXPECT_EQ(lock(1, one, false), ESTALE);
-  system.drop_locks(node, 2);
+  system.locks().drop(node, 2);
   OpenFile* const again = open();
   EXPECT_EQ(lock(1, again, false), 0);
   for (OpenFile* const file : {one, two, again}) system.close(node, file);

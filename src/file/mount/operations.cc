@@ -238,7 +238,7 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
 
 void flush(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    system.drop_locks(node, info->lock_owner);
+    system.locks().drop(node, info->lock_owner);
     return system.flush(file_of(info));
   });
 }

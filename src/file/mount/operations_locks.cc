@@ -49,12 +49,12 @@ bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_ca
 /// Answers once the lock is there. The open file stays until then: the kernel refers to it during the call.
 void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
               int attempts) {
-  LockWaits& waits = system.lock_waits();
+  LockWaits& waits = system.locks().waits();
   waits.add({.id = request,
              .node = node,
              .attempt =
                  [&system, node, &file, wanted] {
-                   const int error = system.set_lock(node, file, wanted);
+                   const int error = system.locks().set(node, file, wanted);
                    if (error == 0) system.drop(node, Kept::pages);
                    return error;
                  },
@@ -78,7 +78,7 @@ void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const 
   serve(request, [&](FileSystem& system) {
     const OpenFile& file = file_of(info);
     LockWaits::Prepared grant = grant_of(system, request, node);
-    const int error = system.set_lock(node, file, wanted);
+    const int error = system.locks().set(node, file, wanted);
     if (error == EAGAIN) {
       const int more = wanted.whole ? kMoreWholeAttempts : kMoreRangeAttempts;
       wait_for(system, request, node, file, wanted, waits ? 0 : more);
@@ -88,7 +88,7 @@ void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const 
     if (is_unlock(wanted))
       fuse_reply_err(request, 0);
     else
-      system.lock_grants().hand_over(std::move(grant));
+      system.locks().grants().hand_over(std::move(grant));
     return 0;
   });
 }
@@ -111,7 +111,7 @@ void lock_whole(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, int o
 void get_lock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, struct flock* range) {
   serve(request, [&](FileSystem& system) {
     LockRequest lock = request_of(info, *range);
-    const int error = system.get_lock(node, file_of(info), lock);
+    const int error = system.locks().get(node, file_of(info), lock);
     if (error != 0) return error;
     struct flock found{};
     found.l_type = range_type_of(lock.lock.type);

@@ -156,8 +156,7 @@ void Session::start() {
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
   try {
-    system_.lock_waits().start();
-    system_.lock_grants().start();
+    system_.locks().start();
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
       working_.fetch_add(1, std::memory_order_relaxed);
@@ -200,8 +199,7 @@ void Session::serve_what_waits() {
 /// A signal that comes before a thread waits is lost: it is sent again until all have ended.
 void Session::stop() {
   // While requests are served: these may wait for the kernel, which waits for pages.
-  system_.lock_waits().stop();
-  system_.lock_grants().stop();
+  system_.locks().stop();
   stopping_.store(true, std::memory_order_relaxed);
   while (working_.load(std::memory_order_acquire) != 0) {  // ENDED
     for (std::thread& thread : threads_) ::pthread_kill(thread.native_handle(), kInterrupt);
