@@ -99,6 +99,14 @@ def mounts(folder, count=1, serve=(), mount=()):
         yield root, *[stack.enter_context(Mount(server, folder / f"mount{i}", *mount)) for i in range(count)]
 
 
+def expect_same_as_natively(folder, serve, results):
+    """Asserts that `results(directory)` yields on a mount what it yields on the file system below it."""
+    (folder / "native").mkdir()
+    natively = list(results(folder / "native"))
+    with mounts(folder, serve=serve) as (_, here):
+        assert list(results(here)) == natively
+
+
 def is_mounted(directory):
     with open("/proc/self/mountinfo") as mounted:
         return any(line.split()[4] == str(directory) for line in mounted)

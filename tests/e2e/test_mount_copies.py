@@ -11,7 +11,7 @@ import threading
 import pytest
 from errors_of_calls import call
 from program import environment
-from serving import SERVERS, Mount, Server, enter_mount_namespace, mounts
+from serving import SERVERS, Mount, Server, enter_mount_namespace, expect_same_as_natively, mounts
 
 SEED = int(os.environ.get("WHERRY_TEST_SEED", 11))
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -63,10 +63,7 @@ def results(folder):
 
 @SERVERS
 def test_copies_are_those_of_a_native_file_system(tmp_path, serve):
-    (tmp_path / "native").mkdir()
-    natively = list(results(tmp_path / "native"))
-    with mounts(tmp_path, serve=serve) as (_, here):
-        assert list(results(here)) == natively
+    expect_same_as_natively(tmp_path, serve, results)
 
 
 def moved_through(folder):

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from errors_of_calls import call
 from program import environment
-from serving import SERVERS, enter_mount_namespace, mounts
+from serving import SERVERS, enter_mount_namespace, expect_same_as_natively, mounts
 from waiting import WATCHDOG
 
 
@@ -51,10 +51,7 @@ def results(folder):
 
 @SERVERS
 def test_nodes_are_those_of_a_native_file_system(tmp_path, serve):
-    (tmp_path / "native").mkdir()
-    natively = list(results(tmp_path / "native"))
-    with mounts(tmp_path, serve=serve) as (root, here):
-        assert list(results(here)) == natively
+    expect_same_as_natively(tmp_path, serve, results)
 
 
 def test_a_fifo_connects_programs_of_the_mount(tmp_path):

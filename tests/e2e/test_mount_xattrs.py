@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from errors_of_calls import call
 from program import environment
-from serving import SERVERS, Mount, Server, enter_mount_namespace, mounts
+from serving import SERVERS, Mount, Server, enter_mount_namespace, expect_same_as_natively, mounts
 from waiting import WATCHDOG
 
 
@@ -74,10 +74,7 @@ def results(folder):
 
 @SERVERS
 def test_extended_attributes_are_those_of_a_native_file_system(tmp_path, serve):
-    (tmp_path / "native").mkdir()
-    natively = list(results(tmp_path / "native"))
-    with mounts(tmp_path, serve=serve) as (_, here):
-        assert list(results(here)) == natively
+    expect_same_as_natively(tmp_path, serve, results)
 
 
 def test_extended_attributes_are_the_host_s_and_another_mount_sees_them_at_once(tmp_path):

@@ -39,7 +39,7 @@ class Crosser : public MailboxEarly {
         random_(own + 1) {}
   void TestBody() override {}
 
-  /// False: a message was lost, doubled or out of order, on this side, which says so, or on the other.
+  /// False: a message was lost, doubled or out of order on either side. The side that finds it prints it.
   [[nodiscard]] bool meet(int round) {
     round_ = round;
     Mailbox mailbox = listening();

@@ -27,7 +27,7 @@ constexpr std::size_t kMostAtOnce = 64;
 /// Connectors that have said nothing yet hold a quarter of this process's descriptors at most.
 constexpr std::size_t kMostPending = 4096;
 constexpr rlim_t kShareOfDescriptors = 4;
-/// So many at least where each is waited for: a request follows its companion, with those of other connectors between.
+/// The least limit for a mailbox's connectors: between a companion and its request those of other connectors may come.
 constexpr std::size_t kLeastPending = 16;
 
 std::size_t most_pending() {

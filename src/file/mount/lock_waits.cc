@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstLockPause = 1ms;
 constexpr auto kLongestLockPause = 50ms;
-/// Of each wait: all together ask the server no more than a thousand times in a second.
+/// The longest pause grows by this with each wait: together they send at most a thousand requests a second.
 constexpr auto kLockPauseOfEach = 1ms;
 
 }  // namespace

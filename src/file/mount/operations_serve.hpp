@@ -31,7 +31,7 @@ void serve(fuse_req_t request, Call call) noexcept {
   if (error != 0) fuse_reply_err(request, error);
 }
 
-/// The same for calls whose answer is no more than the error.
+/// The same for calls that are answered with an error number only.
 template <class Call>
 void serve_status(fuse_req_t request, Call call) noexcept {
   serve(request, [&](FileSystem& system) {

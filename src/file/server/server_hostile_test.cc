@@ -18,6 +18,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/wire/boot_id.hpp"
+#include "tests/common/answering_server.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -234,35 +235,9 @@ TEST(HostileServer, ItsAnswersAreCheckedAndItIsNotAskedForEver) {
   wrong[5] = {good, 0};
   wrong[5].head.payload_bytes = wrong[5].head.last = 0;
   for (const WrongAnswer& one : wrong) {
-    struct Place {
-      std::array<char, 128> address{};
-      std::atomic<bool> ready{false};
-    };
-    const SharedValue<Place> place;
-    const Child server([&] {
-      Listener listener = listen("wherry+shm://*:*");
-      std::strncpy(place->address.data(), listener.local().to_string().c_str(), place->address.size() - 1);
-      place->ready = true;
-      while (true) {
-        Stream stream = listener.accept();
-        FileHello hello{};
-        FileRequest request{};
-        if (!stream.receive_all(std::as_writable_bytes(std::span(&hello, 1))).ok()) continue;
-        stream.send(bytes_of(hello));
-        while (stream.receive_all(std::as_writable_bytes(std::span(&request, 1))).ok()) {
-          std::vector<std::byte> name(request.name_bytes);
-          if (!stream.receive_all(name).ok()) break;
-          const bool opens = request.call == static_cast<std::uint32_t>(FileCall::open);
-          const FileAnswer opened{
-              .id = request.id, .last = 1, .error = 0, .payload_bytes = sizeof(FileStatus), .value = 1, .position = 0};
-          stream.send(bytes_of(opens ? opened : one.head));
-          stream.send(std::vector<std::byte>(opens ? sizeof(FileStatus) : one.payload));
-        }
-      }
-      return true;
-    });
-    while (!place->ready) std::this_thread::yield();
-    Host host({.address = place->address.data(), .timeout = 30ms});
+    const AnsweringServer server(
+        [&](const FileRequest&) -> AnsweringServer::Answer { return {one.head, std::vector<std::byte>(one.payload)}; });
+    Host host({.address = server.address(), .timeout = 30ms});
     const Host::Opened opened = host.open("file", kFileOpenRead);
     ASSERT_EQ(opened.error, 0);
     std::array<std::byte, 300> buffer{};

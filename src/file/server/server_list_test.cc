@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/common/answering_server.hpp"
 #include "tests/common/served_directory.hpp"
 
 namespace wherry::file {
@@ -38,54 +39,11 @@ std::vector<std::byte> entry(std::uint32_t name_bytes, std::string_view name, bo
   return payload;
 }
 
-/// A server that answers every list with this payload.
-class ListServer {
- public:
-  explicit ListServer(const std::vector<std::byte>& payload) : server_([this, payload] { return serve(payload); }) {
-    while (!place_->ready) std::this_thread::yield();
-  }
-  [[nodiscard]] std::string address() const { return place_->address.data(); }
-
- private:
-  struct Place {
-    std::array<char, 128> address{};
-    std::atomic<bool> ready{false};
-  };
-
-  bool serve(const std::vector<std::byte>& payload) {
-    Listener listener = listen("wherry+shm://*:*");
-    std::strncpy(place_->address.data(), listener.local().to_string().c_str(), place_->address.size() - 1);
-    place_->ready = true;
-    while (true) {
-      Stream stream = listener.accept();
-      FileHello hello{};
-      FileRequest request{};
-      if (!stream.receive_all(std::as_writable_bytes(std::span(&hello, 1))).ok()) continue;
-      stream.send(bytes_of(hello));
-      while (stream.receive_all(std::as_writable_bytes(std::span(&request, 1))).ok()) {
-        std::vector<std::byte> name(request.name_bytes);
-        if (!name.empty() && !stream.receive_all(name).ok()) break;
-        const bool opens = request.call == static_cast<std::uint32_t>(FileCall::open);
-        const std::vector<std::byte> answered = opens ? std::vector<std::byte>(sizeof(FileStatus)) : payload;
-        const FileAnswer answer{.id = request.id,
-                                .last = 1,
-                                .error = 0,
-                                .payload_bytes = static_cast<std::uint32_t>(answered.size()),
-                                .value = 1,
-                                .position = 0};
-        stream.send(bytes_of(answer));
-        stream.send(answered);
-      }
-    }
-    return true;
-  }
-
-  SharedValue<Place> place_;
-  Child server_;
-};
-
 int list_of(const std::vector<std::byte>& payload, std::vector<Host::Entry>& entries) {
-  const ListServer server(payload);
+  const AnsweringServer server([&](const FileRequest& request) -> AnsweringServer::Answer {
+    const auto bytes = static_cast<std::uint32_t>(payload.size());
+    return {{.id = request.id, .last = 1, .error = 0, .payload_bytes = bytes, .value = 1, .position = 0}, payload};
+  });
   Host host({.address = server.address(), .timeout = std::chrono::milliseconds(30)});
   const Host::Handle handle = host.open(".", kFileOpenRead | kFileOpenDirectory).handle;
   return host.list_with_status(handle, 0, 4096, entries);

@@ -11,8 +11,8 @@
 //   +-------------+------+--------+------+             +------------+---------+
 //
 // Data follows a write, an append and a set_xattr. Requests are served one after the other, and answered in that order.
-// A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file; the
-// last piece says so.
+// A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file.
+// `FileAnswer::last` marks the last piece.
 //
 // A handle of open_locks is one owner of locks, an open file description at the server. Its locks end with it, and it
 // ends with the connection: a lock is never moved to another one.
