@@ -106,14 +106,16 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   if (auto connection = serve(offer, obstacle)) return connection;
   // What requests wait for is not for more connectors.
   const bool starves = offer.departed && is_short_of_descriptors(obstacle);
+  int refused = 0;
   if (!starves) {
-    if (const int refused = take_connectors(offer); refused != 0) obstacle = refused;
+    refused = take_connectors(offer);
     adapt_queue();
     if (auto connection = serve(offer, obstacle)) return connection;
   }
-  // Where requests wait, their companions wait with them.
-  const bool companions = obstacle == 0 || !offer.departed;
+  // Where requests wait, here or in the kernel's queue, their companions wait with them.
+  const bool companions = !offer.departed || (obstacle == 0 && !is_short_of_descriptors(refused));
   while (const auto late = pending_.take_late(Pending::Clock::now(), companions)) drop(late->peer, ETIMEDOUT);
+  if (obstacle == 0) obstacle = refused;
   if (obstacle == 0) return nullptr;
   throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
 }
@@ -125,8 +127,9 @@ int ShmListener::take_connectors(const Offer& offer) {
   for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
     if (offer.departed && pending_.size() >= most) {
       // What this call has taken may have said something already, and what has left messages does not come again.
-      const std::optional<Pending> silent = taken == 0 ? pending_.take_silent() : std::nullopt;
-      if (!silent) return 0;
+      if (taken != 0) return 0;
+      const std::optional<Pending> silent = pending_.take_silent();
+      if (!silent) return ENOBUFS;  // until the time of a companion is over
       drop(silent->peer, ETIMEDOUT);
     }
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

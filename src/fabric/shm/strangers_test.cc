@@ -229,6 +229,39 @@ TEST(SilentConnectors, AreDroppedAlsoWhileARequestWaitsForDescriptors) {
   EXPECT_NE(listener->try_accept(offer), nullptr);
 }
 
+// Those of a mailbox, whose requests may bring messages, keep their places, and the listener does not look without end.
+TEST(Companions, ThatTakeAllPlacesKeepThemUntilTheirTimeIsOver) {
+  const ScopedEnvironment timeout("WHERRY_CONNECT_TIMEOUT", "50");
+  const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
+  const SocketName name = socket_name(*listener->local().node, *listener->local().port);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  Offer offer = kOffer;
+  offer.departed = true;
+  std::vector<UniqueFd> companions;
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    companions.push_back(knock(name));
+    ASSERT_EQ(send_companion(companions.back().get(), i), 0);
+  }
+  const rlimit few{.rlim_cur = 128 + open_descriptors(), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto accept = [&]() -> std::unique_ptr<Connection> {
+    try {
+      return listener->try_accept(offer);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ENOBUFS);
+      return nullptr;
+    }
+  };
+  EXPECT_EQ(accept(), nullptr);
+  EXPECT_THROW((void)listener->try_accept(offer), Error) << "and the caller rests";
+  EXPECT_FALSE(becomes_readable(companions.front().get(), 0ms));
+  const auto connecting = find("shm").connect(listener->local(), kOffer);
+  std::unique_ptr<Connection> connection;
+  while (connection == nullptr) connection = accept();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST(SilentConnectors, AreDroppedWhenTheirTimeIsOver) {
   const ScopedEnvironment timeout("WHERRY_CONNECT_TIMEOUT", "0");
   const auto listener = find("shm").listen(Address::parse("wherry://*:*"));
