@@ -25,6 +25,7 @@ struct ServeOptions {
   file::ServerOptions server;
   bool quiet = false;
   bool no_lend = false;
+  bool no_delegations = false;
 };
 
 int serve(const ServeOptions& options) {
@@ -76,9 +77,12 @@ Action add_serve(CLI::App& command) {
   command.add_flag("--no-lend", options->no_lend,
                    "Move all data through the server, also for clients under its kernel, which may otherwise take the "
                    "descriptors of the files that they open");
+  command.add_flag("--no-delegations", options->no_delegations,
+                   "Never have programs that open a file for writing wait until the cards that read it have been told");
   command.add_flag("-q,--quiet", options->quiet, "Say nothing unless something goes wrong");
   return [options] {
     options->server.lends = !options->no_lend;
+    options->server.delegates = !options->no_delegations;
     return serve(*options);
   };
 }

@@ -80,7 +80,8 @@ void put(std::vector<std::byte>& to, const T& value) {
 }
 
 /// A request that makes sense, mostly.
-void put_request(std::vector<std::byte>& to, Input& input) {
+/// @param watcher  the number of a client that hears of recalls
+void put_request(std::vector<std::byte>& to, std::uint64_t watcher, Input& input) {
   FileRequest request{};
   request.call = input.number<std::uint8_t>() % (kFileCalls + 1);
   request.id = input.number<std::uint8_t>();
@@ -89,11 +90,15 @@ void put_request(std::vector<std::byte>& to, Input& input) {
   request.length = input.one_in(8) ? input.number<std::uint64_t>() : input.number<std::uint16_t>();
   request.flags = input.number<std::uint16_t>() % 2048;
   request.mode = input.number<std::uint16_t>();
-  const bool locks = request.call >= static_cast<std::uint32_t>(FileCall::open_locks) && !input.one_in(8);
+  const bool locks = request.call >= static_cast<std::uint32_t>(FileCall::open_locks) &&
+                     request.call <= static_cast<std::uint32_t>(FileCall::get_lock) && !input.one_in(8);
   if (locks) {
     request.flags %= 2;
     request.mode %= 4;
   }
+  const auto call = static_cast<FileCall>(request.call);
+  if (call == FileCall::await_recalls && !input.one_in(4)) request.offset = 0;
+  if (call == FileCall::delegate || call == FileCall::give_back) request.offset = watcher;
   request.repeated = input.number<std::uint8_t>() % 2;
   const std::string_view name = kNames.at(input.number<std::uint8_t>() % kNames.size());
   const FileCopy copy{
@@ -115,7 +120,7 @@ void put_request(std::vector<std::byte>& to, Input& input) {
   if (data && request.length <= UINT16_MAX) to.resize(to.size() + request.length, std::byte{'w'});
 }
 
-std::vector<std::byte> conversation(Input& input) {
+std::vector<std::byte> conversation(std::uint64_t watcher, Input& input) {
   std::vector<std::byte> bytes;
   FileHello hello{};
   hello.version = kFileVersion;
@@ -126,7 +131,7 @@ std::vector<std::byte> conversation(Input& input) {
       const auto raw = std::as_bytes(input.take(input.number<std::uint8_t>()));
       bytes.insert(bytes.end(), raw.begin(), raw.end());
     } else {
-      put_request(bytes, input);
+      put_request(bytes, watcher, input);
     }
   }
   return bytes;
@@ -173,13 +178,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   playground.prepare();
   wherry::fuzz::Input input(std::span(data, size));
   {
-    wherry::file::Service service{.tree = Tree(playground.root().string()),
-                                  .budget = HandleBudget(64, 16),
-                                  .terms = Terms{.read_only = input.one_in(8), .lends = input.one_in(2)},
-                                  .hello = {},
-                                  .at = {}};
+    wherry::file::Service service{
+        .tree = Tree(playground.root().string()),
+        .budget = HandleBudget(64, 16),
+        .terms = Terms{.read_only = input.one_in(8), .lends = input.one_in(2), .delegates = input.one_in(4)},
+        .hello = {},
+        .at = {}};
+    Delegations::Client watcher(service.delegations);
     Ends ends = connect_pair();
-    const std::vector<std::byte> bytes = conversation(input);
+    const std::vector<std::byte> bytes = conversation(watcher.number(), input);
     ServerSession session(std::move(ends.server), service);
     play(session, ends.client, bytes, input);
   }

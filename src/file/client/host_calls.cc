@@ -93,6 +93,14 @@ int Host::status(std::string_view name, bool follow, layout::FileStatus& status)
   return call(FileCall::status, name, {}, follow ? 0 : layout::kFileLookNoFollow, 0, 0, bytes_of(status));
 }
 
+int Host::delegate(Handle handle, std::uint64_t client, layout::FileStatus& status,
+                   std::chrono::milliseconds& kept_for) {
+  return call(FileCall::delegate, handle, 0, client, 0, bytes_of(status),
+              [&](const File&, const layout::FileAnswer& answer) {
+                kept_for = std::chrono::milliseconds(std::min(answer.value, layout::kFileDelegationMs));
+              });
+}
+
 int Host::file_system(std::string_view name, layout::FileSystemStatus& status) {
   return call(FileCall::file_system, name, {}, 0, 0, 0, bytes_of(status));
 }

@@ -55,6 +55,9 @@ class HostConnection {
   /// from that very process: it lived when this was opened, so the number was its own.
   [[nodiscard]] int lender() const { return lender_.get(); }
 
+  /// Ends every call that waits, and later ones. From any thread.
+  void cancel() noexcept { stream_.cancel(); }
+
   /// Numbers the request and sends it, its names, and the data.
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes);

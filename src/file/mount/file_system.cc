@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -26,7 +27,10 @@ layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
 }  // namespace
 
 FileSystem::FileSystem(const HostOptions& options, std::size_t connections)
-    : hosts_(options, connections), root_(root_of(hosts_, options.address)), nodes_(identity_of(root_)) {}
+    : hosts_(options, connections),
+      root_(root_of(hosts_, options.address)),
+      nodes_(identity_of(root_)),
+      delegations_(options) {}
 
 Entry FileSystem::refer(NodeId parent, std::string_view name, const layout::FileStatus& status) {
   return {.node = nodes_.refer(parent, name, identity_of(status)), .attributes = stat_of(status, root_.device)};
@@ -84,8 +88,14 @@ int FileSystem::by_handle(NodeId node, Call call) {
 }
 
 int FileSystem::status(NodeId node, layout::FileStatus& status) {
+  std::chrono::milliseconds delegated_for{};
+  return this->status(node, status, delegated_for);
+}
+
+int FileSystem::status(NodeId node, layout::FileStatus& status, std::chrono::milliseconds& delegated_for) {
+  const Identity identity = nodes_.identity(node).value_or(Identity());
   const int by =
-      by_handle(node, [&](const OpenFile& open) { return open.file().use()->status(open.file().handle(), status); });
+      by_handle(node, [&](OpenFile& open) { return delegations_.look(node, identity, open, status, delegated_for); });
   if (by != ESTALE) return by;
   // The name of the root never changes. A server that comes upon this mount asks for it during another call.
   const Names kept = node == kRootNode ? Names() : keep_names();
@@ -124,9 +134,15 @@ int FileSystem::attributes(NodeId node, struct stat& attributes) {
 
 int FileSystem::attributes(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for) {
   const OwnChanges::Look look(own_changes_);
-  const int error = this->attributes(node, attributes);
-  kept_for = look.is_undisturbed() ? nodes_.kept_for(node) : Nodes::Clock::duration{};
-  return error;
+  const auto asked = Nodes::Clock::now();
+  layout::FileStatus found{};
+  std::chrono::milliseconds delegated_for{};
+  kept_for = {};
+  if (const int error = status(node, found, delegated_for); error != 0) return error;
+  attributes = stat_of(found, root_.device);
+  const Nodes::Clock::duration left = delegated_for - (Nodes::Clock::now() - asked);
+  if (look.is_undisturbed()) kept_for = std::max(nodes_.kept_for(node), left);
+  return 0;
 }
 
 int FileSystem::change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes) {

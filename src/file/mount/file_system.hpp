@@ -20,6 +20,7 @@
 
 #include <wherry/result.hpp>
 
+#include "file/mount/delegations.hpp"
 #include "file/mount/hosts.hpp"
 #include "file/mount/lock_service.hpp"
 #include "file/mount/nodes.hpp"
@@ -130,6 +131,7 @@ class FileSystem {
   int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
 
   [[nodiscard]] LockService& locks() { return locks_; }
+  [[nodiscard]] Delegations& delegations() { return delegations_; }
 
   /// The directory is valid until `close_directory`.
   int open_directory(NodeId node, OpenDirectory*& directory);
@@ -153,6 +155,7 @@ class FileSystem {
   int make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
   int status(NodeId node, layout::FileStatus& status);
+  int status(NodeId node, layout::FileStatus& status, std::chrono::milliseconds& delegated_for);
   int change_size(NodeId node, std::uint64_t size, const OpenFile* by);
   int change_owner(NodeId node, const Changes& changes);
   int change_mode(NodeId node, std::uint32_t mode);
@@ -188,6 +191,7 @@ class FileSystem {
   OwnChanges own_changes_;
   std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
   LockService locks_;
+  Delegations delegations_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.
   std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -9,6 +11,28 @@
 
 namespace wherry::file::mount {
 
+/// When a delegation of a file is asked for: after some looks at it, since a program that reads a file once and closes
+/// it gains nothing, and more and more seldom where it is refused. Any thread; which of two looks asks is of no matter.
+class DelegationPolicy {
+ public:
+  [[nodiscard]] bool is_due() {
+    return looks_.fetch_add(1, std::memory_order_relaxed) + 1 >= due_.load(std::memory_order_relaxed);
+  }
+  void note(bool granted) {
+    const std::uint32_t pause = granted ? kFirst : pause_.load(std::memory_order_relaxed);
+    pause_.store(granted ? kFirst : std::min(2 * pause, kMost), std::memory_order_relaxed);
+    due_.store(granted ? 1 : pause, std::memory_order_relaxed);
+    looks_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint32_t kFirst = 4;
+  static constexpr std::uint32_t kMost = 1024;
+  std::atomic<std::uint32_t> looks_{0};
+  std::atomic<std::uint32_t> due_{kFirst};  ///< at this look
+  std::atomic<std::uint32_t> pause_{kFirst};
+};
+
 /// What a descriptor of the mount refers to. Any thread.
 class OpenFile {
  public:
@@ -16,6 +40,7 @@ class OpenFile {
   OpenFile(std::unique_ptr<Hosts::File> file, std::uint32_t flags) : file_(std::move(file)), flags_(flags) {}
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
+  [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
@@ -23,6 +48,7 @@ class OpenFile {
  private:
   std::unique_ptr<Hosts::File> file_;
   std::uint32_t flags_;
+  DelegationPolicy delegation_;
 };
 
 /// A directory that is being read.

@@ -114,7 +114,7 @@ void Session::mount(const MountOptions& options) {
 bool Session::is_here() const { return !device_ || mounted_device(directory_) == device_; }
 
 Session::~Session() {
-  if (!threads_.empty()) stop();
+  stop();
   if (session_ == nullptr) return;
   if (!is_here()) forget_mount_point();
   fuse_session_unmount(session_.get());
@@ -157,6 +157,7 @@ void Session::start() {
   ::sigaction(kInterrupt, &interrupt, nullptr);
   try {
     system_.locks().start();
+    system_.delegations().start([this](NodeId node) { system_.drop(node, Kept::attributes); });
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
       working_.fetch_add(1, std::memory_order_relaxed);
@@ -200,6 +201,7 @@ void Session::serve_what_waits() {
 void Session::stop() {
   // While requests are served: these may wait for the kernel, which waits for pages.
   system_.locks().stop();
+  system_.delegations().stop();
   stopping_.store(true, std::memory_order_relaxed);
   while (working_.load(std::memory_order_acquire) != 0) {  // ENDED
     for (std::thread& thread : threads_) ::pthread_kill(thread.native_handle(), kInterrupt);

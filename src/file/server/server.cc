@@ -61,8 +61,8 @@ UniqueFd event() {
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : service_{Tree(options.root), HandleBudget::of_process(), Terms{options.read_only, options.lends},
-               hello_of(options), std::move(options.at)},
+    : service_{Tree(options.root), HandleBudget::of_process(),
+               Terms{options.read_only, options.lends, options.delegates}, hello_of(options), std::move(options.at)},
       most_connections_(options.connections != 0 ? options.connections : connections_possible()),
       stop_(event()),
       left_(event()),

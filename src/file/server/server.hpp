@@ -23,6 +23,7 @@ struct ServerOptions {
   bool read_only = false;       ///< whatever would change something fails with EROFS
   std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
   bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
+  bool delegates = true;        ///< files are delegated (Delegations)
   AtFaultPoint at{};            ///< for tests
 };
 

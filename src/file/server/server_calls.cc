@@ -36,6 +36,9 @@ Outcome with_payload(int error, const T& content) {
 
 Outcome failed(int error) { return {.error = error}; }
 
+/// Of an open without waiting: EAGAIN is a lease.
+Outcome not_opened(int error) { return {.error = error, .leased = error == EAGAIN}; }
+
 int open_flags(std::uint32_t asked) {
   using namespace layout;
   constexpr std::uint32_t kBoth = kFileOpenRead | kFileOpenWrite;
@@ -124,6 +127,10 @@ Outcome Calls::perform(const Request& request) {
       return list_xattrs(request);
     case FileCall::remove_xattr:
       return remove_xattr(request);
+    case FileCall::delegate:
+      return delegate(request);
+    case FileCall::give_back:
+      return give_back(request);
     case FileCall::open_locks:
       return open_locks(request);
     case FileCall::set_lock:
@@ -160,6 +167,8 @@ int Calls::refused(const Request& request) const {
     case FileCall::lend:
     case FileCall::get_xattr:
     case FileCall::list_xattrs:
+    case FileCall::delegate:
+    case FileCall::give_back:
     case FileCall::open_locks:
     case FileCall::set_lock:
     case FileCall::get_lock:
@@ -194,7 +203,7 @@ Outcome Calls::open(const Request& request) {
   if (error == 0) error = status_of(descriptor.get(), status);
   if (error != 0) {
     handles_.give_up();
-    return failed(error);
+    return not_opened(error);
   }
   if (asks(request, layout::kFileOpenTruncate)) mapped::note_truncation(descriptor.get());
   Outcome outcome = with_payload(0, status);
@@ -224,8 +233,28 @@ Outcome Calls::set_size(const Request& request) {
     return failed(file == nullptr ? EBADF : file->backing->set_size(size));
   }
   const UniqueFd file = tree_.open(request.name, O_WRONLY, 0);
-  if (!file.valid()) return failed(errno);
+  if (!file.valid()) return not_opened(errno);
   return failed(mapped::set_size(file.get(), size));
+}
+
+/// The status is looked at once the file changes no more.
+Outcome Calls::delegate(const Request& request) {
+  const OpenFile* const file = handles_.find(request.header.handle);
+  if (file == nullptr) return failed(EBADF);
+  const bool granted = delegations_.grant(request.header.offset, file->backing->descriptor());
+  layout::FileStatus status{};
+  const int error = file->backing->status(status);
+  Outcome outcome = with_payload(error, status);
+  outcome.value = granted ? layout::kFileDelegationMs : 0;
+  return outcome;
+}
+
+Outcome Calls::give_back(const Request& request) {
+  std::vector<layout::FileIdentity> files(request.second.size() / sizeof(layout::FileIdentity));
+  if (files.size() * sizeof(layout::FileIdentity) != request.second.size()) return failed(EINVAL);
+  if (!files.empty()) std::memcpy(files.data(), request.second.data(), request.second.size());
+  delegations_.give_back(request.header.offset, files);
+  return {};
 }
 
 Outcome Calls::set_mode(const Request& request) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "file/server/delegations.hpp"
 #include "file/server/server_handles.hpp"
 #include "file/server/tree.hpp"
 #include "file/wire/layout/wire.hpp"
@@ -27,6 +28,7 @@ struct Outcome {
   std::uint64_t value = 0;
   std::uint64_t position = 0;
   std::vector<std::byte> payload{};
+  bool leased = false;  ///< a lease on the file was in the way: nothing has happened yet
 };
 
 /// Whether what follows the header can be understood: a known call, names and lengths within the limits, nothing in the
@@ -37,12 +39,14 @@ struct Outcome {
 struct Terms {
   bool read_only = false;  ///< nothing that changes something
   bool lends = true;       ///< descriptors too
+  bool delegates = true;   ///< files too
 };
 
 /// All calls that move no file's data, of one client.
 class Calls {
  public:
-  Calls(const Tree& tree, Handles& handles, const Terms& terms) : tree_(tree), handles_(handles), terms_(terms) {}
+  Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations)
+      : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations) {}
 
   /// Does what a request asks for.
   [[nodiscard]] Outcome perform(const Request& request);
@@ -80,6 +84,8 @@ class Calls {
   Outcome get_xattr(const Request& request);
   Outcome list_xattrs(const Request& request);
   Outcome remove_xattr(const Request& request);
+  Outcome delegate(const Request& request);
+  Outcome give_back(const Request& request);
   Outcome open_locks(const Request& request);
   Outcome set_lock(const Request& request);
   Outcome get_lock(const Request& request);
@@ -89,6 +95,7 @@ class Calls {
   const Tree& tree_;
   Handles& handles_;
   const Terms& terms_;
+  Delegations& delegations_;
 };
 
 }  // namespace wherry::file

@@ -64,8 +64,8 @@ class List {
   alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw_;
 };
 
-/// At most what fits with statuses. A seek back to the rest would skip names on tmpfs before Linux 6.6 where others were
-/// removed meanwhile.
+/// At most what fits with statuses. A seek back to the rest would skip names on tmpfs before Linux 6.6 where others
+/// were removed meanwhile.
 std::size_t List::raw_room() const {
   return std::min<std::uint64_t>(raw_.size(), with_status_ ? room_ * kLeastRaw / listed_bytes("n") : room_);
 }

@@ -81,7 +81,7 @@ int lock_range(int descriptor, struct flock range) { return ::fcntl(descriptor, 
 /// which conflict with no lock that is there, before those of the first description end.
 int open_for_writing(OpenFile& file) {
   UniqueFd both = open_again(file.backing->descriptor(), O_RDWR | kOpenFlags);
-  if (!both.valid()) return ENOLCK;
+  if (!both.valid()) return errno == EAGAIN ? EAGAIN : ENOLCK;
   for (const FileLock& held : file.locks->all()) {
     struct flock range{};
     range.l_type = F_RDLCK;
@@ -106,7 +106,7 @@ Outcome Calls::open_locks(const Request& request) {
   if (!made.valid()) {
     const int error = errno;
     handles_.give_up();
-    return {.error = error};
+    return {.error = error, .leased = error == EAGAIN};
   }
   return {.value = handles_.add(
               {.backing = std::make_unique<Backing>(std::move(made)), .locks = std::make_unique<HeldLocks>()})};
@@ -127,7 +127,7 @@ Outcome Calls::set_lock(const Request& request) {
   const std::size_t count = file->locks->count_with(wanted);
   if (count > kMostRanges && count > file->locks->count()) return {.error = ENOLCK};
   if (range.l_type == F_WRLCK && !terms_.read_only && !writes(file->backing->descriptor())) {
-    if (const int error = open_for_writing(*file); error != 0) return {.error = error};
+    if (const int error = open_for_writing(*file); error != 0) return {.error = error, .leased = error == EAGAIN};
   }
   const int error = lock_range(file->backing->descriptor(), range);
   if (error == 0) file->locks->set(wanted);

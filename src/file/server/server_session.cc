@@ -22,6 +22,9 @@ constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 /// What a request counts as beside its data: 64 small ones are a turn.
 constexpr std::size_t kRequestBytes = kTurnBytes / 64;
 
+/// For leases that others than this server have given, such as a Samba: clients of this server keep theirs for less.
+constexpr std::chrono::seconds kLeasePatience{5};
+
 std::string string_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -32,11 +35,12 @@ ServerSession::ServerSession(Stream stream, Service& service)
     : stream_(std::move(stream)),
       service_(service),
       handles_(service.budget),
-      calls_(service.tree, handles_, service.terms) {}
+      calls_(service.tree, handles_, service.terms, service.delegations) {}
 
 ServerSession::Next ServerSession::advance(bool crowded) noexcept {
   turn_ = kTurnBytes;
   crowded_ = crowded;
+  if (watcher_) watcher_->silence();
   try {
     while (turn_ > 0) {
       switch (step()) {
@@ -46,6 +50,8 @@ ServerSession::Next ServerSession::advance(bool crowded) noexcept {
           return Next::when_readable;
         case Step::writable:
           return Next::when_writable;
+        case Step::later:
+          return Next::later;
         case Step::over:
           return Next::over;
       }
@@ -68,6 +74,10 @@ ServerSession::Step ServerSession::step() {
       return write_piece();
     case State::copying:
       return copy_piece();
+    case State::leased:
+      return perform();
+    case State::watching:
+      return watch();
     default:
       return take_message();
   }
@@ -129,10 +139,52 @@ ServerSession::Step ServerSession::begin() {
       return begin_copy();
     case FileCall::set_xattr:
       return begin_gathering(calls_.refused(request_));
+    case FileCall::await_recalls:
+      return begin_watch();
     default:
-      answer(calls_.perform(request_));
-      return Step::on;
+      return perform();
   }
+}
+
+/// A call that opens a file for writing may meet leases. Clients that have delegations are told, and this one waits
+/// meanwhile, without the thread.
+ServerSession::Step ServerSession::perform() {
+  const Outcome outcome = calls_.perform(request_);
+  const auto now = std::chrono::steady_clock::now();
+  if (outcome.leased && state_ != State::leased) patience_ = now + kLeasePatience;
+  if (outcome.leased && now < patience_) {
+    state_ = State::leased;
+    service_.delegations.look();
+    return Step::later;
+  }
+  answer(outcome);
+  return Step::on;
+}
+
+ServerSession::Step ServerSession::begin_watch() {
+  const std::uint64_t number = request_.header.offset;
+  if (number == 0 && !watcher_) {
+    watcher_.emplace(service_.delegations);
+    answer({.value = watcher_->number()});
+  } else if (number == 0 || !watcher_ || number != watcher_->number()) {
+    answer({.error = EINVAL});
+  } else {
+    state_ = State::watching;
+  }
+  return Step::on;
+}
+
+ServerSession::Step ServerSession::watch() {
+  const std::vector<layout::FileIdentity> recalled = watcher_->take();
+  if (!recalled.empty()) {
+    const auto bytes = std::as_bytes(std::span(recalled));
+    answer({.value = watcher_->number(), .payload = {bytes.begin(), bytes.end()}});
+    return Step::on;
+  }
+  std::byte early{};
+  const Result result = stream_.try_receive(std::span(&early, 1));
+  if (result.would_block()) return Step::readable;
+  return result.ok() ? break_off("a request before the last one was answered") : Step::over;
 }
 
 /// The whole answer of a call that moved no data, or the last part of one that did.

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <wherry/stream.hpp>
 
 #include "base/limited_log.hpp"
+#include "file/server/delegations.hpp"
 #include "file/server/server_calls.hpp"
 #include "file/server/server_handles.hpp"
 #include "file/server/tree.hpp"
@@ -26,6 +29,7 @@ struct Service {
   layout::FileHello hello{};
   AtFaultPoint at;
   log::LimitedLog warnings{"wherry serve"};  ///< each of them is caused by a client
+  Delegations delegations{budget, terms.delegates};
 };
 
 /// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer
@@ -41,6 +45,10 @@ struct Service {
 ///   writing    -> requests   write_piece: the last data has come
 ///   requests   -> copying    begin: a copy
 ///   copying    -> requests   copy_piece: all is copied, or the file has ended
+///   requests   -> leased     perform: a file is to be opened, and leases are in the way
+///   leased     -> requests   perform: they are gone, or have been waited for long enough
+///   requests   -> watching   begin_watch: await_recalls
+///   watching   -> requests   watch: there are recalls
 ///
 /// and beside each of them an answer may be on its way out (`out_`), which goes first.
 class ServerSession {
@@ -48,6 +56,7 @@ class ServerSession {
   enum class Next : std::uint8_t {
     when_readable,  ///< all that has come is served
     when_writable,  ///< the client's ring is full: its send descriptor tells when not
+    later,          ///< nothing tells when it can go on: to be tried again
     at_once,        ///< there is more to do, but others have their turn first
     over,           ///< the connection is of no more use
   };
@@ -59,11 +68,13 @@ class ServerSession {
   Next advance(bool crowded = false) noexcept;
 
   Stream& stream() { return stream_; }
+  /// Readable when there is something to tell this client of its own accord; -1: it has not asked for that.
+  [[nodiscard]] int recall_descriptor() const { return watcher_ ? watcher_->descriptor() : -1; }
 
  private:
-  enum class State : std::uint8_t { greeting, requests, reading, gathering, writing, copying };
+  enum class State : std::uint8_t { greeting, requests, reading, gathering, writing, copying, leased, watching };
   /// What a step came to; `on`: the next step may follow.
-  enum class Step : std::uint8_t { on, readable, writable, over };
+  enum class Step : std::uint8_t { on, readable, writable, later, over };
 
   Step step();
   Step send_out();
@@ -79,6 +90,9 @@ class ServerSession {
   Step write_piece();
   Step begin_copy();
   Step copy_piece();
+  Step perform();
+  Step begin_watch();
+  Step watch();
   void write_pages(const ConstRegions& seen);
   Outcome append();
   Step nothing_came();
@@ -109,9 +123,11 @@ class ServerSession {
   Backing* target_ = nullptr;   ///< of a copy
   std::uint64_t offset_ = 0;
   std::uint64_t target_offset_ = 0;
-  std::uint64_t left_ = 0;           ///< bytes to come
-  std::uint64_t moved_ = 0;          ///< bytes that are in the file
-  int error_ = 0;                    ///< of a write: what follows is dropped
+  std::uint64_t left_ = 0;                            ///< bytes to come
+  std::uint64_t moved_ = 0;                           ///< bytes that are in the file
+  int error_ = 0;                                     ///< of a write: what follows is dropped
+  std::chrono::steady_clock::time_point patience_{};  ///< how long leases are waited for
+  std::optional<Delegations::Client> watcher_;
   std::vector<std::byte> gathered_;  ///< data to be used at once; of a write the part of a page that has come last
 };
 

@@ -15,9 +15,14 @@ namespace {
 
 constexpr std::size_t kReports = 64;
 
-/// Tokens of the poller: a connection's stream, and its send descriptor.
-constexpr Poller::Token stream_of(Poller::Token token) { return 2 * token; }
-constexpr Poller::Token descriptor_of(Poller::Token token) { return 2 * token + 1; }
+/// Between two attempts of a connection that nothing tells when it can go on.
+constexpr std::chrono::milliseconds kRetry{1};
+
+/// Tokens of the poller: a connection's stream, its send descriptor, and that of its recalls.
+constexpr Poller::Token kTokens = 3;
+constexpr Poller::Token stream_of(Poller::Token token) { return kTokens * token; }
+constexpr Poller::Token descriptor_of(Poller::Token token) { return kTokens * token + 1; }
+constexpr Poller::Token recalls_of(Poller::Token token) { return kTokens * token + 2; }
 
 }  // namespace
 
@@ -42,12 +47,15 @@ void Server::Worker::add(Stream stream) {
 void Server::Worker::run() {
   std::array<Token, kReports> ready;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    const Timeout timeout = again_.empty() ? Timeout() : Timeout(std::chrono::nanoseconds(0));
+    const Timeout pause = later_.empty() ? Timeout() : Timeout(kRetry);
+    const Timeout timeout = again_.empty() ? pause : Timeout(std::chrono::nanoseconds(0));
     const std::size_t count = poller_.wait(ready, timeout);
     if (some_new_.exchange(false)) take_new();
-    const std::vector<Token> again = std::exchange(again_, {});
+    std::vector<Token> again = std::exchange(again_, {});
     crowded_ = count + again.size() > 1;
-    for (std::size_t i = 0; i < count; ++i) advance(ready[i] / 2);
+    again.insert(again.end(), later_.begin(), later_.end());
+    later_.clear();
+    for (std::size_t i = 0; i < count; ++i) advance(ready[i] / kTokens);
     for (const Token token : again) {
       const auto found = sessions_.find(token);
       if (found != sessions_.end() && std::exchange(found->second.again, false)) advance(token);
@@ -78,7 +86,7 @@ void Server::Worker::advance(Token token) {
 }
 
 /// A full ring must be noticed by its own descriptor alone: the stream, which may have the next request to report all
-/// the time, leaves the poller meanwhile.
+/// the time, leaves the poller meanwhile. It does so too while only time helps.
 void Server::Worker::wait_for(Connection& connection, Token token, ServerSession::Next next) {
   using Next = ServerSession::Next;
   Stream& stream = connection.session.stream();
@@ -89,7 +97,12 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
       poller_.add(connection.send_descriptor, descriptor_of(token));
     }
     if (next == Next::at_once && !std::exchange(connection.again, true)) again_.push_back(token);
-    const bool receives = next != Next::when_writable;
+    if (next == Next::later && !std::exchange(connection.again, true)) later_.push_back(token);
+    if (connection.recall_descriptor < 0 && connection.session.recall_descriptor() >= 0) {
+      connection.recall_descriptor = connection.session.recall_descriptor();
+      poller_.add(connection.recall_descriptor, recalls_of(token));
+    }
+    const bool receives = next != Next::when_writable && next != Next::later;
     if (receives == connection.receiving) return;
     if (receives) {
       poller_.add(stream, stream_of(token));
@@ -107,6 +120,7 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
 void Server::Worker::end(Token token) {
   const auto found = sessions_.find(token);
   if (found->second.send_descriptor >= 0) poller_.remove(found->second.send_descriptor);
+  if (found->second.recall_descriptor >= 0) poller_.remove(found->second.recall_descriptor);
   sessions_.erase(found);
   connections_.fetch_sub(1, std::memory_order_relaxed);
   const std::uint64_t one = 1;

@@ -34,9 +34,10 @@ class Server::Worker {
   struct Connection {
     Connection(Stream stream, Service& service) : session(std::move(stream), service) {}
     ServerSession session;
-    int send_descriptor = -1;  ///< in the poller once the client's ring was full
-    bool receiving = false;    ///< its stream is in the poller
-    bool again = false;        ///< its turn was over before its work
+    int send_descriptor = -1;    ///< in the poller once the client's ring was full
+    int recall_descriptor = -1;  ///< in the poller once there is one
+    bool receiving = false;      ///< its stream is in the poller
+    bool again = false;          ///< in `again_` or `later_`
   };
 
   void run();
@@ -49,8 +50,9 @@ class Server::Worker {
   int left_;
   Poller poller_;
   std::map<Token, Connection> sessions_;
-  std::vector<Token> again_;
-  bool crowded_ = false;  ///< more than one connection had something to do
+  std::vector<Token> again_;  ///< their turn was over before their work
+  std::vector<Token> later_;  ///< nothing tells when they can go on
+  bool crowded_ = false;      ///< more than one connection had something to do
   Token next_ = 0;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> stopping_{false};

@@ -14,6 +14,9 @@
 // A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file.
 // `FileAnswer::last` marks the last piece.
 //
+// A client that keeps what it knows of files has one more connection, which names it: its `await_recalls` is answered
+// when files that are delegated to it are to be given back. All its connections ask for delegations by that number.
+//
 // A handle of open_locks is one owner of locks, an open file description at the server. Its locks end with it, and it
 // ends with the connection: a lock is never moved to another one.
 //
@@ -21,6 +24,7 @@
 #pragma once
 
 #include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -30,7 +34,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 4;
+inline constexpr std::uint32_t kFileVersion = 5;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
@@ -92,8 +96,12 @@ enum class FileCall : std::uint32_t {
       29,         ///< handle, flags (kFileLockWhole); answer: value is a handle for `set_lock`, `get_lock` and `close`
   set_lock = 30,  ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLockWhole); never waits
   get_lock = 31,  ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
+  await_recalls = 32,  ///< offset: 0 at first, later the client's number; answer: value is that number, FileIdentity,
+                       ///< any number; none at first
+  delegate = 33,       ///< handle, offset: the client's number; answer: value is how long in ms, 0: not; FileStatus
+  give_back = 34,      ///< offset: the client's number, second: FileIdentity, any number
 };
-inline constexpr std::uint32_t kFileCalls = 32;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 35;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -182,6 +190,20 @@ struct FileLock {
 };
 static_assert(sizeof(FileLock) == 24 && std::is_trivially_copyable_v<FileLock>);
 static_assert(offsetof(FileLock, length) == 8 && offsetof(FileLock, type) == 16 && offsetof(FileLock, reserved) == 20);
+
+/// Names a file among those that a server serves.
+struct FileIdentity {
+  std::uint64_t device;
+  std::uint64_t inode;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+static_assert(sizeof(FileIdentity) == 16 && offsetof(FileIdentity, inode) == 8);
+
+/// A delegation: the file is not written to before the client has given it back, or so much time has passed since the
+/// client asked for it. An open for writing waits for that.
+inline constexpr std::uint64_t kFileDelegationMs = 100;
+/// Of one answer of await_recalls, and of one give_back.
+inline constexpr std::size_t kFileMaxIdentities = kFileMaxName / sizeof(FileIdentity);
 
 inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus comes with each entry
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "file/client/host_connection.hpp"
+#include "file/mount/nodes.hpp"
+#include "file/mount/open_file.hpp"
+
+namespace wherry::file::mount {
+
+/// Files that are not written to before the server has told this mount: the kernel may keep their attributes, and with
+/// them their pages, without asking. A thread with a connection of its own hears what the server recalls, has the
+/// kernel drop the attributes, and gives the files back. While it is not connected nothing is delegated.
+///
+/// Threads: any. `look` blocks as Host does, of the others only `stop`.
+class Delegations {
+ public:
+  explicit Delegations(HostOptions options) : options_(std::move(options)) {}
+  Delegations(const Delegations&) = delete;
+  Delegations& operator=(const Delegations&) = delete;
+  ~Delegations() { stop(); }
+
+  /// Starts the thread. Once. Does nothing where the kernel is too old to drop attributes that are on their way.
+  /// @param drop  has the kernel drop the attributes of a file; never blocks
+  /// Throws std::system_error.
+  void start(std::function<void(NodeId)> drop);
+  void stop();
+
+  /// The status of an open file: 0 or an errno value. Asks for a delegation where that is due.
+  /// @param kept_for  how long the kernel may keep it, from when this was called
+  int look(NodeId node, const Identity& identity, OpenFile& file, layout::FileStatus& status,
+           std::chrono::milliseconds& kept_for);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Files = std::vector<layout::FileIdentity>;
+  struct Asked {
+    NodeId node;
+    Clock::time_point until;  ///< the delegation has ended by then
+  };
+  class Connected;
+
+  void run();
+  void converse();
+  void serve(HostConnection& connection);
+  void note(NodeId node, const layout::FileIdentity& file);
+  void drop(const Files& files);
+  void drop_all();
+
+  HostOptions options_;
+  std::function<void(NodeId)> drop_;
+  std::atomic<std::uint64_t> number_{0};  ///< by which the server knows this mount; 0: not connected
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  HostConnection* connection_ = nullptr;  ///< that the thread waits on
+  std::map<layout::FileIdentity, Asked> asked_;
+  std::thread thread_;
+};
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that is delegated is not written to before its clients have given it back, or their time is over.
+#include "file/server/delegations.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "file/client/host_connection.hpp"
+#include "tests/common/served_directory.hpp"
+
+namespace wherry::file {
+namespace {
+
+using namespace layout;
+using namespace std::chrono_literals;
+using Files = std::vector<FileIdentity>;
+
+constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
+
+/// The connection by which a client hears of recalls.
+class Watcher {
+ public:
+  struct Answer {
+    int error = 0;
+    std::uint64_t value = 0;
+    Files files{};
+  };
+
+  explicit Watcher(const ServedDirectory& served) : connection_(served.address(), 0, {}, Timeout()) {
+    number_ = ask(FileCall::await_recalls, 0).value;
+    EXPECT_NE(number_, 0U);
+  }
+
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  Files await_recalls() { return ask(FileCall::await_recalls, number_).files; }
+  void give_back(const Files& files) { EXPECT_EQ(ask(FileCall::give_back, number_, files).error, 0); }
+
+  Answer ask(FileCall call, std::uint64_t number, const Files& files = {}) {
+    send(call, number, files);
+    std::vector<std::byte> payload;
+    const auto head = connection_.receive(payload, 65536);
+    if (!head) return {.error = ECONNRESET};
+    Answer answer{.error = static_cast<int>(head->error),
+                  .value = head->value,
+                  .files = Files(payload.size() / sizeof(FileIdentity))};
+    if (!payload.empty()) std::memcpy(answer.files.data(), payload.data(), payload.size());
+    return answer;
+  }
+  void send(FileCall call, std::uint64_t number, const Files& files = {}) {
+    FileRequest request{};
+    request.call = static_cast<std::uint32_t>(call);
+    request.offset = number;
+    const auto bytes = std::as_bytes(std::span(files));
+    ASSERT_TRUE(
+        connection_.send(request, {}, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Buffers({}), 0));
+  }
+
+ private:
+  HostConnection connection_;
+  std::uint64_t number_ = 0;
+};
+
+class FileDelegations : public ::testing::Test {
+ protected:
+  FileDelegations() {
+    std::ofstream(path()) << "content";
+    struct stat found{};
+    EXPECT_EQ(::stat(path().c_str(), &found), 0);
+    file_ = {.device = found.st_dev, .inode = found.st_ino};
+  }
+
+  [[nodiscard]] std::filesystem::path path() const { return served_.root() / "file"; }
+  static Host::Handle open(Host& host, std::uint32_t flags = kFileOpenRead) {
+    const Host::Opened opened = host.open("file", flags);
+    EXPECT_EQ(opened.error, 0);
+    return opened.handle;
+  }
+  static bool delegates(Host& host, Host::Handle handle, std::uint64_t client) {
+    FileStatus status{};
+    std::chrono::milliseconds kept_for{};
+    EXPECT_EQ(host.delegate(handle, client, status, kept_for), 0);
+    EXPECT_EQ(status.size, 7U);
+    return kept_for == std::chrono::milliseconds(kFileDelegationMs);
+  }
+  /// Asks until it is granted: leases that others had may have to end first.
+  static void delegate(Host& host, Host::Handle handle, std::uint64_t client) {
+    while (!delegates(host, handle, client)) std::this_thread::sleep_for(1ms);
+  }
+  /// A program of the host opens the file, in a thread of its own.
+  [[nodiscard]] std::future<int> open_natively(int flags) const {
+    return std::async(std::launch::async, [path = path().string(), flags] {
+      const UniqueFd opened(::open(path.c_str(), flags | O_CLOEXEC));
+      return opened.valid() ? 0 : errno;
+    });
+  }
+
+  ServedDirectory served_;
+  Host host_{served_.client()};
+  Watcher watcher_{served_};
+  FileIdentity file_{};
+};
+
+TEST_F(FileDelegations, AProgramOfTheHostWritesOnceTheFileIsGivenBack) {
+  for (const int flags : {O_WRONLY, O_RDWR | O_APPEND}) {
+    const Host::Handle handle = open(host_);
+    delegate(host_, handle, watcher_.number());
+    auto opened = open_natively(flags);
+    EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+    EXPECT_FALSE(delegates(host_, handle, watcher_.number())) << "while another waits";
+    watcher_.give_back({file_});
+    EXPECT_EQ(opened.get(), 0);
+    EXPECT_EQ(host_.close(handle), 0);
+  }
+}
+
+TEST_F(FileDelegations, ATruncationByNameWaits) {
+  delegate(host_, open(host_), watcher_.number());
+  auto cut = std::async(std::launch::async, [path = path().string()] { return ::truncate(path.c_str(), 3); });
+  EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+  EXPECT_EQ(content_of(path()), "content");
+  watcher_.give_back({file_});
+  EXPECT_EQ(cut.get(), 0);
+}
+
+TEST_F(FileDelegations, AnotherClientAndTheOneItselfWriteOnceTheFileIsGivenBack) {
+  Host other(served_.client());
+  for (Host* const writer : {&other, &host_}) {
+    Host reader(served_.client());
+    delegate(reader, open(reader), watcher_.number());
+    auto opened = std::async(std::launch::async, [writer] { return writer->open("file", kReadWrite); });
+    EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+    watcher_.give_back({file_});
+    const Host::Opened result = opened.get();
+    EXPECT_EQ(result.error, 0);
+    EXPECT_EQ(writer->close(result.handle), 0);
+  }
+}
+
+TEST_F(FileDelegations, AllCallsThatOpenForWritingWait) {
+  const Host::Handle handle = open(host_);
+  Host other(served_.client());
+  const auto waits = [&](auto call) {
+    delegate(host_, handle, watcher_.number());
+    auto result = std::async(std::launch::async, call);
+    EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+    watcher_.give_back({file_});
+    return result.get();
+  };
+  EXPECT_EQ(waits([&] { return other.set_size("file", 7); }), 0);
+  const Host::Handle locked = open(other);
+  const Host::Opened owner = other.open_locks(locked, 0, std::make_shared<HeldLocks>());
+  ASSERT_EQ(owner.error, 0);
+  const FileLock lock{.offset = 0, .length = 0, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0};
+  EXPECT_EQ(waits([&] { return other.set_lock(owner.handle, 0, lock); }), 0);
+}
+
+TEST_F(FileDelegations, WhoeverDoesNotGiveBackIsNotWaitedForLongerThanItsTime) {
+  delegate(host_, open(host_), watcher_.number());
+  EXPECT_EQ(open_natively(O_WRONLY).get(), 0);
+  delegate(host_, open(host_), watcher_.number());
+  Host other(served_.client());
+  EXPECT_EQ(other.open("file", kFileOpenWrite).error, 0);
+}
+
+TEST_F(FileDelegations, ReadersWaitForNobody) {
+  delegate(host_, open(host_), watcher_.number());
+  EXPECT_EQ(open_natively(O_RDONLY).get(), 0);
+  Host other(served_.client());
+  Watcher others(served_);
+  EXPECT_TRUE(delegates(other, open(other), others.number()));
+}
+
+TEST_F(FileDelegations, EachClientIsToldAndAllHaveToGiveBack) {
+  Watcher second(served_);
+  const Host::Handle handle = open(host_);
+  delegate(host_, handle, watcher_.number());
+  EXPECT_TRUE(delegates(host_, handle, second.number()));
+  auto opened = open_natively(O_WRONLY);
+  EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+  EXPECT_EQ(second.await_recalls(), Files{file_});
+  second.give_back({file_});
+  second.give_back({file_});
+  watcher_.give_back({file_});
+  EXPECT_EQ(opened.get(), 0);
+}
+
+TEST_F(FileDelegations, AFileThatIsOpenForWritingIsNotDelegated) {
+  const Host::Handle handle = open(host_);
+  {
+    const UniqueFd writer(::open(path().c_str(), O_WRONLY | O_CLOEXEC));
+    EXPECT_FALSE(delegates(host_, handle, watcher_.number()));
+  }
+  const Host::Handle writes = open(host_, kReadWrite);
+  EXPECT_FALSE(delegates(host_, handle, watcher_.number()));
+  EXPECT_EQ(host_.close(writes), 0);
+  EXPECT_TRUE(delegates(host_, handle, watcher_.number()));
+}
+
+TEST_F(FileDelegations, OnlyAClientThatHearsOfRecallsGetsAny) {
+  const Host::Handle handle = open(host_);
+  EXPECT_FALSE(delegates(host_, handle, 0));
+  EXPECT_FALSE(delegates(host_, handle, watcher_.number() + 1));
+  std::uint64_t gone = 0;
+  {
+    Watcher left(served_);
+    gone = left.number();
+  }
+  while (delegates(host_, handle, gone)) std::this_thread::sleep_for(1ms);
+  const Host::Opened directory = host_.open(".", kFileOpenRead | kFileOpenDirectory);
+  FileStatus status{};
+  std::chrono::milliseconds kept_for{1};
+  EXPECT_EQ(host_.delegate(directory.handle, watcher_.number(), status, kept_for), 0);
+  EXPECT_EQ(kept_for, 0ms);
+  EXPECT_EQ(host_.delegate(handle + 77, watcher_.number(), status, kept_for), EBADF);
+}
+
+TEST_F(FileDelegations, AServerCanDoWithoutThem) {
+  const ServedDirectory without({.delegates = false});
+  std::ofstream(without.root() / "file") << "content";
+  Host host(without.client());
+  Watcher watcher(without);
+  EXPECT_FALSE(delegates(host, open(host), watcher.number()));
+}
+
+TEST_F(FileDelegations, ThoseOfAFileThatIsNotAskedForAnyMoreEnd) {
+  const auto descriptors = [&] {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(served_.pid()) + "/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const Host::Handle handle = open(host_);
+  const auto before = descriptors();
+  delegate(host_, handle, watcher_.number());
+  EXPECT_EQ(descriptors(), before + 1);
+  while (descriptors() != before) std::this_thread::sleep_for(1ms);
+}
+
+TEST_F(FileDelegations, WhoeverTakesNoRecallsGetsNoMoreUntilItDoes) {
+  for (std::size_t i = 0; i < kFileMaxIdentities; ++i) {
+    const std::string name = "of " + std::to_string(i);
+    std::ofstream(served_.root() / name) << "content";
+    const Host::Opened opened = host_.open(name, kFileOpenRead);
+    ASSERT_EQ(opened.error, 0);
+    delegate(host_, opened.handle, watcher_.number());
+    EXPECT_EQ(::open((served_.root() / name).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
+    EXPECT_EQ(errno, EWOULDBLOCK);
+    EXPECT_EQ(host_.close(opened.handle), 0);
+  }
+  // Until the last one has expired.
+  while (UniqueFd(::open((served_.root() / "of 254").c_str(), O_WRONLY | O_CLOEXEC)).valid() == false) continue;
+  const Host::Handle handle = open(host_);
+  Watcher second(served_);
+  EXPECT_TRUE(delegates(host_, handle, second.number()));
+  EXPECT_FALSE(delegates(host_, handle, watcher_.number()));
+  EXPECT_EQ(watcher_.await_recalls().size(), kFileMaxIdentities);
+  EXPECT_TRUE(delegates(host_, handle, watcher_.number()));
+}
+
+TEST_F(FileDelegations, NonsenseIsRefused) {
+  EXPECT_EQ(watcher_.ask(FileCall::await_recalls, 0).error, EINVAL) << "it has a number";
+  EXPECT_EQ(watcher_.ask(FileCall::await_recalls, watcher_.number() + 1).error, EINVAL);
+  watcher_.give_back({});
+  watcher_.give_back({{.device = 1, .inode = 2}});
+  // A second request before the answer to the first.
+  watcher_.send(FileCall::await_recalls, watcher_.number());
+  EXPECT_EQ(watcher_.ask(FileCall::await_recalls, watcher_.number()).error, ECONNRESET);
+  FileStatus status{};
+  EXPECT_EQ(host_.status("file", true, status), 0) << "others are served";
+}
+
+}  // namespace
+}  // namespace wherry::file
