@@ -122,14 +122,13 @@ Result FileSystem::copy(const Position& from, const Position& to, std::uint64_t 
   return Result::moved(done);
 }
 
-int FileSystem::drop_set_id(OpenFile& file) {
+int FileSystem::drop_set_id(NodeId node) {
   layout::FileStatus status{};
-  const Hosts::File& asked = file.file();
-  if (const int error = asked.use()->status(asked.handle(), status); error != 0) return error;
+  if (const int error = this->status(node, status); error != 0) return error;
   const std::uint32_t executable_by_group = S_ISGID | S_IXGRP;
   std::uint32_t dropped = status.mode & S_ISUID;
   if ((status.mode & executable_by_group) == executable_by_group) dropped |= S_ISGID;
-  return dropped == 0 ? 0 : asked.use()->set_mode(asked.handle(), status.mode & 07777U & ~dropped);
+  return dropped == 0 ? 0 : change_mode(node, status.mode & 07777U & ~dropped);
 }
 
 int FileSystem::flush(OpenFile& file) {

@@ -121,8 +121,8 @@ class FileSystem {
   /// @param is_interrupted  asked between pieces
   [[nodiscard]] Result copy(const Position& from, const Position& to, std::uint64_t length,
                             const std::function<bool()>& is_interrupted);
-  /// Removes the set-user-ID and set-group-ID bits, before a write that does not come from root.
-  int drop_set_id(OpenFile& file);
+  /// Removes the set-user-ID and set-group-ID bits, before a change that does not come from root.
+  int drop_set_id(NodeId node);
   /// What close(2) reports: whether the host was started again and has lost data.
   int flush(OpenFile& file);
   int sync(const Hosts::File& file, bool data_only);

@@ -41,7 +41,8 @@ void serve_entry(fuse_req_t request, Call call) noexcept {
 void initialise(void* /*system*/, fuse_conn_info* connection) {
   // With a write-back cache the kernel ignores what the server says of sizes and times.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE);
-  // The kernel removes set-user-ID bits by itself: a server that runs as root would not.
+  // The kernel removes set-user-ID bits by itself, or tells of each change (device_io): a server that runs as root
+  // would not remove them.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
   // Programs that read all names before they look at the first file would be taken for such that look at none.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS_AUTO);
@@ -95,11 +96,17 @@ Changes changes_of(const struct stat& attributes, int wanted) {
   return changes;
 }
 
+/// Set-user-ID and set-group-ID bits go with a change of a file's data.
+int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
+  return fuse_req_ctx(request)->uid == 0 ? 0 : system.drop_set_id(node);
+}
+
 void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     struct stat attributes{};
     const OpenFile* const by = info != nullptr ? &file_of(info) : nullptr;
-    const int error = system.change(node, changes_of(*wanted, which), by, attributes);
+    int error = (which & FUSE_SET_ATTR_SIZE) != 0 ? drop_set_id(request, system, node) : 0;
+    if (error == 0) error = system.change(node, changes_of(*wanted, which), by, attributes);
     if (error == 0) fuse_reply_attr(request, &attributes, 0);
     return error;
   });
@@ -150,8 +157,7 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
   serve_status(request, [&](FileSystem& system) { return system.rename(parent, name, new_parent, new_name, flags); });
 }
 
-/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it. It
-/// leaves set-user-ID bits to the file system then.
+/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it.
 bool is_past_the_cache(const OpenFile& file) { return file.appends(); }
 
 void describe(const OpenFile& file, fuse_file_info* info) {
@@ -178,6 +184,8 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     OpenFile* file = nullptr;
+    const int cleared = (info->flags & O_TRUNC) != 0 ? drop_set_id(request, system, node) : 0;
+    if (cleared != 0) return cleared;
     const int error = system.open(node, info->flags, file);
     if (error != 0) return error;
     describe(*file, info);
@@ -224,9 +232,8 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
   serve(request, [&](FileSystem& system) {
     const auto from = std::as_bytes(std::span(data, size));
     const auto at = static_cast<std::uint64_t>(offset);
-    if (is_past_the_cache(file_of(info)) && info->writepage == 0 && fuse_req_ctx(request)->uid != 0) {
-      if (const int error = system.drop_set_id(file_of(info)); error != 0) return error;
-    }
+    // Of pages that a shared mapping has changed they stay.
+    if (const int error = info->writepage == 0 ? drop_set_id(request, system, node) : 0; error != 0) return error;
     const Result put = info->writepage != 0
                            ? write_pages(system, node, file_of(info), from, at)
                            : system.write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
@@ -247,8 +254,9 @@ void synchronise(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_fi
   serve_status(request, [&](FileSystem& system) { return system.sync(file_of(info).file(), data_only != 0); });
 }
 
-void allocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, fuse_file_info* info) {
+void allocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
+    if (const int error = drop_set_id(request, system, node); error != 0) return error;
     return system.allocate(file_of(info), mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
   });
 }
@@ -271,6 +279,7 @@ void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fus
   serve(request, [&](FileSystem& system) {
     const Position source{from_node, file_of(from), static_cast<std::uint64_t>(from_offset)};
     const Position target{to_node, file_of(to), static_cast<std::uint64_t>(to_offset)};
+    if (const int error = drop_set_id(request, system, to_node); error != 0) return error;
     const Result copied = system.copy(source, target, std::min(length, kMostCopied),
                                       [request] { return fuse_req_interrupted(request) != 0; });
     if (copied.failed()) return copied.error;

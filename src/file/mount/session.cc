@@ -21,6 +21,7 @@
 #include <wherry/error.hpp>
 
 #include "base/log.hpp"
+#include "file/mount/device_io.hpp"
 #include "file/mount/mount_point.hpp"
 #include "file/mount/operations.hpp"
 
@@ -108,6 +109,9 @@ void Session::mount(const MountOptions& options) {
                     (line.empty() ? "" : ": " + line));
   }
   take_lines(false);
+  if (const int error = fuse_session_custom_io(session_.get(), &device_io(), fuse_session_fd(session_.get()));
+      error != 0)
+    throw Error(-error, "mount on", options.directory, "");
   device_ = mounted_device(directory_);
 }
 

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry mount: set-user-ID and set-group-ID bits go with a change of the file, as they do natively."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from serving import SERVERS, enter_mount_namespace, mounts
+
+# Prints the mode after each change, by the user with this number.
+SCRIPT = """
+import ctypes, json, mmap, os, sys
+folder, user, group = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+def mapped(path):
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 4096) as memory:
+        memory[0] = 1
+        memory.flush()
+
+def with_file(flags, call):
+    def change(path):
+        file = os.open(path, flags)
+        call(file)
+        os.close(file)
+    return change
+
+def copied(file):
+    other = os.open(folder + "/other", os.O_RDONLY)
+    os.copy_file_range(other, file, 100)
+    os.close(other)
+
+def punched(file):
+    assert ctypes.CDLL(None).fallocate(file, 3, ctypes.c_long(0), ctypes.c_long(4096)) == 0
+
+CHANGES = {
+    "read": with_file(os.O_RDONLY, lambda file: os.read(file, 10)),
+    "open": with_file(os.O_RDWR, lambda file: None),
+    "write": with_file(os.O_WRONLY, lambda file: os.write(file, b"x")),
+    "long write": with_file(os.O_WRONLY, lambda file: os.write(file, b"x" * 300000)),
+    "append": with_file(os.O_WRONLY | os.O_APPEND, lambda file: os.write(file, b"x")),
+    "empty write": with_file(os.O_WRONLY, lambda file: os.write(file, b"")),
+    "truncate": lambda path: os.truncate(path, 10),
+    "ftruncate": with_file(os.O_WRONLY, lambda file: os.ftruncate(file, 10)),
+    "O_TRUNC": with_file(os.O_WRONLY | os.O_TRUNC, lambda file: None),
+    "O_CREAT O_TRUNC": with_file(os.O_WRONLY | os.O_CREAT | os.O_TRUNC, lambda file: None),
+    "allocate": with_file(os.O_WRONLY, lambda file: os.posix_fallocate(file, 0, 100000)),
+    "punch": with_file(os.O_WRONLY, punched),
+    "copy": with_file(os.O_WRONLY, copied),
+    "map": mapped,
+    "utime": lambda path: os.utime(path),
+}
+
+def modes():
+    for mode in (0o6777, 0o2767, 0o4666, 0o1777):
+        for name, change in CHANGES.items():
+            path = f"{folder}/{name} {mode:o}"
+            with open(path, "wb") as file:
+                file.write(bytes(8192))
+            os.chmod(path, mode)
+    os.setgroups([])
+    os.setgid(group)
+    os.setuid(user)
+    for mode in (0o6777, 0o2767, 0o4666, 0o1777):
+        for name, change in CHANGES.items():
+            path = f"{folder}/{name} {mode:o}"
+            try:
+                change(path)
+                for _ in range(2):
+                    after = oct(os.stat(path).st_mode)
+            except OSError as error:
+                after = error.strerror
+            yield name, mode, after
+
+open(folder + "/other", "wb").write(b"c" * 1000)
+os.chmod(folder, 0o777)
+print(json.dumps(list(modes())))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace():
+    enter_mount_namespace()
+
+
+def modes_after_changes(folder, user, group):
+    result = subprocess.run([sys.executable, "-c", SCRIPT, folder, str(user), str(group)], capture_output=True, text=True, timeout=250)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@SERVERS
+@pytest.mark.parametrize("user, group", [(0, 0), (65534, 65534), (65534, 0)])
+def test_bits_are_those_that_a_native_change_leaves(tmp_path, serve, user, group):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    (tmp_path / "native").mkdir()
+    natively = modes_after_changes(tmp_path / "native", user, group)
+    with mounts(tmp_path, serve=serve, mount=["--allow-other"]) as (_, here):
+        seen = modes_after_changes(here, user, group)
+    assert [one for one in zip(natively, seen) if one[0] != one[1]] == []
