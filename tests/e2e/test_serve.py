@@ -17,12 +17,12 @@ from program import PROGRAM, environment, wherry
 from waiting import WATCHDOG
 
 OPEN, CLOSE, READ, WRITE, APPEND, STATUS = range(1, 7)
-MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK, LEND = range(15, 22)
+MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK = range(15, 21)
 OPEN_LOCKS, SET_LOCK, GET_LOCK = range(29, 32)
 VERSION = 5
 READS, WRITES, CREATES = 1, 2, 8
 UNLOCKED, READ_LOCK, WRITE_LOCK = range(3)
-EXDEV, EROFS, ENOENT, EOPNOTSUPP, EAGAIN, EBADF = 18, 30, 2, 95, 11, 9
+EXDEV, EROFS, ENOENT, EAGAIN, EBADF = 18, 30, 2, 11, 9
 
 
 class Server:
@@ -81,7 +81,7 @@ class Client:
                   + name + second + data)
         payload, last = b"", 0
         while not last:
-            identity, last, error, count, value, _ = struct.unpack("<IIIIQQ", self.take(32))
+            identity, last, error, count, value, self.position = struct.unpack("<IIIIQQ", self.take(32))
             assert identity == 7
             payload += self.take(count)
         return error, value, payload
@@ -124,12 +124,9 @@ def test_descriptors_are_lent_unless_the_server_was_told_not_to(tmp_path):
         with Server(tmp_path, *options) as server, Client(server) as client:
             assert client.lends == lends
             error, handle, _ = client.ask(OPEN, b"file", flags=READS)
-            assert error == 0
-            error, number, _ = client.ask(LEND, handle=handle)
-            assert error == (0 if lends else EOPNOTSUPP)
+            assert error == 0 and (client.position != 0) == lends
             if lends:
-                assert os.readlink(f"/proc/{server.process.pid}/fd/{number}") == str(tmp_path / "file")
-                assert client.ask(LEND, handle=handle + 1)[0] == 9  # EBADF
+                assert os.readlink(f"/proc/{server.process.pid}/fd/{client.position - 1}") == str(tmp_path / "file")
 
 
 def test_locks_exclude_the_other_client_until_their_owner_is_closed(tmp_path):
@@ -142,7 +139,6 @@ def test_locks_exclude_the_other_client_until_their_owner_is_closed(tmp_path):
         error, _, found = other.ask(GET_LOCK, handle=files[1], mode=READ_LOCK)
         assert (error, struct.unpack("<QQII", found)) == (0, (10, 5, WRITE_LOCK, 0))
         assert holder.ask(SET_LOCK, handle=files[0], mode=WRITE_LOCK)[0] == EBADF
-        assert holder.ask(LEND, handle=owners[0])[0] == EBADF
         assert holder.ask(CLOSE, handle=owners[0])[0] == 0
         error, _, found = other.ask(GET_LOCK, handle=files[1], mode=READ_LOCK)
         assert (error, struct.unpack("<QQII", found)[2]) == (0, UNLOCKED)

@@ -172,6 +172,7 @@ std::optional<bool> Host::reopen(File& file, const std::string& name) {
   if (!answer) return {};
   if (answer->error != 0) return false;
   file.handle = answer->value;
+  file.lent_as = answer->position;
   if (is_same(file.status, status)) return true;
   FileRequest close{};
   close.call = static_cast<std::uint32_t>(FileCall::close);
@@ -219,6 +220,7 @@ Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_
   file.name = name;
   file.flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
   file.handle = answer.value;
+  file.lent_as = answer.position;
   file.status = opened.status;
   file.end = opened.status.size;
   opened.handle = add(std::move(made));
@@ -269,30 +271,27 @@ int Host::check_loss(Handle handle) {
 
 int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }
 
-/// Returns the server's descriptor of the file, or null. Asked for once per file: a refusal is final.
+/// Returns the server's descriptor of the file, or null. It is taken once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
   if (auto had = lent(file.own)) return had;
-  if (file.asked || file.guarded || !options_.borrows || file.stale) return nullptr;
-  if (connection_ && connection_->lender() < 0) return nullptr;
-  file.asked = true;
-  Asked asked;
-  asked.request.call = static_cast<std::uint32_t>(FileCall::lend);
-  layout::FileAnswer answer{};
-  int error = call(asked, &file, {}, &answer);
-  if (!connection_ || file.stale) {
-    file.asked = false;  // no answer came
-    return nullptr;
-  }
-  // The server keeps the descriptor open as long as the handle is.
-  const int lender = connection_->lender();
-  if (error != 0 || lender < 0 || file.guarded) return nullptr;
+  if (file.lent_as == 0 || file.guarded || !options_.borrows || file.stale) return nullptr;
+  // The server keeps the descriptor open as long as the handle is, which ends with the connection.
+  if (!connection_ || connection_->lender() < 0) return nullptr;
   pass(options_.at, FaultPoint::lent);
-  auto taken = LentFile::take(lender, answer.value, file.status, file.flags, error);
-  // These refusals are of the kernel, and come for every file.
+  int error = 0;
+  auto taken =
+      LentFile::take(connection_->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
+  // These refusals are of the kernel, and come for every file. From a server that died (ESRCH) the next one is asked.
   if (error == EPERM || error == ENOSYS) options_.borrows = false;
-  if (error == ESRCH) file.asked = false;  // the server died: asked again at the next one
   if (taken) set_lent(file.own, taken);
   return taken;
+}
+
+std::shared_ptr<LentFile> Host::lent_or_borrowed(Handle handle) {
+  if (auto had = lent(handle)) return had;
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  return file == nullptr ? nullptr : borrow(*file);
 }
 
 Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> into) {

@@ -50,11 +50,11 @@ struct HostOptions {
 /// moved. If the host was started again, files with data that was not flushed answer EIO to the next write, flush or
 /// close, once.
 ///
-/// Under the server's own kernel, data goes by the server's descriptor of the file, which this process takes at the
-/// first call that moves some (LentFile): as fast as the kernel's own call, and whether the server lives or not; the
-/// status of the file too. What keeps it from taking them (another kernel, hardening, descriptor limits) makes data go
-/// through the server. A descriptor is given up when a server that was started again has another file, or none, or
-/// refuses it.
+/// Under the server's own kernel, data, status, mode, owner and times of an open file go by the server's descriptor of
+/// it, which this process takes at the first call that is about one of them (LentFile): as fast as the kernel's own
+/// call, and whether the server lives or not. What keeps it from taking them (another kernel, hardening, descriptor
+/// limits) makes them go through the server. A descriptor is given up when a server that was started again has another
+/// file, or none, or refuses it.
 ///
 /// After a call has waited for the server for the whole of HostOptions::timeout, later calls fail with EIO at once. One
 /// of them tries to connect every `kTryAgain`. Once the server answers, calls wait for it again.
@@ -190,7 +190,7 @@ class Host {
     bool lost = false;                  ///< the host started again meanwhile: to be told once
     bool stale = false;                 ///< what has its name is another file now, or none
     bool closed = false;                ///< while another thread's call on it waits for the server
-    bool asked = false;                 ///< for the server's descriptor
+    std::uint64_t lent_as = 0;          ///< 1 and the number of the server's descriptor; 0: not lent, or refused
     bool guarded = false;               ///< an owner of locks was made of it: never lent again
     std::shared_ptr<HeldLocks> held{};  ///< of an owner of locks
     std::shared_ptr<File> locked{};     ///< the file that it has locks on
@@ -244,6 +244,7 @@ class Host {
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
   int told_of_loss(File& file);
   [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;
+  [[nodiscard]] std::shared_ptr<LentFile> lent_or_borrowed(Handle handle);
   void set_lent(Handle handle, std::shared_ptr<LentFile> file);
   std::shared_ptr<LentFile> borrow(File& file);
   Handle add(std::shared_ptr<File> file);

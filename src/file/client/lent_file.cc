@@ -161,6 +161,23 @@ int LentFile::status(layout::FileStatus& status) const {
   return status_of(descriptor_.get(), status);
 }
 
+int LentFile::set_mode(std::uint32_t mode) const {
+  const NotCancelled here;
+  return ::fchmod(descriptor_.get(), mode & 07777U) == 0 ? 0 : errno;
+}
+
+int LentFile::set_owner(std::uint32_t user, std::uint32_t group) const {
+  const NotCancelled here;
+  return ::fchown(descriptor_.get(), user, group) == 0 ? 0 : errno;
+}
+
+int LentFile::set_times(const layout::FileTimes& times) const {
+  const NotCancelled here;
+  std::array<timespec, 2> wanted{};
+  if (!to_timespec(times.accessed, wanted[0]) || !to_timespec(times.modified, wanted[1])) return EINVAL;
+  return ::futimens(descriptor_.get(), wanted.data()) == 0 ? 0 : errno;
+}
+
 int LentFile::flush(bool data_only) const {
   const NotCancelled here;
   return (data_only ? ::fdatasync(descriptor_.get()) : ::fsync(descriptor_.get())) == 0 ? 0 : errno;

@@ -48,6 +48,9 @@ class LentFile {
   static constexpr std::size_t kMostParts = 1024;
   [[nodiscard]] int flush(bool data_only) const;
   [[nodiscard]] int status(layout::FileStatus& status) const;
+  [[nodiscard]] int set_mode(std::uint32_t mode) const;
+  [[nodiscard]] int set_owner(std::uint32_t user, std::uint32_t group) const;
+  [[nodiscard]] int set_times(const layout::FileTimes& times) const;
 
  private:
   LentFile(UniqueFd descriptor, bool appends, std::uint64_t end)

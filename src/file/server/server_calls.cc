@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -119,8 +120,6 @@ Outcome Calls::perform(const Request& request) {
       return seek(request);
     case FileCall::list:
       return list(request);
-    case FileCall::lend:
-      return lend(request);
     case FileCall::get_xattr:
       return get_xattr(request);
     case FileCall::list_xattrs:
@@ -164,7 +163,6 @@ int Calls::refused(const Request& request) const {
     case FileCall::seek:
     case FileCall::list:
     case FileCall::read_link:
-    case FileCall::lend:
     case FileCall::get_xattr:
     case FileCall::list_xattrs:
     case FileCall::delegate:
@@ -207,6 +205,8 @@ Outcome Calls::open(const Request& request) {
   }
   if (asks(request, layout::kFileOpenTruncate)) mapped::note_truncation(descriptor.get());
   Outcome outcome = with_payload(0, status);
+  // The number is of use only to a process that the kernel lets take the descriptor.
+  if (terms_.lends && S_ISREG(status.mode)) outcome.position = static_cast<std::uint64_t>(descriptor.get()) + 1;
   outcome.value =
       handles_.add({std::make_unique<Backing>(std::move(descriptor)), asks(request, layout::kFileOpenAppend)});
   return outcome;
@@ -318,14 +318,6 @@ Outcome Calls::seek(const Request& request) {
       ::lseek(file->backing->descriptor(), static_cast<off_t>(request.header.offset), data ? SEEK_DATA : SEEK_HOLE);
   if (found < 0) return failed(errno);
   return {.position = static_cast<std::uint64_t>(found)};
-}
-
-/// Returns the descriptor's number. It is of use only to a process that the kernel lets take it.
-Outcome Calls::lend(const Request& request) {
-  if (!terms_.lends) return failed(EOPNOTSUPP);
-  const OpenFile* const file = handles_.find(request.header.handle);
-  if (file == nullptr) return failed(EBADF);
-  return {.value = static_cast<std::uint64_t>(file->backing->descriptor())};
 }
 
 /// All calls that make, move or remove a name.

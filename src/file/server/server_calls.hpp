@@ -80,7 +80,6 @@ class Calls {
   Outcome allocate(const Request& request);
   Outcome seek(const Request& request);
   Outcome list(const Request& request);
-  Outcome lend(const Request& request);
   Outcome get_xattr(const Request& request);
   Outcome list_xattrs(const Request& request);
   Outcome remove_xattr(const Request& request);

@@ -262,8 +262,10 @@ bool lend_wrongly(std::atomic<int>& port, std::uint64_t number, int lent) {
     if (!name.empty() && !stream.receive_all(name).ok()) break;
     const auto call = static_cast<FileCall>(request.call);
     FileAnswer answer{.id = request.id, .last = 1, .error = 0, .payload_bytes = 0, .value = 1, .position = 0};
-    if (call == FileCall::lend) answer.value = number == 0 ? static_cast<std::uint64_t>(lent) : number;
-    if (call == FileCall::open) answer.payload_bytes = sizeof(FileStatus);
+    if (call == FileCall::open) {
+      answer.position = number == 0 ? static_cast<std::uint64_t>(lent) + 1 : number;
+      answer.payload_bytes = sizeof(FileStatus);
+    }
     if (call == FileCall::read) answer.payload_bytes = 100;
     stream.send(bytes_of(answer));
     if (answer.payload_bytes != 0) stream.send(std::vector<std::byte>(answer.payload_bytes, std::byte{0}));
@@ -275,7 +277,7 @@ TEST(HostileServer, DescriptorsThatAreNotOfTheFileAreNotUsed) {
   const test::TemporaryDirectory directory;
   std::ofstream(directory.path() / "other") << std::string(1000, 'o');
   const UniqueFd other(::open((directory.path() / "other").c_str(), O_RDONLY | O_CLOEXEC));
-  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{INT_MAX}, UINT64_MAX}) {
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{INT_MAX}, UINT64_MAX}) {
     SCOPED_TRACE(number);
     const SharedValue<std::atomic<int>> port;
     Child server([&] { return lend_wrongly(*port, number, other.get()); });

@@ -53,7 +53,6 @@ int requests(const ServedDirectory& served) {
 bool moves_by_itself(const ServedDirectory& served, Host& host, Host::Handle handle) {
   const auto data = pattern().bytes(kBytes, 0);
   std::vector<std::byte> back(kBytes);
-  EXPECT_EQ(host.write(handle, 0, data).bytes, kBytes);  // asks for the descriptor, the first time
   const int before = requests(served);
   EXPECT_EQ(host.write(handle, 0, data).bytes, kBytes);
   EXPECT_EQ(host.flush(handle), 0);
@@ -76,6 +75,38 @@ TEST(LentFiles, DataGoesWithoutTheServer) {
   EXPECT_EQ(requests(served), before);
   EXPECT_EQ(content_of(served.root() / "log").substr(10, 7), "between");
   EXPECT_EQ(content_of(served.root() / "log").size(), 27U);
+}
+
+TEST(LentFiles, AttributesOfAnOpenFileGoWithoutTheServer) {
+  const ServedDirectory served;
+  Host host(borrower(served));
+  const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  const int before = requests(served);
+  FileStatus status{};
+  const FileTimes times{.accessed = {.seconds = 0, .nanoseconds = kFileTimeKept, .reserved = 0},
+                        .modified = {.seconds = 5, .nanoseconds = 7, .reserved = 0}};
+  const FileTimes wrong{.accessed = {.seconds = 0, .nanoseconds = 2'000'000'000, .reserved = 0}, .modified = {}};
+  EXPECT_EQ(host.set_mode(file.handle, 0600), 0);
+  EXPECT_EQ(host.set_owner(file.handle, kFileOwnerKept, ::getegid()), 0);
+  EXPECT_EQ(host.set_times(file.handle, times), 0);
+  EXPECT_EQ(host.set_times(file.handle, wrong), EINVAL);
+  EXPECT_EQ(host.status(file.handle, status), 0);
+  EXPECT_EQ(requests(served), before);
+  EXPECT_EQ(status.mode & 07777U, 0600U);
+  EXPECT_EQ(status.group, ::getegid());
+  EXPECT_EQ(status.modified.seconds, 5);
+  EXPECT_EQ(status.modified.nanoseconds, 7U);
+}
+
+TEST(LentFiles, AServerForReadingHasNothingChangedByALentDescriptor) {
+  const ServedDirectory served({.read_only = true});
+  std::ofstream(served.root() / "file") << "content";
+  Host host(borrower(served));
+  const Host::Opened file = host.open("file", kFileOpenRead);
+  ASSERT_EQ(file.error, 0);
+  EXPECT_EQ(host.set_mode(file.handle, 0600), EROFS);
+  EXPECT_EQ(host.set_owner(file.handle, kFileOwnerKept, kFileOwnerKept), EROFS);
+  EXPECT_EQ(host.set_times(file.handle, FileTimes{}), EROFS);
 }
 
 TEST(LentFiles, AClientAndAServerCanRefuse) {

@@ -45,12 +45,12 @@ inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of
 inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;  ///< of a value, and of a list of names; Linux's
 
 /// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
-/// server's descriptor of a file that it has opened (`lend`), and move data by itself.
+/// server's descriptor of a file that it has opened, and use that by itself.
 struct FileHello {
   std::uint32_t version;      // W: sender; kFileVersion
   std::uint32_t magic;        // W: sender; kFileMagic
   std::uint32_t read_only;    // W: server; 1 if it serves no changes; 0 from the client
-  std::uint32_t lends;        // W: server; 1 if it serves `lend`; 0 from the client
+  std::uint32_t lends;        // W: server; 1 if it lends descriptors; 0 from the client
   std::uint8_t boot[16];      // W: server; names one run of its kernel: data that was not flushed is lost with it
   std::uint8_t reserved[32];  // W: sender; 0
 };
@@ -63,15 +63,16 @@ static_assert(offsetof(FileHello, boot) == 16);
 static_assert(offsetof(FileHello, reserved) == 32);
 
 enum class FileCall : std::uint32_t {
-  open = 1,          ///< name, flags (kFileOpen...), mode; answer: value is the handle, FileStatus
-  close = 2,         ///< handle
-  read = 3,          ///< handle, offset, length; answers: pieces of data
-  write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
-  append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
-  status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
-  set_size = 7,      ///< handle or name, offset
-  set_mode = 8,      ///< handle or name, mode
-  set_times = 9,     ///< handle or name, flags (kFileLook...), second: FileTimes
+  open = 1,       ///< name, flags (kFileOpen...), mode; answer: value is the handle, position: 1 and the number of its
+                  ///< descriptor in the server's process, 0: not lent; FileStatus
+  close = 2,      ///< handle
+  read = 3,       ///< handle, offset, length; answers: pieces of data
+  write = 4,      ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
+  append = 5,     ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
+  status = 6,     ///< handle or name, flags (kFileLook...); answer: FileStatus
+  set_size = 7,   ///< handle or name, offset
+  set_mode = 8,   ///< handle or name, mode
+  set_times = 9,  ///< handle or name, flags (kFileLook...), second: FileTimes
   file_system = 10,  ///< handle or name; answer: FileSystemStatus
   flush = 11,        ///< handle, flags (kFileFlush...); answered when all of it is durable
   allocate = 12,     ///< handle, flags (kFileAllocate...), offset, length
@@ -83,7 +84,6 @@ enum class FileCall : std::uint32_t {
   link = 18,            ///< name, second: the new name
   symlink = 19,         ///< name, second: what it is to hold
   read_link = 20,       ///< name; answer: what it holds
-  lend = 21,            ///< handle; answer: value is the number of its descriptor in the server's process
   set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; each may be kFileOwnerKept
   // Extended attributes, all four: handle or name, flags (kFileLookNoFollow). Only those of kFileXattrNamespace.
   get_xattr = 23,     ///< second: the attribute; answer: its value
