@@ -117,6 +117,7 @@ class Host {
   int status(std::string_view name, bool follow, layout::FileStatus& status);
   /// The status of an open file, which stays what it is but for its owner, mode, links and times until the client with
   /// this number (FileCall::await_recalls) gives the file back, or `kept_for` has passed since this call began; 0: not.
+  /// EBUSY during another call, ECONNRESET if the connection breaks: only the next call connects again.
   int delegate(Handle handle, std::uint64_t client, layout::FileStatus& status, std::chrono::milliseconds& kept_for);
   int file_system(std::string_view name, layout::FileSystemStatus& status);
   int file_system(Handle handle, layout::FileSystemStatus& status);

@@ -95,10 +95,17 @@ int Host::status(std::string_view name, bool follow, layout::FileStatus& status)
 
 int Host::delegate(Handle handle, std::uint64_t client, layout::FileStatus& status,
                    std::chrono::milliseconds& kept_for) {
-  return call(FileCall::delegate, handle, 0, client, 0, bytes_of(status),
-              [&](const File&, const layout::FileAnswer& answer) {
-                kept_for = std::chrono::milliseconds(std::min(answer.value, layout::kFileDelegationMs));
-              });
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return EBUSY;
+  const auto file = find(handle);
+  if (file == nullptr) return EBADF;
+  Asked asked{.once = connection_.has_value()};
+  asked.request.call = static_cast<std::uint32_t>(FileCall::delegate);
+  asked.request.offset = client;
+  layout::FileAnswer answer{};
+  const int error = call(asked, file.get(), bytes_of(status), &answer);
+  if (error == 0) kept_for = std::chrono::milliseconds(std::min(answer.value, layout::kFileDelegationMs));
+  return error;
 }
 
 int Host::file_system(std::string_view name, layout::FileSystemStatus& status) {

@@ -25,8 +25,8 @@ constexpr auto kFirstPause = 200ms;
 constexpr auto kLongestPause = 5000ms;
 /// To connect to a server that was met. Only the end of the mount waits for this.
 constexpr auto kConnect = 1s;
-/// Past the time that the server gives: the kernel counts from when it has the answer.
-constexpr auto kEnded = 5 * std::chrono::milliseconds(layout::kFileDelegationMs);
+/// Past the time that the server gives: the kernel counts from when it has the answer, and the server waits longer.
+constexpr auto kEnded = 10 * std::chrono::milliseconds(layout::kFileDelegationMs);
 /// Those that have ended are forgotten when so many are known.
 constexpr std::size_t kManyAsked = 1024;
 
@@ -106,15 +106,21 @@ int Delegations::look(NodeId node, const Identity& identity, OpenFile& file, lay
   // Known before the server grants it: it may be recalled before the answer is here.
   note(node, {.device = identity.device, .inode = identity.inode});
   const int error = host->delegate(file.file().handle(), number, status, kept_for);
+  if (error == EBUSY || error == ECONNRESET) return host->status(file.file().handle(), status);
   file.delegation().note(kept_for != 0ms);
+  // As overlayfs may call it from now on.
+  if (error == 0) note(node, {.device = status.device, .inode = status.inode});
   return error;
 }
 
 void Delegations::note(NodeId node, const FileIdentity& file) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  if (asked_.size() >= kManyAsked) std::erase_if(asked_, [now](const auto& asked) { return asked.second.until < now; });
-  asked_[file] = {.node = node, .until = now + kEnded};
+  if (asked_.size() >= kManyAsked && now >= forget_) {
+    std::erase_if(asked_, [now](const auto& asked) { return asked.second < now; });
+    forget_ = now + kEnded;
+  }
+  asked_[{file, node}] = now + kEnded;
 }
 
 void Delegations::run() {
@@ -150,8 +156,12 @@ void Delegations::serve(HostConnection& connection) {
     const std::uint64_t client = answer->value;
     number_.store(client, std::memory_order_relaxed);
     if (!answer->files.empty()) {
-      drop(answer->files);
-      if (!ask(connection, FileCall::give_back, client, answer->files)) return;
+      // What is not waited for any more may have changed. The kernel takes no answer that is on its way when it is told
+      // to drop what it knows: of such a file that could be the first one to tell of the change.
+      const auto held = ask(connection, FileCall::heed_recalls, client, answer->files);
+      if (!held) return;
+      drop(held->files);
+      if (!ask(connection, FileCall::give_back, client, held->files)) return;
     }
     answer = ask(connection, FileCall::await_recalls, client);
   }
@@ -161,21 +171,20 @@ void Delegations::drop(const Files& files) {
   std::vector<NodeId> nodes;
   {
     const std::lock_guard lock(mutex_);
-    for (const FileIdentity& file : files) {
-      const auto asked = asked_.find(file);
-      if (asked != asked_.end()) nodes.push_back(asked->second.node);
+    for (const auto& [asked, until] : asked_) {
+      if (std::ranges::find(files, asked.first) != files.end()) nodes.push_back(asked.second);
     }
   }
   for (const NodeId node : nodes) drop_(node);
 }
 
 void Delegations::drop_all() {
-  std::map<FileIdentity, Asked> asked;
+  Files files;
   {
     const std::lock_guard lock(mutex_);
-    asked.swap(asked_);
+    for (const auto& [asked, until] : asked_) files.push_back(asked.first);
   }
-  for (const auto& [file, one] : asked) drop_(one.node);
+  drop(files);
 }
 
 }  // namespace wherry::file::mount

@@ -44,10 +44,8 @@ class Delegations {
  private:
   using Clock = std::chrono::steady_clock;
   using Files = std::vector<layout::FileIdentity>;
-  struct Asked {
-    NodeId node;
-    Clock::time_point until;  ///< the delegation has ended by then
-  };
+  /// A file has several nodes if its time of birth changes, as on overlayfs.
+  using Asked = std::pair<layout::FileIdentity, NodeId>;
   class Connected;
 
   void run();
@@ -63,8 +61,9 @@ class Delegations {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  HostConnection* connection_ = nullptr;  ///< that the thread waits on
-  std::map<layout::FileIdentity, Asked> asked_;
+  HostConnection* connection_ = nullptr;      ///< that the thread waits on
+  std::map<Asked, Clock::time_point> asked_;  ///< until when delegations have ended
+  Clock::time_point forget_{};                ///< when those that have ended are looked for next
   std::thread thread_;
 };
 

@@ -41,12 +41,17 @@ int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode,
   const auto path = nodes_.path(parent, name);
   if (!path) return ENOENT;
   std::unique_ptr<Hosts::File> made;
-  const std::uint32_t wanted = open_flags_of(flags | O_CREAT);
+  const bool cuts = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) == O_RDONLY;
+  const std::uint32_t wanted = open_flags_of((cuts ? flags & ~O_TRUNC : flags) | O_CREAT);
   const Host::Opened opened = hosts_.open(*path, wanted, mode & 07777U, made);
   if (opened.error != 0) return opened.error;
+  // Another client has made it meanwhile.
+  if (const int error = cuts && opened.status.size != 0 ? hosts_.any()->set_size(*path, 0) : 0; error != 0)
+    return error;
   entry = refer(parent, name, opened.status);
   const auto shared = std::make_shared<OpenFile>(std::move(made), wanted);
   nodes_.add_open(entry.node, shared);
+  shared->settle();
   file = shared.get();
   return 0;
 }
@@ -62,8 +67,11 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
     if (const int error = change_size(node, 0, shared.get()); error != 0) return error;
   }
   nodes_.add_open(node, shared);
-  // What a list has told of it is kept no longer: a read asks for the size from now on.
-  drop(node, Kept::attributes);
+  // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
+  // are on their way to other readers would be dropped, too.
+  const auto is_settled = [&](const auto& other) { return other != shared && other->is_settled(); };
+  if (std::ranges::none_of(nodes_.open_files(node), is_settled)) drop(node, Kept::attributes);
+  shared->settle();
   file = shared.get();
   return 0;
 }

@@ -41,6 +41,9 @@ class OpenFile {
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
+  /// The kernel keeps nothing of the file that a list has told, and will not while this is open.
+  void settle() { settled_.store(true, std::memory_order_release); }                          // SETTLED: after the drop
+  [[nodiscard]] bool is_settled() const { return settled_.load(std::memory_order_acquire); }  // SETTLED
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
@@ -49,6 +52,7 @@ class OpenFile {
   std::unique_ptr<Hosts::File> file_;
   std::uint32_t flags_;
   DelegationPolicy delegation_;
+  std::atomic<bool> settled_{false};
 };
 
 /// A directory that is being read.

@@ -2,15 +2,19 @@
 #include "file/server/delegations.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include <wherry/error.hpp>
 
@@ -23,11 +27,31 @@ using namespace std::chrono_literals;
 
 /// How soon a program of the host that opens a file for writing is noticed.
 constexpr auto kPause = 10ms;
+constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
 /// A client counts from when it asks, and its kernel from when it hears: this much later all have ended.
 constexpr auto kMargin = 150ms;
-constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
+/// A delegation is recalled no sooner after it was granted. The client's kernel takes no answer that was on its way
+/// when it was told to drop what it knows, and the one that came with the delegation may be the first to tell of a
+/// change.
+constexpr auto kSettled = 50ms;
+/// After a broken lease, for opens that did not wait but are tried again.
+constexpr auto kRest = 250ms;
+/// A client that does not heed a recall gets nothing for so long: each time an open would wait for it.
+constexpr auto kDistrust = 5s;
 /// Files that are read again and again at one time. Each takes a descriptor and is looked at every 10 ms.
 constexpr std::size_t kMostLeases = 256;
+
+/// File systems whose files change by this kernel alone. FUSE's and NFS's have leases, too, which tell of no change
+/// that is made elsewhere.
+bool is_local(int descriptor) {
+  struct statfs found{};
+  if (::fstatfs(descriptor, &found) != 0) return false;
+  constexpr auto kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
+  constexpr std::array kLocal{std::int64_t{EXT4_SUPER_MAGIC},  std::int64_t{kXfs},
+                              std::int64_t{BTRFS_SUPER_MAGIC}, std::int64_t{TMPFS_MAGIC},
+                              std::int64_t{F2FS_SUPER_MAGIC},  std::int64_t{OVERLAYFS_SUPER_MAGIC}};
+  return std::ranges::find(kLocal, std::int64_t{found.f_type}) != kLocal.end();
+}
 
 /// Another description of the file, with a lease on it. Invalid where that cannot be had.
 UniqueFd lease_on(int descriptor) {
@@ -38,7 +62,7 @@ UniqueFd lease_on(int descriptor) {
   return made;
 }
 
-/// Whether no open waits for its end.
+/// Whether no open waits for its end, or has failed because of it.
 bool is_whole(const UniqueFd& lease) { return ::fcntl(lease.get(), F_GETLEASE) == F_RDLCK; }
 
 }  // namespace
@@ -75,7 +99,7 @@ Delegations::~Delegations() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  budget_.give_back(leases_.size());
+  budget_.give_back(leases_);
 }
 
 /// Returns its number.
@@ -95,78 +119,154 @@ std::uint64_t Delegations::add(Client& client) {
 
 bool Delegations::grant(std::uint64_t client, int descriptor) {
   struct stat found{};
-  if (!grants_ || ::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) return false;
-  const Identity file{.device = found.st_dev, .inode = found.st_ino};
-  const std::lock_guard lock(mutex_);
-  const auto known = clients_.find(client);
-  // One that does not take its recalls has enough of them.
-  if (known == clients_.end() || known->second->recalls_.size() >= layout::kFileMaxIdentities) return false;
-  auto lease = leases_.find(file);
-  if (lease == leases_.end()) {
-    if (leases_.size() >= kMostLeases || !budget_.take()) return false;
-    lease = leases_.try_emplace(file).first;
-    lease->second.descriptor = lease_on(descriptor);
-    if (!lease->second.descriptor.valid()) {
-      end(lease);
-      return false;
-    }
-    changed_.notify_all();
+  if (!grants_ || ::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode) || !is_local(descriptor)) return false;
+  const Identity identity{.device = found.st_dev, .inode = found.st_ino};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (!may_hold(client, now)) return false;
+    const auto known = files_.find(identity);
+    if (known != files_.end()) return prolong(known->second, client, now);
+    if (leases_ >= std::min(kMostLeases, budget_.each()) || !budget_.take()) return false;
+    ++leases_;
   }
-  if (lease->second.recalled || !is_whole(lease->second.descriptor)) return false;
-  lease->second.holders[client] = Clock::now() + kTime + kMargin;
+  return make(identity, client, lease_on(descriptor));
+}
+
+/// One that takes no recalls, or heeds none, gets no more.
+bool Delegations::may_hold(std::uint64_t client, Clock::time_point now) const {
+  const auto known = clients_.find(client);
+  return known != clients_.end() && known->second->recalls_.size() < layout::kFileMaxIdentities &&
+         now >= known->second->trusted_;
+}
+
+bool Delegations::prolong(File& file, std::uint64_t client, Clock::time_point now) {
+  if (!file.lease.valid() || file.broken || !is_whole(file.lease)) return false;
+  Holder& holder = file.holders.try_emplace(client, Holder{.since = now, .until = now}).first->second;
+  holder.until = now + kTime + kMargin;
   return true;
 }
 
-void Delegations::give_back(std::uint64_t client, std::span<const Identity> files) {
+/// The lease counts already. Another thread may have made one of the file meanwhile.
+bool Delegations::make(const Identity& identity, std::uint64_t client, UniqueFd lease) {
   const std::lock_guard lock(mutex_);
-  for (const Identity& file : files) {
-    const auto lease = leases_.find(file);
-    if (lease == leases_.end()) continue;
-    lease->second.holders.erase(client);
-    if (lease->second.holders.empty()) end(lease);
+  const auto now = Clock::now();
+  File* file = nullptr;
+  if (lease.valid() && may_hold(client, now)) {
+    file = &files_[identity];
+    if (!file->lease.valid() && now >= file->rests_until) {
+      file->lease = std::move(lease);
+      changed_.notify_all();
+      return prolong(*file, client, now);
+    }
+  }
+  --leases_;
+  budget_.give_back(1);
+  return file != nullptr && prolong(*file, client, now);
+}
+
+/// Null: there is none that has heard of its recall. A recall that is not taken yet is of a later delegation.
+Delegations::Holder* Delegations::recalled_holder(std::uint64_t client, const Identity& identity) {
+  const auto known = clients_.find(client);
+  const auto file = files_.find(identity);
+  if (known == clients_.end() || file == files_.end()) return nullptr;
+  const auto holder = file->second.holders.find(client);
+  const auto& untaken = known->second->recalls_;
+  const bool is_recalled = holder != file->second.holders.end() && holder->second.recalled &&
+                           std::ranges::find(untaken, identity) == untaken.end();
+  return is_recalled ? &holder->second : nullptr;
+}
+
+std::vector<Delegations::Identity> Delegations::heed(std::uint64_t client, std::span<const Identity> files) {
+  std::vector<Identity> held;
+  const std::lock_guard lock(mutex_);
+  for (const Identity& identity : files) {
+    Holder* const holder = recalled_holder(client, identity);
+    if (holder == nullptr) continue;
+    // Once, or a client could keep the file.
+    if (!std::exchange(holder->heeded, true)) holder->until = Clock::now() + kTime + kMargin;
+    held.push_back(identity);
+  }
+  return held;
+}
+
+void Delegations::give_back(std::uint64_t client, std::span<const Identity> files) {
+  Ended ended;
+  const std::lock_guard lock(mutex_);
+  for (const Identity& identity : files) {
+    if (recalled_holder(client, identity) == nullptr) continue;
+    File& file = files_[identity];
+    file.holders.erase(client);
+    if (file.holders.empty()) end(file, Clock::now(), ended);
   }
 }
 
 void Delegations::look() {
+  Ended ended;
   const std::lock_guard lock(mutex_);
-  look_at_all(Clock::now());
+  look_at_all(Clock::now(), ended);
 }
 
 void Delegations::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (leases_.empty()) {
+    if (files_.empty()) {
       changed_.wait(lock);
       continue;
     }
     changed_.wait_for(lock, kPause);
-    look_at_all(Clock::now());
+    Ended ended;
+    look_at_all(Clock::now(), ended);
+    lock.unlock();
+    ended.clear();
+    lock.lock();
   }
 }
 
-void Delegations::look_at_all(Clock::time_point now) {
-  for (auto lease = leases_.begin(); lease != leases_.end();) {
-    auto& [file, held] = *lease;
-    if (!held.recalled && !is_whole(held.descriptor)) recall(file, held);
-    std::erase_if(held.holders, [now](const auto& holder) { return holder.second <= now; });
-    lease = held.holders.empty() ? end(lease) : std::next(lease);
+void Delegations::look_at_all(Clock::time_point now, Ended& ended) {
+  for (auto next = files_.begin(); next != files_.end();) {
+    const auto at = next++;
+    File& file = at->second;
+    if (file.lease.valid()) {
+      file.broken = file.broken || !is_whole(file.lease);
+      if (file.broken) recall(at->first, file, now);
+      expire(file, now);
+      if (file.holders.empty()) end(file, now, ended);
+    }
+    if (!file.lease.valid() && now >= file.rests_until) files_.erase(at);
   }
 }
 
-void Delegations::recall(const Identity& file, Lease& lease) {
-  lease.recalled = true;
-  for (const auto& [number, until] : lease.holders) {
+void Delegations::recall(const Identity& identity, File& file, Clock::time_point now) {
+  for (auto& [number, holder] : file.holders) {
+    if (holder.recalled || now < holder.since + kSettled) continue;
+    holder.recalled = now;
     const auto client = clients_.find(number);
     if (client == clients_.end()) continue;
-    client->second->recalls_.push_back(file);
+    client->second->recalls_.push_back(identity);
     ::eventfd_write(client->second->descriptor(), 1);
   }
 }
 
-/// Returns the next one.
-Delegations::Leases::iterator Delegations::end(Leases::iterator lease) {
+void Delegations::expire(File& file, Clock::time_point now) {
+  for (auto next = file.holders.begin(); next != file.holders.end();) {
+    const auto holder = next++;
+    if (now < holder->second.until) continue;
+    const auto client = clients_.find(holder->first);
+    const bool had_time = holder->second.recalled && now >= *holder->second.recalled + kMargin;
+    if (had_time && client != clients_.end()) client->second->trusted_ = now + kDistrust;
+    file.holders.erase(holder);
+  }
+}
+
+void Delegations::end(File& file, Clock::time_point now, Ended& ended) {
+  // Before the descriptor is closed, which may take its time.
+  ::fcntl(file.lease.get(), F_SETLEASE, F_UNLCK);
+  ended.push_back(std::move(file.lease));
+  file.rests_until = file.broken ? now + kRest : now;
+  file.broken = false;
+  --leases_;
   budget_.give_back(1);
-  return leases_.erase(lease);
 }
 
 }  // namespace wherry::file

@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -21,10 +21,18 @@ namespace wherry::file {
 /// for writing, and an open for writing, also by a program of the host, waits until the lease is given up. That is when
 /// its last delegation is given back, or has expired.
 ///
-/// The kernel tells of such an open by a signal, which would be the whole process's. Leases are looked at every 10 ms
+/// States of a file, and what leads from one to the next:
+///
+///   unknown -> leased   grant: the kernel gives a lease
+///   leased  -> broken   look: an open waits for the end of the lease, or has failed because of it. Clients are told
+///   leased  -> unknown  look: all delegations have expired
+///   broken  -> resting  give_back, look: the last delegation has ended, and the lease with it
+///   resting -> unknown  look: opens that are tried again have had their turn
+///
+/// The kernel tells of a broken lease by a signal, which would be the whole process's. Leases are looked at every 10 ms
 /// instead, while there are any.
 ///
-/// Threads: any. Blocks as the file system does.
+/// Threads: any. `grant` blocks as the file system does, without a lock.
 class Delegations {
  public:
   using Clock = std::chrono::steady_clock;
@@ -53,7 +61,9 @@ class Delegations {
     Delegations& delegations_;
     UniqueFd event_;
     std::uint64_t number_ = 0;
-    std::vector<Identity> recalls_{};  ///< by Delegations::mutex_
+    // By Delegations::mutex_:
+    std::vector<Identity> recalls_{};
+    Clock::time_point trusted_{};  ///< from then on: after a recall that was not heeded
   };
 
   /// @param grants  false: refuses all
@@ -63,32 +73,51 @@ class Delegations {
   ~Delegations();
 
   /// Delegates the file of this descriptor, or does so for longer. False: the client is not known, the file is open for
-  /// writing, or the kernel gives this process no lease on it.
+  /// writing or was a moment ago, or no lease on it would tell of all changes, or is to be had.
   [[nodiscard]] bool grant(std::uint64_t client, int descriptor);
+  /// Which of the files that were recalled are still waited for. For what is to be done before they are given back
+  /// there is time from now on.
+  [[nodiscard]] std::vector<Identity> heed(std::uint64_t client, std::span<const Identity> files);
+  /// What was recalled. Other files are left alone: an answer that comes late must not end a later delegation.
   void give_back(std::uint64_t client, std::span<const Identity> files);
   /// An open has met a lease: recalls what is in its way at once.
   void look();
 
  private:
-  struct Lease {
-    UniqueFd descriptor{};
-    std::map<std::uint64_t, Clock::time_point> holders{};  ///< until when, by the client's number
-    bool recalled = false;
+  struct Holder {
+    Clock::time_point since;
+    Clock::time_point until;
+    std::optional<Clock::time_point> recalled{};
+    bool heeded = false;
   };
-  using Leases = std::map<Identity, Lease>;
+  struct File {
+    UniqueFd lease{};                           ///< not valid: resting
+    std::map<std::uint64_t, Holder> holders{};  ///< by the client's number
+    bool broken = false;
+    Clock::time_point rests_until{};
+  };
+  using Files = std::map<Identity, File>;
+  /// Leases that have ended, closed without the lock.
+  using Ended = std::vector<UniqueFd>;
 
   std::uint64_t add(Client& client);
+  [[nodiscard]] bool may_hold(std::uint64_t client, Clock::time_point now) const;
+  bool prolong(File& file, std::uint64_t client, Clock::time_point now);
+  bool make(const Identity& identity, std::uint64_t client, UniqueFd lease);
   void run();
-  void look_at_all(Clock::time_point now);
-  void recall(const Identity& file, Lease& lease);
-  Leases::iterator end(Leases::iterator lease);
+  void look_at_all(Clock::time_point now, Ended& ended);
+  void recall(const Identity& identity, File& file, Clock::time_point now);
+  void expire(File& file, Clock::time_point now);
+  void end(File& file, Clock::time_point now, Ended& ended);
+  Holder* recalled_holder(std::uint64_t client, const Identity& identity);
 
   HandleBudget& budget_;
   const bool grants_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Client*> clients_;
-  Leases leases_;
+  Files files_;
+  std::size_t leases_ = 0;  ///< of `files_`, and those that are being made
   bool stopping_ = false;
   std::thread thread_;
 };

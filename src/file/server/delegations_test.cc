@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -172,9 +173,11 @@ TEST_F(FileDelegations, AllCallsThatOpenForWritingWait) {
 TEST_F(FileDelegations, WhoeverDoesNotGiveBackIsNotWaitedForLongerThanItsTime) {
   delegate(host_, open(host_), watcher_.number());
   EXPECT_EQ(open_natively(O_WRONLY).get(), 0);
-  delegate(host_, open(host_), watcher_.number());
+  Watcher second(served_);
+  delegate(host_, open(host_), second.number());
   Host other(served_.client());
   EXPECT_EQ(other.open("file", kFileOpenWrite).error, 0);
+  EXPECT_FALSE(delegates(host_, open(host_), second.number())) << "is not trusted for some time";
 }
 
 TEST_F(FileDelegations, ReadersWaitForNobody) {
@@ -267,7 +270,66 @@ TEST_F(FileDelegations, WhoeverTakesNoRecallsGetsNoMoreUntilItDoes) {
   EXPECT_TRUE(delegates(host_, handle, second.number()));
   EXPECT_FALSE(delegates(host_, handle, watcher_.number()));
   EXPECT_EQ(watcher_.await_recalls().size(), kFileMaxIdentities);
-  EXPECT_TRUE(delegates(host_, handle, watcher_.number()));
+  delegate(host_, handle, watcher_.number());
+}
+
+// An open without waiting takes the file for itself only while it tries.
+TEST_F(FileDelegations, AnOpenThatIsTriedAgainHasItsTurn) {
+  const Host::Handle handle = open(host_);
+  delegate(host_, handle, watcher_.number());
+  EXPECT_EQ(open_natively(O_WRONLY | O_NONBLOCK).get(), EWOULDBLOCK);
+  EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+  watcher_.give_back({file_});
+  EXPECT_FALSE(delegates(host_, handle, watcher_.number()));
+  EXPECT_EQ(open_natively(O_WRONLY | O_NONBLOCK).get(), 0);
+  delegate(host_, handle, watcher_.number());
+}
+
+TEST_F(FileDelegations, OneThatReadsAllTheTimeKeepsNobodyFromWriting) {
+  std::atomic<bool> over = false;
+  std::atomic<bool> granted = false;
+  std::thread reader([&] {
+    Host reading(served_.client());
+    const Host::Handle handle = open(reading);
+    FileStatus status{};
+    std::chrono::milliseconds kept_for{};
+    while (!over) {
+      EXPECT_EQ(reading.delegate(handle, watcher_.number(), status, kept_for), 0);
+      granted = kept_for != 0ms;
+    }
+  });
+  std::thread returner([&] {
+    while (!over) {
+      const Files recalled = watcher_.await_recalls();
+      if (!recalled.empty()) watcher_.give_back(recalled);
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    while (!granted) std::this_thread::yield();
+    const Host::Opened opened = host_.open("file", kFileOpenWrite);
+    EXPECT_EQ(opened.error, 0);
+    EXPECT_EQ(host_.close(opened.handle), 0);
+  }
+  over = true;
+  reader.join();
+  delegate(host_, open(host_), watcher_.number());
+  EXPECT_EQ(open_natively(O_WRONLY).get(), 0);  // ends the wait for recalls
+  returner.join();
+}
+
+TEST_F(FileDelegations, WhatWasNotRecalledIsNotGivenBack) {
+  const Host::Handle handle = open(host_);
+  delegate(host_, handle, watcher_.number());
+  watcher_.give_back({file_});
+  auto opened = open_natively(O_WRONLY);
+  EXPECT_EQ(watcher_.await_recalls(), Files{file_});
+  watcher_.give_back({file_});
+  EXPECT_EQ(opened.get(), 0);
+}
+
+TEST_F(FileDelegations, ATruncationNeedsAFileThatIsOpenForWriting) {
+  EXPECT_EQ(host_.open("file", kFileOpenRead | kFileOpenTruncate).error, EINVAL);
+  EXPECT_EQ(content_of(path()), "content");
 }
 
 TEST_F(FileDelegations, NonsenseIsRefused) {

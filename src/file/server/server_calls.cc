@@ -130,6 +130,8 @@ Outcome Calls::perform(const Request& request) {
       return delegate(request);
     case FileCall::give_back:
       return give_back(request);
+    case FileCall::heed_recalls:
+      return heed_recalls(request);
     case FileCall::open_locks:
       return open_locks(request);
     case FileCall::set_lock:
@@ -167,6 +169,7 @@ int Calls::refused(const Request& request) const {
     case FileCall::list_xattrs:
     case FileCall::delegate:
     case FileCall::give_back:
+    case FileCall::heed_recalls:
     case FileCall::open_locks:
     case FileCall::set_lock:
     case FileCall::get_lock:
@@ -192,6 +195,8 @@ Calls::Target Calls::target_of(const Request& request, bool follow) {
 
 Outcome Calls::open(const Request& request) {
   if ((request.header.flags & ~layout::kFileOpenAll) != 0) return failed(EINVAL);
+  // A file that is not opened for writing is truncated past its leases.
+  if (asks(request, layout::kFileOpenTruncate) && !asks(request, layout::kFileOpenWrite)) return failed(EINVAL);
   if (const int error = handles_.reserve(); error != 0) return failed(error);
   UniqueFd descriptor = tree_.open(request.name, open_flags(request.header.flags), request.header.mode);
   int error = descriptor.valid() ? 0 : errno;
@@ -235,26 +240,6 @@ Outcome Calls::set_size(const Request& request) {
   const UniqueFd file = tree_.open(request.name, O_WRONLY, 0);
   if (!file.valid()) return not_opened(errno);
   return failed(mapped::set_size(file.get(), size));
-}
-
-/// The status is looked at once the file changes no more.
-Outcome Calls::delegate(const Request& request) {
-  const OpenFile* const file = handles_.find(request.header.handle);
-  if (file == nullptr) return failed(EBADF);
-  const bool granted = delegations_.grant(request.header.offset, file->backing->descriptor());
-  layout::FileStatus status{};
-  const int error = file->backing->status(status);
-  Outcome outcome = with_payload(error, status);
-  outcome.value = granted ? layout::kFileDelegationMs : 0;
-  return outcome;
-}
-
-Outcome Calls::give_back(const Request& request) {
-  std::vector<layout::FileIdentity> files(request.second.size() / sizeof(layout::FileIdentity));
-  if (files.size() * sizeof(layout::FileIdentity) != request.second.size()) return failed(EINVAL);
-  if (!files.empty()) std::memcpy(files.data(), request.second.data(), request.second.size());
-  delegations_.give_back(request.header.offset, files);
-  return {};
 }
 
 Outcome Calls::set_mode(const Request& request) {

@@ -85,6 +85,7 @@ class Calls {
   Outcome remove_xattr(const Request& request);
   Outcome delegate(const Request& request);
   Outcome give_back(const Request& request);
+  Outcome heed_recalls(const Request& request);
   Outcome open_locks(const Request& request);
   Outcome set_lock(const Request& request);
   Outcome get_lock(const Request& request);

@@ -149,6 +149,7 @@ ServerSession::Step ServerSession::begin() {
 /// A call that opens a file for writing may meet leases. Clients that have delegations are told, and this one waits
 /// meanwhile, without the thread.
 ServerSession::Step ServerSession::perform() {
+  if (state_ == State::leased && nothing_came() == Step::over) return Step::over;
   const Outcome outcome = calls_.perform(request_);
   const auto now = std::chrono::steady_clock::now();
   if (outcome.leased && state_ != State::leased) patience_ = now + kLeasePatience;

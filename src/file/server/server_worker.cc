@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -47,21 +48,31 @@ void Server::Worker::add(Stream stream) {
 void Server::Worker::run() {
   std::array<Token, kReports> ready;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    const Timeout pause = later_.empty() ? Timeout() : Timeout(kRetry);
-    const Timeout timeout = again_.empty() ? pause : Timeout(std::chrono::nanoseconds(0));
-    const std::size_t count = poller_.wait(ready, timeout);
+    const std::size_t count = poller_.wait(ready, timeout());
     if (some_new_.exchange(false)) take_new();
-    std::vector<Token> again = std::exchange(again_, {});
-    crowded_ = count + again.size() > 1;
-    again.insert(again.end(), later_.begin(), later_.end());
-    later_.clear();
-    for (std::size_t i = 0; i < count; ++i) advance(ready[i] / kTokens);
-    for (const Token token : again) {
-      const auto found = sessions_.find(token);
-      if (found != sessions_.end() && std::exchange(found->second.again, false)) advance(token);
+    crowded_ = count + again_.size() > 1;
+    advance_all(again_);
+    if (!later_.empty() && Clock::now() >= retry_) advance_all(later_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto found = sessions_.find(ready[i] / kTokens);
+      if (found != sessions_.end() && !found->second.again) advance(found->first);
     }
   }
   sessions_.clear();
+}
+
+Timeout Server::Worker::timeout() const {
+  if (!again_.empty()) return std::chrono::nanoseconds(0);
+  if (later_.empty()) return {};
+  return std::max<std::chrono::nanoseconds>(retry_ - Clock::now(), std::chrono::nanoseconds(0));
+}
+
+/// Those of one of the lists, to which they may come back.
+void Server::Worker::advance_all(std::vector<Token>& list) {
+  for (const Token token : std::exchange(list, {})) {
+    const auto found = sessions_.find(token);
+    if (found != sessions_.end() && std::exchange(found->second.again, false)) advance(token);
+  }
 }
 
 void Server::Worker::take_new() {
@@ -80,7 +91,6 @@ void Server::Worker::take_new() {
 void Server::Worker::advance(Token token) {
   const auto found = sessions_.find(token);
   if (found == sessions_.end()) return;
-  found->second.again = false;
   const ServerSession::Next next = found->second.session.advance(crowded_);
   wait_for(found->second, token, next);
 }
@@ -97,7 +107,10 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
       poller_.add(connection.send_descriptor, descriptor_of(token));
     }
     if (next == Next::at_once && !std::exchange(connection.again, true)) again_.push_back(token);
-    if (next == Next::later && !std::exchange(connection.again, true)) later_.push_back(token);
+    if (next == Next::later && !std::exchange(connection.again, true)) {
+      if (later_.empty()) retry_ = Clock::now() + kRetry;
+      later_.push_back(token);
+    }
     if (connection.recall_descriptor < 0 && connection.session.recall_descriptor() >= 0) {
       connection.recall_descriptor = connection.session.recall_descriptor();
       poller_.add(connection.recall_descriptor, recalls_of(token));

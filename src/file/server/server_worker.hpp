@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,6 +32,7 @@ class Server::Worker {
 
  private:
   using Token = Poller::Token;
+  using Clock = std::chrono::steady_clock;
   struct Connection {
     Connection(Stream stream, Service& service) : session(std::move(stream), service) {}
     ServerSession session;
@@ -41,6 +43,8 @@ class Server::Worker {
   };
 
   void run();
+  [[nodiscard]] Timeout timeout() const;
+  void advance_all(std::vector<Token>& list);
   void take_new();
   void advance(Token token);
   void wait_for(Connection& connection, Token token, ServerSession::Next next);
@@ -51,8 +55,9 @@ class Server::Worker {
   Poller poller_;
   std::map<Token, Connection> sessions_;
   std::vector<Token> again_;  ///< their turn was over before their work
-  std::vector<Token> later_;  ///< nothing tells when they can go on
-  bool crowded_ = false;      ///< more than one connection had something to do
+  std::vector<Token> later_;  ///< nothing tells when they can go on: tried together
+  Clock::time_point retry_{};
+  bool crowded_ = false;  ///< more than one connection had something to do
   Token next_ = 0;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> stopping_{false};

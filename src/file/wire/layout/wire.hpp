@@ -100,8 +100,10 @@ enum class FileCall : std::uint32_t {
                        ///< any number; none at first
   delegate = 33,       ///< handle, offset: the client's number; answer: value is how long in ms, 0: not; FileStatus
   give_back = 34,      ///< offset: the client's number, second: FileIdentity, any number
+  heed_recalls =
+      35,  ///< the same; answer: FileIdentity, those that are still delegated, and are so for a time from now on
 };
-inline constexpr std::uint32_t kFileCalls = 35;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 36;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 

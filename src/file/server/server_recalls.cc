@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delegations, as a client asks for them and gives them back.
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "file/server/server_calls.hpp"
+
+namespace wherry::file {
+namespace {
+
+/// Empty where their bytes are no whole number.
+std::optional<std::vector<layout::FileIdentity>> identities_of(const Request& request) {
+  std::vector<layout::FileIdentity> files(request.second.size() / sizeof(layout::FileIdentity));
+  if (files.size() * sizeof(layout::FileIdentity) != request.second.size()) return {};
+  if (!files.empty()) std::memcpy(files.data(), request.second.data(), request.second.size());
+  return files;
+}
+
+}  // namespace
+
+/// The status is looked at once the file changes no more.
+Outcome Calls::delegate(const Request& request) {
+  const OpenFile* const file = handles_.find(request.header.handle);
+  if (file == nullptr) return {.error = EBADF};
+  const bool granted = delegations_.grant(request.header.offset, file->backing->descriptor());
+  layout::FileStatus status{};
+  if (const int error = file->backing->status(status); error != 0) return {.error = error};
+  const auto bytes = std::as_bytes(std::span(&status, 1));
+  return {.value = granted ? layout::kFileDelegationMs : 0, .payload = {bytes.begin(), bytes.end()}};
+}
+
+Outcome Calls::give_back(const Request& request) {
+  const auto files = identities_of(request);
+  if (!files) return {.error = EINVAL};
+  delegations_.give_back(request.header.offset, *files);
+  return {};
+}
+
+Outcome Calls::heed_recalls(const Request& request) {
+  const auto files = identities_of(request);
+  if (!files) return {.error = EINVAL};
+  const auto held = delegations_.heed(request.header.offset, *files);
+  const auto bytes = std::as_bytes(std::span(held));
+  return {.payload = {bytes.begin(), bytes.end()}};
+}
+
+}  // namespace wherry::file
