@@ -98,7 +98,9 @@ void put_request(std::vector<std::byte>& to, std::uint64_t watcher, Input& input
   }
   const auto call = static_cast<FileCall>(request.call);
   if (call == FileCall::await_recalls && !input.one_in(4)) request.offset = 0;
-  if (call == FileCall::delegate || call == FileCall::give_back) request.offset = watcher;
+  if (call == FileCall::delegate || call == FileCall::give_back || call == FileCall::heed_recalls) {
+    request.offset = watcher;
+  }
   request.repeated = input.number<std::uint8_t>() % 2;
   const std::string_view name = kNames.at(input.number<std::uint8_t>() % kNames.size());
   const FileCopy copy{

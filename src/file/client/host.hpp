@@ -117,7 +117,7 @@ class Host {
   int status(std::string_view name, bool follow, layout::FileStatus& status);
   /// The status of an open file, which stays what it is but for its owner, mode, links and times until the client with
   /// this number (FileCall::await_recalls) gives the file back, or `kept_for` has passed since this call began; 0: not.
-  /// EBUSY during another call, ECONNRESET if the connection breaks: only the next call connects again.
+  /// EBUSY during another call. ECONNRESET if the connection breaks, and for a time from then on.
   int delegate(Handle handle, std::uint64_t client, layout::FileStatus& status, std::chrono::milliseconds& kept_for);
   int file_system(std::string_view name, layout::FileSystemStatus& status);
   int file_system(Handle handle, layout::FileSystemStatus& status);
@@ -260,7 +260,8 @@ class Host {
   std::uint32_t opened_ = 0;
   bool reconnecting_ = false;  ///< one call does, with the lock open
   std::condition_variable_any reconnected_;
-  bool unreachable_ = false;  ///< the last call that connected has timed out
+  Clock::time_point delegates_from_{};  ///< the connection broke: its client hears of it, too, and asks no more
+  bool unreachable_ = false;            ///< the last call that connected has timed out
   Clock::time_point next_try_{};
 
   std::mutex noted_mutex_;  ///< never held during a wait for the server

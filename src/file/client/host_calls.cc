@@ -99,11 +99,13 @@ int Host::delegate(Handle handle, std::uint64_t client, layout::FileStatus& stat
   if (!lock.owns_lock()) return EBUSY;
   const auto file = find(handle);
   if (file == nullptr) return EBADF;
+  if (!connection_ && Clock::now() < delegates_from_) return ECONNRESET;
   Asked asked{.once = connection_.has_value()};
   asked.request.call = static_cast<std::uint32_t>(FileCall::delegate);
   asked.request.offset = client;
   layout::FileAnswer answer{};
   const int error = call(asked, file.get(), bytes_of(status), &answer);
+  if (error == ECONNRESET) delegates_from_ = Clock::now() + kTryAgain;
   if (error == 0) kept_for = std::chrono::milliseconds(std::min(answer.value, layout::kFileDelegationMs));
   return error;
 }

@@ -106,7 +106,8 @@ int Delegations::look(NodeId node, const Identity& identity, OpenFile& file, lay
   // Known before the server grants it: it may be recalled before the answer is here.
   note(node, {.device = identity.device, .inode = identity.inode});
   const int error = host->delegate(file.file().handle(), number, status, kept_for);
-  if (error == EBUSY || error == ECONNRESET) return host->status(file.file().handle(), status);
+  // EIO: no server is found again, which a file that is lent does not need.
+  if (error == EBUSY || error == ECONNRESET || error == EIO) return host->status(file.file().handle(), status);
   file.delegation().note(kept_for != 0ms);
   // As overlayfs may call it from now on.
   if (error == 0) note(node, {.device = status.device, .inode = status.inode});
@@ -143,11 +144,23 @@ void Delegations::converse() {
     HostConnection connection(options_.address, kRecallRing, {}, HostConnection::kNoWait, kConnect);
     const Connected here(*this, connection);
     serve(connection);
+    lose();
   } catch (const std::exception& error) {
     log::write(log::Level::debug, std::string("wherry mount: no delegations: ") + error.what());
   }
-  number_.store(0, std::memory_order_relaxed);
-  drop_all();
+  lose();
+}
+
+/// What was delegated may change from now on. Once: the kernel takes no answer that is on its way when it is told to
+/// drop what it knows.
+void Delegations::lose() {
+  if (number_.exchange(0, std::memory_order_relaxed) == 0) return;
+  std::map<Asked, Clock::time_point> lost;
+  {
+    const std::lock_guard lock(mutex_);
+    lost.swap(asked_);
+  }
+  for (const auto& [asked, until] : lost) drop_(asked.second);
 }
 
 void Delegations::serve(HostConnection& connection) {
@@ -176,15 +189,6 @@ void Delegations::drop(const Files& files) {
     }
   }
   for (const NodeId node : nodes) drop_(node);
-}
-
-void Delegations::drop_all() {
-  Files files;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [asked, until] : asked_) files.push_back(asked.first);
-  }
-  drop(files);
 }
 
 }  // namespace wherry::file::mount

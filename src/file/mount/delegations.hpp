@@ -53,7 +53,7 @@ class Delegations {
   void serve(HostConnection& connection);
   void note(NodeId node, const layout::FileIdentity& file);
   void drop(const Files& files);
-  void drop_all();
+  void lose();
 
   HostOptions options_;
   std::function<void(NodeId)> drop_;

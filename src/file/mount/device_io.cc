@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "file/mount/operations.hpp"
-
 namespace wherry::file::mount {
 namespace {
 
@@ -19,15 +17,14 @@ thread_local std::uint64_t offer = 0;
 
 ssize_t read_request(int device, void* buffer, std::size_t bytes, void* /*system*/) {
   const ssize_t got = ::read(device, buffer, bytes);
-  struct {
-    fuse_in_header header;
-    fuse_init_in content;
-  } request{};
-  if (got < static_cast<ssize_t>(sizeof request.header)) return got;
-  std::memcpy(&request.header, buffer, sizeof request.header);
-  if (request.header.opcode != FUSE_INIT || got < static_cast<ssize_t>(sizeof request)) return got;
-  std::memcpy(&request, buffer, sizeof request);
-  if ((request.content.flags & FUSE_HANDLE_KILLPRIV_V2) != 0) offer = request.header.unique;
+  fuse_in_header header{};
+  fuse_init_in content{};
+  constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof content.flags;
+  if (got < static_cast<ssize_t>(sizeof header)) return got;
+  std::memcpy(&header, buffer, sizeof header);
+  if (header.opcode != FUSE_INIT || got < static_cast<ssize_t>(sizeof header + kToFlags)) return got;
+  std::memcpy(&content, static_cast<const std::byte*>(buffer) + sizeof header, kToFlags);
+  if ((content.flags & FUSE_HANDLE_KILLPRIV_V2) != 0) offer = header.unique;
   return got;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-struct fuse_custom_io;
+#include "file/mount/operations.hpp"
 
 namespace wherry::file::mount {
 

@@ -69,9 +69,12 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
   nodes_.add_open(node, shared);
   // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
   // are on their way to other readers would be dropped, too.
-  const auto is_settled = [&](const auto& other) { return other != shared && other->is_settled(); };
-  if (std::ranges::none_of(nodes_.open_files(node), is_settled)) drop(node, Kept::attributes);
-  shared->settle();
+  {
+    const std::lock_guard lock(settling_);
+    const auto is_settled = [&](const auto& other) { return other != shared && other->is_settled(); };
+    if (std::ranges::none_of(nodes_.open_files(node), is_settled)) drop(node, Kept::attributes);
+    shared->settle();
+  }
   file = shared.get();
   return 0;
 }
@@ -130,13 +133,15 @@ Result FileSystem::copy(const Position& from, const Position& to, std::uint64_t 
   return Result::moved(done);
 }
 
-int FileSystem::drop_set_id(NodeId node) {
+int FileSystem::drop_set_id(NodeId node, const std::function<bool(gid_t)>& is_in_group) {
   layout::FileStatus status{};
   if (const int error = this->status(node, status); error != 0) return error;
-  const std::uint32_t executable_by_group = S_ISGID | S_IXGRP;
   std::uint32_t dropped = status.mode & S_ISUID;
-  if ((status.mode & executable_by_group) == executable_by_group) dropped |= S_ISGID;
-  return dropped == 0 ? 0 : change_mode(node, status.mode & 07777U & ~dropped);
+  const bool by_group = (status.mode & S_ISGID) != 0;
+  if (by_group && ((status.mode & S_IXGRP) != 0 || !is_in_group(status.group))) dropped |= S_ISGID;
+  const int error = dropped == 0 ? 0 : change_mode(node, status.mode & 07777U & ~dropped);
+  // For a server that is neither root nor the owner the host's kernel does it.
+  return error == EPERM ? 0 : error;
 }
 
 int FileSystem::flush(OpenFile& file) {

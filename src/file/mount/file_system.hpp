@@ -121,8 +121,9 @@ class FileSystem {
   /// @param is_interrupted  asked between pieces
   [[nodiscard]] Result copy(const Position& from, const Position& to, std::uint64_t length,
                             const std::function<bool()>& is_interrupted);
-  /// Removes the set-user-ID and set-group-ID bits, before a change that does not come from root.
-  int drop_set_id(NodeId node);
+  /// Removes the set-user-ID and set-group-ID bits, as the kernel does for a change that does not come from root.
+  /// @param is_in_group  whether the program is in a group
+  int drop_set_id(NodeId node, const std::function<bool(gid_t)>& is_in_group);
   /// What close(2) reports: whether the host was started again and has lost data.
   int flush(OpenFile& file);
   int sync(const Hosts::File& file, bool data_only);
@@ -189,6 +190,7 @@ class FileSystem {
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
   OwnChanges own_changes_;
+  std::mutex settling_;  ///< of files that are opened
   std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
   LockService locks_;
   Delegations delegations_;

@@ -96,9 +96,20 @@ Changes changes_of(const struct stat& attributes, int wanted) {
   return changes;
 }
 
+bool is_in_group(fuse_req_t request, gid_t group) {
+  if (fuse_req_ctx(request)->gid == group) return true;
+  std::vector<gid_t> groups(1);
+  const int count = fuse_req_getgroups(request, 1, groups.data());
+  if (count > 1) groups.resize(static_cast<std::size_t>(count));
+  const int got = count > 1 ? fuse_req_getgroups(request, count, groups.data()) : count;
+  const auto known = std::span(groups).first(static_cast<std::size_t>(std::clamp(got, 0, std::max(count, 0))));
+  return std::ranges::find(known, group) != known.end();
+}
+
 /// Set-user-ID and set-group-ID bits go with a change of a file's data.
 int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
-  return fuse_req_ctx(request)->uid == 0 ? 0 : system.drop_set_id(node);
+  if (fuse_req_ctx(request)->uid == 0) return 0;
+  return system.drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
 }
 
 void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, fuse_file_info* info) {
@@ -184,10 +195,13 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     OpenFile* file = nullptr;
-    const int cleared = (info->flags & O_TRUNC) != 0 ? drop_set_id(request, system, node) : 0;
-    if (cleared != 0) return cleared;
-    const int error = system.open(node, info->flags, file);
+    int error = system.open(node, info->flags, file);
     if (error != 0) return error;
+    if ((info->flags & O_TRUNC) != 0) error = drop_set_id(request, system, node);
+    if (error != 0) {
+      system.close(node, file);
+      return error;
+    }
     describe(*file, info);
     if (fuse_reply_open(request, info) != 0) system.close(node, file);
     return 0;

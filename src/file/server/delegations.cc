@@ -28,8 +28,6 @@ using namespace std::chrono_literals;
 /// How soon a program of the host that opens a file for writing is noticed.
 constexpr auto kPause = 10ms;
 constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
-/// A client counts from when it asks, and its kernel from when it hears: this much later all have ended.
-constexpr auto kMargin = 150ms;
 /// A delegation is recalled no sooner after it was granted. The client's kernel takes no answer that was on its way
 /// when it was told to drop what it knows, and the one that came with the delegation may be the first to tell of a
 /// change.
@@ -143,7 +141,7 @@ bool Delegations::may_hold(std::uint64_t client, Clock::time_point now) const {
 bool Delegations::prolong(File& file, std::uint64_t client, Clock::time_point now) {
   if (!file.lease.valid() || file.broken || !is_whole(file.lease)) return false;
   Holder& holder = file.holders.try_emplace(client, Holder{.since = now, .until = now}).first->second;
-  holder.until = now + kTime + kMargin;
+  holder.until = now + kTime + margin_;
   return true;
 }
 
@@ -184,7 +182,7 @@ std::vector<Delegations::Identity> Delegations::heed(std::uint64_t client, std::
     Holder* const holder = recalled_holder(client, identity);
     if (holder == nullptr) continue;
     // Once, or a client could keep the file.
-    if (!std::exchange(holder->heeded, true)) holder->until = Clock::now() + kTime + kMargin;
+    if (!std::exchange(holder->heeded, true)) holder->until = Clock::now() + kTime + margin_;
     held.push_back(identity);
   }
   return held;
@@ -253,7 +251,7 @@ void Delegations::expire(File& file, Clock::time_point now) {
     const auto holder = next++;
     if (now < holder->second.until) continue;
     const auto client = clients_.find(holder->first);
-    const bool had_time = holder->second.recalled && now >= *holder->second.recalled + kMargin;
+    const bool had_time = holder->second.recalled && now >= *holder->second.recalled + margin_;
     if (had_time && client != clients_.end()) client->second->trusted_ = now + kDistrust;
     file.holders.erase(holder);
   }

@@ -67,7 +67,9 @@ class Delegations {
   };
 
   /// @param grants  false: refuses all
-  Delegations(HandleBudget& budget, bool grants) : budget_(budget), grants_(grants) {}
+  /// @param margin  how much longer a delegation lasts here than a client is told
+  Delegations(HandleBudget& budget, bool grants, std::chrono::milliseconds margin)
+      : budget_(budget), grants_(grants), margin_(margin) {}
   Delegations(const Delegations&) = delete;
   Delegations& operator=(const Delegations&) = delete;
   ~Delegations();
@@ -113,6 +115,7 @@ class Delegations {
 
   HandleBudget& budget_;
   const bool grants_;
+  const std::chrono::milliseconds margin_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Client*> clients_;

@@ -62,7 +62,8 @@ UniqueFd event() {
 
 Server::Server(ServerOptions options)
     : service_{Tree(options.root), HandleBudget::of_process(),
-               Terms{options.read_only, options.lends, options.delegates}, hello_of(options), std::move(options.at)},
+               Terms{options.read_only, options.lends, options.delegates, options.delegation_margin}, hello_of(options),
+               std::move(options.at)},
       most_connections_(options.connections != 0 ? options.connections : connections_possible()),
       stop_(event()),
       left_(event()),

@@ -24,7 +24,8 @@ struct ServerOptions {
   std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
   bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
   bool delegates = true;        ///< files are delegated (Delegations)
-  AtFaultPoint at{};            ///< for tests
+  std::chrono::milliseconds delegation_margin = Terms().delegation_margin;  ///< for tests
+  AtFaultPoint at{};                                                        ///< for tests
 };
 
 /// The host's file server: serves the files below one directory to any number of clients. Threads that each serve many

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,8 @@ struct Terms {
   bool read_only = false;  ///< nothing that changes something
   bool lends = true;       ///< descriptors too
   bool delegates = true;   ///< files too
+  /// A client counts from when it asks, and its kernel from when it hears: so much later all delegations have ended.
+  std::chrono::milliseconds delegation_margin{150};
 };
 
 /// All calls that move no file's data, of one client.

@@ -152,10 +152,12 @@ ServerSession::Step ServerSession::perform() {
   if (state_ == State::leased && nothing_came() == Step::over) return Step::over;
   const Outcome outcome = calls_.perform(request_);
   const auto now = std::chrono::steady_clock::now();
-  if (outcome.leased && state_ != State::leased) patience_ = now + kLeasePatience;
+  if (outcome.leased && state_ != State::leased) {
+    patience_ = now + kLeasePatience;
+    service_.delegations.look();
+  }
   if (outcome.leased && now < patience_) {
     state_ = State::leased;
-    service_.delegations.look();
     return Step::later;
   }
   answer(outcome);

@@ -29,7 +29,7 @@ struct Service {
   layout::FileHello hello{};
   AtFaultPoint at;
   log::LimitedLog warnings{"wherry serve"};  ///< each of them is caused by a client
-  Delegations delegations{budget, terms.delegates};
+  Delegations delegations{budget, terms.delegates, terms.delegation_margin};
 };
 
 /// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer
