@@ -17,7 +17,7 @@ CLEARS_FOR_OUTSIDERS = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]
 # Prints the mode after each change, by the user with this number.
 SCRIPT = """
 import ctypes, json, mmap, os, sys
-user, group, all_modes = map(int, sys.argv[1:])
+user, group, other_group, all_modes = map(int, sys.argv[1:])
 MODES = (0o6777, 0o2767, 0o4666, 0o1777) if all_modes else (0o6777, 0o4666, 0o1777)
 
 def mapped(path):
@@ -64,7 +64,7 @@ def modes():
             with open(path, "wb") as file:
                 file.write(bytes(8192))
             os.chmod(path, mode)
-    os.setgroups([])
+    os.setgroups([other_group])
     os.setgid(group)
     os.setuid(user)
     for mode in MODES:
@@ -89,8 +89,8 @@ def namespace():
     enter_mount_namespace()
 
 
-def modes_after_changes(folder, user, group):
-    words = map(str, (user, group, int(CLEARS_FOR_OUTSIDERS)))
+def modes_after_changes(folder, *who):
+    words = map(str, (*who, int(CLEARS_FOR_OUTSIDERS)))
     result = subprocess.run([sys.executable, "-c", SCRIPT, *words], cwd=folder, capture_output=True, text=True, timeout=250)
     assert result.returncode == 0, result.stderr
     assert "Permission denied" not in result.stdout
@@ -98,10 +98,10 @@ def modes_after_changes(folder, user, group):
 
 
 @SERVERS
-@pytest.mark.parametrize("user, group", [(0, 0), (65534, 65534), (65534, 0)])
-def test_bits_are_those_that_a_native_change_leaves(tmp_path, serve, user, group):
+@pytest.mark.parametrize("user, group, other_group", [(0, 0, 0), (65534, 65534, 65534), (65534, 0, 65534), (65534, 65534, 0)])
+def test_bits_are_those_that_a_native_change_leaves(tmp_path, serve, user, group, other_group):
     (tmp_path / "native").mkdir()
-    natively = modes_after_changes(tmp_path / "native", user, group)
+    natively = modes_after_changes(tmp_path / "native", user, group, other_group)
     with mounts(tmp_path, serve=serve, mount=["--allow-other"]) as (_, here):
-        seen = modes_after_changes(here, user, group)
+        seen = modes_after_changes(here, user, group, other_group)
     assert [one for one in zip(natively, seen) if one[0] != one[1]] == []
