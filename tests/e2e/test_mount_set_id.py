@@ -10,8 +10,8 @@ import sys
 import pytest
 from serving import SERVERS, enter_mount_namespace, mounts
 
-# Since Linux 6.3 a set-group-ID bit goes with changes by those who are not in the group, also if the group may not execute
-# the file. Of allocations the same kernels say so on all file systems.
+# Since Linux 6.3 a change by a user outside the group removes the set-group-ID bit even if the group may not execute the
+# file. These kernels also remove the bits at an allocation, on every file system.
 CLEARS_FOR_OUTSIDERS = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 3)
 
 # Prints the mode after each change, by the user with this number.

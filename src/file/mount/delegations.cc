@@ -27,7 +27,7 @@ constexpr auto kLongestPause = 5000ms;
 constexpr auto kConnect = 1s;
 /// Past the time that the server gives: the kernel counts from when it has the answer, and the server waits longer.
 constexpr auto kEnded = 10 * std::chrono::milliseconds(layout::kFileDelegationMs);
-/// Those that have ended are forgotten when so many are known.
+/// From this many entries on, those that have ended are erased.
 constexpr std::size_t kManyAsked = 1024;
 
 /// Since Linux 5.10 an answer that was on its way when attributes were dropped is not taken any more.

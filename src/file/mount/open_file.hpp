@@ -41,7 +41,7 @@ class OpenFile {
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
-  /// The kernel keeps nothing of the file that a list has told, and will not while this is open.
+  /// The kernel has dropped attributes that came with a list of the directory. None are sent again while this is open.
   void settle() { settled_.store(true, std::memory_order_release); }                          // SETTLED: after the drop
   [[nodiscard]] bool is_settled() const { return settled_.load(std::memory_order_acquire); }  // SETTLED
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
