@@ -19,6 +19,7 @@
 #include <wherry/error.hpp>
 
 #include "file/server/tree.hpp"
+#include "file/wire/open_again.hpp"
 
 namespace wherry::file {
 namespace {

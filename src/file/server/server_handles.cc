@@ -46,23 +46,24 @@ Handles::Slot* Handles::slot_of(std::uint64_t handle) {
   const std::uint64_t index = handle & UINT32_MAX;
   if (index >= slots_.size()) return nullptr;
   Slot& slot = slots_[index];
-  return slot.generation == handle >> 32 && slot.file.backing != nullptr ? &slot : nullptr;
+  const bool is_open = slot.file.backing != nullptr || slot.file.locks != nullptr;
+  return is_open && slot.generation == handle >> 32 ? &slot : nullptr;
 }
 
 OpenFile* Handles::find(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
-  return slot == nullptr || slot->file.locks != nullptr ? nullptr : &slot->file;
+  return slot == nullptr || slot->file.backing == nullptr ? nullptr : &slot->file;
 }
 
-OpenFile* Handles::find_locks(std::uint64_t handle) {
+LockDescription* Handles::find_locks(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
-  return slot == nullptr || slot->file.locks == nullptr ? nullptr : &slot->file;
+  return slot == nullptr ? nullptr : slot->file.locks.get();
 }
 
 int Handles::close(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
   if (slot == nullptr) return EBADF;
-  const int result = slot->file.backing->close();
+  const int result = slot->file.backing != nullptr ? slot->file.backing->close() : 0;
   slot->file = {};
   // A generation that starts again could name another's file: that slot is given up.
   if (++slot->generation != 0) free_.push_back(static_cast<std::uint32_t>(handle & UINT32_MAX));

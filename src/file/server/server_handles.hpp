@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "file/server/backing.hpp"
-#include "file/wire/held_locks.hpp"
+#include "file/wire/lock_description.hpp"
 
 namespace wherry::file {
 
@@ -35,11 +35,11 @@ class HandleBudget {
   std::atomic<std::size_t> used_{0};
 };
 
-/// A file or directory that a client has open.
+/// A file or directory that a client has open, or an owner of locks (open_locks).
 struct OpenFile {
-  std::unique_ptr<Backing> backing{};
+  std::unique_ptr<Backing> backing{};  ///< null: an owner of locks
   bool appends = false;
-  std::unique_ptr<HeldLocks> locks{};  ///< of an owner of locks (open_locks), which nothing else is done with
+  std::unique_ptr<LockDescription> locks{};
 };
 
 /// The files of one client, by handle. A handle that was closed does not name the next file that is opened.
@@ -59,7 +59,7 @@ class Handles {
   /// Null if there is none. Valid until the next call that adds or closes.
   [[nodiscard]] OpenFile* find(std::uint64_t handle);
   /// The same for owners of locks, which `find` does not know.
-  [[nodiscard]] OpenFile* find_locks(std::uint64_t handle);
+  [[nodiscard]] LockDescription* find_locks(std::uint64_t handle);
   /// EBADF, or what close(2) says.
   int close(std::uint64_t handle);
 

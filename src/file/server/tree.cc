@@ -47,15 +47,6 @@ std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string
 
 }  // namespace
 
-UniqueFd open_again(int descriptor, int flags) {
-  const std::string path = proc_path(descriptor);
-  int opened = -1;
-  do {
-    opened = ::open(path.c_str(), flags);
-  } while (opened < 0 && errno == EINTR);
-  return UniqueFd(opened);
-}
-
 Tree::Tree(const std::string& directory) {
   UniqueFd root(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) throw Error(errno, "serve", directory, "name a directory that this user may enter");

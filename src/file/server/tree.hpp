@@ -55,9 +55,6 @@ class Tree {
   UniqueFd root_;
 };
 
-/// Another open file description of the same file, whatever its name is by now. Invalid with errno set where that
-/// fails.
-UniqueFd open_again(int descriptor, int flags);
 /// Of what a descriptor of look_up's names, which may be of the kind that only names: 0 or an errno value.
 int change_mode(int descriptor, mode_t mode);
 /// A user or group of -1 stays as it is.
