@@ -84,6 +84,11 @@ BootId Host::boot() const {
   return boot_id_of(server_);
 }
 
+bool Host::lends() const {
+  const std::lock_guard lock(mutex_);
+  return options_.borrows && connection_ && connection_->lender() >= 0;
+}
+
 /// Returns 0 once a server is connected and every file that could be reopened is open there, or EIO at the deadline.
 /// One call connects, the others wait for its result; none holds the lock meanwhile.
 int Host::reconnect(Clock::time_point deadline) {
@@ -287,7 +292,7 @@ std::shared_ptr<LentFile> Host::borrow(File& file) {
   return taken;
 }
 
-std::shared_ptr<LentFile> Host::lent_or_borrowed(Handle handle) {
+std::shared_ptr<LentFile> Host::lend(Handle handle) {
   if (auto had = lent(handle)) return had;
   const std::lock_guard lock(mutex_);
   const auto file = find(handle);

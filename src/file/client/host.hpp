@@ -89,9 +89,12 @@ class Host {
   /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
   [[nodiscard]] BootId boot() const;
 
-  /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
+  /// Whether this process may take the server's descriptors, as far as is known.
+  [[nodiscard]] bool lends() const;
+
   static constexpr std::chrono::milliseconds kTryAgain{200};
 
+  /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
   Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
   /// Without a server, and with nothing unflushed, there is nothing to close.
   int close(Handle handle);
@@ -112,6 +115,9 @@ class Host {
   /// EIO, once, if data that was not flushed may be lost: the host was started again. Asks the server only where such
   /// data exists.
   int check_loss(Handle handle);
+
+  /// The server's descriptor of an open file, or null.
+  [[nodiscard]] std::shared_ptr<LentFile> lend(Handle handle);
 
   int status(Handle handle, layout::FileStatus& status);
   int status(std::string_view name, bool follow, layout::FileStatus& status);
@@ -245,7 +251,6 @@ class Host {
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
   int told_of_loss(File& file);
   [[nodiscard]] std::shared_ptr<LentFile> lent(Handle handle) const;
-  [[nodiscard]] std::shared_ptr<LentFile> lent_or_borrowed(Handle handle);
   void set_lent(Handle handle, std::shared_ptr<LentFile> file);
   std::shared_ptr<LentFile> borrow(File& file);
   Handle add(std::shared_ptr<File> file);

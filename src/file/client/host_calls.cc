@@ -85,7 +85,7 @@ constexpr auto kNothing = [](const auto& /*file*/, const layout::FileAnswer& /*a
 }
 
 int Host::status(Handle handle, layout::FileStatus& status) {
-  if (const auto lent = lent_or_borrowed(handle)) return lent->status(status);
+  if (const auto lent = lend(handle)) return lent->status(status);
   return call(FileCall::status, handle, 0, 0, 0, bytes_of(status), kNothing);
 }
 
@@ -128,7 +128,7 @@ int Host::set_size(std::string_view name, std::uint64_t size) { return call(File
 int Host::set_mode(std::string_view name, std::uint32_t mode) { return call(FileCall::set_mode, name, {}, 0, mode); }
 
 int Host::set_mode(Handle handle, std::uint32_t mode) {
-  if (const auto lent = read_only_ ? nullptr : lent_or_borrowed(handle)) return lent->set_mode(mode);
+  if (const auto lent = read_only_ ? nullptr : lend(handle)) return lent->set_mode(mode);
   const std::lock_guard lock(mutex_);
   const auto file = find(handle);
   if (file == nullptr) return EBADF;
@@ -139,7 +139,7 @@ int Host::set_mode(Handle handle, std::uint32_t mode) {
 }
 
 int Host::set_owner(Handle handle, std::uint32_t user, std::uint32_t group) {
-  if (const auto lent = read_only_ ? nullptr : lent_or_borrowed(handle)) return lent->set_owner(user, group);
+  if (const auto lent = read_only_ ? nullptr : lend(handle)) return lent->set_owner(user, group);
   return call(FileCall::set_owner, handle, 0, user, group, {}, kNothing);
 }
 
@@ -154,7 +154,7 @@ int Host::set_owner(std::string_view name, bool follow, std::uint32_t user, std:
 }
 
 int Host::set_times(Handle handle, const layout::FileTimes& times) {
-  if (const auto lent = read_only_ ? nullptr : lent_or_borrowed(handle)) return lent->set_times(times);
+  if (const auto lent = read_only_ ? nullptr : lend(handle)) return lent->set_times(times);
   const std::lock_guard lock(mutex_);
   const auto file = find(handle);
   if (file == nullptr) return EBADF;

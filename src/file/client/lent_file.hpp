@@ -37,6 +37,8 @@ class LentFile {
 
   /// Whether it was opened to append.
   [[nodiscard]] bool appends() const { return appends_; }
+  /// Of the same open file description as the server's.
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
   /// As of Host: a short read is the end of the file.
   [[nodiscard]] Result read(std::uint64_t offset, std::span<const iovec> into) const;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/mount/hosts.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -10,6 +12,7 @@ namespace wherry::file::mount {
 
 Hosts::Hosts(const HostOptions& options, std::size_t count) {
   connections_.push_back(std::make_unique<Connection>(options));
+  lends_ = connections_.front()->host.lends();
   HostOptions more = options;
   more.waits = false;
   try {
@@ -21,33 +24,31 @@ Hosts::Hosts(const HostOptions& options, std::size_t count) {
   }
 }
 
-/// Of those with as few calls the one with the fewest open files, whose calls would wait for this one. Ties go round.
-Hosts::Connection& Hosts::least_busy() {
-  const auto load = [](const Connection& connection) {
-    return std::pair(connection.calls.load(std::memory_order_relaxed),
-                     connection.files.load(std::memory_order_relaxed));
-  };
-  const std::size_t first = turn_.fetch_add(1, std::memory_order_relaxed);
-  Connection* best = connections_[first % connections_.size()].get();
-  for (std::size_t i = 1; i < connections_.size(); ++i) {
-    Connection& next = *connections_[(first + i) % connections_.size()];
-    if (load(next) < load(*best)) best = &next;
-  }
-  return *best;
+/// Of those with as few calls the first one: calls that follow one another meet a server's thread that looks for them.
+Hosts::Use Hosts::any() {
+  const auto load = [](const auto& connection) { return connection->calls.load(std::memory_order_relaxed); };
+  return Use(**std::ranges::min_element(connections_, {}, load));
 }
 
-Hosts::Use Hosts::any() { return Use(least_busy()); }
+/// For a file, whose calls would wait for those of others on its connection. Those of files that are lent are few.
+Hosts::Connection& Hosts::for_file() {
+  const auto load = [lends = lends_](const auto& connection) {
+    return std::pair(connection->calls.load(std::memory_order_relaxed),
+                     lends ? 0 : connection->files.load(std::memory_order_relaxed));
+  };
+  return **std::ranges::min_element(connections_, {}, load);
+}
 
 Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
                          const File* beside) {
-  const Use use(beside != nullptr ? beside->connection_ : least_busy());
+  const Use use(beside != nullptr ? beside->connection_ : for_file());
   const Host::Opened opened = use->open(name, flags, mode);
   if (opened.error == 0) file = std::make_unique<File>(*use.connection_, opened.handle);
   return opened;
 }
 
 int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flags) {
-  const Use use(least_busy());
+  const Use use = any();
   const int error = use->rename(from, to, flags);
   if (error != 0) return error;
   for (const auto& connection : connections_) {
