@@ -18,7 +18,9 @@ NEW_MOUNT_NAMESPACE = 0x20000
 # Each change of a file that was looked at has a time of its own; on older kernels, those within one tick have the same.
 HAS_FINE_TIMES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 13)
 
-SERVERS = pytest.mark.parametrize("serve", [[], ["--no-lend"]], ids=["lent", "through the server"])
+NO_PASSTHROUGH = "--no-passthrough"
+# How a mount reaches the server's files. Passthrough is used where this kernel has it.
+SERVERS = pytest.mark.parametrize("serve", [[], [NO_PASSTHROUGH], ["--no-lend"]], ids=["passed through", "lent", "through the server"])
 
 
 def enter_mount_namespace():
@@ -35,11 +37,13 @@ def enter_mount_namespace():
 
 
 class Server:
-    """`wherry serve` of a directory, which can be killed and started again at the same address."""
+    """`wherry serve` of a directory, which can be killed and started again at the same address. NO_PASSTHROUGH among the
+    options is for its mounts."""
 
     def __init__(self, root, *options, preexec_fn=None):
         self.root = root
-        self.options = options
+        self.options = [option for option in options if option != NO_PASSTHROUGH]
+        self.mount_options = [option for option in options if option == NO_PASSTHROUGH]
         self.preexec_fn = preexec_fn
         self.env = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
         self.address = "wherry://0:7000"
@@ -68,7 +72,7 @@ class Mount:
         with contextlib.suppress(FileExistsError):  # of a daemon that was killed nothing can be asked
             os.mkdir(directory)
         self.directory = directory
-        self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *options], env=server.env,
+        self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *server.mount_options, *options], env=server.env,
                                         stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
         self.said = self.process.stderr.readline()
 

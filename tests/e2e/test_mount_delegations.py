@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from program import environment
-from serving import HAS_FINE_TIMES, Mount, Server, enter_mount_namespace, mounts
+from serving import HAS_FINE_TIMES, NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
 from waiting import wait_until
 
 READS = 10000
@@ -64,7 +64,7 @@ def opened():
 
 @pytest.mark.parametrize("serve, asks", [([], False), (["--no-lend"], False), (["--no-delegations"], True)])
 def test_reads_of_a_file_that_nobody_writes_to_ask_nobody(tmp_path, opened, serve, asks):
-    with mounts(tmp_path, serve=serve) as (root, here):
+    with mounts(tmp_path, serve=[NO_PASSTHROUGH, *serve]) as (root, here):
         (root / "file").write_bytes(b"content")
         file = opened(here / "file")
         warm(file) if asks else wait_until_delegated(file)
@@ -73,7 +73,7 @@ def test_reads_of_a_file_that_nobody_writes_to_ask_nobody(tmp_path, opened, serv
 
 
 def test_a_file_that_is_open_for_writing_is_asked_for(tmp_path, opened):
-    with mounts(tmp_path) as (root, here):
+    with mounts(tmp_path, serve=[NO_PASSTHROUGH]) as (root, here):
         (root / "file").write_bytes(b"content")
         opened(root / "file", os.O_WRONLY)
         file = opened(here / "file")
@@ -85,7 +85,7 @@ def test_a_file_that_is_open_for_writing_is_asked_for(tmp_path, opened):
 @pytest.mark.parametrize("serve", [[], ["--no-lend"], ["--threads", "1"]])
 @pytest.mark.parametrize("by", ["root", "mount0", "mount1"])
 def test_changes_are_seen_at_once_by_those_who_read_without_asking(tmp_path, opened, by, serve):
-    with mounts(tmp_path, 2, serve=serve) as (root, *heres):
+    with mounts(tmp_path, 2, serve=[NO_PASSTHROUGH, *serve]) as (root, *heres):
         (root / "file").write_bytes(b"0" * 8)
         files = [opened(here / "file") for here in heres]
         for i in range(40):
@@ -108,7 +108,7 @@ def test_changes_are_seen_at_once_by_those_who_read_without_asking(tmp_path, ope
 
 
 def test_a_replaced_file_is_not_the_one_that_is_open(tmp_path, opened):
-    with mounts(tmp_path) as (root, here):
+    with mounts(tmp_path, serve=[NO_PASSTHROUGH]) as (root, here):
         (root / "file").write_bytes(b"old")
         file = opened(here / "file")
         warm(file)
@@ -121,7 +121,7 @@ def test_a_replaced_file_is_not_the_one_that_is_open(tmp_path, opened):
 
 
 def test_a_card_that_is_stopped_holds_nobody_up(tmp_path, opened):
-    with Server(tmp_path) as server:
+    with Server(tmp_path, NO_PASSTHROUGH) as server:
         (tmp_path / "file").write_bytes(b"old")
         mount = Mount(server, tmp_path / "mount")
         with mount as here:
@@ -136,7 +136,7 @@ def test_a_card_that_is_stopped_holds_nobody_up(tmp_path, opened):
 
 
 def test_a_server_that_is_started_again_delegates_again(tmp_path, opened):
-    with Server(tmp_path) as server, Mount(server, tmp_path / "mount") as here:
+    with Server(tmp_path, NO_PASSTHROUGH) as server, Mount(server, tmp_path / "mount") as here:
         (tmp_path / "file").write_bytes(b"old")
         file = opened(here / "file")
         warm(file)
@@ -156,7 +156,7 @@ def test_programs_that_open_a_file_in_many_ways_read_what_was_written_last(tmp_p
         sed -i s/second/third/ file; cat file; truncate -s 2 file; cat file; wc -c < file
         dd if=/dev/zero of=file bs=1 count=3 conv=notrunc 2>/dev/null; wc -c < file; seq 9 > other; cp other file; cmp other file
     """
-    with mounts(tmp_path) as (root, here):
+    with mounts(tmp_path, serve=[NO_PASSTHROUGH]) as (root, here):
         results = []
         for folder in (root, here):
             (root / "file").write_bytes(b"first\n")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from mounting import mounted, strange_file_system
-from serving import SERVERS, Mount, Server, enter_mount_namespace, mounts
+from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, enter_mount_namespace, mounts
 from waiting import WATCHDOG, wait_until
 
 
@@ -78,7 +78,7 @@ def test_a_full_disk_is_an_error_of_the_write(tmp_path, serve):
             (here / "again").write_bytes(b"y" * 65536)
 
 
-@SERVERS
+@pytest.mark.parametrize("serve", [[NO_PASSTHROUGH], ["--no-lend"]])
 def test_pages_of_a_mapping_that_no_longer_fit_on_the_disk_are_an_error_of_msync(tmp_path, serve):
     with mounted("-t", "tmpfs", "-o", "size=600k", "tmpfs", tmp_path / "root"):
         with mounts(tmp_path, serve=serve) as (_, here), open(here / "file", "w+b") as file:

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from locking import Locker, lockers
-from serving import SERVERS, Mount, Server, enter_mount_namespace, mounts
+from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
 from waiting import WATCHDOG, wait_until
 
 
@@ -45,14 +45,12 @@ def test_the_end_of_a_mount_ends_who_waits(tmp_path):
             assert waiter.result() in ("EIO", "ENOTCONN", "ECONNABORTED")
 
 
-@SERVERS
-def test_after_the_server_was_started_again_who_had_a_lock_gets_estale(tmp_path, serve):
+def test_after_the_server_was_started_again_who_had_a_lock_gets_estale(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_bytes(b"0" * 10)
-    with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "here") as here, \
+    with Server(tmp_path / "root", "--no-lend") as server, Mount(server, tmp_path / "here") as here, \
             Mount(server, tmp_path / "there") as there, lockers(here / "file", here / "file", there / "file") as (holder, idle, other):
         for locker in (holder, idle):
-            assert locker.read("file", 0, 1) == "0"  # a descriptor of the server's is lent
             assert locker.lock("flock", "file", "read") is None
         assert idle.lock("flock", "file", "none") is None
         assert holder.lock("posix", "file", "write") is None
@@ -72,6 +70,30 @@ def test_after_the_server_was_started_again_who_had_a_lock_gets_estale(tmp_path,
         assert other.lock("posix", "file", "none") is None
         assert holder.lock("posix", "file", "write") is None
         assert holder.write("file", 0, "3") == 1
+
+
+@pytest.mark.parametrize("serve", [[], [NO_PASSTHROUGH]], ids=["passed through", "lent"])
+def test_locks_on_files_that_are_lent_do_not_end_with_the_server(tmp_path, serve):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_bytes(b"0" * 10)
+    with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "here") as here, \
+            Mount(server, tmp_path / "there") as there, lockers(here / "file", there / "file", server.root / "file") as (holder, other, native):
+        assert holder.lock("posix", "file", "write") is None
+        assert holder.lock("flock", "file", "write") is None
+        server.kill()
+        assert holder.write("file", 0, "1") == 1
+        server.start()
+        assert holder.write("file", 1, "2") == 1
+        for locker in (other, native):
+            assert locker.lock("posix", "file", "write") == "EAGAIN"
+            assert locker.lock("flock", "file", "read") == "EAGAIN"
+        for kind in ("posix", "flock"):
+            assert holder.lock(kind, "file", "none") is None
+            assert other.lock(kind, "file", "write") is None
+        assert native.read("file", 0, 2) == "12"
+        holder.close("file")
+        other.close("file")
+        assert native.lock("posix", "file", "write") is None
 
 
 def test_a_server_that_only_reads_serves_locks(tmp_path):

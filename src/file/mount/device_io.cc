@@ -8,38 +8,88 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
+
+#include "file/mount/layout/passthrough.hpp"
+#include "file/mount/operations_serve.hpp"
 
 namespace wherry::file::mount {
 namespace {
 
-/// A request that this thread has read and that offers the capability; 0: none. The answer comes from the same thread.
-thread_local std::uint64_t offer = 0;
+/// The first request, read by this thread. The answer comes from the same thread.
+struct Offer {
+  std::uint64_t request = 0;  ///< 0: none
+  bool removes_set_id = false;
+  bool passthrough = false;
+};
+thread_local Offer offer;
+
+/// Of the next answer of this thread; 0: none.
+thread_local int opens_by = 0;
+
+/// What a message begins with, if it is that long.
+template <class T>
+bool take(std::span<const std::byte> message, T& into, std::size_t bytes = sizeof(T)) {
+  if (message.size() < bytes) return false;
+  std::memcpy(&into, message.data(), bytes);
+  return true;
+}
 
 ssize_t read_request(int device, void* buffer, std::size_t bytes, void* /*system*/) {
   const ssize_t got = ::read(device, buffer, bytes);
+  if (got <= 0) return got;
+  const auto message = std::span(static_cast<const std::byte*>(buffer), static_cast<std::size_t>(got));
   fuse_in_header header{};
-  fuse_init_in content{};
-  constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof content.flags;
-  if (got < static_cast<ssize_t>(sizeof header)) return got;
-  std::memcpy(&header, buffer, sizeof header);
-  if (header.opcode != FUSE_INIT || got < static_cast<ssize_t>(sizeof header + kToFlags)) return got;
-  std::memcpy(&content, static_cast<const std::byte*>(buffer) + sizeof header, kToFlags);
-  if ((content.flags & FUSE_HANDLE_KILLPRIV_V2) != 0) offer = header.unique;
+  if (!take(message, header) || header.opcode != FUSE_INIT) return got;
+  const auto content = message.subspan(sizeof header);
+  fuse_init_in init{};
+  constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof init.flags;
+  constexpr std::size_t kToFlags2 = offsetof(fuse_init_in, flags2) + sizeof init.flags2;
+  if (!take(content, init, kToFlags)) return got;
+  offer = {.request = header.unique, .removes_set_id = (init.flags & FUSE_HANDLE_KILLPRIV_V2) != 0};
+  if ((init.flags & FUSE_INIT_EXT) != 0 && take(content, init, kToFlags2))
+    offer.passthrough = (init.flags2 & layout::kFusePassthrough) != 0;
   return got;
 }
 
-ssize_t write_answer(int device, iovec* parts, int count, void* /*system*/) {
-  if (offer != 0) {
-    fuse_out_header header{};
-    fuse_init_out content{};
-    constexpr std::size_t kToFlags = offsetof(fuse_init_out, flags) + sizeof content.flags;
-    if (count == 2 && parts[0].iov_len == sizeof header && parts[1].iov_len >= kToFlags) {
-      std::memcpy(&header, parts[0].iov_base, sizeof header);
-      std::memcpy(&content, parts[1].iov_base, kToFlags);
-      content.flags |= FUSE_HANDLE_KILLPRIV_V2;
-      if (header.unique == offer && header.error == 0) std::memcpy(parts[1].iov_base, &content, kToFlags);
-    }
-    offer = 0;
+/// The answer to the first request.
+void agree(const Offer& offered, std::span<std::byte> content, Passthrough& passthrough, int device) {
+  fuse_init_out init{};
+  if (!take(content, init)) return;
+  if (offered.removes_set_id) init.flags |= FUSE_HANDLE_KILLPRIV_V2;
+  if (offered.passthrough) {
+    constexpr std::size_t kStack = offsetof(fuse_init_out, flags2);
+    static_assert(kStack + sizeof(layout::FuseInitStack) <= sizeof init);
+    init.flags |= FUSE_INIT_EXT;
+    const layout::FuseInitStack stack{.flags2 = init.flags2 | layout::kFusePassthrough, .max_stack_depth = 1};
+    std::memcpy(reinterpret_cast<std::byte*>(&init) + kStack, &stack, sizeof stack);
+    passthrough.start(device);
+  }
+  std::memcpy(content.data(), &init, sizeof init);
+}
+
+/// The answer to an open, whose last part says how.
+void name_backing(int backing, std::span<std::byte> content) {
+  layout::FuseOpened opened{};
+  if (content.size() < sizeof opened) return;
+  const auto last = content.last(sizeof opened);
+  std::memcpy(&opened, last.data(), sizeof opened);
+  opened.flags |= layout::kFuseOpenPassthrough;
+  opened.backing = backing;
+  std::memcpy(last.data(), &opened, sizeof opened);
+}
+
+ssize_t write_answer(int device, iovec* parts, int count, void* system) {
+  const Offer offered = std::exchange(offer, {});
+  fuse_out_header header{};
+  if ((offered.request != 0 || opens_by != 0) && count == 2 && parts[0].iov_len == sizeof header) {
+    std::memcpy(&header, parts[0].iov_base, sizeof header);
+    const auto content = std::span(static_cast<std::byte*>(parts[1].iov_base), parts[1].iov_len);
+    if (header.error == 0 && header.unique == offered.request && offered.request != 0)
+      agree(offered, content, static_cast<FileSystem*>(system)->passthrough(), device);
+    else if (header.error == 0 && opens_by != 0)
+      name_backing(opens_by, content);
   }
   return ::writev(device, parts, count);
 }
@@ -51,5 +101,9 @@ const fuse_custom_io& device_io() {
       .writev = write_answer, .read = read_request, .splice_receive = nullptr, .splice_send = nullptr};
   return kFunctions;
 }
+
+OpenAnswer::OpenAnswer(const Passthrough::Backing* backing) { opens_by = backing == nullptr ? 0 : backing->number(); }
+
+OpenAnswer::~OpenAnswer() { opens_by = 0; }
 
 }  // namespace wherry::file::mount

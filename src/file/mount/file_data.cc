@@ -49,9 +49,9 @@ int FileSystem::create(NodeId parent, std::string_view name, std::uint32_t mode,
   if (const int error = cuts && opened.status.size != 0 ? hosts_.any()->set_size(*path, 0) : 0; error != 0)
     return error;
   entry = refer(parent, name, opened.status);
-  const auto shared = std::make_shared<OpenFile>(std::move(made), wanted);
-  nodes_.add_open(entry.node, shared);
+  const auto shared = std::make_shared<OpenFile>(std::move(made), wanted, opened.status.mode);
   shared->settle();
+  add_open(entry.node, shared);
   file = shared.get();
   return 0;
 }
@@ -61,22 +61,31 @@ int FileSystem::open(NodeId node, int flags, OpenFile*& file) {
   layout::FileStatus status{};
   const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (const int error = open_at(node, wanted, opened, status); error != 0) return error;
-  const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted);
+  const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
   // Only now is it known to be this file.
   if ((flags & O_TRUNC) != 0) {
     if (const int error = change_size(node, 0, shared.get()); error != 0) return error;
   }
-  nodes_.add_open(node, shared);
-  // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
-  // are on their way to other readers would be dropped, too.
-  {
-    const std::lock_guard lock(settling_);
-    const auto is_settled = [&](const auto& other) { return other != shared && other->is_settled(); };
-    if (std::ranges::none_of(nodes_.open_files(node), is_settled)) drop(node, Kept::attributes);
-    shared->settle();
-  }
+  add_open(node, shared);
   file = shared.get();
   return 0;
+}
+
+/// Files of one node that are open at the same time are all served alike: the kernel demands it.
+void FileSystem::add_open(NodeId node, const std::shared_ptr<OpenFile>& file) {
+  const auto lent = passthrough_.is_on() ? file->file().use()->lend(file->file().handle()) : nullptr;
+  const std::lock_guard lock(opening_);
+  const auto others = nodes_.open_files(node);
+  if (!others.empty())
+    file->set_backing(others.front()->backing());
+  else if (lent != nullptr)
+    file->set_backing(passthrough_.add(*lent));
+  // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
+  // are on their way to other readers would be dropped, too.
+  const auto is_settled = [](const auto& other) { return other->is_settled(); };
+  if (!file->is_settled() && std::ranges::none_of(others, is_settled)) drop(node, Kept::attributes);
+  file->settle();
+  nodes_.add_open(node, file);
 }
 
 void FileSystem::close(NodeId node, const OpenFile* file) {

@@ -26,6 +26,7 @@
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/own_changes.hpp"
+#include "file/mount/passthrough.hpp"
 
 namespace wherry::file::mount {
 
@@ -133,6 +134,8 @@ class FileSystem {
 
   [[nodiscard]] LockService& locks() { return locks_; }
   [[nodiscard]] Delegations& delegations() { return delegations_; }
+  [[nodiscard]] Passthrough& passthrough() { return passthrough_; }
+  [[nodiscard]] bool passes_through() const { return passthrough_.is_on() && hosts_.lends(); }
 
   /// The directory is valid until `close_directory`.
   int open_directory(NodeId node, OpenDirectory*& directory);
@@ -164,6 +167,7 @@ class FileSystem {
   int open_at(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
               const Hosts::File* beside = nullptr);
   [[nodiscard]] Entry refer(NodeId parent, std::string_view name, const layout::FileStatus& status);
+  void add_open(NodeId node, const std::shared_ptr<OpenFile>& file);
   /// The name and status of a file that still has its name; ESTALE otherwise.
   int find(NodeId node, std::string& path, layout::FileStatus& status);
   /// What says that a name of the node's is gone counts as ESTALE: the kernel looks for it anew.
@@ -190,10 +194,11 @@ class FileSystem {
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
   OwnChanges own_changes_;
-  std::mutex settling_;  ///< of files that are opened
+  std::mutex opening_;  ///< of files that are added to those that are open
   std::function<void(NodeId, Kept)> drop_ = [](NodeId, Kept) {};
   LockService locks_;
   Delegations delegations_;
+  Passthrough passthrough_;
   std::mutex directories_mutex_;
   /// The kernel closes none of those that are open when the mount ends.
   std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> directories_;

@@ -72,14 +72,26 @@ Locks::Answer Locks::set(NodeId node, const OpenFile& by, const LockRequest& wan
 }
 
 int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
-  const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : 0;
-  if (owner.file == nullptr) {
+  if (owner.own == nullptr && owner.file == nullptr) {
     if (is_unlock(wanted.lock)) return 0;
-    int error = 0;
-    owner.file = by.file().open_locks(flags, owner.held, error);
-    if (error != 0) return lock_error_of(error);
+    if (const int error = open(owner, by, wanted.whole); error != 0) return lock_error_of(error);
   }
+  if (owner.own != nullptr) return owner.own->set(wanted.lock).error;
+  const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : 0;
   return owner.file->use()->set_lock(owner.file->handle(), flags, wanted.lock);
+}
+
+/// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
+int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
+  if (const auto lent = by.file().use()->lend(by.file().handle())) {
+    owner.own = LockDescription::open(lent->descriptor(), whole, by.file().use()->read_only(), owner.held);
+    if (owner.own != nullptr) return 0;
+  }
+  // Data that the kernel moves would be written after a lock that is lost with the server.
+  if (by.backing() != nullptr) return ENOLCK;
+  int error = 0;
+  owner.file = by.file().open_locks(whole ? layout::kFileLockWhole : 0, owner.held, error);
+  return error;
 }
 
 int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
@@ -88,6 +100,7 @@ int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
   int error = ESTALE;
   if (owner != nullptr) {
     const std::lock_guard turn(owner->mutex);
+    if (owner->own != nullptr) error = owner->own->get(lock.lock);
     if (owner->file != nullptr) error = owner->file->use()->get_lock(owner->file->handle(), lock.lock);
     if (error == ESTALE && owner->held->any()) return error;
   }

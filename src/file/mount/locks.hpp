@@ -15,6 +15,7 @@
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/wire/held_locks.hpp"
+#include "file/wire/lock_description.hpp"
 
 namespace wherry::file::mount {
 
@@ -27,7 +28,7 @@ struct LockRequest {
 };
 
 /// The locks of a mount's programs. The kernel keeps none itself. An owner that has asked for a lock on a file is an
-/// owner of locks at the server, until it closes the file.
+/// owner of locks until it closes the file: of this process where the file is lent, and at the server otherwise.
 ///
 /// The owner of a POSIX lock is a process, whichever of its descriptors of the file it uses: `drop` ends all of them.
 /// That of an open file description's lock, and of flock(2), uses one open file only, and ends with it: `release`.
@@ -40,8 +41,8 @@ class Locks {
     bool frees = false;  ///< a lock was given up, or made weaker
   };
 
-  /// EAGAIN where another owner is in the way; ENOLCK where the server has no descriptor left for the owner, or may not
-  /// open the file again; ESTALE from when the owner's locks were lost with the server until it closes the file.
+  /// EAGAIN where another owner is in the way; ENOLCK where no descriptor is left for the owner, or the file may not be
+  /// opened again; ESTALE from when the owner's locks were lost with the server until it closes the file.
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
   /// Replaces `lock` by what is in its way: of type `none` if nothing is.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
@@ -57,8 +58,9 @@ class Locks {
     auto operator<=>(const Key&) const = default;
   };
   struct Owner {
-    std::mutex mutex;  ///< of `file`: its calls go one after the other
-    std::unique_ptr<Hosts::File> file{};
+    std::mutex mutex;                        ///< of the two: their calls go one after the other
+    std::unique_ptr<LockDescription> own{};  ///< of a file that is lent
+    std::unique_ptr<Hosts::File> file{};     ///< of others: the server's
     std::shared_ptr<HeldLocks> held = std::make_shared<HeldLocks>();
     pid_t process = 0;                    ///< of its last call
     std::vector<const OpenFile*> used{};  ///< by Locks::mutex_
@@ -67,6 +69,7 @@ class Locks {
 
   std::shared_ptr<Owner> find(NodeId node, const Key& key);
   std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
+  static int open(Owner& owner, const OpenFile& by, bool whole);
   static int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
 

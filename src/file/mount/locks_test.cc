@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <cerrno>
 #include <fstream>
 
+#include "base/unique_fd.hpp"
 #include "file/mount/file_system.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -16,7 +18,8 @@ namespace {
 
 using layout::FileLockType;
 
-struct LocksTest : testing::Test {
+/// Whether the server lends its descriptors.
+struct LocksTest : testing::TestWithParam<bool> {
   LocksTest() {
     std::ofstream(served.root() / "file") << "content";
     Entry entry;
@@ -38,12 +41,18 @@ struct LocksTest : testing::Test {
          .process = static_cast<pid_t>(owner)});
   }
 
+  static HostOptions options(const ServedDirectory& served) {
+    HostOptions options = served.client();
+    options.borrows = GetParam();
+    return options;
+  }
+
   ServedDirectory served;
-  FileSystem system{served.client(), 3};
+  FileSystem system{options(served), 3};
   NodeId node = 0;
 };
 
-TEST_F(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
+TEST_P(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
   OpenFile* const one = open(O_RDONLY);
   OpenFile* const two = open();
   OpenFile* const other = open();
@@ -57,7 +66,7 @@ TEST_F(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
   for (OpenFile* const file : {one, two, other}) system.close(node, file);
 }
 
-TEST_F(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsReleasedLate) {
+TEST_P(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsReleasedLate) {
   for (const bool whole : {true, false}) {
     OpenFile* const first = open();
     OpenFile* const next = open();
@@ -72,7 +81,7 @@ TEST_F(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsRe
   }
 }
 
-TEST_F(LocksTest, TheProcessThatIsInTheWayIsNamed) {
+TEST_P(LocksTest, TheProcessThatIsInTheWayIsNamed) {
   OpenFile* const one = open();
   OpenFile* const two = open();
   EXPECT_EQ(lock(1, one, true), 0);
@@ -87,7 +96,8 @@ TEST_F(LocksTest, TheProcessThatIsInTheWayIsNamed) {
   for (OpenFile* const file : {one, two}) system.close(node, file);
 }
 
-TEST_F(LocksTest, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAndOneWithLocksDoesNot) {
+using LocksOfAServer = LocksTest;
+TEST_P(LocksOfAServer, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAndOneWithLocksDoesNot) {
   OpenFile* const one = open();
   OpenFile* const two = open();
   EXPECT_EQ(lock(1, one, false, FileLockType::write, 0, 10), 0);
@@ -104,6 +114,32 @@ TEST_F(LocksTest, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAndOneW
   EXPECT_EQ(lock(1, again, false), 0);
   for (OpenFile* const file : {one, two, again}) system.close(node, file);
 }
+
+using LocksOfFilesThatAreLent = LocksTest;
+TEST_P(LocksOfFilesThatAreLent, DoNotEndWithTheServer) {
+  OpenFile* const one = open();
+  OpenFile* const two = open();
+  EXPECT_EQ(lock(1, one, false, FileLockType::write, 0, 10), 0);
+  EXPECT_EQ(lock(3, one, true), 0);
+  served.kill();
+  EXPECT_EQ(lock(2, two, false), EAGAIN);
+  EXPECT_EQ(lock(4, two, true), EAGAIN);
+  EXPECT_EQ(lock(1, one, false, FileLockType::none), 0);
+  EXPECT_EQ(lock(2, two, false), 0);
+  EXPECT_EQ(lock(4, two, true), EAGAIN);
+  const auto lock_at_host = [&] {
+    const UniqueFd native(::open((served.root() / "file").c_str(), O_RDWR | O_CLOEXEC));
+    return ::flock(native.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  };
+  EXPECT_EQ(lock_at_host(), EAGAIN);
+  for (OpenFile* const file : {one, two}) system.close(node, file);
+  EXPECT_EQ(lock_at_host(), 0);
+}
+
+constexpr auto kName = [](const auto& lent) { return lent.param ? "Lent" : "ThroughTheServer"; };
+INSTANTIATE_TEST_SUITE_P(Both, LocksTest, testing::Bool(), kName);
+INSTANTIATE_TEST_SUITE_P(Files, LocksOfAServer, testing::Values(false), kName);
+INSTANTIATE_TEST_SUITE_P(Files, LocksOfFilesThatAreLent, testing::Values(true), kName);
 
 }  // namespace
 }  // namespace wherry::file::mount

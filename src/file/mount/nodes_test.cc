@@ -117,7 +117,7 @@ TEST_F(NodesTest, MoreForgottenThanReferredToHarmsNothing) {
 
 TEST_F(NodesTest, AnOpenFileKeepsItsNode) {
   const NodeId one = nodes.refer(kRootNode, "one", file(10));
-  const auto open = std::make_shared<OpenFile>(nullptr, 0);
+  const auto open = std::make_shared<OpenFile>(nullptr, 0, 0);
   nodes.add_open(one, open);
   nodes.remove_name(kRootNode, "one");
   nodes.forget(one, 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "file/mount/hosts.hpp"
+#include "file/mount/passthrough.hpp"
 
 namespace wherry::file::mount {
 
@@ -37,9 +40,14 @@ class DelegationPolicy {
 class OpenFile {
  public:
   /// @param flags  of layout::kFileOpen...
-  OpenFile(std::unique_ptr<Hosts::File> file, std::uint32_t flags) : file_(std::move(file)), flags_(flags) {}
+  /// @param mode  of the file when it was opened
+  OpenFile(std::unique_ptr<Hosts::File> file, std::uint32_t flags, std::uint32_t mode)
+      : file_(std::move(file)), flags_(flags), mode_(mode) {}
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
+  /// By which the kernel moves the data, or null. Once, before others know of this.
+  void set_backing(std::shared_ptr<const Passthrough::Backing> backing) { backing_ = std::move(backing); }
+  [[nodiscard]] const std::shared_ptr<const Passthrough::Backing>& backing() const { return backing_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
   /// The kernel has dropped attributes that came with a list of the directory. None are sent again while this is open.
   void settle() { settled_.store(true, std::memory_order_release); }                          // SETTLED: after the drop
@@ -47,10 +55,17 @@ class OpenFile {
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
+  /// Whether reads and writes go past the kernel's page cache. It cuts writes at the ends of pages: appends are to be
+  /// atomic. Writes that it moves to the server's file by itself would leave set-user-ID and set-group-ID bits.
+  [[nodiscard]] bool is_direct() const {
+    return appends() || (backing_ != nullptr && writes() && (mode_ & (S_ISUID | S_ISGID)) != 0);
+  }
 
  private:
   std::unique_ptr<Hosts::File> file_;
   std::uint32_t flags_;
+  std::uint32_t mode_;
+  std::shared_ptr<const Passthrough::Backing> backing_{};
   DelegationPolicy delegation_;
   std::atomic<bool> settled_{false};
 };

@@ -17,6 +17,7 @@
 
 #include <wherry/result.hpp>
 
+#include "file/mount/device_io.hpp"
 #include "file/mount/operations_serve.hpp"
 
 namespace wherry::file::mount {
@@ -177,12 +178,9 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
   serve_status(request, [&](FileSystem& system) { return system.rename(parent, name, new_parent, new_name, flags); });
 }
 
-/// The kernel cuts writes to its page cache at the ends of pages: appends, which are to be atomic, go past it.
-bool is_past_the_cache(const OpenFile& file) { return file.appends(); }
-
 void describe(const OpenFile& file, fuse_file_info* info) {
   info->fh = reinterpret_cast<std::uintptr_t>(&file);
-  info->direct_io = is_past_the_cache(file) ? 1 : 0;
+  info->direct_io = file.is_direct() ? 1 : 0;
 }
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
@@ -192,6 +190,7 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     const int error = system.create(parent, name, permitted(request, mode), info->flags, entry, file);
     if (error != 0) return error;
     describe(*file, info);
+    const OpenAnswer answer(file->backing().get());
     const fuse_entry_param parameters = parameters_of(entry);
     if (fuse_reply_create(request, &parameters, info) != 0) {
       system.close(entry.node, file);
@@ -212,6 +211,7 @@ void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
       return error;
     }
     describe(*file, info);
+    const OpenAnswer answer(file->backing().get());
     if (fuse_reply_open(request, info) != 0) system.close(node, file);
     return 0;
   });

@@ -86,6 +86,7 @@ Session::Session(const MountOptions& options)
 
 void Session::mount(const MountOptions& options) {
   system_.hide(directory_);
+  if (!options.passthrough) system_.passthrough().forbid();
   fuse_set_log_func(take_line);
   take_lines(true);
   std::string name = "wherry";
@@ -171,6 +172,7 @@ void Session::start() {
   }
   struct stat found{};
   if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
+  system_.passthrough().check();
 }
 
 bool Session::wait(int signals) {

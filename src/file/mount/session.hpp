@@ -25,6 +25,7 @@ struct MountOptions {
   std::string directory{};  ///< to mount on
   bool read_only = false;
   bool allow_other = false;                   ///< processes of other users may use it
+  bool passthrough = true;                    ///< as Passthrough, where it can be had
   std::chrono::milliseconds timeout{60'000};  ///< as HostOptions
   std::size_t connections = 4;
   std::size_t threads = 8;  ///< calls that are served at the same time
@@ -49,6 +50,8 @@ class Session {
   bool wait(int signals);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
+  /// Whether the kernel moves data between programs and the server's files; after `start`.
+  [[nodiscard]] bool passes_through() const { return system_.passes_through(); }
 
  private:
   void mount(const MountOptions& options);

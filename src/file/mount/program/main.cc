@@ -57,6 +57,7 @@ void take(Options& options, std::string_view name, std::string_view value) {
   if (name == "connections") options.mount.connections = number_of(value);
   if (name == "read-only") options.mount.read_only = number_of(value) != 0;
   if (name == "allow-other") options.mount.allow_other = number_of(value) != 0;
+  if (name == "passthrough") options.mount.passthrough = number_of(value) != 0;
   if (name == "daemon") options.daemon = number_of(value) != 0;
   if (name == "quiet") options.quiet = number_of(value) != 0;
 }
@@ -97,8 +98,8 @@ int serve(const Options& options, UniqueFd ready) {
   if (options.daemon && ::chdir("/") != 0) throw Error(errno, "change to", "/", "");
   session.start();
   if (!options.quiet) {
-    std::fprintf(stderr, "wherry mount: %s is mounted on %s\n", printable(options.mount.address).c_str(),
-                 printable(session.directory()).c_str());
+    std::fprintf(stderr, "wherry mount: %s is mounted on %s%s\n", printable(options.mount.address).c_str(),
+                 printable(session.directory()).c_str(), session.passes_through() ? " (passthrough)" : "");
   }
   redirect(options, log.get());
   if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "file/client/lent_file.hpp"
+
+namespace wherry::file::mount {
+
+/// Has the kernel move data between programs and the server's own file, without a request to this process (FUSE
+/// passthrough, Linux 6.9). For files that are lent.
+///
+/// Threads: any. Nothing blocks.
+class Passthrough {
+ public:
+  /// A file that the kernel has been told of. It keeps the file until this, and all that is open by it, has ended.
+  class Backing {
+   public:
+    Backing(int device, int number) : device_(device), number_(number) {}
+    Backing(const Backing&) = delete;
+    Backing& operator=(const Backing&) = delete;
+    ~Backing();
+    /// In answers to opens.
+    [[nodiscard]] int number() const { return number_; }
+
+   private:
+    int device_;
+    int number_;
+  };
+
+  /// The kernel has offered it, and hears that it is taken up.
+  /// @param device  the mount's, which outlives this
+  void start(int device);
+  /// Tries it once the mount answers, since the kernel may refuse it: this process must be root and have CAP_SYS_ADMIN.
+  void check();
+  /// It is not taken up. Before `start`.
+  void forbid() { forbidden_ = true; }
+  [[nodiscard]] bool is_on() const { return device_.load(std::memory_order_relaxed) >= 0; }
+  /// Null where the kernel refuses: for want of rights, and for files of file systems that lie above others
+  /// (overlayfs).
+  std::shared_ptr<const Backing> add(const LentFile& file);
+
+ private:
+  bool forbidden_ = false;
+  std::atomic<int> device_{-1};
+};
+
+}  // namespace wherry::file::mount
