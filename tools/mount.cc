@@ -30,7 +30,7 @@ struct MountWords {
   int connections = 4;
   bool read_only = false;
   bool allow_other = false;
-  bool passthrough = true;
+  bool no_passthrough = false;
   bool daemon = false;
   bool quiet = false;
 };
@@ -59,7 +59,7 @@ int become_mount_program(const MountWords& words) {
                                  "connections=" + std::to_string(words.connections),
                                  "read-only=" + switched(words.read_only),
                                  "allow-other=" + switched(words.allow_other),
-                                 "passthrough=" + switched(words.passthrough),
+                                 "passthrough=" + switched(!words.no_passthrough),
                                  "daemon=" + switched(words.daemon),
                                  "quiet=" + switched(words.quiet)};
   std::vector<char*> arguments;
@@ -89,7 +89,7 @@ Action add_mount(CLI::App& command) {
   command.add_flag("--allow-other", words->allow_other,
                    "Processes of other users may use it, as the files' owners and modes allow; without root, "
                    "/etc/fuse.conf must have user_allow_other");
-  command.add_flag("!--no-passthrough", words->passthrough,
+  command.add_flag("--no-passthrough", words->no_passthrough,
                    "Move data by requests to this program, also where the kernel could reach the server's files");
   command.add_option("--log", words->log, "Append to this file what goes wrong once the mount answers");
   command
