@@ -2,11 +2,15 @@
 """wherry mount: directories that are listed with the attributes of their files, beside the file system of this machine."""
 
 import os
+import resource
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from program import environment
 from serving import SERVERS, enter_mount_namespace, mounts
+from waiting import wait_until
 
 FILES = 2000
 
@@ -107,3 +111,38 @@ def test_a_name_that_was_listed_and_is_another_file_now_is_opened_as_that(tmp_pa
             os.unlink(root / "file")
             with pytest.raises(FileNotFoundError):
                 open(here / "file")
+
+
+def test_a_path_asks_for_its_last_name_only(tmp_path):
+    with mounts(tmp_path) as (root, here):
+        deep = Path(*[f"folder{i}" for i in range(12)])
+        (root / deep).mkdir(parents=True)
+        (root / deep / "file").touch()
+        os.stat(here / deep / "file")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        for _ in range(200):
+            os.stat(here / deep / "file")
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < 200 * 6
+
+
+def test_what_others_do_to_directories_is_seen_and_what_is_in_them_at_once(tmp_path):
+    with mounts(tmp_path, 2) as (root, here, there):
+        for by in (root, there):
+            (by / "folder").mkdir()
+            (by / "folder" / "file").write_text("old")
+            assert (here / "folder" / "file").read_text() == "old"
+            (by / "folder").rename(by / "moved")
+            (by / "folder").mkdir()
+            (by / "folder" / "file").write_text("new")
+            assert (here / "folder" / "file").read_text() == "new"
+            (by / "folder" / "file").unlink()
+            assert not (here / "folder" / "file").exists()
+            (by / "folder").rmdir()
+            with pytest.raises(FileNotFoundError):
+                (here / "folder" / "file").write_text("")
+            (here / "folder").mkdir()
+            (by / "folder").chmod(0o700)
+            wait_until(lambda: (here / "folder").stat().st_mode & 0o777 == 0o700, "the mode of a directory")
+            (by / "folder").rmdir()
+            wait_until(lambda: not (here / "folder").exists(), "the end of a directory")
+            shutil.rmtree(by / "moved")

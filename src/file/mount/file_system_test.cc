@@ -25,7 +25,7 @@ namespace {
 struct FileSystemTest : testing::Test {
   NodeId look_up(NodeId parent, const std::string& name) {
     Entry entry;
-    EXPECT_EQ(system.look_up(parent, name, entry), 0);
+    EXPECT_EQ(system.names().look_up(parent, name, entry), 0);
     return entry.node;
   }
   void put(const std::string& name, const std::string& text) const { std::ofstream(served.root() / name) << text; }
@@ -43,8 +43,8 @@ struct FileSystemTest : testing::Test {
   }
   int open(NodeId node, int flags) {
     OpenFile* file = nullptr;
-    const int error = system.open(node, flags, file);
-    if (error == 0) system.close(node, file);
+    const int error = system.files().open(node, flags, file);
+    if (error == 0) system.files().close(node, file);
     return error;
   }
 
@@ -72,10 +72,10 @@ TEST_F(FileSystemTest, AnotherFileThatHasTheNameIsNotChanged) {
   struct stat before{};
   ASSERT_EQ(::stat((served.root() / "file").c_str(), &before), 0);
   struct stat ignored{};
-  EXPECT_EQ(system.change(node, {.mode = 0111}, nullptr, ignored), ESTALE);
-  EXPECT_EQ(system.change(node, {.size = 0}, nullptr, ignored), ESTALE);
-  EXPECT_EQ(system.change(node, {.user = 1, .group = 1}, nullptr, ignored), ESTALE);
-  EXPECT_EQ(system.change(node, {.times = layout::FileTimes{}}, nullptr, ignored), ESTALE);
+  EXPECT_EQ(system.attributes().change(node, {.mode = 0111}, nullptr, ignored), ESTALE);
+  EXPECT_EQ(system.attributes().change(node, {.size = 0}, nullptr, ignored), ESTALE);
+  EXPECT_EQ(system.attributes().change(node, {.user = 1, .group = 1}, nullptr, ignored), ESTALE);
+  EXPECT_EQ(system.attributes().change(node, {.times = layout::FileTimes{}}, nullptr, ignored), ESTALE);
   EXPECT_EQ(text_of("file"), "other");
   struct stat after{};
   ASSERT_EQ(::stat((served.root() / "file").c_str(), &after), 0);
@@ -89,9 +89,9 @@ TEST_F(FileSystemTest, ANameThatLeadsNowhereAnyMoreIsStale) {
   const NodeId node = look_up(look_up(kRootNode, "folder"), "file");
   struct stat attributes{};
   const auto expect_stale = [&] {
-    EXPECT_EQ(system.attributes(node, attributes), ESTALE);
+    EXPECT_EQ(system.attributes().get(node, attributes), ESTALE);
     EXPECT_EQ(open(node, O_RDONLY), ESTALE);
-    EXPECT_EQ(system.change(node, {.mode = 0600}, nullptr, attributes), ESTALE);
+    EXPECT_EQ(system.attributes().change(node, {.mode = 0600}, nullptr, attributes), ESTALE);
   };
   std::filesystem::remove(served.root() / "folder/file");
   expect_stale();
@@ -107,37 +107,37 @@ TEST_F(FileSystemTest, ALinkWhoseNameAnotherFileHasIsStale) {
   std::filesystem::create_symlink("target", served.root() / "link");
   const NodeId node = look_up(kRootNode, "link");
   std::string target;
-  ASSERT_EQ(system.read_link(node, target), 0);
+  ASSERT_EQ(system.names().read_link(node, target), 0);
   EXPECT_EQ(target, "target");
   std::filesystem::remove(served.root() / "link");
-  EXPECT_EQ(system.read_link(node, target), ESTALE) << "none has it";
+  EXPECT_EQ(system.names().read_link(node, target), ESTALE) << "none has it";
   put("link", "text");
-  EXPECT_EQ(system.read_link(node, target), ESTALE);
+  EXPECT_EQ(system.names().read_link(node, target), ESTALE);
 }
 
 TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
   OpenDirectory* closed = nullptr;
   OpenDirectory* left = nullptr;
-  ASSERT_EQ(system.open_directory(kRootNode, closed), 0);
-  ASSERT_EQ(system.open_directory(kRootNode, left), 0);
-  system.close_directory(closed);
+  ASSERT_EQ(system.directories().open(kRootNode, closed), 0);
+  ASSERT_EQ(system.directories().open(kRootNode, left), 0);
+  system.directories().close(closed);
   std::vector<ListedEntry> listed;
-  EXPECT_EQ(system.list(kRootNode, *left, 0, 4096, listed), 0);
+  EXPECT_EQ(system.directories().list(kRootNode, *left, 0, 4096, listed), 0);
   EXPECT_EQ(listed.size(), 2U);
 }
 
 /// All names of the directory, by as many requests as the kernel makes with a buffer of this size.
 std::map<std::string, ListedEntry> list_all(FileSystem& system, NodeId node, std::size_t room) {
   OpenDirectory* directory = nullptr;
-  EXPECT_EQ(system.open_directory(node, directory), 0);
+  EXPECT_EQ(system.directories().open(node, directory), 0);
   std::map<std::string, ListedEntry> all;
   std::vector<ListedEntry> some;
-  for (std::uint64_t cookie = 0; system.list(node, *directory, cookie, room, some) == 0 && !some.empty();
+  for (std::uint64_t cookie = 0; system.directories().list(node, *directory, cookie, room, some) == 0 && !some.empty();
        some.clear()) {
     cookie = some.back().entry.cookie;
     for (ListedEntry& one : some) EXPECT_TRUE(all.emplace(one.entry.name, one).second) << one.entry.name;
   }
-  system.close_directory(directory);
+  system.directories().close(directory);
   return all;
 }
 
@@ -150,7 +150,7 @@ TEST(FileSystemLists, OneRequestGivesTheAttributesOfManyFiles) {
   std::atomic<int> requests{0};
   FileSystem system(served.client([&](FaultPoint where) { requests += where == FaultPoint::request_sent ? 1 : 0; }), 1);
   Entry folder;
-  ASSERT_EQ(system.look_up(kRootNode, "folder", folder), 0);
+  ASSERT_EQ(system.names().look_up(kRootNode, "folder", folder), 0);
   requests = 0;
   const auto all = list_all(system, folder.node, 32 << 10);
   EXPECT_LT(requests, kFiles / 100) << "of 32 KiB each";
@@ -163,7 +163,7 @@ TEST(FileSystemLists, OneRequestGivesTheAttributesOfManyFiles) {
     EXPECT_EQ(one.known->attributes.st_ino, one.entry.inode);
   }
   Entry again;
-  EXPECT_EQ(system.look_up(folder.node, "7", again), 0);
+  EXPECT_EQ(system.names().look_up(folder.node, "7", again), 0);
   EXPECT_EQ(again.node, all.at("7").known->node);
 }
 
@@ -172,26 +172,44 @@ TEST_F(FileSystemTest, ListsOfAnyRoomHaveEachNameOnceAndFit) {
   for (const std::size_t room : {std::size_t{1000}, std::size_t{4096}, std::size_t{1} << 20})
     EXPECT_EQ(list_all(system, kRootNode, room).size(), 302U) << room;
   OpenDirectory* directory = nullptr;
-  ASSERT_EQ(system.open_directory(kRootNode, directory), 0);
+  ASSERT_EQ(system.directories().open(kRootNode, directory), 0);
   std::vector<ListedEntry> listed;
-  EXPECT_EQ(system.list(kRootNode, *directory, 0, 100, listed), EINVAL);
+  EXPECT_EQ(system.directories().list(kRootNode, *directory, 0, 100, listed), EINVAL);
 }
 
 TEST_F(FileSystemTest, AttributesOfFilesThatAreOpenAreNotKept) {
   put("open", "text");
   put("closed", "text");
   std::vector<NodeId> dropped;
-  system.set_drop([&](NodeId node, Kept what) {
+  system.tree().set_drop([&](NodeId node, Kept what) {
     if (what == Kept::attributes) dropped.push_back(node);
   });
   const NodeId node = look_up(kRootNode, "open");
   OpenFile* file = nullptr;
-  ASSERT_EQ(system.open(node, O_RDONLY, file), 0);
+  ASSERT_EQ(system.files().open(node, O_RDONLY, file), 0);
   EXPECT_EQ(dropped, std::vector<NodeId>{node});
   const auto all = list_all(system, kRootNode, 4096);
-  EXPECT_EQ(all.at("open").known.value().kept_for, Nodes::Clock::duration::zero());
-  EXPECT_EQ(all.at("closed").known.value().kept_for, kKept);
-  system.close(node, file);
+  EXPECT_EQ(all.at("open").known.value().attributes_kept_for, Nodes::Clock::duration::zero());
+  EXPECT_EQ(all.at("closed").known.value().attributes_kept_for, kKept);
+  system.files().close(node, file);
+}
+
+TEST_F(FileSystemTest, DirectoriesThatAreLookedUpAreKeptAndNamesOfFilesAreNot) {
+  std::filesystem::create_directory(served.root() / "folder");
+  put("file", "text");
+  Entry folder;
+  ASSERT_EQ(system.names().look_up(kRootNode, "folder", folder), 0);
+  EXPECT_EQ(folder.name_kept_for, kDirectoriesKept);
+  EXPECT_EQ(folder.attributes_kept_for, kDirectoriesKept);
+  Entry file;
+  ASSERT_EQ(system.names().look_up(kRootNode, "file", file), 0);
+  EXPECT_EQ(file.name_kept_for, Nodes::Clock::duration::zero());
+  EXPECT_EQ(file.attributes_kept_for, kOfOneCall);
+  OpenFile* open = nullptr;
+  ASSERT_EQ(system.files().open(file.node, O_RDONLY, open), 0);
+  ASSERT_EQ(system.names().look_up(kRootNode, "file", file), 0);
+  EXPECT_EQ(file.attributes_kept_for, Nodes::Clock::duration::zero());
+  system.files().close(file.node, open);
 }
 
 TEST_F(FileSystemTest, DirectoriesAreNotKeptLongerForBeingAskedFor) {
@@ -199,7 +217,7 @@ TEST_F(FileSystemTest, DirectoriesAreNotKeptLongerForBeingAskedFor) {
   list_all(system, kRootNode, 4096);
   struct stat attributes{};
   Nodes::Clock::duration kept_for{};
-  ASSERT_EQ(system.attributes(kRootNode, attributes, kept_for), 0);
+  ASSERT_EQ(system.attributes().get(kRootNode, attributes, kept_for), 0);
   const auto after = Nodes::Clock::now();
   EXPECT_LT(kept_for, kKept);
   EXPECT_TRUE(kept_for > Nodes::Clock::duration::zero() || after - listed >= kKept);
@@ -214,8 +232,8 @@ TEST_F(FileSystemTest, NothingIsKeptOfWhatIsAskedForDuringAChange) {
   std::atomic<bool> over{false};
   std::thread changing([&] {
     for (Entry made; !over;) {
-      EXPECT_EQ(system.symlink(changed, "link", "target", made), 0);
-      EXPECT_EQ(system.remove(changed, "link", false), 0);
+      EXPECT_EQ(system.names().symlink(changed, "link", "target", made), 0);
+      EXPECT_EQ(system.names().remove(changed, "link", false), 0);
     }
   });
   const auto none = Nodes::Clock::duration::zero();
@@ -223,28 +241,28 @@ TEST_F(FileSystemTest, NothingIsKeptOfWhatIsAskedForDuringAChange) {
   bool name = false;
   bool attributes = false;
   for (int i = 0; i < 10'000 && !(list && name && attributes); ++i) {
-    list |= list_all(system, kRootNode, 4096).at("file").known.value().kept_for == none;
+    list |= list_all(system, kRootNode, 4096).at("file").known.value().attributes_kept_for == none;
     const auto before = Nodes::Clock::now();
     list_all(system, folder, 4096);
     Entry entry;
-    EXPECT_EQ(system.look_up(kRootNode, "folder", entry), 0);
+    EXPECT_EQ(system.names().look_up(kRootNode, "folder", entry), 0);
     struct stat ignored{};
     Nodes::Clock::duration kept_for{};
-    EXPECT_EQ(system.attributes(folder, ignored, kept_for), 0);
+    EXPECT_EQ(system.attributes().get(folder, ignored, kept_for), 0);
     if (Nodes::Clock::now() - before >= kKept) continue;
-    name |= entry.kept_for == none;
+    name |= entry.attributes_kept_for == none;
     attributes |= kept_for == none;
   }
   over = true;
   changing.join();
   EXPECT_TRUE(list && name && attributes) << list << name << attributes;
-  EXPECT_GT(list_all(system, kRootNode, 4096).at("file").known.value().kept_for, none);
+  EXPECT_GT(list_all(system, kRootNode, 4096).at("file").known.value().attributes_kept_for, none);
 }
 
 TEST_F(FileSystemTest, TheDirectoryOfTheMountPointIsListedWithoutAttributes) {
   std::filesystem::create_directory(served.root() / "here");
   put("beside", "text");
-  system.hide((served.root() / "here").string());
+  system.tree().hide((served.root() / "here").string());
   const auto all = list_all(system, kRootNode, 4096);
   EXPECT_EQ(all.size(), 4U);
   EXPECT_FALSE(all.at("here").known || all.at("beside").known);

@@ -23,12 +23,12 @@ struct LocksTest : testing::TestWithParam<bool> {
   LocksTest() {
     std::ofstream(served.root() / "file") << "content";
     Entry entry;
-    EXPECT_EQ(system.look_up(kRootNode, "file", entry), 0);
+    EXPECT_EQ(system.names().look_up(kRootNode, "file", entry), 0);
     node = entry.node;
   }
   OpenFile* open(int flags = O_RDWR) {
     OpenFile* file = nullptr;
-    EXPECT_EQ(system.open(node, flags, file), 0);
+    EXPECT_EQ(system.files().open(node, flags, file), 0);
     return file;
   }
   int lock(std::uint64_t owner, OpenFile* by, bool whole, FileLockType type = FileLockType::write,
@@ -63,7 +63,7 @@ TEST_P(LocksTest, AnOwnerThatIsAProcessHasOneSetOfLocksByAllItsOpenFiles) {
   EXPECT_EQ(lock(2, other, false, FileLockType::write, 0, 5), 0);
   system.locks().drop(node, 1);
   EXPECT_EQ(lock(2, other, false), 0);
-  for (OpenFile* const file : {one, two, other}) system.close(node, file);
+  for (OpenFile* const file : {one, two, other}) system.files().close(node, file);
 }
 
 TEST_P(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsReleasedLate) {
@@ -73,11 +73,11 @@ TEST_P(LocksTest, ANumberThatIsGivenToTheNextOpenFileLosesNoLockWhenTheFirstIsRe
     OpenFile* const other = open();
     EXPECT_EQ(lock(1, first, whole), 0);
     EXPECT_EQ(lock(1, next, whole), 0);
-    system.close(node, first);
+    system.files().close(node, first);
     EXPECT_EQ(lock(2, other, whole), EAGAIN);
-    system.close(node, next);
+    system.files().close(node, next);
     EXPECT_EQ(lock(2, other, whole), 0);
-    system.close(node, other);
+    system.files().close(node, other);
   }
 }
 
@@ -93,7 +93,7 @@ TEST_P(LocksTest, TheProcessThatIsInTheWayIsNamed) {
   EXPECT_EQ(system.locks().get(node, *two, asked), 0);
   EXPECT_EQ(asked.process, 4);
   EXPECT_EQ(asked.lock.offset, 10U);
-  for (OpenFile* const file : {one, two}) system.close(node, file);
+  for (OpenFile* const file : {one, two}) system.files().close(node, file);
 }
 
 using LocksOfAServer = LocksTest;
@@ -112,7 +112,7 @@ TEST_P(LocksOfAServer, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAn
   system.locks().drop(node, 2);
   OpenFile* const again = open();
   EXPECT_EQ(lock(1, again, false), 0);
-  for (OpenFile* const file : {one, two, again}) system.close(node, file);
+  for (OpenFile* const file : {one, two, again}) system.files().close(node, file);
 }
 
 using LocksOfFilesThatAreLent = LocksTest;
@@ -132,7 +132,7 @@ TEST_P(LocksOfFilesThatAreLent, DoNotEndWithTheServer) {
     return ::flock(native.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   };
   EXPECT_EQ(lock_at_host(), EAGAIN);
-  for (OpenFile* const file : {one, two}) system.close(node, file);
+  for (OpenFile* const file : {one, two}) system.files().close(node, file);
   EXPECT_EQ(lock_at_host(), 0);
 }
 

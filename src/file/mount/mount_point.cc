@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,9 +59,10 @@ std::string resolved(const std::string& directory) {
   return path.get();
 }
 
+/// The kernel may keep the directory's own attributes.
 bool is_disconnected(const std::string& directory) {
-  struct stat found{};
-  return ::stat(directory.c_str(), &found) != 0 && errno == ENOTCONN;
+  struct statfs found{};
+  return ::statfs(directory.c_str(), &found) != 0 && errno == ENOTCONN;
 }
 
 /// Where the last component does not answer, its directory does.

@@ -26,6 +26,12 @@ inline constexpr NodeId kRootNode = 1;
 /// directory look at its files soon afterwards.
 inline constexpr std::chrono::milliseconds kKept{1000};
 
+/// The same for a directory that was looked up or asked for, which is on the way to all that is below it.
+inline constexpr std::chrono::milliseconds kDirectoriesKept{100};
+
+/// The same for the attributes of another file that was looked up. The kernel counts in its ticks, of up to 10 ms.
+inline constexpr std::chrono::milliseconds kOfOneCall{1};
+
 /// Which file of the server a node is. An inode number that is used again has another time of birth.
 struct Identity {
   std::uint64_t device = 0;

@@ -36,7 +36,7 @@ void serve_entry(fuse_req_t request, Call call) noexcept {
     const int error = call(system, entry);
     if (error != 0) return error;
     const fuse_entry_param parameters = parameters_of(entry);
-    if (fuse_reply_entry(request, &parameters) != 0) system.forget(entry.node, 1);
+    if (fuse_reply_entry(request, &parameters) != 0) system.tree().nodes().forget(entry.node, 1);
     return 0;
   });
 }
@@ -56,16 +56,17 @@ void initialise(void* /*system*/, fuse_conn_info* connection) {
 }
 
 void look_up(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.look_up(parent, name, entry); });
+  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.names().look_up(parent, name, entry); });
 }
 
 void forget(fuse_req_t request, fuse_ino_t node, std::uint64_t count) {
-  system_of(request).forget(node, count);
+  system_of(request).tree().nodes().forget(node, count);
   fuse_reply_none(request);
 }
 
 void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* nodes) {
-  for (const fuse_forget_data& one : std::span(nodes, count)) system_of(request).forget(one.ino, one.nlookup);
+  for (const fuse_forget_data& one : std::span(nodes, count))
+    system_of(request).tree().nodes().forget(one.ino, one.nlookup);
   fuse_reply_none(request);
 }
 
@@ -73,7 +74,7 @@ void get_attributes(fuse_req_t request, fuse_ino_t node, fuse_file_info* /*info*
   serve(request, [&](FileSystem& system) {
     struct stat attributes{};
     Nodes::Clock::duration kept_for{};
-    const int error = system.attributes(node, attributes, kept_for);
+    const int error = system.attributes().get(node, attributes, kept_for);
     if (error == 0) fuse_reply_attr(request, &attributes, seconds_of(kept_for));
     return error;
   });
@@ -119,7 +120,7 @@ bool is_in_group(fuse_req_t request, gid_t group) {
 /// Set-user-ID and set-group-ID bits go with a change of a file's data.
 int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
   if (fuse_req_ctx(request)->uid == 0) return 0;
-  return system.drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
+  return system.attributes().drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
 }
 
 void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, fuse_file_info* info) {
@@ -127,7 +128,7 @@ void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, in
     struct stat attributes{};
     const OpenFile* const by = info != nullptr ? &file_of(info) : nullptr;
     int error = (which & FUSE_SET_ATTR_SIZE) != 0 ? drop_set_id(request, system, node) : 0;
-    if (error == 0) error = system.change(node, changes_of(*wanted, which), by, attributes);
+    if (error == 0) error = system.attributes().change(node, changes_of(*wanted, which), by, attributes);
     if (error == 0) fuse_reply_attr(request, &attributes, 0);
     return error;
   });
@@ -136,7 +137,7 @@ void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, in
 void read_link(fuse_req_t request, fuse_ino_t node) {
   serve(request, [&](FileSystem& system) {
     std::string target;
-    const int error = system.read_link(node, target);
+    const int error = system.names().read_link(node, target);
     if (error == 0) fuse_reply_readlink(request, target.c_str());
     return error;
   });
@@ -149,33 +150,38 @@ mode_t permitted(fuse_req_t request, mode_t mode) {
 
 void make_file(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t /*device*/) {
   mode = permitted(request, mode);
-  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.make_file(parent, name, mode, entry); });
+  serve_entry(request,
+              [&](FileSystem& system, Entry& entry) { return system.names().make_file(parent, name, mode, entry); });
 }
 
 void make_directory(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  serve_entry(request,
-              [&](FileSystem& system, Entry& entry) { return system.make_directory(parent, name, mode, entry); });
+  serve_entry(request, [&](FileSystem& system, Entry& entry) {
+    return system.names().make_directory(parent, name, mode, entry);
+  });
 }
 
 void symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
-  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.symlink(parent, name, target, entry); });
+  serve_entry(request,
+              [&](FileSystem& system, Entry& entry) { return system.names().symlink(parent, name, target, entry); });
 }
 
 void link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-  serve_entry(request, [&](FileSystem& system, Entry& entry) { return system.link(node, parent, name, entry); });
+  serve_entry(request,
+              [&](FileSystem& system, Entry& entry) { return system.names().link(node, parent, name, entry); });
 }
 
 void unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  serve_status(request, [&](FileSystem& system) { return system.remove(parent, name, false); });
+  serve_status(request, [&](FileSystem& system) { return system.names().remove(parent, name, false); });
 }
 
 void remove_directory(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  serve_status(request, [&](FileSystem& system) { return system.remove(parent, name, true); });
+  serve_status(request, [&](FileSystem& system) { return system.names().remove(parent, name, true); });
 }
 
 void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
             unsigned flags) {
-  serve_status(request, [&](FileSystem& system) { return system.rename(parent, name, new_parent, new_name, flags); });
+  serve_status(request,
+               [&](FileSystem& system) { return system.names().rename(parent, name, new_parent, new_name, flags); });
 }
 
 void describe(const OpenFile& file, fuse_file_info* info) {
@@ -187,14 +193,14 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   serve(request, [&](FileSystem& system) {
     Entry entry;
     OpenFile* file = nullptr;
-    const int error = system.create(parent, name, permitted(request, mode), info->flags, entry, file);
+    const int error = system.files().create(parent, name, permitted(request, mode), info->flags, entry, file);
     if (error != 0) return error;
     describe(*file, info);
     const OpenAnswer answer(file->backing().get());
     const fuse_entry_param parameters = parameters_of(entry);
     if (fuse_reply_create(request, &parameters, info) != 0) {
-      system.close(entry.node, file);
-      system.forget(entry.node, 1);
+      system.files().close(entry.node, file);
+      system.tree().nodes().forget(entry.node, 1);
     }
     return 0;
   });
@@ -203,33 +209,33 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     OpenFile* file = nullptr;
-    int error = system.open(node, info->flags, file);
+    int error = system.files().open(node, info->flags, file);
     if (error != 0) return error;
     if ((info->flags & O_TRUNC) != 0) error = drop_set_id(request, system, node);
     if (error != 0) {
-      system.close(node, file);
+      system.files().close(node, file);
       return error;
     }
     describe(*file, info);
     const OpenAnswer answer(file->backing().get());
-    if (fuse_reply_open(request, info) != 0) system.close(node, file);
+    if (fuse_reply_open(request, info) != 0) system.files().close(node, file);
     return 0;
   });
 }
 
 void release(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    system.close(node, &file_of(info));
+    system.files().close(node, &file_of(info));
     return 0;
   });
 }
 
 void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  serve(request, [&](FileSystem& system) {
+  serve(request, [&](FileSystem& /*system*/) {
     static thread_local std::vector<std::byte> buffer;
     if (buffer.size() < size) buffer.resize(size);
     const auto into = std::span(buffer).first(size);
-    const Result got = system.read(file_of(info), static_cast<std::uint64_t>(offset), into);
+    const Result got = OpenFiles::read(file_of(info), static_cast<std::uint64_t>(offset), into);
     // A short answer would be the end of the file. The kernel asks again for what came before the error, page by page.
     if (got.failed()) return got.error;
     fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), got.bytes);
@@ -243,7 +249,7 @@ Result write_pages(FileSystem& system, fuse_ino_t node, OpenFile& file, std::spa
                    std::uint64_t offset) {
   std::size_t done = 0;
   while (done < from.size()) {
-    const Result put = system.write(node, file, offset + done, from.subspan(done), false);
+    const Result put = system.files().write(node, file, offset + done, from.subspan(done), false);
     if (put.failed() || put.bytes == 0) return Result::failure(put.failed() ? put.error : EIO);
     done += put.bytes;
   }
@@ -259,7 +265,7 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
     if (const int error = info->writepage == 0 ? drop_set_id(request, system, node) : 0; error != 0) return error;
     const Result put = info->writepage != 0
                            ? write_pages(system, node, file_of(info), from, at)
-                           : system.write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
+                           : system.files().write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
     if (put.failed() && put.bytes == 0) return put.error;
     fuse_reply_write(request, put.bytes);
     return 0;
@@ -269,26 +275,27 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
 void flush(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
     system.locks().drop(node, info->lock_owner);
-    return system.flush(file_of(info));
+    return OpenFiles::flush(file_of(info));
   });
 }
 
 void synchronise(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& system) { return system.sync(file_of(info).file(), data_only != 0); });
+  serve_status(request, [&](FileSystem& /*system*/) { return OpenFiles::sync(file_of(info).file(), data_only != 0); });
 }
 
 void allocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
     if (const int error = drop_set_id(request, system, node); error != 0) return error;
-    return system.allocate(file_of(info), mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length));
+    return OpenFiles::allocate(file_of(info), mode, static_cast<std::uint64_t>(offset),
+                               static_cast<std::uint64_t>(length));
   });
 }
 
 void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
-  serve(request, [&](FileSystem& system) {
+  serve(request, [&](FileSystem& /*system*/) {
     if (whence != SEEK_DATA && whence != SEEK_HOLE) return EINVAL;
     std::uint64_t found = 0;
-    const int error = system.seek(file_of(info), static_cast<std::uint64_t>(offset), whence == SEEK_DATA, found);
+    const int error = OpenFiles::seek(file_of(info), static_cast<std::uint64_t>(offset), whence == SEEK_DATA, found);
     if (error == 0) fuse_reply_lseek(request, static_cast<off_t>(found));
     return error;
   });
@@ -303,8 +310,8 @@ void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fus
     const Position source{from_node, file_of(from), static_cast<std::uint64_t>(from_offset)};
     const Position target{to_node, file_of(to), static_cast<std::uint64_t>(to_offset)};
     if (const int error = drop_set_id(request, system, to_node); error != 0) return error;
-    const Result copied = system.copy(source, target, std::min(length, kMostCopied),
-                                      [request] { return fuse_req_interrupted(request) != 0; });
+    const Result copied = system.files().copy(source, target, std::min(length, kMostCopied),
+                                              [request] { return fuse_req_interrupted(request) != 0; });
     if (copied.failed()) return copied.error;
     fuse_reply_write(request, copied.bytes);
     return 0;
@@ -314,7 +321,7 @@ void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fus
 void file_system_status(fuse_req_t request, fuse_ino_t node) {
   serve(request, [&](FileSystem& system) {
     struct statvfs status{};
-    const int error = system.file_system(node, status);
+    const int error = system.attributes().file_system(node, status);
     if (error == 0) fuse_reply_statfs(request, &status);
     return error;
   });

@@ -21,10 +21,10 @@ inline OpenDirectory& directory_of(const fuse_file_info* info) { return *std::bi
 void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     OpenDirectory* directory = nullptr;
-    const int error = system.open_directory(node, directory);
+    const int error = system.directories().open(node, directory);
     if (error != 0) return error;
     info->fh = reinterpret_cast<std::uintptr_t>(directory);
-    if (fuse_reply_open(request, info) != 0) system.close_directory(directory);
+    if (fuse_reply_open(request, info) != 0) system.directories().close(directory);
     return 0;
   });
 }
@@ -33,14 +33,14 @@ void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 fuse_entry_param parameters_of(FileSystem& system, const OpenDirectory& directory, const ListedEntry& listed) {
   if (listed.known) return parameters_of(*listed.known);
   fuse_entry_param parameters{};
-  parameters.attr.st_ino = system.inode_in(directory, listed.entry.inode);
+  parameters.attr.st_ino = system.directories().inode_in(directory, listed.entry.inode);
   parameters.attr.st_mode = listed.entry.type << kTypeShift;
   return parameters;
 }
 
 void forget_listed(FileSystem& system, std::span<const ListedEntry> listed) {
   for (const ListedEntry& one : listed) {
-    if (one.known) system.forget(one.known->node, 1);
+    if (one.known) system.tree().nodes().forget(one.known->node, 1);
   }
 }
 
@@ -49,7 +49,8 @@ void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
   serve(request, [&](FileSystem& system) {
     const OpenDirectory& directory = directory_of(info);
     std::vector<ListedEntry> listed;
-    if (const int error = system.list(node, directory, static_cast<std::uint64_t>(offset), size, listed); error != 0)
+    if (const int error = system.directories().list(node, directory, static_cast<std::uint64_t>(offset), size, listed);
+        error != 0)
       return error;
     std::vector<char> page(size);
     std::size_t used = 0;
@@ -70,13 +71,14 @@ void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
 
 void close_directory(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    system.close_directory(&directory_of(info));
+    system.directories().close(&directory_of(info));
     return 0;
   });
 }
 
 void synchronise_directory(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& system) { return system.sync(directory_of(info).file(), data_only != 0); });
+  serve_status(request,
+               [&](FileSystem& /*system*/) { return OpenFiles::sync(directory_of(info).file(), data_only != 0); });
 }
 
 }  // namespace

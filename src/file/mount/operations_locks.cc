@@ -55,7 +55,7 @@ void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const Ope
              .attempt =
                  [&system, node, &file, wanted] {
                    const int error = system.locks().set(node, file, wanted);
-                   if (error == 0) system.drop(node, Kept::pages);
+                   if (error == 0) system.tree().drop(node, Kept::pages);
                    return error;
                  },
              .answer = [request](int error) { fuse_reply_err(request, error); },
@@ -68,7 +68,7 @@ LockWaits::Prepared grant_of(const FileSystem& system, fuse_req_t request, fuse_
   return LockWaits::prepare({.node = node,
                              .attempt =
                                  [&system, node] {
-                                   system.drop(node, Kept::pages);
+                                   system.tree().drop(node, Kept::pages);
                                    return 0;
                                  },
                              .answer = [request](int result) { fuse_reply_err(request, result); }});

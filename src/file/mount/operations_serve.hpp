@@ -48,7 +48,8 @@ inline fuse_entry_param parameters_of(const Entry& entry) {
   fuse_entry_param parameters{};
   parameters.ino = entry.node;
   parameters.attr = entry.attributes;
-  parameters.attr_timeout = parameters.entry_timeout = seconds_of(entry.kept_for);
+  parameters.entry_timeout = seconds_of(entry.name_kept_for);
+  parameters.attr_timeout = seconds_of(entry.attributes_kept_for);
   return parameters;
 }
 

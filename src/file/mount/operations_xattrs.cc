@@ -31,7 +31,7 @@ void get_xattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_
   serve(request, [&](FileSystem& system) {
     if (!is_of_the_host(name)) return EOPNOTSUPP;
     std::vector<std::byte> value;
-    const int error = system.get_xattr(node, name, value);
+    const int error = system.attributes().get_xattr(node, name, value);
     return error != 0 ? error : reply_sized(request, value, size);
   });
 }
@@ -39,7 +39,7 @@ void get_xattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_
 void list_xattrs(fuse_req_t request, fuse_ino_t node, std::size_t size) {
   serve(request, [&](FileSystem& system) {
     std::vector<std::byte> names;
-    const int error = system.list_xattrs(node, names);
+    const int error = system.attributes().list_xattrs(node, names);
     return error != 0 ? error : reply_sized(request, names, size);
   });
 }
@@ -49,13 +49,14 @@ void set_xattr(fuse_req_t request, fuse_ino_t node, const char* name, const char
     if (!is_of_the_host(name)) return EOPNOTSUPP;
     std::uint32_t wanted = (flags & XATTR_CREATE) != 0 ? layout::kFileXattrCreate : 0;
     if ((flags & XATTR_REPLACE) != 0) wanted |= layout::kFileXattrReplace;
-    return system.set_xattr(node, name, std::as_bytes(std::span(value, size)), wanted);
+    return system.attributes().set_xattr(node, name, std::as_bytes(std::span(value, size)), wanted);
   });
 }
 
 void remove_xattr(fuse_req_t request, fuse_ino_t node, const char* name) {
-  serve_status(request,
-               [&](FileSystem& system) { return is_of_the_host(name) ? system.remove_xattr(node, name) : EOPNOTSUPP; });
+  serve_status(request, [&](FileSystem& system) {
+    return is_of_the_host(name) ? system.attributes().remove_xattr(node, name) : EOPNOTSUPP;
+  });
 }
 
 }  // namespace

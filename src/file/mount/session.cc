@@ -85,7 +85,7 @@ Session::Session(const MountOptions& options)
 }
 
 void Session::mount(const MountOptions& options) {
-  system_.hide(directory_);
+  system_.tree().hide(directory_);
   if (!options.passthrough) system_.passthrough().forbid();
   fuse_set_log_func(take_line);
   take_lines(true);
@@ -97,7 +97,7 @@ void Session::mount(const MountOptions& options) {
   session_.reset(fuse_session_new(&arguments, &operations(), sizeof(fuse_lowlevel_ops), &system_));
   fuse_opt_free_args(&arguments);
   if (session_ == nullptr) throw Error(EINVAL, "mount on", options.directory, taken_line());
-  system_.set_drop([session = session_.get()](NodeId node, Kept what) {
+  system_.tree().set_drop([session = session_.get()](NodeId node, Kept what) {
     constexpr off_t kAttributesOnly = -1;
     // ENOENT: the kernel does not know the file any more.
     fuse_lowlevel_notify_inval_inode(session, node, what == Kept::pages ? 0 : kAttributesOnly, 0);
@@ -162,7 +162,7 @@ void Session::start() {
   ::sigaction(kInterrupt, &interrupt, nullptr);
   try {
     system_.locks().start();
-    system_.delegations().start([this](NodeId node) { system_.drop(node, Kept::attributes); });
+    system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); });
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
       working_.fetch_add(1, std::memory_order_relaxed);

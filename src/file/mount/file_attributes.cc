@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/file_attributes.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "file/mount/attributes.hpp"
+
+namespace wherry::file::mount {
+
+template <class Look>
+int FileAttributes::status(NodeId node, layout::FileStatus& status, Look look) {
+  if (const int by = tree_.by_handle(node, look); by != ESTALE) return by;
+  // The name of the root never changes. A server that comes upon this mount asks for it during another call.
+  const ServedTree::KeptNames kept = node == kRootNode ? ServedTree::KeptNames() : tree_.keep_names();
+  std::string path;
+  return tree_.find(node, path, status);
+}
+
+int FileAttributes::get(NodeId node, struct stat& attributes) {
+  layout::FileStatus found{};
+  const int error =
+      status(node, found, [&](OpenFile& open) { return open.file().use()->status(open.file().handle(), found); });
+  if (error == 0) attributes = tree_.attributes_of(found);
+  return error;
+}
+
+int FileAttributes::get(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for) {
+  const OwnChanges::Look look(tree_.own_changes());
+  const auto asked = Nodes::Clock::now();
+  layout::FileStatus found{};
+  std::chrono::milliseconds delegated_for{};
+  kept_for = {};
+  const Identity identity = tree_.nodes().identity(node).value_or(Identity());
+  const auto by = [&](OpenFile& open) { return delegations_.look(node, identity, open, found, delegated_for); };
+  if (const int error = status(node, found, by); error != 0) return error;
+  attributes = tree_.attributes_of(found);
+  const Nodes::Clock::duration left = delegated_for - (Nodes::Clock::now() - asked);
+  if (look.is_undisturbed()) kept_for = std::max(tree_.kept_for(node, found.mode), left);
+  return 0;
+}
+
+int FileAttributes::change(NodeId node, const Changes& changes, const OpenFile* by, struct stat& attributes) {
+  int error = 0;
+  if (changes.user || changes.group) error = set_owner(node, changes);
+  if (error == 0 && changes.mode) error = set_mode(node, *changes.mode);
+  if (error == 0 && changes.size) error = set_size(node, *changes.size, by);
+  if (error == 0 && changes.times) error = set_times(node, *changes.times);
+  return error != 0 ? error : get(node, attributes);
+}
+
+int FileAttributes::set_mode(NodeId node, std::uint32_t mode) {
+  const auto identity = tree_.nodes().identity(node);
+  // The server would change what it leads to.
+  if (identity && S_ISLNK(identity->type)) return EOPNOTSUPP;
+  const int by = tree_.by_handle(
+      node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); });
+  if (by != ESTALE) return by;
+  return tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->set_mode(path, mode); });
+}
+
+int FileAttributes::set_owner(NodeId node, const Changes& changes) {
+  const std::uint32_t user = changes.user.value_or(layout::kFileOwnerKept);
+  const std::uint32_t group = changes.group.value_or(layout::kFileOwnerKept);
+  const int by = tree_.by_handle(
+      node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); });
+  if (by != ESTALE) return by;
+  return tree_.by_name(
+      node, [&](const std::string& path) { return tree_.hosts().any()->set_owner(path, false, user, group); });
+}
+
+int FileAttributes::set_times(NodeId node, const layout::FileTimes& times) {
+  const int by = tree_.by_handle(
+      node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); });
+  if (by != ESTALE) return by;
+  return tree_.by_name(node,
+                       [&](const std::string& path) { return tree_.hosts().any()->set_times(path, false, times); });
+}
+
+int FileAttributes::set_size(NodeId node, std::uint64_t size, const OpenFile* by) {
+  const auto set = [&](const OpenFile& open) {
+    return open.writes() ? open.file().use()->set_size(open.file().handle(), size) : ESTALE;
+  };
+  if (by != nullptr && by->writes()) return set(*by);
+  if (const int error = tree_.by_handle(node, set); error != ESTALE) return error;
+  return tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->set_size(path, size); });
+}
+
+int FileAttributes::drop_set_id(NodeId node, const std::function<bool(gid_t)>& is_in_group) {
+  struct stat file{};
+  if (const int error = get(node, file); error != 0) return error;
+  std::uint32_t dropped = file.st_mode & S_ISUID;
+  const bool by_group = (file.st_mode & S_ISGID) != 0;
+  if (by_group && ((file.st_mode & S_IXGRP) != 0 || !is_in_group(file.st_gid))) dropped |= S_ISGID;
+  const int error = dropped == 0 ? 0 : set_mode(node, file.st_mode & 07777U & ~dropped);
+  // For a server that is neither root nor the owner the host's kernel does it.
+  return error == EPERM ? 0 : error;
+}
+
+int FileAttributes::get_xattr(NodeId node, std::string_view attribute, std::vector<std::byte>& value) {
+  return tree_.by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
+    return host->get_xattr(target, attribute, value);
+  });
+}
+
+int FileAttributes::list_xattrs(NodeId node, std::vector<std::byte>& names) {
+  return tree_.by_either(
+      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->list_xattrs(target, names); });
+}
+
+int FileAttributes::set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value,
+                              std::uint32_t flags) {
+  const OwnChanges::Change under_way(tree_.own_changes());
+  return tree_.by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
+    return host->set_xattr(target, attribute, value, flags);
+  });
+}
+
+int FileAttributes::remove_xattr(NodeId node, std::string_view attribute) {
+  const OwnChanges::Change under_way(tree_.own_changes());
+  return tree_.by_either(
+      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->remove_xattr(target, attribute); });
+}
+
+int FileAttributes::file_system(NodeId node, struct statvfs& status) {
+  const ServedTree::KeptNames kept = tree_.keep_names();
+  layout::FileSystemStatus found{};
+  const auto path = tree_.nodes().path(node);
+  const int error = tree_.hosts().any()->file_system(path ? *path : ".", found);
+  if (error == 0) status = statvfs_of(found);
+  return error;
+}
+
+}  // namespace wherry::file::mount
