@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,8 +43,7 @@ constinit std::array<std::atomic<dev_t>, kMost> devices{};
 WHERRY_START_DATA std::atomic<bool> have_devices{false};
 
 bool can_be_mapped(const char* directory) {
-  struct statfs system{};
-  return statfs(directory, &system) == 0 && file::mapped::can_map_file_system(static_cast<long>(system.f_type));
+  return file::mapped::can_map_file_system(file::mapped::file_system_of_data(directory));
 }
 
 void find_devices() {

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_place_reads import CALLS, READING, in_place
 from program import PROGRAM, environment
 
 LIBRARY = Path(PROGRAM).resolve().parent.parent / "lib/wherry/files/libwherry-preload.so"
@@ -15,18 +16,6 @@ C_LIBRARY = Path(PROGRAM).resolve().parent.parent / "src/capi"
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="a sanitizer's build has no library that programs could load")
 
-# Prints how many of its reads the kernel has not seen.
-READING = """
-import os, sys
-file = os.open(sys.argv[1], os.O_RDONLY)
-def seen():
-    with open("/proc/self/io") as io:
-        return int(io.read().split("syscr: ")[1].split()[0])
-before, calls = seen(), int(sys.argv[2])
-for i in range(calls):
-    os.pread(file, 512, i * 512 % 500_000)
-print(calls - (seen() - before))
-"""
 CHOOSING = "import ctypes; choose = ctypes.CDLL(None).wherry_fd_set_path; assert choose(99, 1) == -1 and choose(0, 0) == -1 and choose(0, 6) == -1\n" + READING.replace(
     "before,", "assert choose(file, int(sys.argv[3])) == 0\nbefore,", 1
 )
@@ -45,7 +34,6 @@ int main(int count, char** words) {
   return 0;
 }
 """
-CALLS = 30_000
 # Takes a lock, reads the file by descriptors of its own, and asks in a child whether the lock is still there.
 LOCKING = """
 import fcntl, os, sys
@@ -76,14 +64,6 @@ def folder(tmp_path):
     for name in ("a.root", "a.idx"):
         (tmp_path / name).write_bytes(bytes(1_000_000))
     return tmp_path
-
-
-def in_place(folder, options, *words):
-    """How many reads of a program were made in place."""
-    command = [PROGRAM, "run", "--files", folder, *options, "--", sys.executable, "-c", *words]
-    result = subprocess.run(list(map(str, command)), env=environment(), cwd=folder, capture_output=True, text=True, check=True)
-    assert result.stderr == ""
-    return int(result.stdout)
 
 
 @pytest.mark.parametrize("options, some", [([], True), (["--file-path", "kernel"], False), (["--file-path", "auto"], True), (["--file-path", "cache"], True)])

@@ -9,9 +9,12 @@ import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from in_place_reads import CALLS, READING, in_place
 from mounting import mounted
+from program import PROGRAM, environment
 from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
 from waiting import WATCHDOG, wait_until
 
@@ -215,3 +218,26 @@ def test_programs_are_executed_and_their_files_are_busy_meanwhile(tmp_path):
             running.send_signal(signal.SIGKILL)
             running.wait()
         os.close(os.open(program, os.O_WRONLY))
+
+
+HAS_LIBRARY = (Path(PROGRAM).resolve().parent.parent / "lib/wherry/files/libwherry-preload.so").exists()
+
+
+@pytest.mark.skipif(not HAS_LIBRARY, reason="a sanitizer's build has no library that programs could load")
+@pytest.mark.parametrize("serve, some", [([], True), ([NO_PASSTHROUGH], False)])
+def test_reads_by_wherry_run_are_made_in_place(tmp_path, serve, some):
+    with mounts(tmp_path, serve=serve) as (root, here):
+        (root / "file").write_bytes(bytes(1_000_000))
+        if some:
+            assert in_place(here, [], READING, "file", CALLS) > CALLS / 2
+        said = subprocess.run([PROGRAM, "run", "--files", here, "--", "true"], env=environment(), capture_output=True, text=True).stderr
+        assert ("not read in place" in said) != some
+
+
+@pytest.mark.skipif(not HAS_LIBRARY, reason="a sanitizer's build has no library that programs could load")
+def test_holes_of_a_file_on_tmpfs_are_not_filled_by_reads_in_place(tmp_path):
+    with mounted("-t", "tmpfs", "tmpfs", tmp_path / "root") as root, mounts(tmp_path) as (_, here):
+        with open(root / "file", "wb") as file:
+            file.truncate(1_000_000)
+        in_place(here, [], READING, "file", CALLS)
+        assert (root / "file").stat().st_blocks == 0

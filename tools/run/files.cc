@@ -53,12 +53,11 @@ void say_what_is_not_mapped() {
   std::istringstream directories(config::word(config::Key::files));
   for (std::string directory; std::getline(directories, directory, ':');) {
     struct statfs system{};
-    if (::statfs(directory.c_str(), &system) != 0 ||
-        file::mapped::can_map_file_system(static_cast<long>(system.f_type)))
-      continue;
+    if (::statfs(directory.c_str(), &system) != 0) continue;
+    if (file::mapped::can_map_file_system(file::mapped::file_system_of_data(directory.c_str()))) continue;
     say(fmt::format(
-        "{}: files of its file system are not read in place, the kernel serves them; ext4, XFS, btrfs and tmpfs are "
-        "(in a container: a volume, not its own image)",
+        "{}: files of its file system are not read in place, the kernel serves them; ext4, XFS, btrfs and tmpfs are, "
+        "and mounts of wherry mount that say passthrough (in a container: a volume, not its own image)",
         directory));
   }
 }

@@ -5,10 +5,15 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+
+#include "layout/passthrough_attribute.hpp"
 
 namespace wherry::file::mapped {
 namespace {
@@ -29,9 +34,14 @@ bool has_holes(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * kBlock < page_of_end(status);
 }
 
-long type_of_file_system(int fd) {
-  struct statfs system{};
-  return ::fstatfs(fd, &system) == 0 ? static_cast<long>(system.f_type) : 0;
+/// Of a FUSE file system: what is asked by `get(name, value, size)` as of getxattr.
+template <class Get>
+long type_passed_through(Get get) {
+  std::array<char, layout::kMostPassthroughDigits> digits{};
+  const ssize_t length = get(layout::kPassthroughAttribute, digits.data(), digits.size());
+  long type = 0;
+  if (length > 0) std::from_chars(digits.data(), digits.data() + length, type);
+  return type;
 }
 
 /// How late the coarse clock may be, ns: a tick of the kernel. Where that is 10 ms a size counts for 2 ms more than
@@ -48,6 +58,23 @@ std::uint64_t lateness() {
 std::uint64_t reach_for(std::uint64_t size) noexcept {
   constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
   return (size + size / 8 + kStep) / kStep * kStep;
+}
+
+long file_system_of_data(int fd) noexcept {
+  struct statfs system{};
+  if (::fstatfs(fd, &system) != 0) return 0;
+  if (system.f_type != FUSE_SUPER_MAGIC) return static_cast<long>(system.f_type);
+  return type_passed_through(
+      [fd](const char* name, char* value, std::size_t size) { return ::fgetxattr(fd, name, value, size); });
+}
+
+long file_system_of_data(const char* directory) noexcept {
+  struct statfs system{};
+  if (::statfs(directory, &system) != 0) return 0;
+  if (system.f_type != FUSE_SUPER_MAGIC) return static_cast<long>(system.f_type);
+  return type_passed_through([directory](const char* name, char* value, std::size_t size) {
+    return ::getxattr(directory, name, value, size);
+  });
 }
 
 std::uint64_t coarse_clock() noexcept {
@@ -68,7 +95,7 @@ bool can_be_mapped(int fd, const struct stat& status) noexcept {
   const int error = errno;
   const int flags = ::fcntl(fd, F_GETFL);
   bool can = flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 && (flags & O_ACCMODE) != O_WRONLY;
-  can = can && can_map_file_system(type_of_file_system(fd));
+  can = can && can_map_file_system(file_system_of_data(fd));
   errno = error;
   return can;
 }
@@ -77,7 +104,7 @@ bool MappedFile::map(int fd, const struct stat& status, std::uintptr_t owner, Re
   if (status.st_size < static_cast<off_t>(kPage) || static_cast<std::uint64_t>(status.st_size) >= kLargest)
     return false;
   const int error = errno;
-  const bool may_be_sparse = type_of_file_system(fd) == TMPFS_MAGIC;
+  const bool may_be_sparse = file_system_of_data(fd) == TMPFS_MAGIC;
   errno = error;
   if (may_be_sparse && has_holes(status)) return false;
   const RegionsLock here;

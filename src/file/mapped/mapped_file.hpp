@@ -28,8 +28,13 @@ inline constexpr std::uint64_t kSizeCounts = 10'000'000;
 /// ns of a clock that costs no system call and is late by a tick of the kernel at most.
 std::uint64_t coarse_clock() noexcept;
 
-/// Whether files of a file system of this type (statfs) may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. A
-/// read of another one may have to ask a server.
+/// The type of the file system (statfs) in whose page cache the data of a file is: that below a mount of Wherry's which
+/// passes data through. Of a directory, that of its files. 0: none, or not known. Changes errno.
+long file_system_of_data(int fd) noexcept;
+long file_system_of_data(const char* directory) noexcept;
+
+/// Whether files of a file system of this type may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. A read of
+/// another one may have to ask a server.
 bool can_map_file_system(long type) noexcept;
 
 /// How much to map of a file of this size: with room behind the end, so that one that grows need not be mapped again at

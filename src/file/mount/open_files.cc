@@ -145,4 +145,14 @@ int OpenFiles::seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64
                                  found);
 }
 
+long OpenFiles::passed_through(NodeId node) {
+  for (const auto& open : tree_.nodes().open_files(node)) return open->backing() ? open->backing()->file_system() : 0;
+  const auto identity = tree_.nodes().identity(node);
+  if (!identity || !S_ISDIR(identity->type) || !passthrough_.is_on() || !tree_.hosts().lends()) return 0;
+  layout::FileSystemStatus status{};
+  const int error =
+      tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->file_system(path, status); });
+  return error == 0 ? static_cast<long>(status.type) : 0;
+}
+
 }  // namespace wherry::file::mount

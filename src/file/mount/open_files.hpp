@@ -51,6 +51,9 @@ class OpenFiles {
   static int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
   static int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
 
+  /// The type of the host's file system (statfs) if the kernel moves the data of this file, or may move that of files
+  /// in this directory; 0 otherwise.
+  long passed_through(NodeId node);
   [[nodiscard]] Passthrough& passthrough() { return passthrough_; }
   [[nodiscard]] const Passthrough& passthrough() const { return passthrough_; }
 

@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "file/mount/operations_serve.hpp"
+#include "layout/passthrough_attribute.hpp"
 
 namespace wherry::file::mount {
 namespace {
@@ -27,8 +29,16 @@ int reply_sized(fuse_req_t request, std::span<const std::byte> bytes, std::size_
   return 0;
 }
 
+int reply_passthrough(fuse_req_t request, FileSystem& system, fuse_ino_t node, std::size_t size) {
+  const long type = system.files().passed_through(node);
+  if (type == 0) return ENODATA;
+  const std::string digits = std::to_string(type);
+  return reply_sized(request, std::as_bytes(std::span(digits)), size);
+}
+
 void get_xattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
   serve(request, [&](FileSystem& system) {
+    if (name == std::string_view(layout::kPassthroughAttribute)) return reply_passthrough(request, system, node, size);
     if (!is_of_the_host(name)) return EOPNOTSUPP;
     std::vector<std::byte> value;
     const int error = system.attributes().get_xattr(node, name, value);

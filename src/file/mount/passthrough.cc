@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 
 #include <cstdint>
 
@@ -36,7 +37,7 @@ void Passthrough::check() {
   if (!file.valid()) return;
   const int number = open_backing(device, file.get());
   if (number > 0)
-    const Backing registered(device, number);
+    const Backing registered(device, number, 0);
   else
     device_.store(-1, std::memory_order_relaxed);
 }
@@ -44,8 +45,10 @@ void Passthrough::check() {
 std::shared_ptr<const Passthrough::Backing> Passthrough::add(const LentFile& file) {
   const int device = device_.load(std::memory_order_relaxed);
   if (device < 0) return nullptr;
+  struct statfs system{};
+  if (::fstatfs(file.descriptor(), &system) != 0) return nullptr;
   const int number = open_backing(device, file.descriptor());
-  return number > 0 ? std::make_shared<Backing>(device, number) : nullptr;
+  return number > 0 ? std::make_shared<Backing>(device, number, static_cast<long>(system.f_type)) : nullptr;
 }
 
 }  // namespace wherry::file::mount

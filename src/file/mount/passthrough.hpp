@@ -17,16 +17,20 @@ class Passthrough {
   /// A file that the kernel has been told of. It keeps the file until this, and all that is open by it, has ended.
   class Backing {
    public:
-    Backing(int device, int number) : device_(device), number_(number) {}
+    /// @param file_system  of the server's file
+    Backing(int device, int number, long file_system) : device_(device), number_(number), file_system_(file_system) {}
     Backing(const Backing&) = delete;
     Backing& operator=(const Backing&) = delete;
     ~Backing();
     /// In answers to opens.
     [[nodiscard]] int number() const { return number_; }
+    /// The type (statfs) of the file system on which the server's file is.
+    [[nodiscard]] long file_system() const { return file_system_; }
 
    private:
     int device_;
     int number_;
+    long file_system_;
   };
 
   /// The kernel has offered it, and hears that it is taken up.
