@@ -64,7 +64,11 @@ FILE = {
     "wherry-api-cache": (("#2a9d8f", "#6fd6c9"), "s"),
     "wherry-api-auto": (("#1b7f3b", "#63cf86"), "o"),
     "wherry-api-host": (("#c2185b", "#f06fa5"), "D"),
+    "wherry-mount": (("#1d3557", "#7aa6d6"), "d"),
+    "wherry-mount-run": (("#00838f", "#6fd3dc"), "H"),
+    "wherry-mount-requests": (("#6d6875", "#b5b0bd"), "8"),
     "fuse-cached": (("#c77b1e", "#f0b063"), "^"),
+    "fuse-through": (("#a04000", "#e59866"), ">"),
     "fuse-direct": (("#7b5b2e", "#c9a66b"), "P"),
 }
 # What `wherry bench mailbox` compares; and one layout with more and more processes.

@@ -132,10 +132,11 @@ def mounts(pid):
 
 
 @pytest.mark.skipif(not FUSE.exists(), reason="libfuse was not found when this was built")
-def test_what_is_mounted_for_a_measurement_is_seen_by_nobody_else_and_gone_however_that_ends(tmp_path):
+@pytest.mark.parametrize("system", ["fuse-cached", "wherry-mount"])
+def test_what_is_mounted_for_a_measurement_is_seen_by_nobody_else_and_gone_however_that_ends(tmp_path, system):
     if subprocess.run([FUSE, "check"], capture_output=True).returncode != 0:
         pytest.skip("FUSE is not permitted here")
-    words = ["file", "--figures", "hit", "--systems", "fuse-cached", "--seconds", "60", "--directory", tmp_path]
+    words = ["file", "--figures", "hit", "--systems", system, "--seconds", "60", "--directory", tmp_path]
     with subprocess.Popen([PROGRAM, "bench", *words], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
         # The test's watchdog ends a wait in vain.
         while not any(str(tmp_path) in mounts(pid) for pid in descendants(program.pid)):
@@ -162,6 +163,7 @@ def test_file_measures_every_figure_and_leaves_no_files_behind(tmp_path):
     systems = {row["system"] for row in rows}
     assert "native" in systems and systems <= {
         "native", "wherry-run-kernel", "wherry-run-cache", "wherry-run-auto", "fuse-cached", "fuse-direct",
+        "fuse-through", "wherry-mount", "wherry-mount-run", "wherry-mount-requests",
         "wherry-api-kernel", "wherry-api-cache", "wherry-api-auto", "wherry-api-host"}
     assert ("as a multiple of native" in table) == (len(systems) > 1)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ using Start = FileSystem::Start;
 constexpr const char* kPlain = "wherry-bench-file";
 constexpr const char* kApi = "wherry-bench-file-api";
 constexpr const char* kFuse = "wherry-bench-file-fuse";
+constexpr const char* kMount = "wherry-bench-file-mount";
 
 constexpr std::array kDescriptions{
     FileSystem::Description{"native", "a program's read, write, pread, pwrite, fsync, and the kernel's page cache"},
@@ -43,10 +45,19 @@ constexpr std::array kDescriptions{
                             Start::api, "auto", true},
     FileSystem::Description{"wherry-api-host", "a program by wherry::files, path host: files of wherry serve", kApi,
                             Start::api, "host"},
+    FileSystem::Description{"wherry-mount", "the same program on a wherry mount of the folder", kMount, Start::mount,
+                            ""},
+    FileSystem::Description{"wherry-mount-run",
+                            "the same by wherry run --files: copies from the page cache in place where it pays", kMount,
+                            Start::mount, "run", true},
+    FileSystem::Description{"wherry-mount-requests", "the same as wherry-mount with --no-passthrough", kMount,
+                            Start::mount, "--no-passthrough"},
     FileSystem::Description{
         "fuse-cached",
         "the same program on a libfuse file system that passes all on: page cache, write-back, many threads", kFuse,
         Start::fuse, "cached"},
+    FileSystem::Description{"fuse-through", "the same without write-back: each write is a request", kFuse, Start::fuse,
+                            "through"},
     FileSystem::Description{"fuse-direct", "the same with direct_io: each call is a request; 1024 calls make a pass",
                             kFuse, Start::fuse, "direct", false, 1024},
 };
@@ -58,12 +69,12 @@ bool has_preload() {
 
 /// Why the program of that system cannot run here; empty: it can.
 std::string hindrance(const FileSystem::Description& system, const std::optional<fs::path>& program) {
-  const bool fuse = system.start == Start::fuse;
+  const bool fuse = system.start == Start::fuse || system.start == Start::mount;
   if (!program) {
     return fuse ? "libfuse was not found; scripts/setup bench installs it, make build then builds the program"
                 : "its program is not built; make build does it";
   }
-  if (system.start == Start::run && !has_preload()) {
+  if ((system.start == Start::run || system.path == std::string_view("run")) && !has_preload()) {
     return "libwherry-preload.so is not in this installation; make install installs it";
   }
   if (!fuse) return {};
@@ -73,18 +84,28 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
 
 }  // namespace
 
+std::vector<std::string> FileSystem::command_for(const fs::path& folder) const {
+  const auto by_run = [&](const std::string& path, const fs::path& program) {
+    return std::vector<std::string>{wherry_program(), "run",         "--no-zmq", "--no-root", "--files",
+                                    folder,           "--file-path", path,       "--",        program};
+  };
+  if (description_.start == Start::run) return by_run(description_.path, program_);
+  std::vector<std::string> command{program_};
+  const std::string path = description_.path;
+  if (description_.start == Start::fuse || description_.start == Start::api) command.push_back(path);
+  if (description_.start != Start::mount) return command;
+  command.insert(command.end(), {wherry_program(), folder});
+  if (path.starts_with("--")) command.push_back(path);
+  command.emplace_back("--");
+  const fs::path plain = program_.parent_path() / kPlain;
+  const auto rest = path == "run" ? by_run("auto", plain) : std::vector<std::string>{plain};
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
 Outcome FileSystem::run(const Sample& /*sample*/) { throw std::logic_error("asked of jobs only"); }
 
-void FileSystem::start_program(const fs::path& folder) {
-  std::vector<std::string> command;
-  if (description_.start == Start::run) {
-    command = {wherry_program(), "run",         "--no-zmq",        "--no-root", "--files",
-               folder,           "--file-path", description_.path, "--"};
-  }
-  command.push_back(program_);
-  if (description_.start == Start::fuse || description_.start == Start::api) command.emplace_back(description_.path);
-  sampler_.emplace(std::move(command));
-}
+void FileSystem::start_program(const fs::path& folder) { sampler_.emplace(command_for(folder)); }
 
 Job FileSystem::part_of(Job job) const {
   // The kernel's cache has the file already.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/harness/programs/sampler.hpp"
 #include "bench/harness/registry.hpp"
@@ -24,15 +25,16 @@ class FileSystem final : public System {
     run,    ///< wherry run --files
     api,    ///< nothing; it calls wherry::files
     fuse,   ///< FUSE, which is not permitted everywhere
+    mount,  ///< wherry mount, likewise
   };
   struct Description {
     const char* name;
     const char* settings;
     const char* program = "wherry-bench-file";
     Start start = Start::plain;
-    const char* path = nullptr;  ///< a word for what starts the program, or for the program
-    bool maps = false;           ///< files that are read repeatedly
-    std::uint64_t calls = 0;     ///< of a pass, at most; 0: as many as the file has units
+    const char* path = "";    ///< a word for what starts the program, or for the program
+    bool maps = false;        ///< files that are read repeatedly
+    std::uint64_t calls = 0;  ///< of a pass, at most; 0: as many as the file has units
   };
 
   FileSystem(const Description& description, std::filesystem::path program)
@@ -54,6 +56,7 @@ class FileSystem final : public System {
 
  private:
   void start_program(const std::filesystem::path& folder);
+  [[nodiscard]] std::vector<std::string> command_for(const std::filesystem::path& folder) const;
 
   const Description& description_;
   std::filesystem::path program_;

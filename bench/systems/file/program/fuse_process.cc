@@ -16,11 +16,10 @@
 #include <utility>
 
 #include "bench/systems/file/program/pipe.hpp"
+#include "bench/systems/file/program/private_mounts.hpp"
 
 namespace wherry::bench::file {
 namespace {
-
-constexpr long kFuseMagic = 0x65735546;  // of statfs(2)
 
 /// Nothing is said if all is well.
 int serve(const std::string& folder, Passthrough::Cache cache, UniqueFd said) {

@@ -61,6 +61,7 @@ void note(fuse_log_level /*level*/, const char* format, va_list arguments) {
 /// What its functions are called for.
 struct Passthrough::State {
   bool cached = false;
+  bool writes_back = false;
   UniqueFd folder{};  // O_PATH, below the mount
   fuse_session* session = nullptr;
   std::mutex mutex{};
@@ -77,7 +78,7 @@ struct Passthrough::State {
     if ((connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0) connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   }
 
-  static void init_direct(void* /*user*/, fuse_conn_info* /*connection*/) {}
+  static void init_plain(void* /*user*/, fuse_conn_info* /*connection*/) {}
 
   static void lookup(fuse_req_t request, fuse_ino_t /*folder*/, const char* name) {
     State& own = of(request);
@@ -129,8 +130,8 @@ struct Passthrough::State {
     State& own = of(request);
     int flags = info->flags & ~O_NOFOLLOW;
     // The kernel reads what is around a write, and knows itself where a file ends.
-    if (own.cached && (flags & O_ACCMODE) == O_WRONLY) flags = (flags & ~O_ACCMODE) | O_RDWR;
-    if (own.cached) flags &= ~O_APPEND;
+    if (own.writes_back && (flags & O_ACCMODE) == O_WRONLY) flags = (flags & ~O_ACCMODE) | O_RDWR;
+    if (own.writes_back) flags &= ~O_APPEND;
     const int file = ::open(name_of(own.file(number)).c_str(), flags | O_CLOEXEC);
     if (file < 0) return void(fuse_reply_err(request, errno));
     info->fh = static_cast<std::uint64_t>(file);
@@ -184,27 +185,13 @@ struct Passthrough::State {
   }
 };
 
-void keep_mounts_private() {
-  const auto check = [](bool ok) {
-    if (!ok) throw std::system_error(errno, std::system_category(), "a mount namespace of its own");
-  };
-  if (::unshare(CLONE_NEWNS) != 0) {
-    const uid_t user = ::getuid();
-    const gid_t group = ::getgid();
-    check(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
-    std::ofstream("/proc/self/setgroups") << "deny";
-    check((std::ofstream("/proc/self/uid_map") << fmt::format("0 {} 1", user)).flush().good());
-    check((std::ofstream("/proc/self/gid_map") << fmt::format("0 {} 1", group)).flush().good());
-  }
-  check(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
-}
-
 Passthrough::Passthrough(const std::string& folder, Cache cache) : state_(std::make_unique<State>()) {
-  state_->cached = cache == Cache::kernel;
+  state_->cached = cache != Cache::none;
+  state_->writes_back = cache == Cache::kernel;
   state_->folder = UniqueFd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!state_->folder.valid()) throw std::system_error(errno, std::system_category(), folder);
   fuse_lowlevel_ops calls{};
-  calls.init = state_->cached ? State::init : State::init_direct;
+  calls.init = state_->writes_back ? State::init : State::init_plain;
   calls.lookup = State::lookup;
   calls.forget = State::forget;
   calls.getattr = State::getattr;

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 namespace wherry::bench::file {
 
-/// Mounts that this process and its children make from now on are seen by them alone, and gone with the last of them,
-/// however it ends. Throws std::system_error where that is not permitted. For a process of one thread.
-void keep_mounts_private();
-
 /// The files of one directory by way of libfuse: what `wherry bench file` has beside Wherry. The file system knows the
 /// regular files that stand in the directory itself, and is mounted over it.
 class Passthrough {
  public:
-  enum class Cache : bool {
-    none,    ///< each call of a program is one request, or several for a long one (direct_io)
-    kernel,  ///< the page cache, written back at close and fsync, and let go at an open that finds the file changed
+  enum class Cache : std::uint8_t {
+    none,     ///< each call of a program is one request, or several for a long one (direct_io)
+    kernel,   ///< the page cache, written back at close and fsync, and let go at an open that finds the file changed
+    through,  ///< the same, but each write is a request
   };
 
   /// Mounts. Throws std::runtime_error with libfuse's words if it cannot.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wherry-bench-file-mount WHERRY FOLDER [OPTION of wherry mount]... -- COMMAND...: becomes a command that sees, over
+// the folder, a mount of a server of it. Nothing else sees that, and server and mount end with the command. Or check:
+// exit status 0 if mounting is permitted, else 1 and why not.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "bench/systems/file/program/private_mounts.hpp"
+
+namespace {
+
+using namespace wherry::bench;
+
+[[noreturn]] void become(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(words[0], words.data());
+  fmt::print(stderr, "cannot run {}\n", command[0]);
+  std::_Exit(127);
+}
+
+/// A process that is killed when this one has ended. It keeps no pipe of this one's.
+pid_t start(const std::vector<std::string>& command) {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw std::system_error(errno, std::system_category(), "fork");
+  if (child > 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) std::_Exit(1);
+  const wherry::UniqueFd nothing(::open("/dev/null", O_RDWR));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(nothing.get(), STDOUT_FILENO);
+  become(command);
+}
+
+bool is_mounted(const std::string& folder) {
+  struct statfs found{};
+  return ::statfs(folder.c_str(), &found) == 0 && found.f_type == file::kFuseMagic;
+}
+
+void mount(const std::string& wherry, const std::string& folder, const std::vector<std::string>& options) {
+  file::keep_mounts_private();
+  ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
+  const std::string address = "wherry://0:7000";
+  start({wherry, "serve", "--quiet", "--root", folder, "--listen", address});
+  std::vector<std::string> command{wherry, "mount", "--quiet", address, folder};
+  command.insert(command.end(), options.begin(), options.end());
+  const pid_t daemon = start(command);
+  while (!is_mounted(folder)) {
+    if (::waitpid(daemon, nullptr, WNOHANG) != 0) throw std::runtime_error("wherry mount has ended");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+int check() {
+  const wherry::UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!device.valid()) {
+    fmt::print("/dev/fuse: {}\n", std::system_category().message(errno));
+    return 1;
+  }
+  file::keep_mounts_private();
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::vector<std::string> all(words, words + count);
+  try {
+    if (count == 2 && all[1] == "check") return check();
+    std::size_t end = 3;
+    while (end < all.size() && all[end] != "--") ++end;
+    if (end + 1 >= all.size()) {
+      fmt::print(stderr, "usage: wherry-bench-file-mount WHERRY FOLDER [OPTION]... -- COMMAND...\n");
+      return 2;
+    }
+    mount(all[1], all[2], {all.begin() + 3, all.begin() + static_cast<std::ptrdiff_t>(end)});
+    become({all.begin() + static_cast<std::ptrdiff_t>(end) + 1, all.end()});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "wherry-bench-file-mount: {}\n", error.what());
+    return 1;
+  }
+}
