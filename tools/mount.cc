@@ -90,7 +90,8 @@ Action add_mount(CLI::App& command) {
                    "Processes of other users may use it, as the files' owners and modes allow; without root, "
                    "/etc/fuse.conf must have user_allow_other");
   command.add_flag("--no-passthrough", words->no_passthrough,
-                   "Move data by requests to this program, also where the kernel could reach the server's files");
+                   "Ask the server for names and move data through this program, also where it could reach the "
+                   "server's files itself");
   command.add_option("--log", words->log, "Append to this file what goes wrong once the mount answers");
   command
       .add_option("--timeout", words->timeout,

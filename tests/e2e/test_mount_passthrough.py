@@ -241,3 +241,51 @@ def test_holes_of_a_file_on_tmpfs_are_not_filled_by_reads_in_place(tmp_path):
             file.truncate(1_000_000)
         in_place(here, [], READING, "file", CALLS)
         assert (root / "file").stat().st_blocks == 0
+
+
+@pytest.mark.parametrize("serve, asks", [([], False), ([NO_PASSTHROUGH], True), (["--no-lend"], True)])
+def test_names_are_looked_up_without_the_server_where_it_has_the_same_rights(tmp_path, serve, asks):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "mount") as here:
+        server.process.send_signal(signal.SIGSTOP)
+        made = subprocess.Popen(["sh", "-c", "mkdir folder && echo text > folder/file && mv folder moved && ls moved && cat moved/file"], cwd=tmp_path / "mount",
+                                stdout=subprocess.PIPE, text=True)
+        if asks:
+            wait_until(lambda: is_asleep(made.pid), "a request to the server")
+            assert list((tmp_path / "root").iterdir()) == []
+            server.process.send_signal(signal.SIGCONT)
+        assert made.communicate(timeout=WATCHDOG)[0] == "file\ntext\n"
+        server.process.send_signal(signal.SIGCONT)
+        assert (here / "moved" / "file").read_text() == (server.root / "moved" / "file").read_text() == "text\n"
+
+
+def is_asleep(pid):
+    try:
+        return "request_wait_answer" in Path(f"/proc/{pid}/stack").read_text() or any(
+            "request_wait_answer" in Path(f"/proc/{child}/stack").read_text() for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    except OSError:
+        return False
+
+
+def test_a_server_with_other_rights_is_asked(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "file").write_text("text")
+    with Server(root, preexec_fn=lambda: os.setgroups([4711])) as server, Mount(server, tmp_path / "mount") as here:
+        server.process.send_signal(signal.SIGSTOP)
+        asking = subprocess.Popen(["cat", here / "file"], stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: is_asleep(asking.pid), "a request to the server")
+        server.process.send_signal(signal.SIGCONT)
+        assert asking.communicate(timeout=WATCHDOG)[0] == "text"
+
+
+def test_calls_wait_for_a_server_that_is_gone(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_text("text")
+    with Server(tmp_path / "root") as server, Mount(server, tmp_path / "mount") as here:
+        assert (here / "file").read_text() == "text"
+        server.kill()
+        asking = subprocess.Popen(["cat", here / "file"], stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: is_asleep(asking.pid), "a request to the daemon")
+        server.start()
+        assert asking.communicate(timeout=WATCHDOG)[0] == "text"

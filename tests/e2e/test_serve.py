@@ -19,7 +19,7 @@ from waiting import WATCHDOG
 OPEN, CLOSE, READ, WRITE, APPEND, STATUS = range(1, 7)
 MAKE_DIRECTORY, REMOVE, RENAME, LINK, SYMLINK, READ_LINK = range(15, 21)
 OPEN_LOCKS, SET_LOCK, GET_LOCK = range(29, 32)
-VERSION = 5
+VERSION = 6
 READS, WRITES, CREATES = 1, 2, 8
 UNLOCKED, READ_LOCK, WRITE_LOCK = range(3)
 EXDEV, EROFS, ENOENT, EAGAIN, EBADF = 18, 30, 2, 11, 9
@@ -55,8 +55,8 @@ class Client:
         self.bytes = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.rest = b""
-        self.send(struct.pack("<IIII16s32x", VERSION, 0x454C4946, 0, 0, b""))
-        self.version, self.magic, self.read_only, self.lends, self.boot = struct.unpack("<IIII16s32x", self.take(64))
+        self.send(struct.pack("<IIII16sQ24x", VERSION, 0x454C4946, 0, 0, b"", 0))
+        self.version, self.magic, self.read_only, self.lends, self.boot, self.root = struct.unpack("<IIII16sQ24x", self.take(64))
 
     def _read(self):
         while more := self.pipe.stdout.read1(65536):

@@ -47,7 +47,7 @@ TEST_F(FileErrorText, OfAServerThatIsNoneSaysWhatAnswers) {
   const auto text_against = [&](std::uint32_t version) {
     std::thread server = answer(version);
     const std::string text =
-        text_of([&] { const HostConnection connection(where, 0, {}, HostConnection::kNoWait, Timeout(kTimeout)); });
+        text_of([&] { const StreamConnection connection(where, 0, {}, StreamConnection::kNoWait, Timeout(kTimeout)); });
     server.join();
     return text;
   };

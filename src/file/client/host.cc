@@ -73,10 +73,17 @@ class Reconnecting {
 }  // namespace
 
 Host::Host(HostOptions options) : options_(std::move(options)) {
-  const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : HostConnection::kNoWait;
-  connection_.emplace(options_.address, options_.ring_bytes, options_.at, listener_wait);
+  const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : StreamConnection::kNoWait;
+  connection_ = connect(listener_wait);
   server_ = connection_->server();
   read_only_ = server_.read_only != 0;
+}
+
+std::unique_ptr<HostConnection> Host::connect(Timeout listener_wait, Timeout timeout) const {
+  auto made =
+      std::make_unique<StreamConnection>(options_.address, options_.ring_bytes, options_.at, listener_wait, timeout);
+  if (options_.shorten) return options_.shorten(std::move(made));
+  return made;
 }
 
 BootId Host::boot() const {
@@ -103,8 +110,8 @@ int Host::reconnect(Clock::time_point deadline) {
   const Reconnecting here(reconnecting_, reconnected_);
   std::string problem;
   for (auto pause = kFirstPause; !connection_; pause = std::min(2 * pause, kLongestPause)) {
-    std::optional<HostConnection> made = connect_after(pause, deadline, problem);
-    if (made && (once || Clock::now() < deadline) && take_over(std::move(*made))) break;
+    std::unique_ptr<HostConnection> made = connect_after(pause, deadline, problem);
+    if (made && (once || Clock::now() < deadline) && take_over(std::move(made))) break;
     connection_.reset();
     if (Clock::now() >= deadline) break;
   }
@@ -116,25 +123,24 @@ int Host::reconnect(Clock::time_point deadline) {
 
 /// Connects after a pause, since the server may end each connection at once. Never throws: other calls wait for the
 /// result.
-std::optional<HostConnection> Host::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
-                                                  std::string& problem) {
+std::unique_ptr<HostConnection> Host::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                                    std::string& problem) {
   const Unlocked others(mutex_);
   const NotCancelled here;
   try {
     std::this_thread::sleep_for(pause);
     const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
     problem = "the server ends its connections";
-    return std::optional<HostConnection>(std::in_place, options_.address, options_.ring_bytes, options_.at,
-                                         HostConnection::kNoWait, left);
+    return connect(StreamConnection::kNoWait, left);
   } catch (const std::exception& error) {
     problem = error.what();
-    return {};
+    return nullptr;
   }
 }
 
 /// Reopens all files on a new connection. False if it broke.
-bool Host::take_over(HostConnection connection) {
-  connection_.emplace(std::move(connection));
+bool Host::take_over(std::unique_ptr<HostConnection> connection) {
+  connection_ = std::move(connection);
   pass(options_.at, FaultPoint::connected);
   const layout::FileHello& hello = connection_->server();
   apply_noted_renames();

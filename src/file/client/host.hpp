@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,9 @@ struct HostOptions {
   std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
   bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
   bool waits = true;           ///< at first, for a server that does not listen yet: WHERRY_CONNECT_TIMEOUT at most
-  AtFaultPoint at{};           ///< for tests
+  /// Gives a shorter way to a server than the stream, or the stream. Empty: always the stream.
+  std::function<std::unique_ptr<HostConnection>(std::unique_ptr<StreamConnection>)> shorten{};
+  AtFaultPoint at{};  ///< for tests
 };
 
 /// A host's files, served by `wherry serve`. Names are paths relative to the directory that it serves, "." is that
@@ -230,9 +233,10 @@ class Host {
 
   void apply_noted_renames();
   int reconnect(Clock::time_point deadline);
-  std::optional<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
-                                              std::string& problem);
-  bool take_over(HostConnection connection);
+  std::unique_ptr<HostConnection> connect(Timeout listener_wait, Timeout timeout = {}) const;
+  std::unique_ptr<HostConnection> connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
+                                                std::string& problem);
+  bool take_over(std::unique_ptr<HostConnection> connection);
   void give_up_locks();
   bool reopen(File& file);
   std::optional<bool> reopen(File& file, const std::string& name);
@@ -257,7 +261,7 @@ class Host {
 
   HostOptions options_;
   mutable std::mutex mutex_;
-  std::optional<HostConnection> connection_;
+  std::unique_ptr<HostConnection> connection_;
   layout::FileHello server_{};
   bool read_only_ = false;
   std::vector<std::shared_ptr<File>> files_;

@@ -100,7 +100,7 @@ int Host::delegate(Handle handle, std::uint64_t client, layout::FileStatus& stat
   const auto file = find(handle);
   if (file == nullptr) return EBADF;
   if (!connection_ && Clock::now() < delegates_from_) return ECONNRESET;
-  Asked asked{.once = connection_.has_value()};
+  Asked asked{.once = connection_ != nullptr};
   asked.request.call = static_cast<std::uint32_t>(FileCall::delegate);
   asked.request.offset = client;
   layout::FileAnswer answer{};

@@ -43,8 +43,8 @@ void Buffers::skip(std::size_t bytes) {
   }
 }
 
-HostConnection::HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
-                               Timeout listener_wait, Timeout timeout)
+StreamConnection::StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
+                                   Timeout listener_wait, Timeout timeout)
     : stream_(start_connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, listener_wait)
                   .finish(timeout)),
       at_(std::move(at)) {
@@ -63,8 +63,8 @@ HostConnection::HostConnection(const std::string& address, std::size_t ring_byte
   if (hello_.lends != 0 && boot != BootId{} && boot == own_boot_id()) lender_ = LentFile::process(stream_.peer().pid);
 }
 
-bool HostConnection::send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
-                          std::uint64_t data_bytes) {
+bool StreamConnection::send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
+                            std::uint64_t data_bytes) {
   request.id = ++id_;
   request.name_bytes = static_cast<std::uint32_t>(name.size());
   request.second_bytes = static_cast<std::uint32_t>(second.size());
@@ -83,9 +83,9 @@ bool HostConnection::send(layout::FileRequest request, std::string_view name, st
   return true;
 }
 
-bool HostConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes).ok(); }
+bool StreamConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes).ok(); }
 
-std::optional<FileAnswer> HostConnection::receive_head() {
+std::optional<FileAnswer> StreamConnection::receive_head() {
   FileAnswer head;
   if (!receive_all(std::as_writable_bytes(std::span(&head, 1)))) return {};
   // No system has an error number above 4095.
@@ -94,7 +94,7 @@ std::optional<FileAnswer> HostConnection::receive_head() {
   return head;
 }
 
-std::optional<FileAnswer> HostConnection::receive(std::span<std::byte> payload) {
+std::optional<FileAnswer> StreamConnection::receive(std::span<std::byte> payload) {
   const auto head = receive_head();
   if (!head || head->last == 0) return {};
   if (head->payload_bytes != (head->error == 0 ? payload.size() : 0)) return {};
@@ -102,7 +102,7 @@ std::optional<FileAnswer> HostConnection::receive(std::span<std::byte> payload) 
   return head;
 }
 
-std::optional<FileAnswer> HostConnection::receive(std::vector<std::byte>& payload, std::size_t most) {
+std::optional<FileAnswer> StreamConnection::receive(std::vector<std::byte>& payload, std::size_t most) {
   const auto head = receive_head();
   if (!head || head->last == 0 || head->payload_bytes > most) return {};
   payload.resize(head->payload_bytes);
@@ -111,7 +111,7 @@ std::optional<FileAnswer> HostConnection::receive(std::vector<std::byte>& payloa
 }
 
 /// Copies each piece out of the ring straight into the buffers.
-std::optional<HostConnection::Read> HostConnection::receive_data(Buffers into, std::uint64_t length) {
+std::optional<HostConnection::Read> StreamConnection::receive_data(Buffers into, std::uint64_t length) {
   std::uint64_t moved = 0;
   while (true) {
     const auto head = receive_head();

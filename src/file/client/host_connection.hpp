@@ -36,44 +36,65 @@ class Buffers {
   std::size_t done_ = 0;  ///< bytes of the first
 };
 
-/// One connection to a host's file server: sends a request, receives its answer. A server is trusted with what a file
-/// holds, and with nothing else: each head of an answer is copied and checked. Nothing throws but the constructor and
-/// where memory lacks; after `false` or an empty result the connection is of no more use.
+/// A way to a host's file server: takes a request, gives its answer. Nothing throws but where memory lacks; after
+/// `false` or an empty result it is of no more use.
 class HostConnection {
  public:
-  /// Connects. Throws Error: as wherry::connect, and EPROTO if what answers is no server of this version.
-  /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
-  /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
-  HostConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout listener_wait,
-                 Timeout timeout = {});
-  static constexpr std::chrono::seconds kGreeting{10};
-  /// For a server that has been met: its clients have a policy of their own for one that is gone.
-  static constexpr std::chrono::nanoseconds kNoWait{0};
+  HostConnection() = default;
+  HostConnection(const HostConnection&) = delete;
+  HostConnection& operator=(const HostConnection&) = delete;
+  virtual ~HostConnection() = default;
 
-  [[nodiscard]] const layout::FileHello& server() const { return hello_; }
-  /// The server's process (a pidfd), if it runs under this kernel and lends files; otherwise -1. Every answer comes
-  /// from that very process: it lived when this was opened, so the number was its own.
-  [[nodiscard]] int lender() const { return lender_.get(); }
-
-  /// Ends every call that waits, and later ones. From any thread.
-  void cancel() noexcept { stream_.cancel(); }
+  [[nodiscard]] virtual const layout::FileHello& server() const = 0;
+  /// The process whose descriptors are lent (a pidfd); -1: none are. Every answer comes from that very process: it
+  /// lived when this was opened, so the number was its own.
+  [[nodiscard]] virtual int lender() const = 0;
 
   /// Numbers the request and sends it, its names, and the data.
-  [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
-                          std::uint64_t data_bytes);
-  /// The head of the next answer to it.
-  [[nodiscard]] std::optional<layout::FileAnswer> receive_head();
+  [[nodiscard]] virtual bool send(layout::FileRequest request, std::string_view name, std::string_view second,
+                                  Buffers data, std::uint64_t data_bytes) = 0;
   /// The whole answer of a call whose payload is `T` where it succeeds; `payload` may be null for one without any.
-  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::span<std::byte> payload);
-  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload, std::size_t most);
+  [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) = 0;
+  [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload,
+                                                                  std::size_t most) = 0;
   /// What a read came to: bytes moved into the buffers, and an errno value where it ended early.
   struct Read {
     std::uint64_t bytes;
     int error;
   };
-  [[nodiscard]] std::optional<Read> receive_data(Buffers into, std::uint64_t length);
+  [[nodiscard]] virtual std::optional<Read> receive_data(Buffers into, std::uint64_t length) = 0;
+};
+
+/// By a stream. A server is trusted with what a file holds, and with nothing else: each head of an answer is copied and
+/// checked.
+class StreamConnection final : public HostConnection {
+ public:
+  /// Connects. Throws Error: as wherry::connect, and EPROTO if what answers is no server of this version.
+  /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
+  /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
+  StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout listener_wait,
+                   Timeout timeout = {});
+  static constexpr std::chrono::seconds kGreeting{10};
+  /// For a server that has been met: its clients have a policy of their own for one that is gone.
+  static constexpr std::chrono::nanoseconds kNoWait{0};
+
+  [[nodiscard]] const layout::FileHello& server() const override { return hello_; }
+  /// The server's process, if it runs under this kernel and lends files.
+  [[nodiscard]] int lender() const override { return lender_.get(); }
+  /// Its number; 0: not known.
+  [[nodiscard]] std::int64_t process() const { return stream_.peer().pid; }
+
+  /// Ends every call that waits, and later ones. From any thread.
+  void cancel() noexcept { stream_.cancel(); }
+
+  [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
+                          std::uint64_t data_bytes) override;
+  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) override;
+  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload, std::size_t most) override;
+  [[nodiscard]] std::optional<Read> receive_data(Buffers into, std::uint64_t length) override;
 
  private:
+  [[nodiscard]] std::optional<layout::FileAnswer> receive_head();
   [[nodiscard]] bool receive_all(std::span<std::byte> bytes);
 
   Stream stream_;

@@ -66,7 +66,7 @@ std::optional<Answer> ask(HostConnection& connection, FileCall call, std::uint64
 /// While it lives, `stop` ends the calls of the connection.
 class Delegations::Connected {
  public:
-  Connected(Delegations& delegations, HostConnection& connection) : delegations_(delegations) {
+  Connected(Delegations& delegations, StreamConnection& connection) : delegations_(delegations) {
     const std::lock_guard lock(delegations_.mutex_);
     if (delegations_.stopping_) connection.cancel();
     delegations_.connection_ = &connection;
@@ -141,7 +141,7 @@ void Delegations::run() {
 /// Until the connection breaks.
 void Delegations::converse() {
   try {
-    HostConnection connection(options_.address, kRecallRing, {}, HostConnection::kNoWait, kConnect);
+    StreamConnection connection(options_.address, kRecallRing, {}, StreamConnection::kNoWait, kConnect);
     const Connected here(*this, connection);
     serve(connection);
     lose();

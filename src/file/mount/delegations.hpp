@@ -61,7 +61,7 @@ class Delegations {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  HostConnection* connection_ = nullptr;      ///< that the thread waits on
+  StreamConnection* connection_ = nullptr;    ///< that the thread waits on
   std::map<Asked, Clock::time_point> asked_;  ///< until when delegations have ended
   Clock::time_point forget_{};                ///< when those that have ended are looked for next
   std::thread thread_;

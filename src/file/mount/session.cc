@@ -73,10 +73,19 @@ std::string settings_of(const MountOptions& options, bool read_only) {
 
 }  // namespace
 
+HostOptions Session::host_options(const MountOptions& options) {
+  HostOptions made{.address = options.address, .timeout = options.timeout};
+  if (options.passthrough) {
+    made.shorten = [this](std::unique_ptr<StreamConnection> stream) {
+      return LocalConnection::instead_of(std::move(stream), local_);
+    };
+  }
+  return made;
+}
+
 Session::Session(const MountOptions& options)
     : directory_(prepare_mount_point(options.directory)),
-      system_((check_fuse(options.directory), HostOptions{.address = options.address, .timeout = options.timeout}),
-              options.connections),
+      system_((check_fuse(options.directory), host_options(options)), options.connections),
       ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(nullptr, destroy),
       count_(options.threads) {

@@ -15,6 +15,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/mount/file_system.hpp"
+#include "file/mount/local_connection.hpp"
 
 struct fuse_session;
 
@@ -54,6 +55,7 @@ class Session {
   [[nodiscard]] bool passes_through() const { return system_.passes_through(); }
 
  private:
+  [[nodiscard]] HostOptions host_options(const MountOptions& options);
   void mount(const MountOptions& options);
   /// Whether the directory still shows this mount: others may have detached it, and mounted something else.
   [[nodiscard]] bool is_here() const;
@@ -65,6 +67,7 @@ class Session {
 
   std::string directory_;
   std::optional<dev_t> device_;  ///< of the mount
+  LocalConnection::Shared local_;
   FileSystem system_;
   UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
   std::atomic<bool> stopping_{false};

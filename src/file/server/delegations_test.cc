@@ -73,7 +73,7 @@ class Watcher {
   }
 
  private:
-  HostConnection connection_;
+  StreamConnection connection_;
   std::uint64_t number_ = 0;
 };
 

@@ -68,6 +68,7 @@ Server::Server(ServerOptions options)
       stop_(event()),
       left_(event()),
       listener_(listen(options.listen, kStreamOptions)) {
+  if (options.lends) service_.hello.root = static_cast<std::uint64_t>(service_.tree.descriptor()) + 1;
   const std::size_t threads = options.threads != 0 ? options.threads : std::max<std::size_t>(cores(), 2);
   try {
     for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));

@@ -45,6 +45,15 @@ struct Terms {
   std::chrono::milliseconds delegation_margin{150};
 };
 
+/// A copy between two files that is to be done.
+struct CopyPlan {
+  Backing* from;
+  std::uint64_t offset;
+  Backing* to;
+  std::uint64_t to_offset;
+  std::uint64_t length;
+};
+
 /// All calls that move no file's data, of one client.
 class Calls {
  public:
@@ -55,6 +64,8 @@ class Calls {
   [[nodiscard]] Outcome perform(const Request& request);
   /// Why this request is not served here: EROFS, or 0.
   [[nodiscard]] int refused(const Request& request) const;
+  /// Of FileCall::copy: 0, or an errno value. Valid until the next call that closes a file.
+  [[nodiscard]] int plan_copy(const Request& request, CopyPlan& plan);
   /// FileCall::set_xattr, once its value has come.
   [[nodiscard]] Outcome set_xattr(const Request& request, std::span<const std::byte> value);
 

@@ -27,27 +27,35 @@ int check_overlap(const Backing& one, std::uint64_t offset, const Backing& other
 
 }  // namespace
 
-ServerSession::Step ServerSession::begin_copy() {
-  const layout::FileRequest& header = request_.header;
+int Calls::plan_copy(const Request& request, CopyPlan& plan) {
+  const layout::FileRequest& header = request.header;
   layout::FileCopy to{};
-  int error = calls_.refused(request_);
-  if (error == 0 && request_.second.size() != sizeof to) error = EINVAL;
-  if (error == 0) std::memcpy(&to, request_.second.data(), sizeof to);
+  if (const int error = refused(request); error != 0) return error;
+  if (request.second.size() != sizeof to) return EINVAL;
+  std::memcpy(&to, request.second.data(), sizeof to);
   const OpenFile* const from = handles_.find(header.handle);
   const OpenFile* const target = handles_.find(to.handle);
-  if (error == 0 && (from == nullptr || target == nullptr || target->appends)) error = EBADF;
-  if (error == 0 && (header.offset > INT64_MAX - header.length || to.offset > INT64_MAX - header.length))
-    error = EINVAL;
-  left_ = header.length;
-  if (error == 0) error = check_overlap(*from->backing, header.offset, *target->backing, to.offset, left_);
-  if (error != 0) {
+  if (from == nullptr || target == nullptr || target->appends) return EBADF;
+  if (header.offset > INT64_MAX - header.length || to.offset > INT64_MAX - header.length) return EINVAL;
+  plan = {.from = from->backing.get(),
+          .offset = header.offset,
+          .to = target->backing.get(),
+          .to_offset = to.offset,
+          .length = header.length};
+  return check_overlap(*plan.from, plan.offset, *plan.to, plan.to_offset, plan.length);
+}
+
+ServerSession::Step ServerSession::begin_copy() {
+  CopyPlan plan{};
+  if (const int error = calls_.plan_copy(request_, plan); error != 0) {
     answer({.error = error});
     return Step::on;
   }
-  backing_ = from->backing.get();
-  target_ = target->backing.get();
-  offset_ = header.offset;
-  target_offset_ = to.offset;
+  backing_ = plan.from;
+  target_ = plan.to;
+  offset_ = plan.offset;
+  target_offset_ = plan.to_offset;
+  left_ = plan.length;
   moved_ = 0;
   state_ = State::copying;
   return Step::on;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/unique_fd.hpp"
 
@@ -23,6 +24,11 @@ class Tree {
   /// Opens the directory. Throws Error: ENOENT (also if /proc is not mounted), ENOTDIR, EACCES, ENOSYS (a kernel or
   /// sandbox without openat2).
   explicit Tree(const std::string& directory);
+  /// @param directory  a descriptor that names it, open with O_PATH
+  explicit Tree(UniqueFd directory) : root_(std::move(directory)) {}
+
+  /// It names the directory only.
+  [[nodiscard]] int descriptor() const { return root_.get(); }
 
   /// As open(2) with these flags. Anything but a file or a directory is refused with EOPNOTSUPP and is not opened: the
   /// name is resolved with O_PATH, the type is checked, and then the same file is opened through /proc.

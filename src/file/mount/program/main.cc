@@ -3,6 +3,7 @@
 // wherry-mount: what `wherry mount` becomes once it has read the command line (tools/mount.cc), a program of its own
 // since it alone needs libfuse. Its words are name=value.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,7 @@ UniqueFd open_log(const std::string& name) {
 /// @param ready  -1, or where one byte says that the mount answers
 int serve(const Options& options, UniqueFd ready) {
   const UniqueFd log = open_log(options.log);
+  ::umask(0);  // programs say which mode a file is to have
   const UniqueFd signals = wherry::prepare_service_process({SIGINT, SIGTERM, SIGHUP});
   if (!signals.valid()) throw Error(errno, "mount", "", "raise the limit of open files (ulimit -n)");
   Session session(options.mount);

@@ -34,7 +34,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 5;
+inline constexpr std::uint32_t kFileVersion = 6;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
@@ -52,7 +52,8 @@ struct FileHello {
   std::uint32_t read_only;    // W: server; 1 if it serves no changes; 0 from the client
   std::uint32_t lends;        // W: server; 1 if it lends descriptors; 0 from the client
   std::uint8_t boot[16];      // W: server; names one run of its kernel: data that was not flushed is lost with it
-  std::uint8_t reserved[32];  // W: sender; 0
+  std::uint64_t root;         // W: server; 1 and the number of the directory's descriptor in its process; 0: not lent
+  std::uint8_t reserved[24];  // W: sender; 0
 };
 static_assert(sizeof(FileHello) == 64 && std::is_trivially_copyable_v<FileHello>);
 static_assert(offsetof(FileHello, version) == 0);
@@ -60,7 +61,8 @@ static_assert(offsetof(FileHello, magic) == 4);
 static_assert(offsetof(FileHello, read_only) == 8);
 static_assert(offsetof(FileHello, lends) == 12);
 static_assert(offsetof(FileHello, boot) == 16);
-static_assert(offsetof(FileHello, reserved) == 32);
+static_assert(offsetof(FileHello, root) == 32);
+static_assert(offsetof(FileHello, reserved) == 40);
 
 enum class FileCall : std::uint32_t {
   open = 1,       ///< name, flags (kFileOpen...), mode; answer: value is the handle, position: 1 and the number of its

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "file/client/host_connection.hpp"
+#include "file/server/server_calls.hpp"
+
+namespace wherry::file::mount {
+
+/// Serves requests in the thread that sends them, by the server's own code and on the server's own directory: a request
+/// to a process of the same kernel with the same rights costs two switches of the processor, this one none. While the
+/// server's process lives; then it has ended, as a stream has.
+///
+/// What the server alone can do, which is to delegate files, is refused.
+class LocalConnection final : public HostConnection {
+ public:
+  /// What all connections of a mount have in common.
+  struct Shared {
+    HandleBudget budget = HandleBudget::of_process();
+    file::Delegations delegations{budget, false, Terms().delegation_margin};  ///< none
+  };
+
+  /// The stream if the server does not lend its directory, or has other rights than this process. The server sees that
+  /// it stays connected.
+  static std::unique_ptr<HostConnection> instead_of(std::unique_ptr<StreamConnection> stream, Shared& shared);
+
+  [[nodiscard]] const layout::FileHello& server() const override { return stream_->server(); }
+  /// This process.
+  [[nodiscard]] int lender() const override { return own_.get(); }
+  [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
+                          std::uint64_t data_bytes) override;
+  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) override;
+  [[nodiscard]] std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload, std::size_t most) override;
+  [[nodiscard]] std::optional<Read> receive_data(Buffers into, std::uint64_t length) override;
+
+ private:
+  LocalConnection(std::unique_ptr<StreamConnection> stream, UniqueFd directory, UniqueFd own, Shared& shared);
+  [[nodiscard]] bool has_server() const;
+  [[nodiscard]] Outcome perform(Buffers data, std::uint64_t data_bytes);
+  [[nodiscard]] Outcome perform_patiently();
+  [[nodiscard]] Outcome write(Buffers data, std::uint64_t data_bytes);
+  [[nodiscard]] Outcome copy();
+  [[nodiscard]] layout::FileAnswer head() const;
+
+  std::unique_ptr<StreamConnection> stream_;
+  UniqueFd own_;  ///< a pidfd
+  Terms terms_;
+  Tree tree_;
+  Handles handles_;
+  Calls calls_;
+  Request request_{};
+  Outcome outcome_{};
+};
+
+}  // namespace wherry::file::mount
