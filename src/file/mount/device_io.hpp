@@ -2,6 +2,7 @@
 #pragma once
 
 #include "file/mount/operations.hpp"
+#include "file/mount/passthrough.hpp"
 
 namespace wherry::file::mount {
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/not_cancelled.hpp"
+#include "file/client/lent_file.hpp"
 
 namespace wherry::file::mount {
 namespace {

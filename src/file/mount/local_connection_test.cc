@@ -55,78 +55,106 @@ struct Word {
   std::string text;
 };
 
-/// Each kind of call with its results, in a directory that is empty at first and in the end.
-std::vector<std::string> results(Host& host) {
-  std::vector<std::string> all;
-  const auto note = [&](const char* call, std::initializer_list<Word> words) {
+/// Calls of a host with their results.
+struct Notes {
+  void operator()(const char* call, std::initializer_list<Word> words) {
     all.emplace_back(call);
     for (const Word& word : words) all.back() += " " + word.text;
-  };
-  const auto opened = [&](const char* name, std::uint32_t flags) {
+  }
+  Host::Handle open(Host& host, const char* name, std::uint32_t flags) {
     const Host::Opened file = host.open(name, flags, 0640);
-    note("open", {name, file.error, file.status.size, file.status.mode});
+    (*this)("open", {name, file.error, file.status.size, file.status.mode});
     return file.handle;
-  };
-  const Host::Handle file = opened("file", kFileOpenRead | kFileOpenWrite | kFileOpenCreate);
-  opened("none", kFileOpenRead);
-  opened("../out", kFileOpenRead);
-  opened("file", kFileOpenWrite | kFileOpenCreate | kFileOpenExclusive);
+  }
+
+  std::vector<std::string> all{};
+};
+
+constexpr std::uint32_t kMake = kFileOpenRead | kFileOpenWrite | kFileOpenCreate;
+
+void call_with_data(Host& host, Notes& note) {
+  const Host::Handle file = note.open(host, "file", kMake);
+  note.open(host, "none", kFileOpenRead);
+  note.open(host, "../out", kFileOpenRead);
+  note.open(host, "file", kFileOpenWrite | kFileOpenCreate | kFileOpenExclusive);
   const std::string data(300'000, 'd');
-  note("write", {said(host.write(file, 5, as_data(data)))});
+  note("write", {said(host.write(file, 5, as_data(data))), said(host.write(file, 0, as_data("")))});
   note("write at the end", {said(host.write(file, INT64_MAX, as_data(data)))});
   std::vector<std::byte> into(400'000);
   note("read", {said(host.read(file, 3, std::span(into))), text_of(std::span(into).first(4))});
+  note("read nothing", {said(host.read(file, 3, std::span<std::byte>()))});
   note("read behind", {said(host.read(file, 1 << 20, std::span(into)))});
   note("read far", {said(host.read(file, INT64_MAX, std::span(into)))});
   note("append", {said(host.append(file, as_data("no")))});
-  const Host::Handle appending = opened("file", kFileOpenWrite | kFileOpenAppend);
-  note("append", {said(host.append(appending, as_data("yes")))});
+  const Host::Handle appending = note.open(host, "file", kFileOpenWrite | kFileOpenAppend);
+  note("append", {said(host.append(appending, as_data("yes"))), said(host.append(appending, as_data("")))});
   note("write", {said(host.write(appending, 0, as_data("no")))});
-  const Host::Handle other = opened("other", kFileOpenRead | kFileOpenWrite | kFileOpenCreate);
+  const Host::Handle other = note.open(host, "other", kMake);
   note("copy", {said(host.copy(file, 2, other, 1, 100'000)), said(host.copy(file, 0, file, 1, 10)),
                 said(host.copy(file, 0, file, 300'000, 10)), said(host.copy(file, 0, appending, 0, 1))});
+  std::uint64_t found = 0;
+  note("seek", {host.seek(file, 0, FileSeek::hole, found), found});
+  note("flush", {host.flush(file), host.flush(file, true)});
+  for (const Host::Handle handle : {file, appending, other}) note("close", {host.close(handle), host.close(handle)});
+}
+
+void call_for_attributes(Host& host, Notes& note) {
+  const Host::Handle file = note.open(host, "other", kFileOpenRead | kFileOpenWrite);
   FileStatus status{};
-  note("status", {host.status(other, status), status.size});
+  note("status", {host.status(file, status), status.size});
   note("set_size",
-       {host.set_size(other, 50), host.set_size("none", 1), host.status("other", false, status), status.size});
-  note("modes",
-       {host.set_mode(other, 0600), host.set_mode("other", 0604), host.status("other", false, status), status.mode});
-  note("seek", {[&] {
-         std::uint64_t found = 0;
-         const int error = host.seek(file, 0, FileSeek::hole, found);
-         return std::to_string(error) + "/" + std::to_string(found);
-       }()});
-  note("allocate", {host.allocate(other, 0, 0, 5000), host.status(other, status), status.size});
+       {host.set_size(file, 50), host.set_size("none", 1), host.status("other", false, status), status.size});
+  note("set_mode",
+       {host.set_mode(file, 0600), host.set_mode("other", 0604), host.status("other", false, status), status.mode});
+  note("allocate", {host.allocate(file, 0, 0, 5000), host.status(file, status), status.size});
   std::vector<std::byte> value;
-  note("xattrs", {host.set_xattr({.handle = other}, "user.one", as_data("value")),
-                  host.set_xattr({.name = "other"}, "user.one", as_data("x"), kFileXattrCreate),
-                  host.get_xattr({.name = "other"}, "user.one", value), text_of(value),
-                  host.list_xattrs({.handle = other}, value), host.remove_xattr({.handle = other}, "user.none")});
+  note("xattrs",
+       {host.set_xattr({.handle = file}, "user.one", as_data("value")),
+        host.set_xattr({.name = "other"}, "user.one", as_data("x"), kFileXattrCreate),
+        host.get_xattr({.name = "other"}, "user.one", value), text_of(value), host.list_xattrs({.handle = file}, value),
+        text_of(value), host.remove_xattr({.handle = file}, "user.none")});
+  FileSystemStatus system{};
+  note("file_system", {host.file_system(".", system), system.type});
+  note("close", {host.close(file)});
+}
+
+void call_for_names(Host& host, Notes& note) {
   note("names",
        {host.make_directory("folder", 0750), host.make_directory("folder", 0750), host.rename("other", "folder/moved"),
         host.rename("folder", "folder/below"), host.link("folder/moved", "linked"), host.symlink("link", "target")});
   std::string target;
-  note("read_link", {host.read_link("link", target), target});
-  const Host::Handle folder = opened("folder", kFileOpenRead | kFileOpenDirectory);
+  note("read_link", {host.read_link("link", target), target, host.read_link("file", target)});
+  const Host::Handle folder = note.open(host, "folder", kFileOpenRead | kFileOpenDirectory);
   std::vector<Host::Entry> entries;
   note("list", {host.list_with_status(folder, 0, 4096, entries), entries.size()});
   std::ranges::sort(entries, {}, &Host::Entry::name);
   for (const Host::Entry& entry : entries)
     note("entry", {entry.name, entry.type, entry.status ? entry.status->size : 0});
+  note("close", {host.close(folder)});
+  note("remove", {host.remove("folder"), host.remove("folder/moved"), host.remove("folder", true),
+                  host.remove("linked"), host.remove("link")});
+}
+
+void call_for_locks(Host& host, Notes& note) {
+  const Host::Handle file = note.open(host, "file", kFileOpenRead | kFileOpenWrite);
   const auto held = std::make_shared<HeldLocks>();
-  const Host::Opened locks = host.open_locks(file, 0, held);
-  const Host::Opened others = host.open_locks(file, 0, std::make_shared<HeldLocks>());
+  const Host::Handle one = host.open_locks(file, 0, held).handle;
+  const Host::Handle other = host.open_locks(file, 0, std::make_shared<HeldLocks>()).handle;
   const FileLock lock{
       .offset = 0, .length = 10, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0};
-  note("locks", {host.set_lock(locks.handle, 0, lock), host.set_lock(others.handle, 0, lock), held->any()});
-  FileSystemStatus system{};
-  note("file_system", {host.file_system("folder", system), system.type});
-  note("flush", {host.flush(file), host.flush(file, true)});
-  for (const Host::Handle handle : {locks.handle, others.handle, file, appending, other, folder})
-    note("close", {host.close(handle), host.close(handle)});
-  note("remove", {host.remove("folder"), host.remove("folder/moved"), host.remove("folder", true),
-                  host.remove("linked"), host.remove("link"), host.remove("file"), host.remove("file")});
-  return all;
+  note("locks", {host.set_lock(one, 0, lock), host.set_lock(other, 0, lock), held->any()});
+  for (const Host::Handle handle : {one, other, file}) note("close", {host.close(handle)});
+  note("remove", {host.remove("file"), host.remove("file")});
+}
+
+/// In a directory that is empty at first and in the end.
+std::vector<std::string> results(Host& host) {
+  Notes note;
+  call_with_data(host, note);
+  call_for_attributes(host, note);
+  call_for_names(host, note);
+  call_for_locks(host, note);
+  return std::move(note.all);
 }
 
 TEST_F(LocalConnections, DoWhatTheServerDoes) {

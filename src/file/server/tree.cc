@@ -13,6 +13,8 @@
 
 #include <wherry/error.hpp>
 
+#include "file/wire/open_again.hpp"
+
 namespace wherry::file {
 namespace {
 
