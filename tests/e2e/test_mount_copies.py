@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import threading
+import time
 
 import pytest
 from errors_of_calls import call
@@ -101,22 +102,33 @@ def test_a_copy_takes_what_was_written_and_is_read_at_once(tmp_path):
 def test_large_copies_hold_up_nobody(tmp_path):
     with mounts(tmp_path, 1, serve=["--no-lend", "--threads", "1"], mount=["--connections", "2"]) as (root, here):
         (root / "large").write_bytes(bytes(200 << 20))
-        done, reads = threading.Event(), []
+        (here / "small").write_text("text")
+        done, reads, copies = threading.Event(), [], []
 
         def read():
-            (here / "small").write_text("text")
             while not done.is_set():
-                reads.append((here / "small").read_text())
+                begin = time.monotonic()
+                assert (here / "small").read_text() == "text"
+                reads.append((begin, time.monotonic()))
+
+        def made_meanwhile():
+            return sum(begin < one and other < end for begin, end in copies for one, other in reads)
 
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            with open(here / "large", "rb") as source, open(here / "copy", "wb") as target:
-                assert copy(source.fileno(), target.fileno(), 200 << 20)[0] == 200 << 20
+            # On a slow machine a copy ends before the reader has its turn; the test's watchdog ends this loop in vain.
+            while made_meanwhile() < 3:
+                with open(here / "large", "rb") as source, open(here / "copy", "wb") as target:
+                    begin = time.monotonic()
+                    assert copy(source.fileno(), target.fileno(), 200 << 20)[0] == 200 << 20
+                    copies.append((begin, time.monotonic()))
+                if len(copies) == 100 and sum(end - begin for begin, end in copies) < 1:
+                    pytest.skip("copies take no time here")
         finally:
             done.set()
             reader.join()
-        assert (root / "copy").stat().st_size == 200 << 20 and len(reads) > 2 and set(reads) == {"text"}
+        assert (root / "copy").stat().st_size == 200 << 20
 
 
 def test_copies_of_random_ranges_leave_what_they_leave_in_memory(tmp_path):
