@@ -2,6 +2,7 @@
 """wherry mount: where the kernel can, it moves data between programs and the server's files without the daemon."""
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -289,3 +290,50 @@ def test_calls_wait_for_a_server_that_is_gone(tmp_path):
         wait_until(lambda: is_asleep(asking.pid), "a request to the daemon")
         server.start()
         assert asking.communicate(timeout=WATCHDOG)[0] == "text"
+
+
+def test_a_file_that_is_open_for_reading_only_keeps_no_writer_on_the_host(tmp_path):
+    with mounts(tmp_path) as (root, here):
+        with opened(here / "program", os.O_WRONLY | os.O_CREAT) as writer:
+            os.fchmod(writer, 0o755)
+            os.write(writer, b"#!/bin/sh\necho run\n")
+            reader = os.open(here / "program", os.O_RDONLY)
+        wait_until(lambda: is_executable(root / "program"), "the end of the writer")
+        os.close(reader)
+
+
+def is_executable(program):
+    try:
+        return subprocess.run([program], capture_output=True, text=True).stdout == "run\n"
+    except OSError as error:
+        assert error.errno == errno.ETXTBSY
+        return False
+
+
+def test_o_direct_is_refused_where_the_hosts_file_system_has_none(tmp_path):
+    with mounted("-t", "ramfs", "ramfs", tmp_path / "root") as root, mounts(tmp_path) as (_, here):
+        (root / "file").write_bytes(b"content")
+        for folder in (root, here):
+            with pytest.raises(OSError, match="Invalid argument"):
+                os.open(folder / "file", os.O_RDONLY | os.O_DIRECT)
+        assert (here / "file").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("options, most", [([], 1), ([NO_PASSTHROUGH], 2)])
+def test_one_overlay_less_lies_above_a_mount_with_passthrough(tmp_path, options, most):
+    with mounts(tmp_path, serve=options) as (_, here):
+        for name in ("lower", "upper1", "work1", "upper2", "work2", "above1", "above2"):
+            (tmp_path / name).mkdir()
+        (here / "file").write_bytes(b"lower")
+        made = []
+        try:
+            for i, lower in ((1, here), (2, tmp_path / "above1")):
+                settings = f"lowerdir={lower},upperdir={tmp_path}/upper{i},workdir={tmp_path}/work{i}"
+                result = subprocess.run(["mount", "-t", "overlay", "-o", settings, "overlay", tmp_path / f"above{i}"], capture_output=True)
+                if result.returncode == 0:
+                    made.append(tmp_path / f"above{i}")
+            assert len(made) == most
+            assert all((above / "file").read_bytes() == b"lower" for above in made)
+        finally:
+            for above in reversed(made):
+                subprocess.run(["umount", "--lazy", above], check=True)

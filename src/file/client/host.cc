@@ -30,6 +30,7 @@ Host::Host(HostOptions options) : options_(std::move(options)) {
   connection_ = connect(listener_wait);
   server_ = connection_->server();
   read_only_ = server_.read_only != 0;
+  lends_.store(options_.borrows && connection_->lender() >= 0, std::memory_order_relaxed);
 }
 
 std::unique_ptr<HostConnection> Host::connect(Timeout listener_wait, Timeout timeout) const {
@@ -42,11 +43,6 @@ std::unique_ptr<HostConnection> Host::connect(Timeout listener_wait, Timeout tim
 BootId Host::boot() const {
   const std::lock_guard lock(mutex_);
   return boot_id_of(server_);
-}
-
-bool Host::lends() const {
-  const std::lock_guard lock(mutex_);
-  return options_.borrows && connection_ && connection_->lender() >= 0;
 }
 
 std::shared_ptr<Host::File> Host::find(Handle handle) const {
@@ -142,7 +138,7 @@ int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EI
 /// Returns the server's descriptor of the file, or null. It is taken once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
   if (auto had = lent(file.own)) return had;
-  if (file.lent_as == 0 || file.guarded || !options_.borrows || file.stale) return nullptr;
+  if (file.lent_as == 0 || file.guarded || !lends() || file.stale) return nullptr;
   // The server keeps the descriptor open as long as the handle is, which ends with the connection.
   if (!connection_ || connection_->lender() < 0) return nullptr;
   pass(options_.at, FaultPoint::lent);
@@ -150,7 +146,10 @@ std::shared_ptr<LentFile> Host::borrow(File& file) {
   auto taken =
       LentFile::take(connection_->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
   // These refusals are of the kernel, and come for every file. From a server that died (ESRCH) the next one is asked.
-  if (error == EPERM || error == ENOSYS) options_.borrows = false;
+  if (error == EPERM || error == ENOSYS) {
+    options_.borrows = false;
+    lends_.store(false, std::memory_order_relaxed);
+  }
   if (taken) set_lent(file.own, taken);
   return taken;
 }

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -92,8 +93,8 @@ class Host {
   /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
   [[nodiscard]] BootId boot() const;
 
-  /// Whether this process may take the server's descriptors, as far as is known.
-  [[nodiscard]] bool lends() const;
+  /// Whether this process may take the server's descriptors, as far as is known. Never waits.
+  [[nodiscard]] bool lends() const { return lends_.load(std::memory_order_relaxed); }
 
   static constexpr std::chrono::milliseconds kTryAgain{200};
 
@@ -264,6 +265,7 @@ class Host {
   std::unique_ptr<HostConnection> connection_;
   layout::FileHello server_{};
   bool read_only_ = false;
+  std::atomic<bool> lends_{false};
   std::vector<std::shared_ptr<File>> files_;
   std::optional<Renaming> renaming_;
   std::uint32_t opened_ = 0;

@@ -61,6 +61,7 @@ StreamConnection::StreamConnection(const std::string& address, std::size_t ring_
   }
   const BootId boot = boot_id_of(hello_);
   if (hello_.lends != 0 && boot != BootId{} && boot == own_boot_id()) lender_ = LentFile::process(stream_.peer().pid);
+  if (hello_.root != 0 && lender_.valid() && LentFile::is_refused(lender_.get(), hello_.root - 1)) lender_.reset();
 }
 
 bool StreamConnection::send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,

@@ -50,7 +50,9 @@ class HostConnection {
   /// lived when this was opened, so the number was its own.
   [[nodiscard]] virtual int lender() const = 0;
 
-  /// Numbers the request and sends it, its names, and the data.
+  /// After a failure: whether the server may have done what was asked for.
+  [[nodiscard]] virtual bool may_have_done() const { return true; }
+  /// Sends the request, its names, and the data.
   [[nodiscard]] virtual bool send(layout::FileRequest request, std::string_view name, std::string_view second,
                                   Buffers data, std::uint64_t data_bytes) = 0;
   /// The whole answer of a call whose payload is `T` where it succeeds; `payload` may be null for one without any.

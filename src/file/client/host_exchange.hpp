@@ -30,8 +30,8 @@ int Host::exchange(Asked asked, File* file, Receive receive) {
     if (connection_->send(asked.request, asked.name, asked.second, Buffers(asked.data), asked.data_bytes)) {
       if (const auto error = receive(*connection_)) return *error;
     }
+    if (connection_->may_have_done()) asked.request.repeated = 1;
     connection_.reset();
-    asked.request.repeated = 1;
   }
 }
 

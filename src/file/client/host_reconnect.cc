@@ -76,7 +76,12 @@ int Host::reconnect(Clock::time_point deadline) {
   std::string problem;
   for (auto pause = kFirstPause; !connection_; pause = std::min(2 * pause, kLongestPause)) {
     std::unique_ptr<HostConnection> made = connect_after(pause, deadline, problem);
-    if (made && (once || Clock::now() < deadline) && take_over(std::move(made))) break;
+    try {
+      if (made && (once || Clock::now() < deadline) && take_over(std::move(made))) break;
+    } catch (...) {  // no memory: what is not open again must not be taken for what is
+      connection_.reset();
+      throw;
+    }
     connection_.reset();
     if (Clock::now() >= deadline) break;
   }
@@ -111,6 +116,7 @@ bool Host::take_over(std::unique_ptr<HostConnection> connection) {
   apply_noted_renames();
   const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
   server_ = hello;
+  lends_.store(options_.borrows && connection_->lender() >= 0, std::memory_order_relaxed);
   give_up_locks();
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
     if (file && other_boot) {

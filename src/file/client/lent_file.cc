@@ -96,6 +96,12 @@ bool fits(std::uint64_t offset, std::span<const iovec> buffers) {
 
 }  // namespace
 
+bool LentFile::is_refused(int owner, std::uint64_t number) {
+  if (number > INT_MAX) return false;
+  const UniqueFd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, owner, static_cast<int>(number), 0)));
+  return !taken.valid() && (errno == EPERM || errno == ENOSYS);
+}
+
 std::shared_ptr<LentFile> LentFile::take(int owner, std::uint64_t number, const layout::FileStatus& status,
                                          std::uint32_t flags, int& error) {
   const NotCancelled here;

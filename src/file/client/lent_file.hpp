@@ -25,6 +25,8 @@ class LentFile {
  public:
   /// What `take` needs of the process of that number; not valid where the kernel has none to give.
   static UniqueFd process(std::int64_t number);
+  /// Whether the kernel lets this process take none of that process's descriptors: tried with one of them.
+  static bool is_refused(int owner, std::uint64_t number);
   /// Takes descriptor `number` of process `owner` (a pidfd), if that is the file of `status`, opened with `flags` (of
   /// layout::kFileOpen...). Null, and an errno value: EPERM if the kernel refuses, ESTALE if it is something else,
   /// EMFILE also where files of this kind are a quarter of what this process may open already, and what else

@@ -58,13 +58,12 @@ void agree(const Offer& offered, std::span<std::byte> content, Passthrough& pass
   fuse_init_out init{};
   if (!take(content, init)) return;
   if (offered.removes_set_id) init.flags |= FUSE_HANDLE_KILLPRIV_V2;
-  if (offered.passthrough) {
+  if (offered.passthrough && passthrough.start(device)) {
     constexpr std::size_t kStack = offsetof(fuse_init_out, flags2);
     static_assert(kStack + sizeof(layout::FuseInitStack) <= sizeof init);
     init.flags |= FUSE_INIT_EXT;
     const layout::FuseInitStack stack{.flags2 = init.flags2 | layout::kFusePassthrough, .max_stack_depth = 1};
     std::memcpy(reinterpret_cast<std::byte*>(&init) + kStack, &stack, sizeof stack);
-    passthrough.start(device);
   }
   std::memcpy(content.data(), &init, sizeof init);
 }

@@ -2,6 +2,7 @@
 #include "file/mount/hosts.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <string>
 #include <utility>
@@ -12,7 +13,6 @@ namespace wherry::file::mount {
 
 Hosts::Hosts(const HostOptions& options, std::size_t count) {
   connections_.push_back(std::make_unique<Connection>(options));
-  lends_ = connections_.front()->host.lends();
   HostOptions more = options;
   more.waits = false;
   try {
@@ -30,20 +30,33 @@ Hosts::Use Hosts::any() {
   return Use(**std::ranges::min_element(connections_, {}, load));
 }
 
-/// For a file, whose calls would wait for those of others on its connection. Those of files that are lent are few.
+/// For a file, whose calls would wait for those of others on its connection. Those of files that are lent are few, and
+/// may be together.
 Hosts::Connection& Hosts::for_file() {
-  const auto load = [lends = lends_](const auto& connection) {
+  constexpr std::uint32_t kTogether = 64;
+  const auto load = [together = lends() ? kTogether : 1](const auto& connection) {
     return std::pair(connection->calls.load(std::memory_order_relaxed),
-                     lends ? 0 : connection->files.load(std::memory_order_relaxed));
+                     connection->files.load(std::memory_order_relaxed) / together);
   };
   return **std::ranges::min_element(connections_, {}, load);
 }
 
 Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
                          const File* beside) {
-  const Use use(beside != nullptr ? beside->connection_ : for_file());
-  const Host::Opened opened = use->open(name, flags, mode);
-  if (opened.error == 0) file = std::make_unique<File>(*use.connection_, opened.handle);
+  const auto by = [&](Connection& connection) {
+    const Use use(connection);
+    const Host::Opened opened = use->open(name, flags, mode);
+    if (opened.error == 0) file = std::make_unique<File>(connection, opened.handle);
+    return opened;
+  };
+  if (beside != nullptr) return by(beside->connection_);
+  Connection& best = for_file();
+  Host::Opened opened = by(best);
+  // Each is a client of its own to the server, which may have no file more for one of them.
+  for (const auto& other : connections_) {
+    if (opened.error != EMFILE) break;
+    if (other.get() != &best) opened = by(*other);
+  }
   return opened;
 }
 

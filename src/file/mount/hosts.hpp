@@ -78,14 +78,13 @@ class Hosts {
   int rename(std::string_view from, std::string_view to, std::uint32_t flags);
 
   [[nodiscard]] bool read_only() const { return connections_.front()->host.read_only(); }
-  /// Whether the server's descriptors could be taken when this connected.
-  [[nodiscard]] bool lends() const { return lends_; }
+  /// As Host::lends.
+  [[nodiscard]] bool lends() const { return connections_.front()->host.lends(); }
 
  private:
   Connection& for_file();
 
   std::vector<std::unique_ptr<Connection>> connections_;
-  bool lends_ = false;
 };
 
 }  // namespace wherry::file::mount

@@ -26,19 +26,22 @@ using layout::FileAnswer;
 using layout::FileCall;
 using namespace std::chrono_literals;
 
-/// The server looks at its leases every 10 ms, and gives them up once its clients have answered.
-constexpr auto kLeasePatience = 5s;
 constexpr auto kLeasePause = 1ms;
 
-/// What a process may do to files: users, groups, capabilities, and the user namespace in which they count.
+/// What a process may do to files: users, groups, capabilities, the user namespace in which they count, and what a
+/// security module calls it.
 std::string rights_of(const std::string& process) {
-  static constexpr std::array<std::string_view, 5> kKinds{"Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:"};
+  static constexpr std::array<std::string_view, 5> kKinds{"Uid:", "Gid:", "Groups:", "CapEff:", "Seccomp:"};
   std::string rights;
   std::ifstream status("/proc/" + process + "/status");
   for (std::string line; std::getline(status, line);) {
     if (std::ranges::any_of(kKinds, [&](std::string_view kind) { return line.starts_with(kind); }))
       rights += line + '\n';
   }
+  std::string label;
+  std::ifstream module("/proc/" + process + "/attr/current");
+  std::getline(module, label);
+  rights += label + '\n';
   std::array<char, 64> name{};
   const ssize_t length = ::readlink(("/proc/" + process + "/ns/user").c_str(), name.data(), name.size());
   return length <= 0 ? std::string() : rights.append(name.data(), static_cast<std::size_t>(length));
@@ -47,6 +50,17 @@ std::string rights_of(const std::string& process) {
 bool has_own_rights(std::int64_t process) {
   const std::string rights = rights_of(std::to_string(process));
   return !rights.empty() && rights == rights_of("self");
+}
+
+std::vector<std::byte> gathered(Buffers data, std::uint64_t bytes) {
+  std::vector<std::byte> all;
+  while (all.size() < bytes) {
+    const auto part = data.front(bytes - all.size());
+    if (part.empty()) break;
+    all.insert(all.end(), part.begin(), part.end());
+    data.skip(part.size());
+  }
+  return all;
 }
 
 UniqueFd lent_directory(const StreamConnection& stream) {
@@ -65,16 +79,18 @@ std::unique_ptr<HostConnection> LocalConnection::instead_of(std::unique_ptr<Stre
   UniqueFd directory = lent_directory(*stream);
   UniqueFd own = LentFile::process(::getpid());
   if (!directory.valid() || !own.valid() || !has_own_rights(stream->process())) return stream;
+  // Where a sandbox keeps this process from what Tree needs the server goes on.
+  Tree tree(std::move(directory));
+  if (!tree.open(".", O_RDONLY | O_DIRECTORY, 0).valid()) return stream;
   return std::unique_ptr<HostConnection>(
-      new LocalConnection(std::move(stream), std::move(directory), std::move(own), shared));
+      new LocalConnection(std::move(stream), std::move(tree), std::move(own), shared));
 }
 
-LocalConnection::LocalConnection(std::unique_ptr<StreamConnection> stream, UniqueFd directory, UniqueFd own,
-                                 Shared& shared)
+LocalConnection::LocalConnection(std::unique_ptr<StreamConnection> stream, Tree tree, UniqueFd own, Shared& shared)
     : stream_(std::move(stream)),
       own_(std::move(own)),
       terms_{.read_only = stream_->server().read_only != 0, .lends = true, .delegates = false},
-      tree_(std::move(directory)),
+      tree_(std::move(tree)),
       handles_(shared.budget),
       calls_(tree_, handles_, terms_, shared.delegations) {}
 
@@ -108,7 +124,7 @@ Outcome LocalConnection::perform(Buffers data, std::uint64_t data_bytes) {
       return copy();
     case FileCall::set_xattr: {
       if (const int error = calls_.refused(request_); error != 0) return {.error = error};
-      return calls_.set_xattr(request_, data.front(data_bytes));
+      return calls_.set_xattr(request_, gathered(data, data_bytes));
     }
     case FileCall::await_recalls:
       return {.error = EOPNOTSUPP};
@@ -117,7 +133,7 @@ Outcome LocalConnection::perform(Buffers data, std::uint64_t data_bytes) {
   }
 }
 
-/// Leases that the server has for other clients end soon.
+/// The server looks at leases that it has for other clients every 10 ms, and gives them up once they have answered.
 Outcome LocalConnection::perform_patiently() {
   Outcome outcome = calls_.perform(request_);
   const auto end = std::chrono::steady_clock::now() + kLeasePatience;
@@ -135,12 +151,12 @@ Outcome LocalConnection::write(Buffers data, std::uint64_t data_bytes) {
   if (file == nullptr) return {.error = EBADF};
   if (appends != file->appends || (!appends && request_.header.offset > INT64_MAX - data_bytes))
     return {.error = EINVAL};
+  if (appends) return calls_.append(request_, gathered(data, data_bytes));
   Outcome outcome;
   while (outcome.value < data_bytes) {
     const auto part = data.front(data_bytes - outcome.value);
     const iovec buffer{part.data(), part.size()};
-    const ssize_t put = appends ? file->backing->append(part)
-                                : file->backing->write(std::span(&buffer, 1), request_.header.offset + outcome.value);
+    const ssize_t put = file->backing->write(std::span(&buffer, 1), request_.header.offset + outcome.value);
     if (put <= 0) {
       outcome.error = put < 0 ? errno : EIO;
       break;
@@ -148,8 +164,6 @@ Outcome LocalConnection::write(Buffers data, std::uint64_t data_bytes) {
     outcome.value += static_cast<std::uint64_t>(put);
     data.skip(static_cast<std::size_t>(put));
   }
-  const off_t end = appends ? ::lseek(file->backing->descriptor(), 0, SEEK_CUR) : 0;
-  outcome.position = end < 0 ? 0 : static_cast<std::uint64_t>(end);
   return outcome;
 }
 

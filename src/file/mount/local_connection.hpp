@@ -34,6 +34,7 @@ class LocalConnection final : public HostConnection {
   [[nodiscard]] const layout::FileHello& server() const override { return stream_->server(); }
   /// This process.
   [[nodiscard]] int lender() const override { return own_.get(); }
+  [[nodiscard]] bool may_have_done() const override { return false; }
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes) override;
   [[nodiscard]] std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) override;
@@ -41,7 +42,7 @@ class LocalConnection final : public HostConnection {
   [[nodiscard]] std::optional<Read> receive_data(Buffers into, std::uint64_t length) override;
 
  private:
-  LocalConnection(std::unique_ptr<StreamConnection> stream, UniqueFd directory, UniqueFd own, Shared& shared);
+  LocalConnection(std::unique_ptr<StreamConnection> stream, Tree tree, UniqueFd own, Shared& shared);
   [[nodiscard]] bool has_server() const;
   [[nodiscard]] Outcome perform(Buffers data, std::uint64_t data_bytes);
   [[nodiscard]] Outcome perform_patiently();

@@ -83,8 +83,14 @@ int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
 
 /// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
 int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
-  if (const auto lent = by.file().use()->lend(by.file().handle())) {
-    owner.own = LockDescription::open(lent->descriptor(), whole, by.file().use()->read_only(), owner.held);
+  std::shared_ptr<const LentFile> lent = by.file().use()->lend(by.file().handle());
+  if (lent == nullptr) lent = by.lent();
+  if (lent != nullptr && budget_.take()) {
+    auto made = LockDescription::open(lent->descriptor(), whole, by.file().use()->read_only(), owner.held);
+    owner.own = {made.release(), [this](LockDescription* ended) {
+                   delete ended;  // NOLINT(cppcoreguidelines-owning-memory): of the pointer that this ends
+                   budget_.give_back(1);
+                 }};
     if (owner.own != nullptr) return 0;
   }
   // Data that the kernel moves would be written after a lock that is lost with the server.

@@ -14,6 +14,7 @@
 #include "file/mount/hosts.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
+#include "file/server/server_handles.hpp"
 #include "file/wire/held_locks.hpp"
 #include "file/wire/lock_description.hpp"
 
@@ -59,7 +60,7 @@ class Locks {
   };
   struct Owner {
     std::mutex mutex;                        ///< of the two: their calls go one after the other
-    std::unique_ptr<LockDescription> own{};  ///< of a file that is lent
+    std::shared_ptr<LockDescription> own{};  ///< of a file that is lent
     std::unique_ptr<Hosts::File> file{};     ///< of others: the server's
     std::shared_ptr<HeldLocks> held = std::make_shared<HeldLocks>();
     pid_t process = 0;                    ///< of its last call
@@ -69,10 +70,11 @@ class Locks {
 
   std::shared_ptr<Owner> find(NodeId node, const Key& key);
   std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
-  static int open(Owner& owner, const OpenFile& by, bool whole);
-  static int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
+  int open(Owner& owner, const OpenFile& by, bool whole);
+  int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
 
+  HandleBudget budget_ = HandleBudget::for_one();
   std::mutex mutex_;
   std::unordered_map<NodeId, Owners> nodes_;
 };

@@ -45,8 +45,13 @@ class OpenFile {
       : file_(std::move(file)), flags_(flags), mode_(mode) {}
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
-  /// By which the kernel moves the data, or null. Once, before others know of this.
-  void set_backing(std::shared_ptr<const Passthrough::Backing> backing) { backing_ = std::move(backing); }
+  /// By which the kernel moves the data, or null; and a descriptor of the file that the server lends, if there is one,
+  /// of this or of another open file. Once, before others know of this.
+  void set_backing(std::shared_ptr<const Passthrough::Backing> backing, std::shared_ptr<const LentFile> lent) {
+    backing_ = std::move(backing);
+    lent_ = std::move(lent);
+  }
+  [[nodiscard]] const std::shared_ptr<const LentFile>& lent() const { return lent_; }
   [[nodiscard]] const std::shared_ptr<const Passthrough::Backing>& backing() const { return backing_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
   /// The kernel has dropped attributes that came with a list of the directory. None are sent again while this is open.
@@ -66,6 +71,7 @@ class OpenFile {
   std::uint32_t flags_;
   std::uint32_t mode_;
   std::shared_ptr<const Passthrough::Backing> backing_{};
+  std::shared_ptr<const LentFile> lent_{};
   DelegationPolicy delegation_;
   std::atomic<bool> settled_{false};
 };

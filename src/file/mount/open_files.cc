@@ -10,12 +10,21 @@
 #include <utility>
 
 #include "file/mount/attributes.hpp"
+#include "file/wire/open_again.hpp"
 
 namespace wherry::file::mount {
 namespace {
 
 /// Of one request for a copy: other calls of the connection wait for it.
 constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{16} << 20;
+
+/// The kernel opens the server's file with the program's flags, and says EIO where it cannot. Without O_DIRECT there it
+/// is EINVAL, as on the host.
+bool is_refused(const OpenFile& file, int flags) {
+  if ((flags & O_DIRECT) == 0 || file.backing() == nullptr || file.lent() == nullptr) return false;
+  const UniqueFd direct = open_again(file.lent()->descriptor(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+  return !direct.valid() && errno == EINVAL;
+}
 
 }  // namespace
 
@@ -37,6 +46,11 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
   const auto shared = std::make_shared<OpenFile>(std::move(made), wanted, opened.status.mode);
   shared->settle();
   add(entry.node, shared);
+  if (is_refused(*shared, flags)) {
+    close(entry.node, shared.get());
+    tree_.nodes().forget(entry.node, 1);
+    return EINVAL;
+  }
   file = shared.get();
   return 0;
 }
@@ -52,19 +66,24 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
     if (const int error = attributes_.set_size(node, 0, shared.get()); error != 0) return error;
   }
   add(node, shared);
+  if (is_refused(*shared, flags)) {
+    close(node, shared.get());
+    return EINVAL;
+  }
   file = shared.get();
   return 0;
 }
 
 /// Files of one node that are open at the same time are all served alike: the kernel demands it.
 void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
-  const auto lent = passthrough_.is_on() ? file->file().use()->lend(file->file().handle()) : nullptr;
+  const std::shared_ptr<const LentFile> lent =
+      passthrough_.is_on() ? file->file().use()->lend(file->file().handle()) : nullptr;
   const std::lock_guard lock(adding_);
   const auto others = tree_.nodes().open_files(node);
   if (!others.empty())
-    file->set_backing(others.front()->backing());
+    file->set_backing(others.front()->backing(), lent != nullptr ? lent : others.front()->lent());
   else if (lent != nullptr)
-    file->set_backing(passthrough_.add(*lent));
+    file->set_backing(passthrough_.add(*lent), lent);
   // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
   // are on their way to other readers would be dropped, too.
   const auto is_settled = [](const auto& other) { return other->is_settled(); };
@@ -146,7 +165,8 @@ int OpenFiles::seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64
 }
 
 long OpenFiles::passed_through(NodeId node) {
-  for (const auto& open : tree_.nodes().open_files(node)) return open->backing() ? open->backing()->file_system() : 0;
+  if (const auto open = tree_.nodes().open_files(node); !open.empty())
+    return open.front()->backing() ? open.front()->backing()->file_system() : 0;
   const auto identity = tree_.nodes().identity(node);
   if (!identity || !S_ISDIR(identity->type) || !passthrough_.is_on() || !tree_.hosts().lends()) return 0;
   layout::FileSystemStatus status{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/mount/passthrough.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -9,9 +10,9 @@
 
 #include "base/unique_fd.hpp"
 #include "file/mount/layout/passthrough.hpp"
+#include "file/wire/open_again.hpp"
 
 namespace wherry::file::mount {
-
 namespace {
 
 /// Returns the kernel's number for a file, or -1 and errno.
@@ -24,31 +25,35 @@ int open_backing(int device, int file) {
 
 Passthrough::Backing::~Backing() {
   auto number = static_cast<std::uint32_t>(number_);
-  ::ioctl(device_, layout::kFuseBackingClose, &number);
+  const int device = device_->load(std::memory_order_relaxed);
+  if (device >= 0) ::ioctl(device, layout::kFuseBackingClose, &number);
 }
 
-void Passthrough::start(int device) {
-  if (!forbidden_) device_.store(device, std::memory_order_relaxed);
+bool Passthrough::start(int device) {
+  if (!forbidden_) device_->store(device, std::memory_order_relaxed);
+  return !forbidden_;
 }
 
 void Passthrough::check() {
-  const int device = device_.load(std::memory_order_relaxed);
+  const int device = device_->load(std::memory_order_relaxed);
   const UniqueFd file(device < 0 ? -1 : ::memfd_create("wherry", MFD_CLOEXEC));
   if (!file.valid()) return;
   const int number = open_backing(device, file.get());
   if (number > 0)
-    const Backing registered(device, number, 0);
+    const Backing registered(device_, number, 0);
   else
-    device_.store(-1, std::memory_order_relaxed);
+    end();
 }
 
+/// The kernel keeps what is registered as long as any program has the file open, and opens it again for each of them.
+/// The lent descriptor may be open for writing, and would keep the host's programs from executing the file.
 std::shared_ptr<const Passthrough::Backing> Passthrough::add(const LentFile& file) {
-  const int device = device_.load(std::memory_order_relaxed);
-  if (device < 0) return nullptr;
+  const int device = device_->load(std::memory_order_relaxed);
   struct statfs system{};
-  if (::fstatfs(file.descriptor(), &system) != 0) return nullptr;
-  const int number = open_backing(device, file.descriptor());
-  return number > 0 ? std::make_shared<Backing>(device, number, static_cast<long>(system.f_type)) : nullptr;
+  if (device < 0 || ::fstatfs(file.descriptor(), &system) != 0) return nullptr;
+  const UniqueFd reading = open_again(file.descriptor(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int number = open_backing(device, reading.valid() ? reading.get() : file.descriptor());
+  return number > 0 ? std::make_shared<Backing>(device_, number, static_cast<long>(system.f_type)) : nullptr;
 }
 
 }  // namespace wherry::file::mount

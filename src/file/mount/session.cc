@@ -131,6 +131,7 @@ Session::~Session() {
   stop();
   if (session_ == nullptr) return;
   if (!is_here()) forget_mount_point();
+  system_.passthrough().end();
   fuse_session_unmount(session_.get());
 }
 

@@ -197,23 +197,20 @@ Outcome Calls::open(const Request& request) {
   if ((request.header.flags & ~layout::kFileOpenAll) != 0) return failed(EINVAL);
   // A file that is not opened for writing is truncated past its leases.
   if (asks(request, layout::kFileOpenTruncate) && !asks(request, layout::kFileOpenWrite)) return failed(EINVAL);
-  if (const int error = handles_.reserve(); error != 0) return failed(error);
+  Handles::Room room(handles_);
+  if (room.error() != 0) return failed(room.error());
   UniqueFd descriptor = tree_.open(request.name, open_flags(request.header.flags), request.header.mode);
   int error = descriptor.valid() ? 0 : errno;
   // Whether the first attempt made the file cannot be told: as a lock it must not be taken twice, nor be thought free.
   if (error == EEXIST && request.header.repeated != 0) error = EIO;
   layout::FileStatus status{};
   if (error == 0) error = status_of(descriptor.get(), status);
-  if (error != 0) {
-    handles_.give_up();
-    return not_opened(error);
-  }
+  if (error != 0) return not_opened(error);
   if (asks(request, layout::kFileOpenTruncate)) mapped::note_truncation(descriptor.get());
   Outcome outcome = with_payload(0, status);
   // The number is of use only to a process that the kernel lets take the descriptor.
   if (terms_.lends && S_ISREG(status.mode)) outcome.position = static_cast<std::uint64_t>(descriptor.get()) + 1;
-  outcome.value =
-      handles_.add({std::make_unique<Backing>(std::move(descriptor)), asks(request, layout::kFileOpenAppend)});
+  outcome.value = room.add({std::make_unique<Backing>(std::move(descriptor)), asks(request, layout::kFileOpenAppend)});
   return outcome;
 }
 

@@ -36,6 +36,10 @@ struct Outcome {
 /// fields that are to be 0.
 [[nodiscard]] bool is_valid(const layout::FileRequest& header);
 
+/// How long an open waits for leases that others than this server have given, such as a Samba: its clients keep theirs
+/// for less.
+inline constexpr std::chrono::seconds kLeasePatience{5};
+
 /// What is served beside the files.
 struct Terms {
   bool read_only = false;  ///< nothing that changes something
@@ -66,6 +70,9 @@ class Calls {
   [[nodiscard]] int refused(const Request& request) const;
   /// Of FileCall::copy: 0, or an errno value. Valid until the next call that closes a file.
   [[nodiscard]] int plan_copy(const Request& request, CopyPlan& plan);
+  /// FileCall::append, once its data has come: one write of the file, so that what others append at the same time comes
+  /// before or behind it.
+  [[nodiscard]] Outcome append(const Request& request, std::span<const std::byte> data);
   /// FileCall::set_xattr, once its value has come.
   [[nodiscard]] Outcome set_xattr(const Request& request, std::span<const std::byte> value);
 

@@ -53,20 +53,6 @@ void put(const Regions& regions, const FileAnswer& head) {
   if (first < bytes.size()) std::memcpy(regions.second.data(), bytes.data() + first, bytes.size() - first);
 }
 
-/// Whether the file has these bytes there. The descriptor may be one for writing only.
-bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
-  const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
-  std::vector<std::byte> there(bytes.size());
-  std::size_t got = 0;
-  while (got < there.size()) {
-    const ssize_t n = ::pread(file.get(), there.data() + got, there.size() - got, static_cast<off_t>(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    got += static_cast<std::size_t>(n);
-  }
-  return std::ranges::equal(there, bytes);
-}
-
 }  // namespace
 
 ServerSession::Step ServerSession::begin_read(OpenFile* file) {
@@ -206,7 +192,9 @@ ServerSession::Step ServerSession::begin_gathering(int error) {
 ServerSession::Step ServerSession::gather() {
   if (left_ == 0) {
     const bool appends = static_cast<FileCall>(request_.header.call) == FileCall::append;
-    answer(error_ != 0 ? Outcome{.error = error_} : appends ? append() : calls_.set_xattr(request_, gathered_));
+    answer(error_ != 0 ? Outcome{.error = error_}
+           : appends   ? calls_.append(request_, gathered_)
+                       : calls_.set_xattr(request_, gathered_));
     gathered_.clear();
     return Step::on;
   }
@@ -220,26 +208,6 @@ ServerSession::Step ServerSession::gather() {
   left_ -= seen.size();
   turn_ -= std::min(turn_, seen.size());
   return Step::on;
-}
-
-/// Of a repeated append it is first seen how much of it is in the file already: its end is compared with the data.
-Outcome ServerSession::append() {
-  std::span<const std::byte> data = gathered_;
-  std::uint64_t before = 0;
-  if (request_.header.repeated != 0) {
-    const off_t size = ::lseek(backing_->descriptor(), 0, SEEK_END);
-    const auto expected = request_.header.offset;
-    if (size < 0 || static_cast<std::uint64_t>(size) < expected || size - expected > data.size()) return {.error = EIO};
-    before = static_cast<std::uint64_t>(size) - expected;
-    if (!holds(backing_->descriptor(), expected, data.first(before))) return {.error = EIO};
-  }
-  data = data.subspan(before);
-  const ssize_t put = backing_->append(data);
-  const int error = put < 0 ? errno : 0;
-  const off_t end = ::lseek(backing_->descriptor(), 0, put < 0 ? SEEK_END : SEEK_CUR);
-  return {.error = error,
-          .value = before + (put < 0 ? 0 : static_cast<std::uint64_t>(put)),
-          .position = end < 0 ? 0 : static_cast<std::uint64_t>(end)};
 }
 
 }  // namespace wherry::file

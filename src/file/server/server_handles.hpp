@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "file/server/backing.hpp"
@@ -17,6 +18,8 @@ class HandleBudget {
  public:
   /// From the limit of open files of this process: half of it is for files, a quarter of that for one client.
   static HandleBudget of_process();
+  /// As much as one client may have of that.
+  static HandleBudget for_one() { return {of_process().each_, of_process().each_}; }
   HandleBudget(std::size_t all, std::size_t each) : all_(all), each_(each) {}
   HandleBudget(HandleBudget&& other) noexcept : all_(other.all_), each_(other.each_) {}
 
@@ -50,12 +53,29 @@ class Handles {
   Handles& operator=(const Handles&) = delete;
   ~Handles();
 
-  /// Makes room for one: 0, EMFILE if this client has as many as it may, ENFILE if all have together. After 0 either
-  /// `add` or `give_up` must follow.
-  [[nodiscard]] int reserve();
-  void give_up() { budget_.give_back(1); }
-  /// Returns the handle.
-  std::uint64_t add(OpenFile file);
+  /// Room for one more, given up at the end unless a file was added.
+  class Room {
+   public:
+    explicit Room(Handles& handles) : handles_(handles), error_(handles.reserve()) {}
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    ~Room() {
+      if (error_ == 0 && !used_) handles_.budget_.give_back(1);
+    }
+    /// 0, EMFILE if this client has as many as it may, ENFILE if all have together.
+    [[nodiscard]] int error() const { return error_; }
+    /// Once, if there is room. Returns the handle.
+    std::uint64_t add(OpenFile file) {
+      const std::uint64_t handle = handles_.add(std::move(file));
+      used_ = true;
+      return handle;
+    }
+
+   private:
+    Handles& handles_;
+    int error_;
+    bool used_ = false;
+  };
   /// Null if there is none. Valid until the next call that adds or closes.
   [[nodiscard]] OpenFile* find(std::uint64_t handle);
   /// The same for owners of locks, which `find` does not know.
@@ -68,6 +88,8 @@ class Handles {
     OpenFile file;
     std::uint32_t generation = 1;
   };
+  [[nodiscard]] int reserve();
+  std::uint64_t add(OpenFile file);
   [[nodiscard]] Slot* slot_of(std::uint64_t handle);
 
   HandleBudget& budget_;

@@ -23,15 +23,15 @@ Outcome Calls::open_locks(const Request& request) {
   if ((flags & ~layout::kFileLockWhole) != 0) return {.error = EINVAL};
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return {.error = EBADF};
-  if (const int error = handles_.reserve(); error != 0) return {.error = error};
+  Handles::Room room(handles_);
+  if (room.error() != 0) return {.error = room.error()};
   auto made = LockDescription::open(file->backing->descriptor(), flags == layout::kFileLockWhole, terms_.read_only,
                                     std::make_shared<HeldLocks>());
   if (made == nullptr) {
     const int error = errno;
-    handles_.give_up();
     return {.error = error, .leased = error == EAGAIN};
   }
-  return {.value = handles_.add({.locks = std::move(made)})};
+  return {.value = room.add({.locks = std::move(made)})};
 }
 
 Outcome Calls::set_lock(const Request& request) {

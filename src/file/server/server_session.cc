@@ -22,9 +22,6 @@ constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 /// What a request counts as beside its data: 64 small ones are a turn.
 constexpr std::size_t kRequestBytes = kTurnBytes / 64;
 
-/// For leases that others than this server have given, such as a Samba: clients of this server keep theirs for less.
-constexpr std::chrono::seconds kLeasePatience{5};
-
 std::string string_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -94,7 +94,6 @@ class ServerSession {
   Step begin_watch();
   Step watch();
   void write_pages(const ConstRegions& seen);
-  Outcome append();
   Step nothing_came();
   void answer(const Outcome& outcome);
   [[nodiscard]] layout::FileAnswer head_of(std::size_t payload, bool last) const;
