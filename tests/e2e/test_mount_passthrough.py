@@ -122,10 +122,16 @@ def test_o_append_that_is_set_later_appends(tmp_path):
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
         os.write(file, b" and after")
         assert (root / "file").read_bytes() == b"before and after"
-        with opened(here / "file", os.O_WRONLY | os.O_APPEND) as appending:
-            fcntl.fcntl(appending, fcntl.F_SETFL, 0)
-            os.pwrite(appending, b"B", 0)
-        assert (root / "file").read_bytes() == b"Before and after"
+
+
+def test_an_append_leaves_the_offset_behind_what_it_wrote(tmp_path):
+    with mounts(tmp_path) as (root, here), opened(here / "file", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as file:
+        with opened(root / "file", os.O_WRONLY | os.O_APPEND) as native:
+            for i in range(20):
+                os.write(native, b"x" * i)
+                before = os.fstat(native).st_size
+                assert os.write(file, b"record") == 6 and os.lseek(file, 0, os.SEEK_CUR) == before + 6
+                assert (root / "file").read_bytes()[before:] == b"record"
 
 
 def test_a_file_that_is_closed_is_open_nowhere(tmp_path):

@@ -71,13 +71,25 @@ void Host::set_lent(Handle handle, std::shared_ptr<LentFile> file) {
 Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
   const std::lock_guard lock(mutex_);
   apply_noted_renames();
-  Opened opened;
   Asked asked{.name = name};
+  asked.request.mode = mode;
+  return open(asked, nullptr, name, flags);
+}
+
+Host::Opened Host::open_again(Handle handle, std::uint32_t flags) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(handle);
+  if (file == nullptr) return {.error = EBADF};
+  return open({}, file.get(), file->name, flags);
+}
+
+/// @param other  the same file, which is open; null: by the name
+Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::uint32_t flags) {
+  Opened opened;
   asked.request.call = static_cast<std::uint32_t>(FileCall::open);
   asked.request.flags = flags;
-  asked.request.mode = mode;
   layout::FileAnswer answer{};
-  opened.error = call(asked, nullptr, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
+  opened.error = call(asked, other, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
   if (opened.error != 0) return opened;
   auto made = std::make_shared<File>();
   File& file = *made;

@@ -100,6 +100,8 @@ class Host {
 
   /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
   Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
+  /// An open file once more, also where its name is gone. `flags`: none that makes, cuts, or asks for a directory.
+  Opened open_again(Handle handle, std::uint32_t flags);
   /// Without a server, and with nothing unflushed, there is nothing to close.
   int close(Handle handle);
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<const iovec> into);
@@ -232,6 +234,7 @@ class Host {
   };
   using Clock = std::chrono::steady_clock;
 
+  Opened open(Asked asked, File* other, std::string_view name, std::uint32_t flags);
   void apply_noted_renames();
   int reconnect(Clock::time_point deadline);
   std::unique_ptr<HostConnection> connect(Timeout listener_wait, Timeout timeout = {}) const;

@@ -77,6 +77,12 @@ std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::s
   return error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
 }
 
+std::unique_ptr<Hosts::File> Hosts::File::open_again(std::uint32_t flags, layout::FileStatus& status) const {
+  const Host::Opened opened = use()->open_again(handle_, flags);
+  status = opened.status;
+  return opened.error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
+}
+
 Hosts::File::~File() {
   const Use use(connection_);
   // Errors of a close were told by the flush before it.

@@ -60,10 +60,12 @@ class OpenFile {
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
-  /// Whether reads and writes go past the kernel's page cache. It cuts writes at the ends of pages: appends are to be
-  /// atomic. Writes that it moves to the server's file by itself would leave set-user-ID and set-group-ID bits.
+  /// Whether reads and writes go past the kernel, to this process. Its page cache cuts writes at the ends of pages, and
+  /// appends are to be atomic. Writes that it moves to the server's file by itself would leave set-user-ID and
+  /// set-group-ID bits.
   [[nodiscard]] bool is_direct() const {
-    return appends() || (backing_ != nullptr && writes() && (mode_ & (S_ISUID | S_ISGID)) != 0);
+    if (backing_ == nullptr) return appends();
+    return writes() && (mode_ & (S_ISUID | S_ISGID)) != 0;
   }
 
  private:

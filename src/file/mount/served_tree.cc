@@ -84,6 +84,21 @@ int ServedTree::find(NodeId node, std::string& path, layout::FileStatus& status)
 
 int ServedTree::open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
                      const Hosts::File* beside) {
+  const int error = open_by_name(node, flags, file, status, beside);
+  if (error != ESTALE) return error;
+  // A file that is open stays what it is, also to who opens it by a descriptor's name in /proc.
+  for (const auto& open : nodes_.open_files(node)) {
+    if (beside != nullptr && !open->file().is_beside(*beside)) continue;
+    if (auto again = open->file().open_again(flags, status); again != nullptr) {
+      file = std::move(again);
+      return 0;
+    }
+  }
+  return ESTALE;
+}
+
+int ServedTree::open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
+                             layout::FileStatus& status, const Hosts::File* beside) {
   const KeptNames kept = keep_names();
   const auto path = nodes_.path(node);
   const auto identity = nodes_.identity(node);

@@ -78,7 +78,7 @@ class ServedTree {
 
   /// The name and status of a file that still has its name; ESTALE otherwise. For a call that keeps the names.
   int find(NodeId node, std::string& path, layout::FileStatus& status);
-  /// Opens the node by its name, and only if that is still the same file.
+  /// Opens the node: by its name if that is still the same file, or as what is open of it already.
   /// @param beside  as of Hosts::open
   int open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
            const Hosts::File* beside = nullptr);
@@ -113,6 +113,9 @@ class ServedTree {
   }
 
  private:
+  int open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
+                   const Hosts::File* beside);
+
   struct Hidden {
     std::uint64_t device;
     std::uint64_t inode;

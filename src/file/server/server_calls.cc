@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "file/mapped/truncations.hpp"
+#include "file/wire/open_again.hpp"
 #include "file/wire/status.hpp"
 
 namespace wherry::file {
@@ -57,6 +58,10 @@ int open_flags(std::uint32_t asked) {
   }
   return flags;
 }
+
+/// What an open file that is opened once more cannot be asked for.
+constexpr std::uint32_t kMakes =
+    layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate | layout::kFileOpenDirectory;
 
 /// The type bits of a mode.
 mode_t type_of(std::uint32_t node) {
@@ -197,9 +202,16 @@ Outcome Calls::open(const Request& request) {
   if ((request.header.flags & ~layout::kFileOpenAll) != 0) return failed(EINVAL);
   // A file that is not opened for writing is truncated past its leases.
   if (asks(request, layout::kFileOpenTruncate) && !asks(request, layout::kFileOpenWrite)) return failed(EINVAL);
+  const bool again = request.header.handle != layout::kFileNoHandle;
+  const OpenFile* const file = again ? handles_.find(request.header.handle) : nullptr;
+  if (again && file == nullptr) return failed(EBADF);
+  if (again && (!request.name.empty() || asks(request, kMakes))) return failed(EINVAL);
   Handles::Room room(handles_);
   if (room.error() != 0) return failed(room.error());
-  UniqueFd descriptor = tree_.open(request.name, open_flags(request.header.flags), request.header.mode);
+  const int flags = open_flags(request.header.flags);
+  constexpr int kFlags = O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd descriptor = again ? open_again(file->backing->descriptor(), (flags & ~O_NOFOLLOW) | kFlags)
+                              : tree_.open(request.name, flags, request.header.mode);
   int error = descriptor.valid() ? 0 : errno;
   // Whether the first attempt made the file cannot be told: as a lock it must not be taken twice, nor be thought free.
   if (error == EEXIST && request.header.repeated != 0) error = EIO;
