@@ -86,7 +86,7 @@ int ServedTree::open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::Fi
                      const Hosts::File* beside) {
   const int error = open_by_name(node, flags, file, status, beside);
   if (error != ESTALE) return error;
-  // A file that is open stays what it is, also to who opens it by a descriptor's name in /proc.
+  // A file that is open stays what it is, also where a program opens it by the name of a descriptor in /proc.
   for (const auto& open : nodes_.open_files(node)) {
     if (beside != nullptr && !open->file().is_beside(*beside)) continue;
     if (auto again = open->file().open_again(flags, status); again != nullptr) {
