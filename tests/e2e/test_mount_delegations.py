@@ -165,3 +165,19 @@ def test_programs_that_open_a_file_in_many_ways_read_what_was_written_last(tmp_p
             results.append(subprocess.run(["bash", "-c", script], cwd=folder, env=environment(LC_ALL="C"), capture_output=True, text=True, timeout=250))
         assert results[0].returncode == 0
         assert [(one.returncode, one.stdout, one.stderr) for one in results] == [(0, results[0].stdout, "")] * 2
+
+
+def test_a_mount_that_opens_files_itself_waits_for_delegations_of_others(tmp_path, opened):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_bytes(b"00000000")
+    with Server(tmp_path / "root") as server, Mount(server, tmp_path / "here", NO_PASSTHROUGH) as here, Mount(server, tmp_path / "there") as there:
+        file = opened(here / "file")
+        for i in range(1, 20):
+            wait_until_delegated(file)
+            content = b"%08d" % i
+            if i % 2:
+                (there / "file").write_bytes(content)
+            else:
+                with open(there / "file", "r+b") as writer:
+                    writer.write(content)
+            assert os.pread(file, 8, 0) == content

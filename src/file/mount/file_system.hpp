@@ -31,13 +31,12 @@ class FileSystem {
   [[nodiscard]] FileNames& names() { return names_; }
   [[nodiscard]] FileAttributes& attributes() { return attributes_; }
   [[nodiscard]] OpenFiles& files() { return files_; }
+  [[nodiscard]] const OpenFiles& files() const { return files_; }
   [[nodiscard]] OpenDirectories& directories() { return directories_; }
   [[nodiscard]] LockService& locks() { return locks_; }
   [[nodiscard]] Delegations& delegations() { return delegations_; }
   [[nodiscard]] Passthrough& passthrough() { return files_.passthrough(); }
 
-  /// Whether the kernel moves data between programs and the server's files.
-  [[nodiscard]] bool passes_through() const { return files_.passthrough().is_on() && tree_.hosts().lends(); }
   [[nodiscard]] bool read_only() const { return tree_.hosts().read_only(); }
 
  private:

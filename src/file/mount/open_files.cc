@@ -77,7 +77,7 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
 /// Files of one node that are open at the same time are all served alike: the kernel demands it.
 void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
   const std::shared_ptr<const LentFile> lent =
-      passthrough_.is_on() ? file->file().use()->lend(file->file().handle()) : nullptr;
+      passes_through() ? file->file().use()->lend(file->file().handle()) : nullptr;
   const std::lock_guard lock(adding_);
   const auto others = tree_.nodes().open_files(node);
   if (!others.empty())
@@ -168,7 +168,7 @@ long OpenFiles::passed_through(NodeId node) {
   if (const auto open = tree_.nodes().open_files(node); !open.empty())
     return open.front()->backing() ? open.front()->backing()->file_system() : 0;
   const auto identity = tree_.nodes().identity(node);
-  if (!identity || !S_ISDIR(identity->type) || !passthrough_.is_on() || !tree_.hosts().lends()) return 0;
+  if (!identity || !S_ISDIR(identity->type) || !passes_through()) return 0;
   layout::FileSystemStatus status{};
   const int error =
       tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->file_system(path, status); });

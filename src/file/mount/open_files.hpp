@@ -51,11 +51,12 @@ class OpenFiles {
   static int allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length);
   static int seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found);
 
+  /// Whether the kernel moves data of files.
+  [[nodiscard]] bool passes_through() const { return passthrough_.is_on() && tree_.hosts().lends(); }
   /// The type of the host's file system (statfs) if the kernel moves the data of this file, or may move that of files
   /// in this directory; 0 otherwise.
   long passed_through(NodeId node);
   [[nodiscard]] Passthrough& passthrough() { return passthrough_; }
-  [[nodiscard]] const Passthrough& passthrough() const { return passthrough_; }
 
  private:
   void add(NodeId node, const std::shared_ptr<OpenFile>& file);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "base/unique_fd.hpp"
@@ -52,6 +53,7 @@ std::shared_ptr<const Passthrough::Backing> Passthrough::add(const LentFile& fil
   struct statfs system{};
   if (device < 0 || ::fstatfs(file.descriptor(), &system) != 0) return nullptr;
   const UniqueFd reading = open_again(file.descriptor(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (!reading.valid() && errno != EAGAIN) return nullptr;  // EAGAIN: a lease of a program of the host
   const int number = open_backing(device, reading.valid() ? reading.get() : file.descriptor());
   return number > 0 ? std::make_shared<Backing>(device_, number, static_cast<long>(system.f_type)) : nullptr;
 }

@@ -52,7 +52,7 @@ class Session {
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
   /// Whether the kernel moves data between programs and the server's files; after `start`.
-  [[nodiscard]] bool passes_through() const { return system_.passes_through(); }
+  [[nodiscard]] bool passes_through() const { return system_.files().passes_through(); }
 
  private:
   [[nodiscard]] HostOptions host_options(const MountOptions& options);
