@@ -267,9 +267,10 @@ def test_names_are_looked_up_without_the_server_where_it_has_the_same_rights(tmp
 
 
 def is_asleep(pid):
+    """Whether a process, or the last one that it has started, waits for something. It may not be what is meant yet."""
     try:
-        return "request_wait_answer" in Path(f"/proc/{pid}/stack").read_text() or any(
-            "request_wait_answer" in Path(f"/proc/{child}/stack").read_text() for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return Path(f"/proc/{children[-1] if children else pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "SD"
     except OSError:
         return False
 
