@@ -236,7 +236,7 @@ layout::FileStatus look_at_name(std::string_view text, const Options& options) {
   int error = 0;
   if (name.is_remote()) {
     const auto files = connected("stat", name, options);
-    error = files->host().status(name.path, true, status);
+    error = files->host().names().status(name.path, true, status);
     if (error == 0) status.device = files->device_of(status);
   } else {
     const UniqueFd file(::open(name.path.c_str(), O_PATH | O_CLOEXEC));
@@ -249,7 +249,7 @@ layout::FileStatus look_at_name(std::string_view text, const Options& options) {
 void remove_name(std::string_view text, const Options& options) {
   const NotCancelled here;
   const Name name = parse(text, "remove");
-  const int error = name.is_remote() ? connected("remove", name, options)->host().remove(name.path)
+  const int error = name.is_remote() ? connected("remove", name, options)->host().names().remove(name.path)
                                      : (::unlink(name.path.c_str()) == 0 ? 0 : errno);
   if (error != 0) fail(error, "remove", name);
 }

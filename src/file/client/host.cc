@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting, and what moves data.
+// What moves data.
 #include "file/client/host.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
-
-#include "base/config.hpp"
-#include "file/client/host_exchange.hpp"
 
 namespace wherry::file {
 namespace {
@@ -17,68 +14,24 @@ using layout::FileStatus;
 
 iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
-/// A server that is about to start is waited for as long as wherry::connect would, and no longer than a call waits.
-Timeout listener_wait_of(const HostOptions& options) {
-  const std::chrono::milliseconds configured(config::number(config::Key::connect_timeout));
-  return std::min(configured, options.timeout);
-}
-
 }  // namespace
 
-Host::Host(HostOptions options) : options_(std::move(options)) {
-  const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : StreamConnection::kNoWait;
-  connection_ = connect(listener_wait);
-  server_ = connection_->server();
-  read_only_ = server_.read_only != 0;
-  lends_.store(options_.borrows && connection_->lender() >= 0, std::memory_order_relaxed);
-}
-
-std::unique_ptr<HostConnection> Host::connect(Timeout listener_wait, Timeout timeout) const {
-  auto made =
-      std::make_unique<StreamConnection>(options_.address, options_.ring_bytes, options_.at, listener_wait, timeout);
-  if (options_.shorten) return options_.shorten(std::move(made));
-  return made;
-}
-
 BootId Host::boot() const {
-  const std::lock_guard lock(mutex_);
-  return boot_id_of(server_);
-}
-
-std::shared_ptr<Host::File> Host::find(Handle handle) const {
-  const std::uint64_t index = handle & UINT32_MAX;
-  return index < files_.size() && files_[index] && files_[index]->own == handle ? files_[index] : nullptr;
-}
-
-std::shared_ptr<LentFile> Host::lent(Handle handle) const {
-  const std::lock_guard lock(lent_mutex_);
-  const std::uint64_t index = handle & UINT32_MAX;
-  return index < lent_.size() && lent_[index].handle == handle ? lent_[index].file : nullptr;
-}
-
-void Host::set_lent(Handle handle, std::shared_ptr<LentFile> file) {
-  std::shared_ptr<LentFile> before;  // is closed without the lock
-  const std::lock_guard lock(lent_mutex_);
-  const std::uint64_t index = handle & UINT32_MAX;
-  if (index >= lent_.size()) {
-    if (file == nullptr) return;
-    lent_.resize(index + 1);
-  }
-  before = std::exchange(lent_[index].file, std::move(file));
-  lent_[index].handle = handle;
+  const std::lock_guard lock(link_.mutex());
+  return link_.boot();
 }
 
 Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
-  const std::lock_guard lock(mutex_);
-  apply_noted_renames();
+  const std::lock_guard lock(link_.mutex());
+  link_.apply_noted_renames();
   Asked asked{.name = name};
   asked.request.mode = mode;
   return open(asked, nullptr, name, flags);
 }
 
 Host::Opened Host::open_again(Handle handle, std::uint32_t flags) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return {.error = EBADF};
   return open({}, file.get(), file->name, flags);
 }
@@ -89,7 +42,7 @@ Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::ui
   asked.request.call = static_cast<std::uint32_t>(FileCall::open);
   asked.request.flags = flags;
   layout::FileAnswer answer{};
-  opened.error = call(asked, other, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
+  opened.error = link_.call(asked, other, std::as_writable_bytes(std::span(&opened.status, 1)), &answer);
   if (opened.error != 0) return opened;
   auto made = std::make_shared<File>();
   File& file = *made;
@@ -99,49 +52,39 @@ Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::ui
   file.lent_as = answer.position;
   file.status = opened.status;
   file.end = opened.status.size;
-  opened.handle = add(std::move(made));
+  opened.handle = link_.add(std::move(made));
   return opened;
 }
 
-/// Returns its handle.
-Host::Handle Host::add(std::shared_ptr<File> file) {
-  auto place = std::ranges::find_if(files_, [](const auto& taken) { return !taken; });
-  if (place == files_.end()) place = files_.emplace(files_.end());
-  const Handle own = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
-  file->own = own;
-  *place = std::move(file);
-  return own;
-}
-
 int Host::close(Handle handle) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
   const int lost = told_of_loss(*file);
-  set_lent(handle, nullptr);
+  link_.lent().set(handle, nullptr);
   int error = 0;
-  if (connection_ || file->unflushed) {
+  if (link_.connection() != nullptr || file->unflushed) {
     // A dead server has closed the file, too. Unflushed data may be lost with its machine, which the next server tells.
     Asked asked{.once = !file->unflushed};
     asked.request.call = static_cast<std::uint32_t>(FileCall::close);
-    error = call(asked, file.get());
+    error = link_.call(asked, file.get());
   }
   file->closed = true;
-  if (find(handle) == file) files_[handle & UINT32_MAX].reset();
+  link_.erase(file);
   // A server without the handle has closed the file: no error.
   return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
 }
 
 int Host::check_loss(Handle handle) {
-  if (lent(handle) != nullptr) return 0;
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  if (link_.lent().find(handle) != nullptr) return 0;
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
   FileStatus status{};
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::status);
   const int error =
-      file->unflushed && !file->lost ? call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) : 0;
+      file->unflushed && !file->lost ? link_.call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) : 0;
   return told_of_loss(*file) != 0 ? EIO : error;
 }
 
@@ -149,34 +92,31 @@ int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EI
 
 /// Returns the server's descriptor of the file, or null. It is taken once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
-  if (auto had = lent(file.own)) return had;
+  if (auto had = link_.lent().find(file.own)) return had;
   if (file.lent_as == 0 || file.guarded || !lends() || file.stale) return nullptr;
   // The server keeps the descriptor open as long as the handle is, which ends with the connection.
-  if (!connection_ || connection_->lender() < 0) return nullptr;
-  pass(options_.at, FaultPoint::lent);
+  if (link_.connection() == nullptr || link_.connection()->lender() < 0) return nullptr;
+  pass(link_.options().at, FaultPoint::lent);
   int error = 0;
   auto taken =
-      LentFile::take(connection_->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
+      LentFile::take(link_.connection()->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
   // These refusals are of the kernel, and come for every file. From a server that died (ESRCH) the next one is asked.
-  if (error == EPERM || error == ENOSYS) {
-    options_.borrows = false;
-    lends_.store(false, std::memory_order_relaxed);
-  }
-  if (taken) set_lent(file.own, taken);
+  if (error == EPERM || error == ENOSYS) link_.refuse_lent();
+  if (taken) link_.lent().set(file.own, taken);
   return taken;
 }
 
 std::shared_ptr<LentFile> Host::lend(Handle handle) {
-  if (auto had = lent(handle)) return had;
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  if (auto had = link_.lent().find(handle)) return had;
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   return file == nullptr ? nullptr : borrow(*file);
 }
 
 Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> into) {
-  if (const auto lent = this->lent(handle)) return lent->read(offset, into);
-  std::unique_lock lock(mutex_);
-  const auto file = find(handle);
+  if (const auto lent = link_.lent().find(handle)) return lent->read(offset, into);
+  std::unique_lock lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return Result::failure(EBADF);
   if (const auto lent = borrow(*file)) {
     lock.unlock();
@@ -188,7 +128,7 @@ Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> in
   asked.request.offset = offset;
   asked.request.length = std::min(wanted, layout::kFileMaxLength);
   HostConnection::Read read{};
-  const int error = exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
+  const int error = link_.exchange(asked, file.get(), [&](HostConnection& connection) -> std::optional<int> {
     const auto got = connection.receive_data(Buffers(into), asked.request.length);
     if (!got) return {};
     read = *got;
@@ -205,11 +145,11 @@ Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<c
     if (append != lent.appends() || (append && from.size() > LentFile::kMostParts)) return {};
     return append ? lent.append(from) : lent.write(offset, from);
   };
-  if (const auto lent = this->lent(handle)) {
+  if (const auto lent = link_.lent().find(handle)) {
     if (const auto result = by(*lent)) return *result;
   }
-  std::unique_lock lock(mutex_);
-  const auto file = find(handle);
+  std::unique_lock lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return Result::failure(EBADF);
   if (const int lost = told_of_loss(*file); lost != 0) return Result::failure(lost);
   if (const auto lent = borrow(*file)) {
@@ -225,7 +165,7 @@ Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<c
   asked.request.length = asked.data_bytes;
   layout::FileAnswer answer{};
   file->unflushed = true;
-  const int error = this->call(asked, file.get(), {}, &answer);
+  const int error = link_.call(asked, file.get(), {}, &answer);
   if (answer.value > asked.data_bytes) return Result::failure(EIO);
   if (append && answer.position != 0) file->end = answer.position;
   return error != 0 && answer.value == 0 ? Result::failure(error) : Result::moved(answer.value);
@@ -254,15 +194,15 @@ Result Host::append(Handle handle, std::span<const std::byte> from) {
 
 int Host::flush(Handle handle, bool data_only) {
   // The data is in this process's own kernel, and cannot be lost while the process lives.
-  if (const auto lent = this->lent(handle)) return lent->flush(data_only);
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  if (const auto lent = link_.lent().find(handle)) return lent->flush(data_only);
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
   if (const int lost = told_of_loss(*file); lost != 0) return lost;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
-  const int error = call(asked, file.get());
+  const int error = link_.call(asked, file.get());
   // A failed flush is reported once, as the kernel does.
   if (error == 0) file->unflushed = false;
   return std::exchange(file->lost, false) ? EIO : error;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "file/client/host_exchange.hpp"
+#include "file/client/host.hpp"
 
 namespace wherry::file {
 namespace {
@@ -39,13 +39,13 @@ bool take_entry(std::span<const std::byte>& rest, bool with_status, Host::Entry&
 }  // namespace
 
 int Host::list(Handle handle, const layout::FileRequest& request, std::vector<Entry>& entries) {
-  const std::lock_guard lock(mutex_);
-  const auto file = find(handle);
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
   Asked asked{.request = request};
   asked.request.call = static_cast<std::uint32_t>(layout::FileCall::list);
   std::vector<std::byte> payload;
-  if (const int error = call(asked, file.get(), payload, layout::kFileMaxList); error != 0) return error;
+  if (const int error = link_.call(asked, file.get(), payload, layout::kFileMaxList); error != 0) return error;
   entries.clear();
   for (std::span<const std::byte> rest = payload; !rest.empty();) {
     Entry entry{};

@@ -57,7 +57,8 @@ int FileAttributes::set_mode(NodeId node, std::uint32_t mode) {
   const int by = tree_.by_handle(
       node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); });
   if (by != ESTALE) return by;
-  return tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->set_mode(path, mode); });
+  return tree_.by_name(node,
+                       [&](const std::string& path) { return tree_.hosts().any()->names().set_mode(path, mode); });
 }
 
 int FileAttributes::set_owner(NodeId node, const Changes& changes) {
@@ -67,15 +68,15 @@ int FileAttributes::set_owner(NodeId node, const Changes& changes) {
       node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); });
   if (by != ESTALE) return by;
   return tree_.by_name(
-      node, [&](const std::string& path) { return tree_.hosts().any()->set_owner(path, false, user, group); });
+      node, [&](const std::string& path) { return tree_.hosts().any()->names().set_owner(path, false, user, group); });
 }
 
 int FileAttributes::set_times(NodeId node, const layout::FileTimes& times) {
   const int by = tree_.by_handle(
       node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); });
   if (by != ESTALE) return by;
-  return tree_.by_name(node,
-                       [&](const std::string& path) { return tree_.hosts().any()->set_times(path, false, times); });
+  return tree_.by_name(
+      node, [&](const std::string& path) { return tree_.hosts().any()->names().set_times(path, false, times); });
 }
 
 int FileAttributes::set_size(NodeId node, std::uint64_t size, const OpenFile* by) {
@@ -84,7 +85,8 @@ int FileAttributes::set_size(NodeId node, std::uint64_t size, const OpenFile* by
   };
   if (by != nullptr && by->writes()) return set(*by);
   if (const int error = tree_.by_handle(node, set); error != ESTALE) return error;
-  return tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->set_size(path, size); });
+  return tree_.by_name(node,
+                       [&](const std::string& path) { return tree_.hosts().any()->names().set_size(path, size); });
 }
 
 int FileAttributes::drop_set_id(NodeId node, const std::function<bool(gid_t)>& is_in_group) {
@@ -99,35 +101,37 @@ int FileAttributes::drop_set_id(NodeId node, const std::function<bool(gid_t)>& i
 }
 
 int FileAttributes::get_xattr(NodeId node, std::string_view attribute, std::vector<std::byte>& value) {
-  return tree_.by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
-    return host->get_xattr(target, attribute, value);
+  return tree_.by_either(node, [&](const Hosts::Use& host, const HostXattrs::Target& target) {
+    return host->xattrs().get(target, attribute, value);
   });
 }
 
 int FileAttributes::list_xattrs(NodeId node, std::vector<std::byte>& names) {
-  return tree_.by_either(
-      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->list_xattrs(target, names); });
+  return tree_.by_either(node, [&](const Hosts::Use& host, const HostXattrs::Target& target) {
+    return host->xattrs().list(target, names);
+  });
 }
 
 int FileAttributes::set_xattr(NodeId node, std::string_view attribute, std::span<const std::byte> value,
                               std::uint32_t flags) {
   const OwnChanges::Change under_way(tree_.own_changes());
-  return tree_.by_either(node, [&](const Hosts::Use& host, const Host::Target& target) {
-    return host->set_xattr(target, attribute, value, flags);
+  return tree_.by_either(node, [&](const Hosts::Use& host, const HostXattrs::Target& target) {
+    return host->xattrs().set(target, attribute, value, flags);
   });
 }
 
 int FileAttributes::remove_xattr(NodeId node, std::string_view attribute) {
   const OwnChanges::Change under_way(tree_.own_changes());
-  return tree_.by_either(
-      node, [&](const Hosts::Use& host, const Host::Target& target) { return host->remove_xattr(target, attribute); });
+  return tree_.by_either(node, [&](const Hosts::Use& host, const HostXattrs::Target& target) {
+    return host->xattrs().remove(target, attribute);
+  });
 }
 
 int FileAttributes::file_system(NodeId node, struct statvfs& status) {
   const ServedTree::KeptNames kept = tree_.keep_names();
   layout::FileSystemStatus found{};
   const auto path = tree_.nodes().path(node);
-  const int error = tree_.hosts().any()->file_system(path ? *path : ".", found);
+  const int error = tree_.hosts().any()->names().file_system(path ? *path : ".", found);
   if (error == 0) status = statvfs_of(found);
   return error;
 }

@@ -22,7 +22,7 @@ int FileNames::look_up_kept(NodeId parent, std::string_view name, Entry& entry) 
   if (!path) return ENOENT;
   layout::FileStatus status{};
   const OwnChanges::Look look(tree_.own_changes());
-  const int error = tree_.hosts().any()->status(*path, false, status);
+  const int error = tree_.hosts().any()->names().status(*path, false, status);
   if (error == ENOENT) tree_.nodes().remove_name(parent, name);
   if (error != 0) return error;
   entry = tree_.refer(parent, name, status);
@@ -38,7 +38,7 @@ int FileNames::look_up_kept(NodeId parent, std::string_view name, Entry& entry) 
 int FileNames::read_link(NodeId node, std::string& target) {
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(node);
-  const int error = path ? tree_.hosts().any()->read_link(*path, target) : ESTALE;
+  const int error = path ? tree_.hosts().any()->names().read_link(*path, target) : ESTALE;
   return error == EINVAL ? ESTALE : ServedTree::stale_if_gone(error);  // EINVAL: another kind of file has the name now
 }
 
@@ -61,7 +61,7 @@ int FileNames::make_node_kept(NodeId parent, std::string_view name, std::uint32_
   const auto path = tree_.nodes().path(parent, name);
   if (!path) return ENOENT;
   const auto type = S_ISFIFO(mode) ? layout::FileNode::fifo : layout::FileNode::socket;
-  const int error = tree_.hosts().any()->make_node(*path, type, mode & 07777U);
+  const int error = tree_.hosts().any()->names().make_node(*path, type, mode & 07777U);
   return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
@@ -70,7 +70,7 @@ int FileNames::make_directory(NodeId parent, std::string_view name, std::uint32_
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(parent, name);
   if (!path) return ENOENT;
-  const int error = tree_.hosts().any()->make_directory(*path, mode & 07777U);
+  const int error = tree_.hosts().any()->names().make_directory(*path, mode & 07777U);
   return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
@@ -79,7 +79,7 @@ int FileNames::symlink(NodeId parent, std::string_view name, std::string_view ta
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(parent, name);
   if (!path) return ENOENT;
-  const int error = tree_.hosts().any()->symlink(*path, target);
+  const int error = tree_.hosts().any()->names().symlink(*path, target);
   return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
@@ -91,7 +91,7 @@ int FileNames::link(NodeId node, NodeId parent, std::string_view name, Entry& en
   std::string from;
   layout::FileStatus status{};
   if (const int error = tree_.find(node, from, status); error != 0) return error;
-  const int error = tree_.hosts().any()->link(from, *to);
+  const int error = tree_.hosts().any()->names().link(from, *to);
   return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
@@ -100,7 +100,7 @@ int FileNames::remove(NodeId parent, std::string_view name, bool directory) {
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(parent, name);
   if (!path) return ENOENT;
-  const int error = tree_.hosts().any()->remove(*path, directory);
+  const int error = tree_.hosts().any()->names().remove(*path, directory);
   if (error == 0 || error == ENOENT) tree_.nodes().remove_name(parent, name);
   return error;
 }

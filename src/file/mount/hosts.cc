@@ -62,17 +62,17 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
 
 int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flags) {
   const Use use = any();
-  const int error = use->rename(from, to, flags);
+  const int error = use->names().rename(from, to, flags);
   if (error != 0) return error;
   for (const auto& connection : connections_) {
-    if (connection.get() != use.connection_) connection->host.note_rename(from, to, flags);
+    if (connection.get() != use.connection_) connection->host.names().note_rename(from, to, flags);
   }
   return 0;
 }
 
 std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
                                                      int& error) const {
-  const Host::Opened opened = use()->open_locks(handle_, flags, std::move(held));
+  const HostLocks::Opened opened = use()->locks().open(handle_, flags, std::move(held));
   error = opened.error;
   return error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
 }

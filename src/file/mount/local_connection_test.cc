@@ -102,28 +102,28 @@ void call_for_attributes(Host& host, Notes& note) {
   const Host::Handle file = note.open(host, "other", kFileOpenRead | kFileOpenWrite);
   FileStatus status{};
   note("status", {host.status(file, status), status.size});
-  note("set_size",
-       {host.set_size(file, 50), host.set_size("none", 1), host.status("other", false, status), status.size});
-  note("set_mode",
-       {host.set_mode(file, 0600), host.set_mode("other", 0604), host.status("other", false, status), status.mode});
+  note("set_size", {host.set_size(file, 50), host.names().set_size("none", 1),
+                    host.names().status("other", false, status), status.size});
+  note("set_mode", {host.set_mode(file, 0600), host.names().set_mode("other", 0604),
+                    host.names().status("other", false, status), status.mode});
   note("allocate", {host.allocate(file, 0, 0, 5000), host.status(file, status), status.size});
   std::vector<std::byte> value;
-  note("xattrs",
-       {host.set_xattr({.handle = file}, "user.one", as_data("value")),
-        host.set_xattr({.name = "other"}, "user.one", as_data("x"), kFileXattrCreate),
-        host.get_xattr({.name = "other"}, "user.one", value), text_of(value), host.list_xattrs({.handle = file}, value),
-        text_of(value), host.remove_xattr({.handle = file}, "user.none")});
+  note("xattrs", {host.xattrs().set({.handle = file}, "user.one", as_data("value")),
+                  host.xattrs().set({.name = "other"}, "user.one", as_data("x"), kFileXattrCreate),
+                  host.xattrs().get({.name = "other"}, "user.one", value), text_of(value),
+                  host.xattrs().list({.handle = file}, value), text_of(value),
+                  host.xattrs().remove({.handle = file}, "user.none")});
   FileSystemStatus system{};
-  note("file_system", {host.file_system(".", system), system.type});
+  note("file_system", {host.names().file_system(".", system), system.type});
   note("close", {host.close(file)});
 }
 
 void call_for_names(Host& host, Notes& note) {
-  note("names",
-       {host.make_directory("folder", 0750), host.make_directory("folder", 0750), host.rename("other", "folder/moved"),
-        host.rename("folder", "folder/below"), host.link("folder/moved", "linked"), host.symlink("link", "target")});
+  note("names", {host.names().make_directory("folder", 0750), host.names().make_directory("folder", 0750),
+                 host.names().rename("other", "folder/moved"), host.names().rename("folder", "folder/below"),
+                 host.names().link("folder/moved", "linked"), host.names().symlink("link", "target")});
   std::string target;
-  note("read_link", {host.read_link("link", target), target, host.read_link("file", target)});
+  note("read_link", {host.names().read_link("link", target), target, host.names().read_link("file", target)});
   const Host::Handle folder = note.open(host, "folder", kFileOpenRead | kFileOpenDirectory);
   std::vector<Host::Entry> entries;
   note("list", {host.list_with_status(folder, 0, 4096, entries), entries.size()});
@@ -131,20 +131,20 @@ void call_for_names(Host& host, Notes& note) {
   for (const Host::Entry& entry : entries)
     note("entry", {entry.name, entry.type, entry.status ? entry.status->size : 0});
   note("close", {host.close(folder)});
-  note("remove", {host.remove("folder"), host.remove("folder/moved"), host.remove("folder", true),
-                  host.remove("linked"), host.remove("link")});
+  note("remove", {host.names().remove("folder"), host.names().remove("folder/moved"),
+                  host.names().remove("folder", true), host.names().remove("linked"), host.names().remove("link")});
 }
 
 void call_for_locks(Host& host, Notes& note) {
   const Host::Handle file = note.open(host, "file", kFileOpenRead | kFileOpenWrite);
   const auto held = std::make_shared<HeldLocks>();
-  const Host::Handle one = host.open_locks(file, 0, held).handle;
-  const Host::Handle other = host.open_locks(file, 0, std::make_shared<HeldLocks>()).handle;
+  const Host::Handle one = host.locks().open(file, 0, held).handle;
+  const Host::Handle other = host.locks().open(file, 0, std::make_shared<HeldLocks>()).handle;
   const FileLock lock{
       .offset = 0, .length = 10, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0};
-  note("locks", {host.set_lock(one, 0, lock), host.set_lock(other, 0, lock), held->any()});
+  note("locks", {host.locks().set(one, 0, lock), host.locks().set(other, 0, lock), held->any()});
   for (const Host::Handle handle : {one, other, file}) note("close", {host.close(handle)});
-  note("remove", {host.remove("file"), host.remove("file")});
+  note("remove", {host.names().remove("file"), host.names().remove("file")});
 }
 
 /// In a directory that is empty at first and in the end.
@@ -207,11 +207,11 @@ TEST(LocalConnection, OfAServerThatOnlyReadsChangesNothing) {
   };
   Host host(options);
   EXPECT_TRUE(host.read_only());
-  EXPECT_EQ(host.make_directory("folder", 0700), EROFS);
+  EXPECT_EQ(host.names().make_directory("folder", 0700), EROFS);
   EXPECT_EQ(host.open("file", kFileOpenWrite).error, EROFS);
   const Host::Opened file = host.open("file", kFileOpenRead);
   EXPECT_EQ(read_all(host, file.handle), "text");
-  EXPECT_EQ(host.set_xattr({.handle = file.handle}, "user.x", as_data("x")), EROFS);
+  EXPECT_EQ(host.xattrs().set({.handle = file.handle}, "user.x", as_data("x")), EROFS);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
   }
   if (owner.own != nullptr) return owner.own->set(wanted.lock).error;
   const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : 0;
-  return owner.file->use()->set_lock(owner.file->handle(), flags, wanted.lock);
+  return owner.file->use()->locks().set(owner.file->handle(), flags, wanted.lock);
 }
 
 /// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
@@ -107,11 +107,11 @@ int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
   if (owner != nullptr) {
     const std::lock_guard turn(owner->mutex);
     if (owner->own != nullptr) error = owner->own->get(lock.lock);
-    if (owner->file != nullptr) error = owner->file->use()->get_lock(owner->file->handle(), lock.lock);
+    if (owner->file != nullptr) error = owner->file->use()->locks().get(owner->file->handle(), lock.lock);
     if (error == ESTALE && owner->held->any()) return error;
   }
   // An owner without locks sees them all.
-  if (error == ESTALE) error = by.file().use()->get_lock(by.file().handle(), lock.lock);
+  if (error == ESTALE) error = by.file().use()->locks().get(by.file().handle(), lock.lock);
   if (error == 0) lock.process = is_unlock(lock.lock) ? 0 : holder(node, key, lock.lock);
   return error;
 }

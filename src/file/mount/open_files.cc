@@ -40,7 +40,8 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
   const Host::Opened opened = tree_.hosts().open(*path, wanted, mode & 07777U, made);
   if (opened.error != 0) return opened.error;
   // Another client has made it meanwhile.
-  if (const int error = cuts && opened.status.size != 0 ? tree_.hosts().any()->set_size(*path, 0) : 0; error != 0)
+  if (const int error = cuts && opened.status.size != 0 ? tree_.hosts().any()->names().set_size(*path, 0) : 0;
+      error != 0)
     return error;
   entry = tree_.refer(parent, name, opened.status);
   const auto shared = std::make_shared<OpenFile>(std::move(made), wanted, opened.status.mode);
@@ -170,8 +171,8 @@ long OpenFiles::passed_through(NodeId node) {
   const auto identity = tree_.nodes().identity(node);
   if (!identity || !S_ISDIR(identity->type) || !passes_through()) return 0;
   layout::FileSystemStatus status{};
-  const int error =
-      tree_.by_name(node, [&](const std::string& path) { return tree_.hosts().any()->file_system(path, status); });
+  const int error = tree_.by_name(
+      node, [&](const std::string& path) { return tree_.hosts().any()->names().file_system(path, status); });
   return error == 0 ? static_cast<long>(status.type) : 0;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
   layout::FileStatus status{};
-  const int error = hosts.any()->status(".", false, status);
+  const int error = hosts.any()->names().status(".", false, status);
   if (error != 0) throw Error(error, "mount", address, "see what wherry serve says");
   return status;
 }
@@ -78,7 +78,7 @@ int ServedTree::find(NodeId node, std::string& path, layout::FileStatus& status)
   const auto identity = nodes_.identity(node);
   if (!known || !identity) return ESTALE;
   path = *known;
-  if (const int error = hosts_.any()->status(path, false, status); error != 0) return stale_if_gone(error);
+  if (const int error = hosts_.any()->names().status(path, false, status); error != 0) return stale_if_gone(error);
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
 }
 

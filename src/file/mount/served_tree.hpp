@@ -103,7 +103,7 @@ class ServedTree {
     if (const int error = find(node, path, status); error != 0) return error;
     return stale_if_gone(call(path));
   }
-  /// By the handle of an open file, or by name: call(const Hosts::Use&, const Host::Target&).
+  /// By the handle of an open file, or by name: call(const Hosts::Use&, const HostXattrs::Target&).
   template <class Call>
   int by_either(NodeId node, Call call) {
     const int by = by_handle(

@@ -172,12 +172,12 @@ TEST_F(FileDelegations, AllCallsThatOpenForWritingWait) {
     watcher_.give_back({file_});
     return result.get();
   };
-  EXPECT_EQ(waits([&] { return other.set_size("file", 7); }), 0);
+  EXPECT_EQ(waits([&] { return other.names().set_size("file", 7); }), 0);
   const Host::Handle locked = open(other);
-  const Host::Opened owner = other.open_locks(locked, 0, std::make_shared<HeldLocks>());
+  const HostLocks::Opened owner = other.locks().open(locked, 0, std::make_shared<HeldLocks>());
   ASSERT_EQ(owner.error, 0);
   const FileLock lock{.offset = 0, .length = 0, .type = static_cast<std::uint32_t>(FileLockType::write), .reserved = 0};
-  EXPECT_EQ(waits([&] { return other.set_lock(owner.handle, 0, lock); }), 0);
+  EXPECT_EQ(waits([&] { return other.locks().set(owner.handle, 0, lock); }), 0);
 }
 
 TEST_F(FileDelegations, WhoeverDoesNotGiveBackIsNotWaitedForLongerThanItsTime) {
@@ -355,7 +355,7 @@ TEST_F(FileDelegations, NonsenseIsRefused) {
   watcher_.send(FileCall::await_recalls, watcher_.number());
   EXPECT_EQ(watcher_.ask(FileCall::await_recalls, watcher_.number()).error, ECONNRESET);
   FileStatus status{};
-  EXPECT_EQ(host_.status("file", true, status), 0) << "others are served";
+  EXPECT_EQ(host_.names().status("file", true, status), 0) << "others are served";
 }
 
 }  // namespace

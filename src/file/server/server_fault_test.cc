@@ -50,13 +50,13 @@ std::string work(Host& host) {
     if (result.bytes != kPiece) return "append: " + result.to_string();
   }
   if (host.flush(file.handle) != 0) return "flush";
-  if (host.link("file", "linked") != 0) return "link";
-  if (host.rename("log", "moved") != 0) return "rename";
+  if (host.names().link("file", "linked") != 0) return "link";
+  if (host.names().rename("log", "moved") != 0) return "rename";
   FileStatus status{};
   if (host.status(log.handle, status) != 0 || status.size != 3 * kPiece) return "status";
-  if (host.symlink("symbolic", "file") != 0) return "symlink";
-  if (host.remove("linked") != 0) return "remove";
-  if (host.set_mode("file", 0600) != 0) return "set_mode";
+  if (host.names().symlink("symbolic", "file") != 0) return "symlink";
+  if (host.names().remove("linked") != 0) return "remove";
+  if (host.names().set_mode("file", 0600) != 0) return "set_mode";
   std::vector<std::byte> back(3 * kPiece);
   if (host.read(file.handle, 0, back).bytes != back.size() || !pattern().matches(back, 0)) return "read";
   if (host.close(file.handle) != 0 || host.close(log.handle) != 0) return "close";
@@ -230,7 +230,7 @@ TEST(ServerGone, ItIsWaitedForAsLongAsIsSaid) {
   served.reset();
   EXPECT_EQ(host.write(opened.handle, 0, as_data("x")).error, EIO);
   FileStatus status{};
-  EXPECT_EQ(host.status(".", true, status), EIO);
+  EXPECT_EQ(host.names().status(".", true, status), EIO);
 }
 
 class ServerRestartedWith : public ::testing::TestWithParam<bool> {};
@@ -255,7 +255,7 @@ TEST_P(ServerRestartedWith, AnotherFileUnderTheNameIsNotTheSame) {
   served.kill();
   while (served.pid() == first) std::this_thread::yield();
   FileStatus status{};
-  EXPECT_EQ(host.status(".", true, status), 0);  // notices
+  EXPECT_EQ(host.names().status(".", true, status), 0);  // notices
   EXPECT_EQ(host.write(kept.handle, 0, as_data("x")).bytes, 1U);
   EXPECT_EQ(host.write(replaced.handle, 0, as_data("x")).error, ESTALE);
   EXPECT_EQ(host.flush(removed.handle), ESTALE);
@@ -295,9 +295,9 @@ TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {
   const ServedDirectory served;
   Host host(served.client());
   served.plan().kill_at(FaultPoint::call_made, 1);
-  EXPECT_EQ(host.make_directory("lock", 0755), EIO);
+  EXPECT_EQ(host.names().make_directory("lock", 0755), EIO);
   served.plan().kill_at(FaultPoint::call_made, 1);
-  EXPECT_EQ(host.make_node("fifo", FileNode::fifo, 0755), EIO);
+  EXPECT_EQ(host.names().make_node("fifo", FileNode::fifo, 0755), EIO);
   served.plan().kill_at(FaultPoint::call_made, 1);
   EXPECT_EQ(host.open("file", kReadWrite | kFileOpenCreate | kFileOpenExclusive, 0644).error, EIO);
   // An append behind which another program appended: what of it is in the file cannot be told.
@@ -329,7 +329,7 @@ TEST(ServerLimits, AClientThatHasTooManyFilesIsToldAndOthersAreNot) {
   EXPECT_EQ(all, 80U);
   // The last client has no file open. Its other calls are served, and it can open files once another client is gone.
   FileStatus status{};
-  EXPECT_EQ(hosts.back()->status("file", true, status), 0);
+  EXPECT_EQ(hosts.back()->names().status("file", true, status), 0);
   hosts.front().reset();
   while (hosts.back()->open("file", kFileOpenRead).error == ENFILE) std::this_thread::yield();
   EXPECT_EQ(served.deaths(), 0);

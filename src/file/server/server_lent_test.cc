@@ -141,7 +141,7 @@ TEST(LentFiles, DataGoesOnWhileTheServerIsDead) {
   ASSERT_TRUE(moves_by_itself(served, host, file.handle));
   served.plan().kill_at(FaultPoint::request_taken, 1);
   FileStatus status{};
-  ASSERT_EQ(host.status(".", true, status), 0);  // kills it, and is answered by the next
+  ASSERT_EQ(host.names().status(".", true, status), 0);  // kills it, and is answered by the next
   served.plan().point = -1;
   EXPECT_EQ(served.deaths(), 1);
   EXPECT_TRUE(moves_by_itself(served, host, file.handle));
@@ -167,7 +167,7 @@ TEST(LentFiles, NobodyWaitsForADeadServerWhoNeedsNone) {
     std::thread([&] {
       waits = true;
       FileStatus status{};
-      (void)host->status(".", true, status);
+      (void)host->names().status(".", true, status);
     }).detach();
     while (!waits) ::usleep(1000);
     for (int i = 0; i < 20; ++i) {  // before and after it has begun to wait

@@ -46,14 +46,14 @@ class FileLocks : public ::testing::Test {
     return opened.handle;
   }
   static Host::Handle owner(Host& host, Host::Handle file, std::uint32_t flags = 0) {
-    const Host::Opened opened = host.open_locks(file, flags, std::make_shared<HeldLocks>());
+    const HostLocks::Opened opened = host.locks().open(file, flags, std::make_shared<HeldLocks>());
     EXPECT_EQ(opened.error, 0);
     return opened.handle;
   }
   /// Gets the lock once a server that noticed an end has given it up.
   static void expect_free(Host& host, Host::Handle owner, std::uint32_t flags = 0) {
     int error = EAGAIN;
-    while ((error = host.set_lock(owner, flags, kWriteAll)) == EAGAIN) std::this_thread::yield();
+    while ((error = host.locks().set(owner, flags, kWriteAll)) == EAGAIN) std::this_thread::yield();
     EXPECT_EQ(error, 0);
   }
   [[nodiscard]] UniqueFd native() const {
@@ -71,23 +71,23 @@ TEST_F(FileLocks, OwnersOfOneClientAndOfTwoExcludeEachOther) {
     const Host::Handle first = owner(one_, file, flags);
     const Host::Handle second = owner(one_, file, flags);
     const Host::Handle far = owner(other_, open(other_), flags);
-    EXPECT_EQ(one_.set_lock(first, flags, kWriteAll), 0);
-    EXPECT_EQ(one_.set_lock(second, flags, lock_of(FileLockType::read)), EAGAIN);
-    EXPECT_EQ(other_.set_lock(far, flags, lock_of(FileLockType::read)), EAGAIN);
-    EXPECT_EQ(one_.set_lock(first, flags, lock_of(FileLockType::read)), 0);
-    EXPECT_EQ(other_.set_lock(far, flags, lock_of(FileLockType::read)), 0);
-    EXPECT_EQ(one_.set_lock(first, flags, kWriteAll), EAGAIN);
-    EXPECT_EQ(other_.set_lock(far, flags, kNone), 0);
+    EXPECT_EQ(one_.locks().set(first, flags, kWriteAll), 0);
+    EXPECT_EQ(one_.locks().set(second, flags, lock_of(FileLockType::read)), EAGAIN);
+    EXPECT_EQ(other_.locks().set(far, flags, lock_of(FileLockType::read)), EAGAIN);
+    EXPECT_EQ(one_.locks().set(first, flags, lock_of(FileLockType::read)), 0);
+    EXPECT_EQ(other_.locks().set(far, flags, lock_of(FileLockType::read)), 0);
+    EXPECT_EQ(one_.locks().set(first, flags, kWriteAll), EAGAIN);
+    EXPECT_EQ(other_.locks().set(far, flags, kNone), 0);
     EXPECT_EQ(one_.close(first), 0);
-    EXPECT_EQ(one_.set_lock(second, flags, kWriteAll), 0);
+    EXPECT_EQ(one_.locks().set(second, flags, kWriteAll), 0);
     EXPECT_EQ(one_.close(second), 0);
   }
 }
 
 TEST_F(FileLocks, ProgramsOfTheHostAreExcluded) {
   const UniqueFd native = this->native();
-  EXPECT_EQ(one_.set_lock(owner(one_, open(one_)), 0, lock_of(FileLockType::write, 10, 5)), 0);
-  EXPECT_EQ(one_.set_lock(owner(one_, open(one_), kFileLockWhole), kFileLockWhole, kWriteAll), 0);
+  EXPECT_EQ(one_.locks().set(owner(one_, open(one_)), 0, lock_of(FileLockType::write, 10, 5)), 0);
+  EXPECT_EQ(one_.locks().set(owner(one_, open(one_), kFileLockWhole), kFileLockWhole, kWriteAll), 0);
   struct flock range{};
   range.l_type = F_WRLCK;
   EXPECT_EQ(::fcntl(native.get(), F_SETLK, &range), -1);
@@ -99,14 +99,14 @@ TEST_F(FileLocks, ProgramsOfTheHostAreExcluded) {
 TEST_F(FileLocks, WhatIsInTheWayIsTold) {
   const Host::Handle file = open(one_);
   const Host::Handle holder = owner(one_, file);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 5, 10)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, 5, 10)), 0);
   FileLock lock = kWriteAll;
-  EXPECT_EQ(one_.get_lock(file, lock), 0);
+  EXPECT_EQ(one_.locks().get(file, lock), 0);
   EXPECT_EQ(lock.offset, 5U);
   EXPECT_EQ(lock.length, 10U);
   EXPECT_EQ(lock.type, static_cast<std::uint32_t>(FileLockType::read));
   lock = kWriteAll;
-  EXPECT_EQ(one_.get_lock(holder, lock), 0);
+  EXPECT_EQ(one_.locks().get(holder, lock), 0);
   EXPECT_EQ(lock.type, static_cast<std::uint32_t>(FileLockType::none));
 }
 
@@ -115,24 +115,24 @@ TEST_F(FileLocks, EndWithTheConnectionAndNotWithTheFile) {
   {
     Host client(served_.client());
     const Host::Handle file = open(client);
-    EXPECT_EQ(client.set_lock(owner(client, file), 0, kWriteAll), 0);
+    EXPECT_EQ(client.locks().set(owner(client, file), 0, kWriteAll), 0);
     EXPECT_EQ(client.close(file), 0);
-    EXPECT_EQ(other_.set_lock(waiting, 0, kWriteAll), EAGAIN);
+    EXPECT_EQ(other_.locks().set(waiting, 0, kWriteAll), EAGAIN);
   }
   expect_free(other_, waiting);
 }
 
 TEST_F(FileLocks, AnOwnerOfAFileThatIsOpenForReadingOnlyMayHaveWriteLocks) {
-  EXPECT_EQ(one_.set_lock(owner(one_, open(one_, kFileOpenRead)), 0, kWriteAll), 0);
-  EXPECT_EQ(other_.set_lock(owner(other_, open(other_, kFileOpenWrite)), 0, lock_of(FileLockType::read)), EAGAIN);
+  EXPECT_EQ(one_.locks().set(owner(one_, open(one_, kFileOpenRead)), 0, kWriteAll), 0);
+  EXPECT_EQ(other_.locks().set(owner(other_, open(other_, kFileOpenWrite)), 0, lock_of(FileLockType::read)), EAGAIN);
 }
 
 TEST_F(FileLocks, AFileThatIsOpenForReadingOnlyIsNotOpenedForWriting) {
   const std::filesystem::path program = served_.root() / "program";
   std::filesystem::copy_file("/bin/true", program);
   const Host::Handle file = one_.open("program", kFileOpenRead).handle;
-  EXPECT_EQ(one_.set_lock(owner(one_, file), 0, lock_of(FileLockType::read)), 0);
-  EXPECT_EQ(one_.set_lock(owner(one_, file, kFileLockWhole), kFileLockWhole, kWriteAll), 0);
+  EXPECT_EQ(one_.locks().set(owner(one_, file), 0, lock_of(FileLockType::read)), 0);
+  EXPECT_EQ(one_.locks().set(owner(one_, file, kFileLockWhole), kFileLockWhole, kWriteAll), 0);
   std::string name = program;
   std::array<char*, 2> arguments{name.data(), nullptr};
   pid_t child = -1;
@@ -143,31 +143,31 @@ TEST_F(FileLocks, AFileThatIsOpenForReadingOnlyIsNotOpenedForWriting) {
 TEST_F(FileLocks, AnOwnerOfReadLocksKeepsThemWhenItAsksForAWriteLock) {
   const Host::Handle holder = owner(one_, open(one_, kFileOpenRead));
   const Host::Handle far = owner(other_, open(other_));
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 0, 10)), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 100)), 0);
-  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 5, 1)), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::write, 0, 10)), EAGAIN);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, 0, 10)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, 100)), 0);
+  EXPECT_EQ(other_.locks().set(far, 0, lock_of(FileLockType::read, 5, 1)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::write, 0, 10)), EAGAIN);
   for (const std::uint64_t offset : {0, 9, 100, 1'000'000})
-    EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::write, offset, 1)), EAGAIN) << offset;
-  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::write, 10, 90)), 0);
-  EXPECT_EQ(other_.set_lock(far, 0, kNone), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::write, 0, 10)), 0);
-  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 100, 1)), 0);
-  EXPECT_EQ(other_.set_lock(far, 0, lock_of(FileLockType::read, 0, 1)), EAGAIN);
+    EXPECT_EQ(other_.locks().set(far, 0, lock_of(FileLockType::write, offset, 1)), EAGAIN) << offset;
+  EXPECT_EQ(other_.locks().set(far, 0, lock_of(FileLockType::write, 10, 90)), 0);
+  EXPECT_EQ(other_.locks().set(far, 0, kNone), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::write, 0, 10)), 0);
+  EXPECT_EQ(other_.locks().set(far, 0, lock_of(FileLockType::read, 100, 1)), 0);
+  EXPECT_EQ(other_.locks().set(far, 0, lock_of(FileLockType::read, 0, 1)), EAGAIN);
 }
 
 TEST_F(FileLocks, AnOwnerHasABoundOfRangesAndGoesOnBelowIt) {
   constexpr std::uint64_t kMostRanges = 65536;
   const Host::Handle holder = owner(one_, open(one_));
-  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, kWriteAll), 0);
   for (std::uint64_t i = kMostRanges - 1; i > 0; --i)
-    ASSERT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 4 * i, 1)), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 2, 1)), ENOLCK);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 2, 1)), ENOLCK);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::none, 0, 4)), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, 1, 1)), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, kNone), 0);
-  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), 0);
+    ASSERT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::none, 4 * i, 1)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::none, 2, 1)), ENOLCK);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, 2, 1)), ENOLCK);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::none, 0, 4)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, 1, 1)), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, kNone), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, kWriteAll), 0);
 }
 
 TEST_F(FileLocks, ALockThatWasLostWithTheServerMakesTheFileStale) {
@@ -175,15 +175,15 @@ TEST_F(FileLocks, ALockThatWasLostWithTheServerMakesTheFileStale) {
   const Host::Handle holder = owner(one_, file);
   const Host::Handle unlocked = open(one_);
   const Host::Handle idle = owner(one_, unlocked);
-  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), 0);
+  EXPECT_EQ(one_.locks().set(holder, 0, kWriteAll), 0);
   served_.kill();
   std::array<std::byte, 1> byte{std::byte{'x'}};
   EXPECT_EQ(one_.write(file, 0, byte).error, ESTALE);
-  EXPECT_EQ(one_.set_lock(holder, 0, kWriteAll), ESTALE);
-  EXPECT_EQ(one_.set_lock(holder, 0, kNone), ESTALE);
-  EXPECT_EQ(one_.set_lock(idle, 0, kWriteAll), ESTALE);
+  EXPECT_EQ(one_.locks().set(holder, 0, kWriteAll), ESTALE);
+  EXPECT_EQ(one_.locks().set(holder, 0, kNone), ESTALE);
+  EXPECT_EQ(one_.locks().set(idle, 0, kWriteAll), ESTALE);
   EXPECT_EQ(one_.read(unlocked, 0, byte).bytes, 1U);
-  EXPECT_EQ(one_.set_lock(owner(one_, unlocked), 0, kWriteAll), 0);
+  EXPECT_EQ(one_.locks().set(owner(one_, unlocked), 0, kWriteAll), 0);
   EXPECT_EQ(content_of(served_.root() / "file"), "content");
 }
 
@@ -194,7 +194,7 @@ TEST_F(FileLocks, AFileThatWasLockedIsNotWrittenByALentDescriptorOnceTheServerIs
   const Host::Handle file = open(client);
   std::array<std::byte, 1> byte{std::byte{'x'}};
   EXPECT_EQ(client.read(file, 0, byte).bytes, 1U);
-  EXPECT_EQ(client.set_lock(owner(client, file), 0, kWriteAll), 0);
+  EXPECT_EQ(client.locks().set(owner(client, file), 0, kWriteAll), 0);
   served_.kill();
   EXPECT_EQ(client.write(file, 0, byte).error, ESTALE);
   EXPECT_EQ(content_of(served_.root() / "file"), "content");
@@ -202,14 +202,14 @@ TEST_F(FileLocks, AFileThatWasLockedIsNotWrittenByALentDescriptorOnceTheServerIs
 
 TEST_F(FileLocks, AFlockThatCannotBeUpgradedIsGivenUp) {
   const auto held = std::make_shared<HeldLocks>();
-  const Host::Handle one = one_.open_locks(open(one_), kFileLockWhole, held).handle;
+  const Host::Handle one = one_.locks().open(open(one_), kFileLockWhole, held).handle;
   const Host::Handle other = owner(other_, open(other_), kFileLockWhole);
-  EXPECT_EQ(one_.set_lock(one, kFileLockWhole, lock_of(FileLockType::read)), 0);
-  EXPECT_EQ(other_.set_lock(other, kFileLockWhole, lock_of(FileLockType::read)), 0);
+  EXPECT_EQ(one_.locks().set(one, kFileLockWhole, lock_of(FileLockType::read)), 0);
+  EXPECT_EQ(other_.locks().set(other, kFileLockWhole, lock_of(FileLockType::read)), 0);
   EXPECT_TRUE(held->any());
-  EXPECT_EQ(one_.set_lock(one, kFileLockWhole, kWriteAll), EAGAIN);
+  EXPECT_EQ(one_.locks().set(one, kFileLockWhole, kWriteAll), EAGAIN);
   EXPECT_FALSE(held->any());
-  EXPECT_EQ(other_.set_lock(other, kFileLockWhole, kWriteAll), 0);
+  EXPECT_EQ(other_.locks().set(other, kFileLockWhole, kWriteAll), 0);
 }
 
 TEST_F(FileLocks, AnOwnerServesNoOtherCall) {
@@ -219,22 +219,22 @@ TEST_F(FileLocks, AnOwnerServesNoOtherCall) {
   EXPECT_EQ(one_.write(holder, 0, byte).error, EBADF);
   EXPECT_EQ(one_.read(holder, 0, byte).error, EBADF);
   EXPECT_EQ(one_.set_size(holder, 0), EBADF);
-  EXPECT_EQ(one_.open_locks(holder, 0, std::make_shared<HeldLocks>()).error, EBADF);
-  EXPECT_EQ(one_.set_lock(file, 0, kWriteAll), EBADF);
+  EXPECT_EQ(one_.locks().open(holder, 0, std::make_shared<HeldLocks>()).error, EBADF);
+  EXPECT_EQ(one_.locks().set(file, 0, kWriteAll), EBADF);
   EXPECT_EQ(content_of(served_.root() / "file"), "content");
 }
 
 TEST_F(FileLocks, WhatMakesNoSenseIsRefused) {
   const Host::Handle file = open(one_);
   const Host::Handle holder = owner(one_, file);
-  EXPECT_EQ(one_.open_locks(file, 2, std::make_shared<HeldLocks>()).error, EINVAL);
-  EXPECT_EQ(one_.set_lock(holder, 2, kWriteAll), EINVAL);
+  EXPECT_EQ(one_.locks().open(file, 2, std::make_shared<HeldLocks>()).error, EINVAL);
+  EXPECT_EQ(one_.locks().set(holder, 2, kWriteAll), EINVAL);
   for (FileLock lock : {lock_of(FileLockType{3}), lock_of(FileLockType::read, std::uint64_t{1} << 63),
                         lock_of(FileLockType::read, 0, std::uint64_t{1} << 63)}) {
-    EXPECT_EQ(one_.set_lock(holder, 0, lock), EINVAL);
-    EXPECT_EQ(one_.get_lock(holder, lock), EINVAL);
+    EXPECT_EQ(one_.locks().set(holder, 0, lock), EINVAL);
+    EXPECT_EQ(one_.locks().get(holder, lock), EINVAL);
   }
-  EXPECT_EQ(one_.set_lock(holder, 0, lock_of(FileLockType::read, INT64_MAX, 2)), EOVERFLOW);
+  EXPECT_EQ(one_.locks().set(holder, 0, lock_of(FileLockType::read, INT64_MAX, 2)), EOVERFLOW);
 }
 
 TEST(FileLocksLimit, OwnersCountAsOpenFiles) {
@@ -249,7 +249,7 @@ TEST(FileLocksLimit, OwnersCountAsOpenFiles) {
   const Host::Handle file = host.open("file", kFileOpenRead).handle;
   int owners = 0;
   int error = 0;
-  while ((error = host.open_locks(file, 0, std::make_shared<HeldLocks>()).error) == 0) ++owners;
+  while ((error = host.locks().open(file, 0, std::make_shared<HeldLocks>()).error) == 0) ++owners;
   EXPECT_EQ(error, EMFILE);
   EXPECT_EQ(owners, 19);
 }
@@ -293,7 +293,7 @@ TEST(HostileServerOfLocks, RangesThatNoFileHasAreNotBelieved) {
     const Host::Opened opened = host.open("file", kFileOpenRead);
     ASSERT_EQ(opened.error, 0);
     FileLock lock = kWriteAll;
-    EXPECT_EQ(host.get_lock(opened.handle, lock), EIO);
+    EXPECT_EQ(host.locks().get(opened.handle, lock), EIO);
   }
 }
 

@@ -187,25 +187,25 @@ TEST_P(FileServer, AppendsOfManyClientsDoNotMix) {
 }
 
 TEST_P(FileServer, NamesAreMadeMovedAndRemoved) {
-  EXPECT_EQ(host_.make_directory("a", 0755), 0);
-  EXPECT_EQ(host_.make_directory("a", 0755), EEXIST);
-  EXPECT_EQ(host_.make_directory("x/y", 0755), ENOENT);
+  EXPECT_EQ(host_.names().make_directory("a", 0755), 0);
+  EXPECT_EQ(host_.names().make_directory("a", 0755), EEXIST);
+  EXPECT_EQ(host_.names().make_directory("x/y", 0755), ENOENT);
   const Host::Handle handle = create("a/file");
   EXPECT_EQ(host_.write(handle, 0, as_data("content")).bytes, 7U);
-  EXPECT_EQ(host_.link("a/file", "b"), 0);
-  EXPECT_EQ(host_.link("a/file", "b"), EEXIST);
-  EXPECT_EQ(host_.symlink("c", "a/file"), 0);
+  EXPECT_EQ(host_.names().link("a/file", "b"), 0);
+  EXPECT_EQ(host_.names().link("a/file", "b"), EEXIST);
+  EXPECT_EQ(host_.names().symlink("c", "a/file"), 0);
   std::string target;
-  EXPECT_EQ(host_.read_link("c", target), 0);
+  EXPECT_EQ(host_.names().read_link("c", target), 0);
   EXPECT_EQ(target, "a/file");
-  EXPECT_EQ(host_.read_link("b", target), EINVAL);
-  EXPECT_EQ(host_.rename("b", "c", kFileRenameNoReplace), EEXIST);
-  EXPECT_EQ(host_.rename("b", "a/d"), 0);
-  EXPECT_EQ(host_.remove("a", true), ENOTEMPTY);
-  EXPECT_EQ(host_.remove("a"), EISDIR);
-  EXPECT_EQ(host_.remove("c"), 0);
-  EXPECT_EQ(host_.remove("c"), ENOENT);
-  EXPECT_EQ(host_.remove("a/file"), 0);
+  EXPECT_EQ(host_.names().read_link("b", target), EINVAL);
+  EXPECT_EQ(host_.names().rename("b", "c", kFileRenameNoReplace), EEXIST);
+  EXPECT_EQ(host_.names().rename("b", "a/d"), 0);
+  EXPECT_EQ(host_.names().remove("a", true), ENOTEMPTY);
+  EXPECT_EQ(host_.names().remove("a"), EISDIR);
+  EXPECT_EQ(host_.names().remove("c"), 0);
+  EXPECT_EQ(host_.names().remove("c"), ENOENT);
+  EXPECT_EQ(host_.names().remove("a/file"), 0);
   // As with any file, what is open is there.
   EXPECT_EQ(read_all(host_, handle), "content");
   EXPECT_EQ(content_of(served_.root() / "a/d"), "content");
@@ -220,19 +220,19 @@ TEST_P(FileServer, NamesAreMadeMovedAndRemoved) {
 }
 
 TEST_P(FileServer, FifosAndSocketsAreMadeAndNothingElse) {
-  EXPECT_EQ(host_.make_node("fifo", FileNode::fifo, 0640), 0);
-  EXPECT_EQ(host_.make_node("socket", FileNode::socket, 0700), 0);
+  EXPECT_EQ(host_.names().make_node("fifo", FileNode::fifo, 0640), 0);
+  EXPECT_EQ(host_.names().make_node("socket", FileNode::socket, 0700), 0);
   FileStatus status{};
-  EXPECT_EQ(host_.status("fifo", false, status), 0);
+  EXPECT_EQ(host_.names().status("fifo", false, status), 0);
   EXPECT_EQ(status.mode, S_IFIFO | 0640U);
-  EXPECT_EQ(host_.status("socket", false, status), 0);
+  EXPECT_EQ(host_.names().status("socket", false, status), 0);
   EXPECT_EQ(status.mode, S_IFSOCK | 0700U);
-  EXPECT_EQ(host_.make_node("fifo", FileNode::fifo, 0640), EEXIST);
-  EXPECT_EQ(host_.make_node("../fifo", FileNode::fifo, 0640), EXDEV);
-  EXPECT_EQ(host_.make_node("none/fifo", FileNode::fifo, 0640), ENOENT);
-  EXPECT_EQ(host_.make_node("other", static_cast<FileNode>(3), S_IFCHR | 0640), EPERM);
-  EXPECT_EQ(host_.make_node("device", FileNode::fifo, S_IFCHR | 0640), 0);
-  EXPECT_EQ(host_.status("device", false, status), 0);
+  EXPECT_EQ(host_.names().make_node("fifo", FileNode::fifo, 0640), EEXIST);
+  EXPECT_EQ(host_.names().make_node("../fifo", FileNode::fifo, 0640), EXDEV);
+  EXPECT_EQ(host_.names().make_node("none/fifo", FileNode::fifo, 0640), ENOENT);
+  EXPECT_EQ(host_.names().make_node("other", static_cast<FileNode>(3), S_IFCHR | 0640), EPERM);
+  EXPECT_EQ(host_.names().make_node("device", FileNode::fifo, S_IFCHR | 0640), 0);
+  EXPECT_EQ(host_.names().status("device", false, status), 0);
   EXPECT_EQ(status.mode, S_IFIFO | 0640U);
   EXPECT_EQ(host_.open("fifo", kFileOpenRead).error, EOPNOTSUPP);
 }
@@ -252,7 +252,7 @@ TEST_P(FileServer, AListTellsTheStatusOfEachNameBelowTheDirectory) {
       if (!entry.status) continue;
       ++known;
       FileStatus status{};
-      EXPECT_EQ(host_.status(entry.name, false, status), 0);
+      EXPECT_EQ(host_.names().status(entry.name, false, status), 0);
       EXPECT_EQ(std::memcmp(&status, &*entry.status, sizeof status), 0) << entry.name;
     }
     EXPECT_LE(bytes, 8192U);
@@ -265,20 +265,20 @@ TEST_P(FileServer, AListTellsTheStatusOfEachNameBelowTheDirectory) {
 TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   const Host::Handle handle = create("file");
   EXPECT_EQ(host_.write(handle, 0, as_data("content")).bytes, 7U);
-  EXPECT_EQ(host_.set_mode("file", 0604), 0);
-  EXPECT_EQ(host_.set_owner("file", true, ::geteuid(), kFileOwnerKept), 0);
-  EXPECT_EQ(host_.set_owner("file", true, kFileOwnerKept, kFileOwnerKept), 0);
-  EXPECT_EQ(host_.set_owner("none", true, ::geteuid(), kFileOwnerKept), ENOENT);
-  EXPECT_EQ(host_.set_times("file", true, {{5, 6, 0}, {7, 8, 0}}), 0);
-  EXPECT_EQ(host_.set_times("file", true, {{0, kFileTimeKept, 0}, {9, 8, 0}}), 0);
-  EXPECT_EQ(host_.set_times("file", true, {{0, 1'000'000'000, 0}, {}}), EINVAL);
+  EXPECT_EQ(host_.names().set_mode("file", 0604), 0);
+  EXPECT_EQ(host_.names().set_owner("file", true, ::geteuid(), kFileOwnerKept), 0);
+  EXPECT_EQ(host_.names().set_owner("file", true, kFileOwnerKept, kFileOwnerKept), 0);
+  EXPECT_EQ(host_.names().set_owner("none", true, ::geteuid(), kFileOwnerKept), ENOENT);
+  EXPECT_EQ(host_.names().set_times("file", true, {{5, 6, 0}, {7, 8, 0}}), 0);
+  EXPECT_EQ(host_.names().set_times("file", true, {{0, kFileTimeKept, 0}, {9, 8, 0}}), 0);
+  EXPECT_EQ(host_.names().set_times("file", true, {{0, 1'000'000'000, 0}, {}}), EINVAL);
   struct stat real{};
   ASSERT_EQ(::stat((served_.root() / "file").c_str(), &real), 0);
   EXPECT_EQ(real.st_mode & 07777U, 0604U);
   FileStatus by_handle{};
   FileStatus by_name{};
   EXPECT_EQ(host_.status(handle, by_handle), 0);
-  EXPECT_EQ(host_.status("file", true, by_name), 0);
+  EXPECT_EQ(host_.names().status("file", true, by_name), 0);
   EXPECT_EQ(std::memcmp(&by_handle, &by_name, sizeof by_name), 0);
   EXPECT_EQ(by_name.inode, real.st_ino);
   EXPECT_EQ(by_name.device, real.st_dev);
@@ -287,13 +287,13 @@ TEST_P(FileServer, StatusAndSizesAndTimesAreThoseOfTheFile) {
   EXPECT_EQ(by_name.accessed.seconds, 5);
   EXPECT_EQ(by_name.modified.seconds, 9);
   EXPECT_EQ(by_name.modified.nanoseconds, 8U);
-  EXPECT_EQ(host_.set_size("file", 3), 0);
+  EXPECT_EQ(host_.names().set_size("file", 3), 0);
   EXPECT_EQ(content_of(served_.root() / "file"), "con");
-  EXPECT_EQ(host_.symlink("link", "file"), 0);
-  EXPECT_EQ(host_.status("link", false, by_name), 0);
+  EXPECT_EQ(host_.names().symlink("link", "file"), 0);
+  EXPECT_EQ(host_.names().status("link", false, by_name), 0);
   EXPECT_TRUE(S_ISLNK(by_name.mode));
   FileSystemStatus system{};
-  EXPECT_EQ(host_.file_system(".", system), 0);
+  EXPECT_EQ(host_.names().file_system(".", system), 0);
   EXPECT_GT(system.blocks, 0U);
 }
 
@@ -343,21 +343,21 @@ TEST(FileServerReadOnly, NothingIsChanged) {
   EXPECT_EQ(host.open("new", kFileOpenRead | kFileOpenCreate, 0644).error, EROFS);
   EXPECT_EQ(host.write(opened.handle, 0, as_data("x")).error, EROFS);
   EXPECT_EQ(host.append(opened.handle, as_data("x")).error, EROFS);
-  EXPECT_EQ(host.set_size("file", 0), EROFS);
-  EXPECT_EQ(host.set_mode("file", 0), EROFS);
-  EXPECT_EQ(host.set_owner("file", true, ::geteuid(), kFileOwnerKept), EROFS);
-  EXPECT_EQ(host.set_times("file", true, {}), EROFS);
+  EXPECT_EQ(host.names().set_size("file", 0), EROFS);
+  EXPECT_EQ(host.names().set_mode("file", 0), EROFS);
+  EXPECT_EQ(host.names().set_owner("file", true, ::geteuid(), kFileOwnerKept), EROFS);
+  EXPECT_EQ(host.names().set_times("file", true, {}), EROFS);
   EXPECT_EQ(host.allocate(opened.handle, 0, 0, 100), EROFS);
-  EXPECT_EQ(host.make_directory("d", 0755), EROFS);
-  EXPECT_EQ(host.remove("file"), EROFS);
-  EXPECT_EQ(host.rename("file", "other"), EROFS);
-  EXPECT_EQ(host.link("file", "other"), EROFS);
-  EXPECT_EQ(host.symlink("other", "file"), EROFS);
-  EXPECT_EQ(host.make_node("fifo", FileNode::fifo, 0600), EROFS);
-  EXPECT_EQ(host.set_xattr({.handle = 0, .name = "file"}, "user.x", as_data("x")), EROFS);
-  EXPECT_EQ(host.remove_xattr({.handle = 0, .name = "file"}, "user.x"), EROFS);
+  EXPECT_EQ(host.names().make_directory("d", 0755), EROFS);
+  EXPECT_EQ(host.names().remove("file"), EROFS);
+  EXPECT_EQ(host.names().rename("file", "other"), EROFS);
+  EXPECT_EQ(host.names().link("file", "other"), EROFS);
+  EXPECT_EQ(host.names().symlink("other", "file"), EROFS);
+  EXPECT_EQ(host.names().make_node("fifo", FileNode::fifo, 0600), EROFS);
+  EXPECT_EQ(host.xattrs().set({.handle = 0, .name = "file"}, "user.x", as_data("x")), EROFS);
+  EXPECT_EQ(host.xattrs().remove({.handle = 0, .name = "file"}, "user.x"), EROFS);
   FileStatus status{};
-  EXPECT_EQ(host.status("file", true, status), 0);
+  EXPECT_EQ(host.names().status("file", true, status), 0);
   EXPECT_EQ(content_of(served.root() / "file"), "content");
 }
 
