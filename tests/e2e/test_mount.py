@@ -394,3 +394,19 @@ def test_a_file_that_is_open_is_opened_again_whatever_became_of_its_name(tmp_pat
                 os.close(file)
                 (by / "moved").unlink(missing_ok=True)
                 (by / "file").unlink(missing_ok=True)
+
+
+@SERVERS
+def test_an_open_by_a_name_that_a_list_has_kept_is_of_the_file_that_has_the_name(tmp_path, serve):
+    with mounts(tmp_path, serve=serve) as (root, here):
+        for i in range(10):
+            (root / "log").write_text("old")
+            subprocess.run(["ls", "-l", here], stdout=subprocess.DEVNULL, check=True)
+            kept = os.open(here / "log", os.O_RDWR)
+            (root / "log").rename(root / "rotated")
+            (root / "log").write_text("new")
+            with open(here / "log", "w" if i % 2 else "a") as log:
+                log.write("est")
+            assert (root / "rotated").read_text() == "old" and (root / "log").read_text() == ("est" if i % 2 else "newest")
+            assert os.pread(kept, 10, 0) == b"old"
+            os.close(kept)

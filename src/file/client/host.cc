@@ -33,7 +33,7 @@ Host::Opened Host::open_again(Handle handle, std::uint32_t flags) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return {.error = EBADF};
-  return open({}, file.get(), file->name, flags);
+  return open({}, file.get(), {}, flags);
 }
 
 /// @param other  the same file, which is open; null: by the name
@@ -46,7 +46,7 @@ Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::ui
   if (opened.error != 0) return opened;
   auto made = std::make_shared<File>();
   File& file = *made;
-  file.name = name;
+  file.name = other != nullptr ? other->name : std::string(name);
   file.flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
   file.handle = answer.value;
   file.lent_as = answer.position;

@@ -77,10 +77,11 @@ std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::s
   return error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
 }
 
-std::unique_ptr<Hosts::File> Hosts::File::open_again(std::uint32_t flags, layout::FileStatus& status) const {
+int Hosts::File::open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const {
   const Host::Opened opened = use()->open_again(handle_, flags);
   status = opened.status;
-  return opened.error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
+  if (opened.error == 0) file = std::make_unique<File>(connection_, opened.handle);
+  return opened.error;
 }
 
 Hosts::File::~File() {

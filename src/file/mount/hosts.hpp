@@ -56,9 +56,9 @@ class Hosts {
     [[nodiscard]] Host::Handle handle() const { return handle_; }
     /// Whether both are of one connection: only then does a request name both.
     [[nodiscard]] bool is_beside(const File& other) const { return &connection_ == &other.connection_; }
-    /// As Host::open_again, on the same connection. Null where that fails.
-    [[nodiscard]] std::unique_ptr<File> open_again(std::uint32_t flags, layout::FileStatus& status) const;
-    /// As Host::open_locks, on the same connection. Null, and an errno value, where that fails.
+    /// As Host::open_again, on the same connection. Returns 0 or an errno value.
+    int open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const;
+    /// As HostLocks::open, on the same connection. Null, and an errno value, where that fails.
     [[nodiscard]] std::unique_ptr<File> open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
                                                    int& error) const;
 

@@ -81,18 +81,25 @@ int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
   return owner.file->use()->locks().set(owner.file->handle(), flags, wanted.lock);
 }
 
+/// Null where it cannot be made.
+std::shared_ptr<LockDescription> Locks::describe(const LentFile& lent, bool whole, bool read_only, bool is_own,
+                                                 const std::shared_ptr<HeldLocks>& held) {
+  const auto use =
+      is_own ? LockDescription::Descriptor::of_this_owner_alone : LockDescription::Descriptor::of_others_too;
+  auto made = LockDescription::open(lent.descriptor(), use, whole, read_only, held);
+  if (made == nullptr || !budget_.take()) return nullptr;
+  return {made.release(), [this](LockDescription* ended) {
+            delete ended;  // NOLINT(cppcoreguidelines-owning-memory): of the pointer that this ends
+            budget_.give_back(1);
+          }};
+}
+
 /// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
 int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
-  std::shared_ptr<const LentFile> lent = by.file().use()->lend(by.file().handle());
-  if (lent == nullptr) lent = by.lent();
-  if (lent != nullptr && budget_.take()) {
-    auto made = LockDescription::open(lent->descriptor(), whole, by.file().use()->read_only(), owner.held);
-    owner.own = {made.release(), [this](LockDescription* ended) {
-                   delete ended;  // NOLINT(cppcoreguidelines-owning-memory): of the pointer that this ends
-                   budget_.give_back(1);
-                 }};
-    if (owner.own != nullptr) return 0;
-  }
+  const std::shared_ptr<const LentFile> own = by.file().use()->lend(by.file().handle());
+  const auto& lent = own != nullptr ? own : by.lent();
+  if (lent != nullptr) owner.own = describe(*lent, whole, by.file().use()->read_only(), own != nullptr, owner.held);
+  if (owner.own != nullptr) return 0;
   // Data that the kernel moves would be written after a lock that is lost with the server.
   if (by.backing() != nullptr) return ENOLCK;
   int error = 0;

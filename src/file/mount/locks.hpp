@@ -70,6 +70,8 @@ class Locks {
 
   std::shared_ptr<Owner> find(NodeId node, const Key& key);
   std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
+  std::shared_ptr<LockDescription> describe(const LentFile& lent, bool whole, bool read_only, bool is_own,
+                                            const std::shared_ptr<HeldLocks>& held);
   int open(Owner& owner, const OpenFile& by, bool whole);
   int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);

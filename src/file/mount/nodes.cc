@@ -129,6 +129,16 @@ void Nodes::remove_name(NodeId parent, std::string_view name) {
   collect(parent);
 }
 
+void Nodes::remove_path(NodeId node, const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second.names.empty() || path_of(node) != path) return;
+  const Name last = *found->second.names.back();
+  unbind(last.parent, last.text);
+  collect(node);
+  collect(last.parent);
+}
+
 void Nodes::rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange) {
   const std::lock_guard lock(mutex_);
   const NodeId moved = unbind(parent, name);

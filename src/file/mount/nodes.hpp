@@ -72,6 +72,8 @@ class Nodes {
 
   /// The name is no longer there.
   void remove_name(NodeId parent, std::string_view name);
+  /// The same of the name by which the node's path is made, if that is this one.
+  void remove_path(NodeId node, const std::string& path);
   void rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange);
 
   /// Relative to the directory that is served, "." for itself. Empty if the file has no name any more that is known.

@@ -159,5 +159,17 @@ TEST_F(NodesTest, NamesThatLeadInACircleAreNoPath) {
   EXPECT_EQ(path(two), "none");
 }
 
+TEST_F(NodesTest, APathIsRemovedIfTheNodeStillHasIt) {
+  const NodeId node = nodes.refer(kRootNode, "old", file(10));
+  nodes.refer(kRootNode, "new", file(10));
+  nodes.remove_path(node, "old");
+  EXPECT_EQ(path(node), "new");
+  nodes.remove_path(node, "new");
+  EXPECT_EQ(path(node), "old");
+  nodes.remove_path(node, "old");
+  EXPECT_EQ(path(node), "none");
+  nodes.remove_path(node, "old");
+}
+
 }  // namespace
 }  // namespace wherry::file::mount

@@ -62,17 +62,13 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (const int error = tree_.open(node, wanted, opened, status); error != 0) return error;
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
-  // Only now is it known to be this file.
-  if ((flags & O_TRUNC) != 0) {
-    if (const int error = attributes_.set_size(node, 0, shared.get()); error != 0) return error;
-  }
   add(node, shared);
-  if (is_refused(*shared, flags)) {
-    close(node, shared.get());
-    return EINVAL;
-  }
-  file = shared.get();
-  return 0;
+  int error = is_refused(*shared, flags) ? EINVAL : 0;
+  // Only now is it known to be this file.
+  if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
+  if (error != 0) close(node, shared.get());
+  file = error == 0 ? shared.get() : nullptr;
+  return error;
 }
 
 /// Files of one node that are open at the same time are all served alike: the kernel demands it.
@@ -116,7 +112,7 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
-  const int error = tree_.open(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
+  const int error = tree_.open_again(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
   return error != 0 ? Result::failure(error) : put(*opened);
 }
 
@@ -128,8 +124,8 @@ Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t l
   const bool is_beside = from.file.file().is_beside(target);
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenNoFollow;
-  // A file whose name is gone cannot be opened once more.
-  if (to.file.appends() || (!is_beside && tree_.open(from.node, flags, opened, status, &target) != 0))
+  // Not where its name is gone, and it is open on other connections only.
+  if (to.file.appends() || (!is_beside && tree_.open_again(from.node, flags, opened, status, &target) != 0))
     return Result::failure(EOPNOTSUPP);
   const Host::Handle source = is_beside ? from.file.file().handle() : opened->handle();
   std::uint64_t done = 0;

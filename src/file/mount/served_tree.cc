@@ -82,19 +82,21 @@ int ServedTree::find(NodeId node, std::string& path, layout::FileStatus& status)
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
 }
 
-int ServedTree::open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
-                     const Hosts::File* beside) {
+/// If the name of a file that is open leads to another one by now, it is forgotten. The kernel looks the name up and
+/// tries again; where it has none, since a program opens a descriptor's name in /proc, the next attempt finds no name
+/// here.
+int ServedTree::open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status) {
+  const auto path = nodes_.path(node);
+  if (!path) return open_open(node, flags, file, status, nullptr);
+  const int error = open_by_name(node, flags, file, status, nullptr);
+  if (error == ESTALE && nodes_.is_open(node)) nodes_.remove_path(node, *path);
+  return error;
+}
+
+int ServedTree::open_again(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
+                           layout::FileStatus& status, const Hosts::File* beside) {
   const int error = open_by_name(node, flags, file, status, beside);
-  if (error != ESTALE) return error;
-  // A file that is open stays what it is, also where a program opens it by the name of a descriptor in /proc.
-  for (const auto& open : nodes_.open_files(node)) {
-    if (beside != nullptr && !open->file().is_beside(*beside)) continue;
-    if (auto again = open->file().open_again(flags, status); again != nullptr) {
-      file = std::move(again);
-      return 0;
-    }
-  }
-  return ESTALE;
+  return error == ESTALE ? open_open(node, flags, file, status, beside) : error;
 }
 
 int ServedTree::open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
@@ -104,9 +106,24 @@ int ServedTree::open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<H
   const auto identity = nodes_.identity(node);
   if (!path || !identity) return ESTALE;
   const Host::Opened opened = hosts_.open(*path, flags, 0, file, beside);
+  // These may be said of another file that has the name.
+  if (opened.error == EISDIR || opened.error == EOPNOTSUPP || opened.error == EACCES) {
+    std::string same;
+    return find(node, same, status) == ESTALE ? ESTALE : opened.error;
+  }
   if (opened.error != 0) return stale_if_gone(opened.error);
   status = opened.status;
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
+}
+
+int ServedTree::open_open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
+                          layout::FileStatus& status, const Hosts::File* beside) {
+  for (const auto& open : nodes_.open_files(node)) {
+    if (beside != nullptr && !open->file().is_beside(*beside)) continue;
+    const int error = open->file().open_again(flags, file, status);
+    if (error != ESTALE && error != EBADF) return error;
+  }
+  return ESTALE;
 }
 
 }  // namespace wherry::file::mount

@@ -78,10 +78,13 @@ class ServedTree {
 
   /// The name and status of a file that still has its name; ESTALE otherwise. For a call that keeps the names.
   int find(NodeId node, std::string& path, layout::FileStatus& status);
-  /// Opens the node: by its name if that is still the same file, or as what is open of it already.
+  /// Opens the node for a program: by its name if that is still the same file. One that has no name any more is opened
+  /// as what is open of it already.
+  int open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status);
+  /// Opens what a program has open, whatever its name is.
   /// @param beside  as of Hosts::open
-  int open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
-           const Hosts::File* beside = nullptr);
+  int open_again(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
+                 const Hosts::File* beside = nullptr);
   /// What says that a name of the node's is gone counts as ESTALE: the kernel looks for it anew.
   static int stale_if_gone(int error);
 
@@ -115,6 +118,8 @@ class ServedTree {
  private:
   int open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
                    const Hosts::File* beside);
+  int open_open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
+                const Hosts::File* beside);
 
   struct Hidden {
     std::uint64_t device;

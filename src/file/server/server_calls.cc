@@ -63,6 +63,16 @@ int open_flags(std::uint32_t asked) {
 constexpr std::uint32_t kMakes =
     layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate | layout::kFileOpenDirectory;
 
+/// Whether a descriptor is open for what is asked for.
+bool has_access(int descriptor, std::uint32_t asked) {
+  const int mode = ::fcntl(descriptor, F_GETFL) & O_ACCMODE;
+  const bool reads = mode == O_RDONLY || mode == O_RDWR;
+  const bool writes = mode == O_WRONLY || mode == O_RDWR;
+  const bool wants_write = (asked & layout::kFileOpenWrite) != 0;
+  const bool wants_read = (asked & layout::kFileOpenRead) != 0 || !wants_write;
+  return (reads || !wants_read) && (writes || !wants_write);
+}
+
 /// The type bits of a mode.
 mode_t type_of(std::uint32_t node) {
   switch (static_cast<layout::FileNode>(node)) {
@@ -206,6 +216,8 @@ Outcome Calls::open(const Request& request) {
   const OpenFile* const file = again ? handles_.find(request.header.handle) : nullptr;
   if (again && file == nullptr) return failed(EBADF);
   if (again && (!request.name.empty() || asks(request, kMakes))) return failed(EINVAL);
+  // A path may no longer lead to it: what it was opened for is all that there is.
+  if (again && !has_access(file->backing->descriptor(), request.header.flags)) return failed(EACCES);
   Handles::Room room(handles_);
   if (room.error() != 0) return failed(room.error());
   const int flags = open_flags(request.header.flags);

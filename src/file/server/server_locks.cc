@@ -25,8 +25,8 @@ Outcome Calls::open_locks(const Request& request) {
   if (file == nullptr) return {.error = EBADF};
   Handles::Room room(handles_);
   if (room.error() != 0) return {.error = room.error()};
-  auto made = LockDescription::open(file->backing->descriptor(), flags == layout::kFileLockWhole, terms_.read_only,
-                                    std::make_shared<HeldLocks>());
+  auto made = LockDescription::open(file->backing->descriptor(), LockDescription::Descriptor::of_this_owner_alone,
+                                    flags == layout::kFileLockWhole, terms_.read_only, std::make_shared<HeldLocks>());
   if (made == nullptr) {
     const int error = errno;
     return {.error = error, .leased = error == EAGAIN};

@@ -61,14 +61,15 @@ bool writes(int descriptor) { return (::fcntl(descriptor, F_GETFL) & O_ACCMODE) 
 
 /// It is open for writing only if the client's file is: the host may not run a program that is open for writing, and
 /// file systems in layers copy it.
-UniqueFd description_of(int descriptor, bool whole, bool read_only) {
-  if (!whole && !read_only && writes(descriptor)) {
+UniqueFd description_of(int descriptor, bool is_own, bool whole, bool read_only) {
+  if (!whole && !read_only && is_own && writes(descriptor)) {
     UniqueFd both = open_again(descriptor, O_RDWR | kOpenFlags);
     if (both.valid()) return both;
   }
-  UniqueFd made = open_again(descriptor, (::fcntl(descriptor, F_GETFL) & O_ACCMODE) | kOpenFlags);
+  const int access = is_own ? ::fcntl(descriptor, F_GETFL) & O_ACCMODE : O_RDONLY;
+  UniqueFd made = open_again(descriptor, access | kOpenFlags);
   // A file whose mode has changed since it was opened. The description that is there belongs to this one owner.
-  if (!made.valid() && whole) made = UniqueFd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!made.valid() && whole && is_own) made = UniqueFd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   return made;
 }
 
@@ -76,9 +77,9 @@ int lock_range(int descriptor, struct flock range) { return ::fcntl(descriptor, 
 
 }  // namespace
 
-std::unique_ptr<LockDescription> LockDescription::open(int descriptor, bool whole, bool read_only,
+std::unique_ptr<LockDescription> LockDescription::open(int descriptor, Descriptor use, bool whole, bool read_only,
                                                        std::shared_ptr<HeldLocks> held) {
-  UniqueFd made = description_of(descriptor, whole, read_only);
+  UniqueFd made = description_of(descriptor, use == Descriptor::of_this_owner_alone, whole, read_only);
   if (!made.valid()) return nullptr;
   return std::unique_ptr<LockDescription>(new LockDescription(std::move(made), whole, read_only, std::move(held)));
 }

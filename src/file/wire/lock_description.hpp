@@ -23,12 +23,14 @@ class LockDescription {
     bool leased = false;
   };
 
+  /// Whose open file description a descriptor is: that of one owner may have its flock(2).
+  enum class Descriptor : bool { of_this_owner_alone, of_others_too };
   /// For locks on the file of `descriptor`; null, and errno, where that cannot be opened again. One that is open for
   /// writing takes read and write locks, since an owner may have the file open several times. One for the whole file
   /// takes any lock, however it is open.
   /// @param whole  for flock(2), otherwise for ranges
   /// @param held  is kept up to date, and is of this owner alone
-  static std::unique_ptr<LockDescription> open(int descriptor, bool whole, bool read_only,
+  static std::unique_ptr<LockDescription> open(int descriptor, Descriptor use, bool whole, bool read_only,
                                                std::shared_ptr<HeldLocks> held);
 
   [[nodiscard]] bool is_whole() const { return whole_; }
