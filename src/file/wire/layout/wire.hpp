@@ -65,9 +65,8 @@ static_assert(offsetof(FileHello, root) == 32);
 static_assert(offsetof(FileHello, reserved) == 40);
 
 enum class FileCall : std::uint32_t {
-  open = 1,  ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more, whatever its name is; answer:
-             ///< value is the handle, position: 1 and the number of its descriptor in the server's process, 0: not
-             ///< lent; FileStatus
+  open = 1,       ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more. Answer: value is the handle,
+                  ///< position: 1 and the number of its descriptor in the server's process, 0: not lent; FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
   write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
