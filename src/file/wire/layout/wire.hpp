@@ -65,17 +65,17 @@ static_assert(offsetof(FileHello, root) == 32);
 static_assert(offsetof(FileHello, reserved) == 40);
 
 enum class FileCall : std::uint32_t {
-  open = 1,       ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more; answer: value is the
-                  ///< handle, position: 1 and the number of its descriptor in the server's process, 0: not lent;
-                  ///< FileStatus
-  close = 2,      ///< handle
-  read = 3,       ///< handle, offset, length; answers: pieces of data
-  write = 4,      ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
-  append = 5,     ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
-  status = 6,     ///< handle or name, flags (kFileLook...); answer: FileStatus
-  set_size = 7,   ///< handle or name, offset
-  set_mode = 8,   ///< handle or name, mode
-  set_times = 9,  ///< handle or name, flags (kFileLook...), second: FileTimes
+  open = 1,          ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more; answer: value is the
+                     ///< handle, position: 1 and the number of its descriptor in the server's process, 0: not lent;
+                     ///< FileStatus
+  close = 2,         ///< handle
+  read = 3,          ///< handle, offset, length; answers: pieces of data
+  write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
+  append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
+  status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
+  set_size = 7,      ///< handle or name, offset
+  set_mode = 8,      ///< handle or name, mode
+  set_times = 9,     ///< handle or name, flags (kFileLook...), second: FileTimes
   file_system = 10,  ///< handle or name; answer: FileSystemStatus
   flush = 11,        ///< handle, flags (kFileFlush...); answered when all of it is durable
   allocate = 12,     ///< handle, flags (kFileAllocate...), offset, length
