@@ -4,6 +4,7 @@
 import errno
 import mmap
 import os
+import resource
 import subprocess
 import sys
 
@@ -118,3 +119,29 @@ def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the
 def _bytes_in(folder):
     """As os.walk, whatever is renamed meanwhile."""
     return int(subprocess.run(["du", "--bytes", "--summarize", folder], capture_output=True, text=True).stdout.split()[0])
+
+
+@SERVERS
+def test_a_mount_opens_as_many_files_as_all_its_connections_may(tmp_path, serve):
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))
+
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", *serve, preexec_fn=few_files) as server, Mount(server, tmp_path / "mount", preexec_fn=few_files) as here:
+        files = []
+        with pytest.raises(OSError) as caught:
+            while len(files) < 1000:
+                files.append(os.open(here / "file", os.O_RDWR | os.O_CREAT))
+        assert caught.value.errno == errno.EMFILE and 150 <= len(files) <= 200
+        for file in files:
+            os.close(file)
+        wait_until(lambda: _is_writable(here / "file"), "the end of what was open")
+
+
+def _is_writable(path):
+    try:
+        path.write_text("text")
+    except OSError as error:
+        assert error.errno == errno.EMFILE
+        return False
+    return path.read_text() == "text"
