@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -31,8 +32,9 @@ Passthrough::Backing::~Backing() {
 }
 
 bool Passthrough::start(int device) {
-  if (!forbidden_) device_->store(device, std::memory_order_relaxed);
-  return !forbidden_;
+  if (forbidden_ || ::geteuid() != 0) return false;
+  device_->store(device, std::memory_order_relaxed);
+  return true;
 }
 
 void Passthrough::check() {
