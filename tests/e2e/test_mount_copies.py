@@ -117,7 +117,7 @@ def test_large_copies_hold_up_nobody(tmp_path):
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            # On a slow machine a copy ends before the reader has its turn; the test's watchdog ends this loop in vain.
+            # On a slow machine a copy may end before the reader has its turn. The test's timeout bounds the loop.
             while made_meanwhile() < 3:
                 with open(here / "large", "rb") as source, open(here / "copy", "wb") as target:
                     begin = time.monotonic()

@@ -47,7 +47,7 @@ class HostLink {
  public:
   using Handle = std::uint64_t;
   using Clock = std::chrono::steady_clock;
-  /// After a call has waited in vain for the whole timeout: how often one of the later ones tries to connect.
+  /// How often calls try to connect once a call has waited for the server for the whole timeout.
   static constexpr std::chrono::milliseconds kTryAgain{200};
 
   struct File {

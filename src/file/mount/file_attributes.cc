@@ -54,29 +54,23 @@ int FileAttributes::set_mode(NodeId node, std::uint32_t mode) {
   const auto identity = tree_.nodes().identity(node);
   // The server would change what it leads to.
   if (identity && S_ISLNK(identity->type)) return EOPNOTSUPP;
-  const int by = tree_.by_handle(
-      node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); });
-  if (by != ESTALE) return by;
-  return tree_.by_name(node,
-                       [&](const std::string& path) { return tree_.hosts().any()->names().set_mode(path, mode); });
+  return tree_.by_handle_or_name(
+      node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); },
+      [&](const std::string& path) { return tree_.hosts().any()->names().set_mode(path, mode); });
 }
 
 int FileAttributes::set_owner(NodeId node, const Changes& changes) {
   const std::uint32_t user = changes.user.value_or(layout::kFileOwnerKept);
   const std::uint32_t group = changes.group.value_or(layout::kFileOwnerKept);
-  const int by = tree_.by_handle(
-      node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); });
-  if (by != ESTALE) return by;
-  return tree_.by_name(
-      node, [&](const std::string& path) { return tree_.hosts().any()->names().set_owner(path, false, user, group); });
+  return tree_.by_handle_or_name(
+      node, [&](const OpenFile& open) { return open.file().use()->set_owner(open.file().handle(), user, group); },
+      [&](const std::string& path) { return tree_.hosts().any()->names().set_owner(path, false, user, group); });
 }
 
 int FileAttributes::set_times(NodeId node, const layout::FileTimes& times) {
-  const int by = tree_.by_handle(
-      node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); });
-  if (by != ESTALE) return by;
-  return tree_.by_name(
-      node, [&](const std::string& path) { return tree_.hosts().any()->names().set_times(path, false, times); });
+  return tree_.by_handle_or_name(
+      node, [&](const OpenFile& open) { return open.file().use()->set_times(open.file().handle(), times); },
+      [&](const std::string& path) { return tree_.hosts().any()->names().set_times(path, false, times); });
 }
 
 int FileAttributes::set_size(NodeId node, std::uint64_t size, const OpenFile* by) {
@@ -84,9 +78,8 @@ int FileAttributes::set_size(NodeId node, std::uint64_t size, const OpenFile* by
     return open.writes() ? open.file().use()->set_size(open.file().handle(), size) : ESTALE;
   };
   if (by != nullptr && by->writes()) return set(*by);
-  if (const int error = tree_.by_handle(node, set); error != ESTALE) return error;
-  return tree_.by_name(node,
-                       [&](const std::string& path) { return tree_.hosts().any()->names().set_size(path, size); });
+  return tree_.by_handle_or_name(
+      node, set, [&](const std::string& path) { return tree_.hosts().any()->names().set_size(path, size); });
 }
 
 int FileAttributes::drop_set_id(NodeId node, const std::function<bool(gid_t)>& is_in_group) {

@@ -166,6 +166,19 @@ TEST_F(LocalConnections, DoWhatTheServerDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(served.root()));
 }
 
+TEST_F(LocalConnections, AFileIsOpenedOnceMoreForWhatItIsOpenForOnly) {
+  std::ofstream(served.root() / "file") << "text";
+  for (const bool local : {false, true}) {
+    Host host(options(local));
+    const Host::Handle file = host.open("file", kFileOpenRead).handle;
+    EXPECT_EQ(host.open_again(file, kFileOpenRead).error, 0);
+    EXPECT_EQ(host.open_again(file, kFileOpenWrite).error, EACCES);
+    EXPECT_EQ(host.open_again(file, kFileOpenRead | kFileOpenTruncate).error, EINVAL);
+    EXPECT_EQ(host.close(file), 0);
+    EXPECT_EQ(host.open_again(file, kFileOpenRead).error, EBADF);
+  }
+}
+
 TEST_F(LocalConnections, LendFilesOfTheirOwn) {
   HostOptions lending = options(true);
   lending.borrows = true;

@@ -106,13 +106,18 @@ class ServedTree {
     if (const int error = find(node, path, status); error != 0) return error;
     return stale_if_gone(call(path));
   }
-  /// By the handle of an open file, or by name: call(const Hosts::Use&, const HostXattrs::Target&).
+  /// By the handle of an open file, or by name.
+  template <class OfHandle, class OfName>
+  int by_handle_or_name(NodeId node, OfHandle of_handle, OfName of_name) {
+    const int by = by_handle(node, of_handle);
+    return by != ESTALE ? by : by_name(node, of_name);
+  }
+  /// The same by one function: call(const Hosts::Use&, const HostXattrs::Target&).
   template <class Call>
   int by_either(NodeId node, Call call) {
-    const int by = by_handle(
-        node, [&](const OpenFile& open) { return call(open.file().use(), {.handle = open.file().handle()}); });
-    if (by != ESTALE) return by;
-    return by_name(node, [&](const std::string& path) { return call(hosts_.any(), {.handle = 0, .name = path}); });
+    return by_handle_or_name(
+        node, [&](const OpenFile& open) { return call(open.file().use(), {.handle = open.file().handle()}); },
+        [&](const std::string& path) { return call(hosts_.any(), {.handle = 0, .name = path}); });
   }
 
  private:
