@@ -13,6 +13,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/config.hpp"
 #include "commands.hpp"
 #include "common/environment.hpp"
 
@@ -28,6 +29,7 @@ struct MountWords {
   double timeout = 60;  ///< seconds
   int threads = 8;
   int connections = 4;
+  std::string write_buffer = "64M";
   bool read_only = false;
   bool allow_other = false;
   bool no_passthrough = false;
@@ -46,22 +48,34 @@ std::filesystem::path find_mount_program() {
               "it is built where libfuse3 is found: apt-get install libfuse3-dev, then build and install again");
 }
 
+/// Empty: the text is a size; otherwise what is wrong with it.
+std::string problem_of(const std::string& text) {
+  try {
+    (void)config::parse_bytes("--write-buffer", text);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 int become_mount_program(const MountWords& words) {
   const auto switched = [](bool on) { return std::string(on ? "1" : "0"); };
   const auto milliseconds = static_cast<long>(words.timeout * 1000);
   const std::filesystem::path program = find_mount_program();
-  std::vector<std::string> texts{program.string(),
-                                 "address=" + words.address,
-                                 "directory=" + words.directory,
-                                 "log=" + words.log,
-                                 "timeout-ms=" + std::to_string(milliseconds),
-                                 "threads=" + std::to_string(words.threads),
-                                 "connections=" + std::to_string(words.connections),
-                                 "read-only=" + switched(words.read_only),
-                                 "allow-other=" + switched(words.allow_other),
-                                 "passthrough=" + switched(!words.no_passthrough),
-                                 "daemon=" + switched(words.daemon),
-                                 "quiet=" + switched(words.quiet)};
+  std::vector<std::string> texts{
+      program.string(),
+      "address=" + words.address,
+      "directory=" + words.directory,
+      "log=" + words.log,
+      "timeout-ms=" + std::to_string(milliseconds),
+      "threads=" + std::to_string(words.threads),
+      "connections=" + std::to_string(words.connections),
+      "write-buffer=" + std::to_string(config::parse_bytes("--write-buffer", words.write_buffer)),
+      "read-only=" + switched(words.read_only),
+      "allow-other=" + switched(words.allow_other),
+      "passthrough=" + switched(!words.no_passthrough),
+      "daemon=" + switched(words.daemon),
+      "quiet=" + switched(words.quiet)};
   std::vector<char*> arguments;
   for (std::string& text : texts) arguments.push_back(text.data());
   arguments.push_back(nullptr);
@@ -73,12 +87,17 @@ int become_mount_program(const MountWords& words) {
 
 Action add_mount(CLI::App& command) {
   const auto words = std::make_shared<MountWords>();
+  const CLI::Validator size(problem_of, "SIZE");
   command.footer(
-      "Any program works on the files below the directory: they are the server's, and nothing is kept here but pages\n"
-      "that were read. A read sees what any client wrote before it began. Without root, fusermount3 is needed "
+      "Any program works on the files below the directory: they are the server's. Kept here are pages that were read, "
+      "and\n"
+      "writes to files that nobody else has open, until somebody opens them. A read sees what any client wrote before "
+      "it began. Without root, fusermount3 is needed "
       "(Debian:\n"
-      "fuse3). SIGINT and SIGTERM unmount, as umount and fusermount3 -u do. What a mount left that was killed is\n"
-      "detached by the next one on the same directory.\n"
+      "fuse3). SIGINT and SIGTERM unmount, as umount and fusermount3 -u do. Its daemon runs beside\n"
+      "it; one that is killed is replaced (Linux 6.9). What a mount left that was killed as a whole is detached by the "
+      "next\n"
+      "one on the same directory.\n"
       "Exit status: 0 if it was unmounted, or with --daemon if the mount answers; 1 if it failed; 2 if the command "
       "line\n"
       "is wrong.");
@@ -105,6 +124,11 @@ Action add_mount(CLI::App& command) {
       .add_option("--connections", words->connections,
                   "Connections to the server; a call that takes long holds up the other files of its own")
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--write-buffer", words->write_buffer,
+                  "Memory for writes that programs need not wait for; 0: each write waits for the server")
+      ->check(size)
       ->capture_default_str();
   command.add_flag("-q,--quiet", words->quiet, "Say nothing unless something goes wrong");
   return [words] { return become_mount_program(*words); };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -26,6 +27,7 @@ struct ServeOptions {
   bool quiet = false;
   bool no_lend = false;
   bool no_delegations = false;
+  double recall_timeout = std::chrono::duration<double>(file::Terms().recall_timeout).count();  ///< seconds
 };
 
 int serve(const ServeOptions& options) {
@@ -78,11 +80,19 @@ Action add_serve(CLI::App& command) {
                    "Move all data through the server, also for clients under its kernel, which may otherwise take the "
                    "descriptors of the files that they open");
   command.add_flag("--no-delegations", options->no_delegations,
-                   "Never have programs that open a file for writing wait until the cards that read it have been told");
+                   "Never have programs that open a file wait until the cards that read or write it have been told");
+  command
+      .add_option(
+          "--recall-timeout", options->recall_timeout,
+          "Seconds that programs which open a file wait for a card that keeps writes of it and does not answer; "
+          "then what it keeps is refused (ESTALE)")
+      ->check(CLI::Range(0.1, 8.0))
+      ->capture_default_str();
   command.add_flag("-q,--quiet", options->quiet, "Say nothing unless something goes wrong");
   return [options] {
     options->server.lends = !options->no_lend;
     options->server.delegates = !options->no_delegations;
+    options->server.recall_timeout = std::chrono::milliseconds(static_cast<long>(options->recall_timeout * 1000));
     return serve(*options);
   };
 }

@@ -6,8 +6,10 @@
 #include <array>
 #include <span>
 
+#include "direct_files.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/regions.hpp"
+#include "report.hpp"
 #include "vfork.hpp"
 
 namespace wherry::preload {
@@ -87,12 +89,16 @@ void remember(int fd, bool alone) noexcept {
   entry->choice.store(Choice::none, std::memory_order_relaxed);
   begin_generation_of(*entry, alone ? Mode::own : Mode::unknown);
   unmap_file_of_last_generation(fd, *entry);
+  forget_direct(fd);
+  if (reports()) forget_reported(fd);
 }
 
 Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of(fd)) {
   if (entry_ == nullptr) return;
+  closes_number(fd);
   closing_ = begin_generation_of(*entry_, Mode::never);
   unmap_file_of_last_generation(fd, *entry_);
+  forget_direct(fd);
 }
 
 Closing::~Closing() {
@@ -105,6 +111,7 @@ void never_track(int fd) noexcept {
   if (entry == nullptr) return;
   begin_generation_of(*entry, Mode::never);
   unmap_file_of_last_generation(fd, *entry);
+  never_direct(fd);
 }
 
 void never_track(int fd, const SetupLock& /*held*/) noexcept {
@@ -133,6 +140,8 @@ void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept {
 }
 
 void stop_tracking() noexcept {
+  // While the closing of its descriptors is still seen.
+  if (!in_vfork_child()) end_direct();
   no_setup.store(true, std::memory_order_seq_cst);  // SETUP barrier: no further holder
   // SETUP barrier: no thread maps a file from now on; those that were mapped are seen
   while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
@@ -164,6 +173,7 @@ void repair_descriptors_after_fork() noexcept {
   if (set_up.load(std::memory_order_relaxed) != 0) set_up.store(0, std::memory_order_relaxed);
   file::mapped::forget_regions_after_fork();
   file::mapped::repair_faults_after_fork();
+  forget_direct_after_fork();
   for (Entry& entry : used_entries()) {
     State before = entry.load();
     // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).

@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -30,6 +34,8 @@ constexpr std::size_t kMost = 16;
 WHERRY_START_DATA std::array<std::string_view, kMost> names{};
 WHERRY_START_DATA std::size_t count = 0;
 WHERRY_START_DATA Path path = Path::automatic;
+WHERRY_START_DATA Path mount_path = Path::kernel;  // `path` if it was said
+WHERRY_START_DATA std::size_t least_bytes_direct = SIZE_MAX;
 
 struct Rule {
   std::string_view ending;
@@ -40,7 +46,13 @@ WHERRY_START_DATA std::size_t rule_count = 0;
 
 // Filled at first use. Two threads may do that at the same moment, with the same numbers.
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
+constinit std::array<std::atomic<dev_t>, kMost> mounts{};
 WHERRY_START_DATA std::atomic<bool> have_devices{false};
+
+bool is_mount(const char* directory) {
+  struct statfs system{};
+  return statfs(directory, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC;
+}
 
 bool can_be_mapped(const char* directory) {
   return file::mapped::can_map_file_system(file::mapped::file_system_of_data(directory));
@@ -52,19 +64,25 @@ void find_devices() {
     struct stat status{};
     // A null byte stands behind each name.
     const char* const name = names[i].data();
-    const bool usable = stat(name, &status) == 0 && S_ISDIR(status.st_mode) && can_be_mapped(name);
+    const bool is_there = stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+    const bool usable = is_there && can_be_mapped(name);
     devices[i].store(usable ? status.st_dev : 0, std::memory_order_relaxed);
+    mounts[i].store(is_there && !usable && is_mount(name) ? status.st_dev : 0, std::memory_order_relaxed);
   }
   // DEVICES release: the numbers
   have_devices.store(true, std::memory_order_release);
   errno = error;
 }
 
-/// The path that a word names: no file is on a mount here, so that `card` and `host` are the kernel's calls.
+/// The path that a word names; no word: the kernel's.
 Path path_of(std::string_view word) {
   const FilePathWord* const known = find_file_path(word);
-  return known != nullptr && (known->path == Path::cache || known->path == Path::automatic) ? known->path
-                                                                                            : Path::kernel;
+  return known == nullptr ? Path::kernel : known->path;
+}
+
+std::size_t least_of(Path of) {
+  if (of == Path::host) return 1;
+  return of == Path::automatic ? kLeastOfAutomatic : SIZE_MAX;
 }
 
 /// The next word of a list, which is cut off there; null: there is none. strsep's code would cost each process two
@@ -111,6 +129,17 @@ bool lies_below(std::string_view file) {
   });
 }
 
+/// The path of a descriptor's file by the rules, if it lies below one of the directories.
+std::optional<Path> path_by_name(int fd, Path otherwise) {
+  std::array<char, PATH_MAX> room{};
+  const std::string_view name = name_of(fd, room);
+  if (!lies_below(name)) return std::nullopt;
+  for (const Rule& rule : std::span(rules).first(rule_count)) {
+    if (name.ends_with(rule.ending)) return rule.path;
+  }
+  return otherwise;
+}
+
 }  // namespace
 
 void read_environment() noexcept {
@@ -134,9 +163,15 @@ void read_environment() noexcept {
     path = Path::kernel;
     rule_count = 0;
   }
+  if (word != nullptr && *word != '\0') mount_path = path;
+  if (count != 0) least_bytes_direct = least_of(mount_path);
+  for (const Rule& rule : std::span(rules).first(count != 0 ? rule_count : 0))
+    least_bytes_direct = std::min(least_bytes_direct, least_of(rule.path));
 }
 
-Path chosen_path() noexcept { return path; }
+Path chosen_path() noexcept { return in_place(path); }
+
+std::size_t least_direct() noexcept { return least_bytes_direct; }
 
 bool any_directories() noexcept { return count != 0; }
 
@@ -149,16 +184,17 @@ bool on_cached_device(const struct ::stat& status) noexcept {
   });
 }
 
+bool on_mount_device(unsigned major, unsigned minor) noexcept {
+  if (!have_devices.load(std::memory_order_acquire)) find_devices();  // DEVICES acquire: the numbers
+  return std::any_of(mounts.begin(), mounts.begin() + count, [&](const std::atomic<dev_t>& device) {
+    return device.load(std::memory_order_relaxed) == makedev(major, minor);
+  });
+}
+
 bool any_rules() noexcept { return rule_count != 0; }
 
-std::optional<Path> path_below(int fd) noexcept {
-  std::array<char, PATH_MAX> room{};
-  const std::string_view name = name_of(fd, room);
-  if (!lies_below(name)) return std::nullopt;
-  for (const Rule& rule : std::span(rules).first(rule_count)) {
-    if (name.ends_with(rule.ending)) return rule.path;
-  }
-  return path;
-}
+std::optional<Path> path_below(int fd) noexcept { return path_by_name(fd, path); }
+
+std::optional<Path> path_past_mount(int fd) noexcept { return path_by_name(fd, mount_path); }
 
 }  // namespace wherry::preload

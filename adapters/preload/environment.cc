@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::string_view kPreload = "LD_PRELOAD=";
 // What a child must know to read the same files in the same way.
-constexpr std::array<const char*, 6> kKept{"WHERRY_FILES", "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS",
-                                           "WHERRY_JOB",   "WHERRY_NODE",      "WHERRY_LOG"};
+constexpr std::array<const char*, 7> kKept{"WHERRY_FILES",        "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS",
+                                           "WHERRY_FILES_REPORT", "WHERRY_JOB",       "WHERRY_NODE",
+                                           "WHERRY_LOG"};
 static_assert(kKept.size() + 1 <= kMostVariables);
 
 WHERRY_START_DATA const char* library = nullptr;

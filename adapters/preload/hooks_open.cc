@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "descriptors.hpp"
+#include "direct_files.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
 #include "next.hpp"
@@ -41,8 +42,9 @@ int opened(int fd, int flags) noexcept {
   const int error = errno;
   if (!in_vfork_child()) {
     constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
+    const bool reads = (flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0;
     // The offsets of the standard streams are what stdio uses, inside the C library.
-    if ((flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0 && fd > STDERR_FILENO) {
+    if (reads && fd > STDERR_FILENO) {
       opened_alone(fd);
     } else {
       remember(fd, false);
@@ -60,6 +62,7 @@ int doubled(int fd) noexcept {
 
 void forget_range(unsigned first, unsigned last) noexcept {
   if (in_vfork_child()) return;
+  for (unsigned fd = first; fd <= last && fd < kDescriptors; fd++) closes_number(static_cast<int>(fd));
   const int end = highest_descriptor();
   for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
     // The kernel may refuse the call.

@@ -23,6 +23,7 @@
 
 #include "base/visible.hpp"
 #include "descriptors.hpp"
+#include "direct_files.hpp"
 #include "environment.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
@@ -115,6 +116,7 @@ void repair_before_handlers() {
 /// After a fork of the C library's, which runs handlers. What these have mapped must not be forgotten.
 void repair_after_handlers() {
   if (!std::exchange(is_repaired, false)) repair_after_fork();
+  close_direct_after_fork(true);
 }
 
 // Whether a child was ever to empty a file between its fork and its program, where no hook is called.

@@ -85,6 +85,10 @@ std::optional<long> that_reads(long number, const Words& words) {
 
 std::optional<long> that_changes(long number, const Words& words) {
   switch (number) {
+    case SYS_write:
+      return by_name(&write, words);
+    case SYS_pwrite64:
+      return by_name(&pwrite, words);
     case SYS_truncate:
       return by_name(&truncate, words);
     case SYS_ftruncate:

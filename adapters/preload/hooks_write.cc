@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that may make files shorter, and of those that use an offset in the kernel. All other changes reach
-// mappings by themselves.
+// Hooks of calls that write, that may make files shorter, and of those that use an offset in the kernel. All other
+// changes reach mappings by themselves.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/ioctl.h>
@@ -12,12 +12,29 @@
 #include <cstdarg>
 #include <cstddef>
 
+#include "direct_transfers.hpp"
 #include "hook.hpp"
 #include "next.hpp"
+#include "report.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
 
 using namespace wherry::preload;
+
+WHERRY_HOOK ssize_t write(int fd, const void* buffer, std::size_t bytes) {
+  const ssize_t result = WHERRY_NEXT(write, fd, buffer, bytes);
+  if (reports()) count_transfer(fd, true, Route::kernel, result);
+  return result;
+}
+
+WHERRY_HOOK ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+  if (may_be_direct(fd, bytes)) {
+    if (const auto moved = pwrite_direct(fd, buffer, bytes, offset)) return *moved;
+  }
+  const ssize_t result = WHERRY_NEXT(pwrite, fd, buffer, bytes, offset);
+  if (reports()) count_transfer(fd, true, Route::kernel, result);
+  return result;
+}
 
 WHERRY_HOOK int ftruncate(int fd, off_t length) noexcept {
   const int result = WHERRY_NEXT(ftruncate, fd, length);
@@ -66,6 +83,9 @@ WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   return WHERRY_NEXT(ioctl, fd, request, argument);
 }
 
+WHERRY_OTHER_NAME(__write, write);
+WHERRY_OTHER_NAME(pwrite64, pwrite);
+WHERRY_OTHER_NAME(__pwrite64, pwrite);
 WHERRY_OTHER_NAME(ftruncate64, ftruncate);
 WHERRY_OTHER_NAME(truncate64, truncate);
 WHERRY_OTHER_NAME(fallocate64, fallocate);

@@ -5,6 +5,7 @@
 #include "directories.hpp"
 #include "environment.hpp"
 #include "main_program.hpp"
+#include "report.hpp"
 
 using namespace wherry::preload;
 
@@ -13,6 +14,7 @@ namespace {
 __attribute__((constructor)) void loaded() {
   read_environment();
   if (!any_directories()) return;
+  read_report_environment();
   keep_environment();
   if (goes_past_the_c_library()) stop_tracking();
 }

@@ -10,9 +10,11 @@
 #include <cstdint>
 
 #include "descriptors.hpp"
+#include "direct_transfers.hpp"
 #include "directories.hpp"
 #include "file/mapped/in_place.hpp"
 #include "next.hpp"
+#include "report.hpp"
 #include "served.hpp"
 #include "sharing.hpp"
 #include "vfork.hpp"
@@ -31,6 +33,14 @@ bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
   const Choice choice = entry.choice.load(std::memory_order_relaxed);
   const bool eager = choice == Choice::cache || (choice == Choice::none && chosen_path() == Path::cache);
   return file::mapped::is_time_to_map(state.spent(), bytes, progress, eager);
+}
+
+/// A read that the kernel makes.
+template <typename Call>
+ssize_t counted_read(int fd, Call call) {
+  const ssize_t result = call();
+  if (reports()) count_transfer(fd, false, Route::kernel, result);
+  return result;
 }
 
 /// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
@@ -142,7 +152,7 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
       [&](Entry& entry, State state) {
         return read_tracked(fd, entry, state, buffer, bytes, static_cast<off_t>(state.number()));
       },
-      [&] { return WHERRY_NEXT(read, fd, buffer, bytes); });
+      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(read, fd, buffer, bytes); }); });
 }
 
 ssize_t readv_here(int fd, const iovec* parts, int count) {
@@ -151,20 +161,23 @@ ssize_t readv_here(int fd, const iovec* parts, int count) {
       [&](Entry& entry, State state) {
         return readv_tracked(fd, entry, state, parts, count, static_cast<off_t>(state.number()));
       },
-      [&] { return WHERRY_NEXT(readv, fd, parts, count); });
+      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(readv, fd, parts, count); }); });
 }
 
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  if (may_be_direct(fd, bytes)) {
+    if (const auto moved = pread_direct(fd, buffer, bytes, offset)) return *moved;
+  }
   return read_at(
       fd, bytes, [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
-      [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); });
+      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); }); });
 }
 
 ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {
   return read_at(
       fd, bytes_of(count),
       [&](Entry& entry, State state) { return readv_tracked(fd, entry, state, parts, count, offset); },
-      [&] { return WHERRY_NEXT(preadv, fd, parts, count, offset); });
+      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(preadv, fd, parts, count, offset); }); });
 }
 
 off_t lseek_here(int fd, off_t offset, int whence) {

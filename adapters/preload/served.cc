@@ -17,6 +17,7 @@
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/in_place.hpp"
 #include "next.hpp"
+#include "report.hpp"
 #include "sharing.hpp"
 
 namespace wherry::preload {
@@ -98,7 +99,8 @@ bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t 
 /// The way of a file by its name; nothing: it is not served.
 std::optional<Path> path_of(int fd, const struct stat& status) {
   if (!on_cached_device(status) || !file::mapped::can_be_mapped(fd, status)) return std::nullopt;
-  return path_below(fd);
+  const auto path = path_below(fd);
+  return path ? std::optional(in_place(*path)) : path;
 }
 
 Tracking track_locked(int fd, Entry& entry, State state, const struct stat& status) {
@@ -135,10 +137,16 @@ ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_
     pthread_testcancel();
     const bool copied = entry.file.copy(buffer, static_cast<std::uint64_t>(offset), bytes);
     // Rule 3 of descriptors.hpp.
-    if (copied && entry.load().generation() == state.generation()) [[likely]]
+    if (copied && entry.load().generation() == state.generation()) [[likely]] {
+      if (reports()) [[unlikely]]
+        count_transfer(fd, false, Route::in_place, static_cast<ssize_t>(bytes));
       return static_cast<ssize_t>(bytes);
+    }
   }
-  return WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (reports()) [[unlikely]]
+    count_transfer(fd, false, Route::kernel, result);
+  return result;
 }
 
 namespace {
@@ -180,10 +188,13 @@ ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int
     pthread_testcancel();
     if (checked.copy(entry.file, static_cast<std::uint64_t>(offset)) &&
         entry.load().generation() == state.generation()) {
+      if (reports()) count_transfer(fd, false, Route::in_place, static_cast<ssize_t>(checked.bytes));
       return static_cast<ssize_t>(checked.bytes);
     }
   }
-  return WHERRY_NEXT(preadv, fd, parts, count, offset);
+  const ssize_t result = WHERRY_NEXT(preadv, fd, parts, count, offset);
+  if (reports()) count_transfer(fd, false, Route::kernel, result);
+  return result;
 }
 
 }  // namespace wherry::preload

@@ -153,9 +153,9 @@ void wherry_engine_t::watch_stream(io_thread_t* io_thread) {
   space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
 }
 
-/// The kernel vouches for these. The address says only that the peer is on this machine.
+/// The kernel vouches for these, or they are left out. The address says only that the peer is on this machine.
 bool wherry_engine_t::init_properties(properties_t& properties) {
-  if (stream_.is_open()) {
+  if (stream_.is_open() && stream_.peer().vouched()) {
     const wherry::Peer& peer = stream_.peer();
     properties.emplace("Peer-Pid", std::to_string(peer.pid));
     properties.emplace("Peer-Uid", std::to_string(peer.uid));

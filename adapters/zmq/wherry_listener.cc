@@ -31,12 +31,14 @@ constexpr int kMostAtOnce = 16;
 constexpr int kRestMs = 100;
 constexpr int kRestTimer = 1;
 
-/// Whether the filters ZMQ_IPC_FILTER_*, if there are any, let this peer in.
+/// Whether the filters ZMQ_IPC_FILTER_*, if there are any, let this peer in. They refuse a peer that the kernel does
+/// not vouch for.
 bool is_welcome(const options_t& options, const wherry::Peer& peer) {
   const auto& uids = options.ipc_uid_accept_filters;
   const auto& gids = options.ipc_gid_accept_filters;
   const auto& pids = options.ipc_pid_accept_filters;
   if (uids.empty() && gids.empty() && pids.empty()) return true;
+  if (!peer.vouched()) return false;
   return uids.count(peer.uid) != 0 || gids.count(peer.gid) != 0 || pids.count(static_cast<pid_t>(peer.pid)) != 0;
 }
 

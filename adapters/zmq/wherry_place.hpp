@@ -7,8 +7,8 @@
 
 namespace zmq {
 
-/// A hash of the machine since it was booted, and of the calling thread's network namespace, user and job
-/// (WHERRY_JOB). Two processes for which it differs cannot meet over Wherry.
+/// A hash of the machine (own_machine) and of the job (WHERRY_JOB). Two processes for which it differs cannot meet over
+/// Wherry.
 std::uint32_t wherry_place();
 
 }  // namespace zmq

@@ -18,7 +18,7 @@ Mailbox::Peer print_next(Mailbox& mailbox, Mailbox::Peer awaited = Mailbox::kNoP
   Buffer buffer;
   Mailbox::Peer from = Mailbox::kNoPeer;
   wherry::Result got;
-  while ((got = mailbox.receive(std::as_writable_bytes(std::span(buffer)), from)).would_block()) {
+  while ((got = mailbox.receive(buffer, from)).would_block()) {
     Mailbox::Loss loss{};  // of a peer that has left, or died: all that it had sent was received before
     if (mailbox.losses(std::span(&loss, 1)) == 0) continue;
     if (loss.peer == awaited) return Mailbox::kNoPeer;
@@ -32,10 +32,6 @@ Mailbox::Peer print_next(Mailbox& mailbox, Mailbox::Peer awaited = Mailbox::kNoP
   return from;
 }
 
-bool send(Mailbox& mailbox, Mailbox::Peer peer, std::string_view text) {
-  return mailbox.send(peer, std::as_bytes(std::span(text.data(), text.size()))).ok();
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -43,13 +39,13 @@ int main(int count, char** arguments) {
   try {
     Mailbox mailbox({.budget = 64 << 10});  // bytes, whatever the number of senders
     if (count > 2) {
-      const Mailbox::Peer receiver = mailbox.connect(wherry::Address::parse("wherry://0:2000"));
-      return send(mailbox, receiver, arguments[2]) && print_next(mailbox, receiver) == receiver ? 0 : 1;
+      const Mailbox::Peer receiver = mailbox.connect("wherry://0:2000");
+      return mailbox.send(receiver, arguments[2]) && print_next(mailbox, receiver) == receiver ? 0 : 1;
     }
-    mailbox.listen(wherry::Address::parse("wherry://*:2000"));
+    mailbox.listen("wherry://*:2000");
     for (long left = std::strtol(arguments[1], nullptr, 10); left > 0; --left) {
       const Mailbox::Peer from = print_next(mailbox);
-      if (from == Mailbox::kNoPeer || !send(mailbox, from, "received")) return 1;
+      if (from == Mailbox::kNoPeer || !mailbox.send(from, "received")) return 1;
     }
   } catch (const wherry::Error& error) {
     std::cerr << error.what() << '\n';

@@ -18,9 +18,9 @@ wherry::Result show() {
   wherry::Listener listener = wherry::listen("wherry://*:2000", kOptions);
   wherry::Stream stream = listener.accept();
   const std::uint64_t offset = stream.windows().add(memory, wherry::Access::write);
-  (void)stream.send(std::as_bytes(std::span(&offset, 1)));  // every failure is one of what follows
+  stream.send(offset);        // every failure is one of what follows
   std::uint64_t written = 0;  // by the time this has come, the peer has written, and this side took no part
-  const wherry::Result got = stream.receive_all(std::as_writable_bytes(std::span(&written, 1)));
+  const wherry::Result got = stream.receive_all(written);
   if (got.ok() && written <= kPage) std::cout << std::string_view(static_cast<char*>(page.get()), written) << '\n';
   return got;
 }
@@ -28,12 +28,11 @@ wherry::Result show() {
 wherry::Result write(std::string_view text) {
   wherry::Stream stream = wherry::connect("wherry://0:2000", kOptions);
   std::uint64_t offset = 0;
-  wherry::Result result = stream.receive_all(std::as_writable_bytes(std::span(&offset, 1)));
+  wherry::Result result = stream.receive_all(offset);
   if (!result.ok()) return result;
   result = stream.windows().write_to(std::as_bytes(std::span(text.data(), text.size())), offset, {.complete = true});
   if (!result.ok()) return result;
-  const std::uint64_t written = text.size();
-  return stream.send(std::as_bytes(std::span(&written, 1)));
+  return stream.send(std::uint64_t{text.size()});
 }
 
 }  // namespace

@@ -30,13 +30,16 @@ struct Address {
 /// As Address::to_string.
 std::ostream& operator<<(std::ostream& to, const Address& address);
 
-/// The process at the other end. Process and user are vouched for by the operating system; node and port are the peer's
-/// own statement.
+/// The process at the other end. Node and port are the peer's own statement. Process and user are what this side's
+/// operating system says, and unset where it cannot say anything, as between machines.
 struct Peer {
-  Address address;        ///< its node, and its port (`*`: a connector, which binds none)
-  std::int64_t pid = 0;   ///< process id
-  std::uint32_t uid = 0;  ///< effective user id
-  std::uint32_t gid = 0;  ///< effective group id
+  Address address;                 ///< its node, and its port (`*`: a connector, which binds none)
+  std::int64_t pid = 0;            ///< process id; 0: not vouched for, or in a pid namespace that is not visible here
+  std::uint32_t uid = UINT32_MAX;  ///< effective user id; UINT32_MAX, which is no user: not vouched for
+  std::uint32_t gid = UINT32_MAX;  ///< effective group id; likewise
+
+  /// Whether this side's operating system vouches for process and user. An access check must refuse a peer without.
+  [[nodiscard]] bool vouched() const { return uid != UINT32_MAX; }
 };
 
 /// The node this process is: WHERRY_NODE, default 0, the host. Throws Error(EINVAL) if it is not a 16-bit number.

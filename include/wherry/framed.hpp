@@ -3,6 +3,7 @@
 
 #include <wherry/require_cxx20.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -52,8 +53,10 @@ class FramedStream {
   [[nodiscard]] Stream& stream() noexcept;
   /// Flushes, lets the last message go, and returns the stream.
   Stream release() noexcept;
-  /// Flushes, then closes as Stream::close does.
+  /// Flushes, then closes as Stream::close does. With a limit it fails as that, or with what kept collected messages
+  /// from being sent: EPIPE, the peer has closed or died; ECANCELED.
   void close() noexcept;
+  Result close(Timeout timeout) noexcept;
 
   // Sending ---------------------------------------------------------------------------------------------------------
 
@@ -63,11 +66,28 @@ class FramedStream {
   [[nodiscard]] Result send(std::span<const iovec> pieces, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_send(std::span<const std::byte> message) noexcept;
   [[nodiscard]] Result try_send(std::span<const iovec> pieces) noexcept;
+  /// The same for text, a pointer and a number of bytes, objects and contiguous ranges, as for Stream.
   [[nodiscard]] Result send(std::string_view message, Timeout timeout = {}) noexcept {
-    return send(std::as_bytes(std::span(message.data(), message.size())), timeout);
+    return send(plain::bytes_at(message.data(), message.size()), timeout);
   }
   [[nodiscard]] Result try_send(std::string_view message) noexcept {
-    return try_send(std::as_bytes(std::span(message.data(), message.size())));
+    return try_send(plain::bytes_at(message.data(), message.size()));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result send(const T* data, Size bytes, Timeout timeout = {}) noexcept {
+    return send(plain::bytes_at(data, bytes), timeout);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result try_send(const T* data, Size bytes) noexcept {
+    return try_send(plain::bytes_at(data, bytes));
+  }
+  template <plain::Source Data>
+  [[nodiscard]] Result send(const Data& message, Timeout timeout = {}) noexcept {
+    return send(plain::bytes_of(message), timeout);
+  }
+  template <plain::Source Data>
+  [[nodiscard]] Result try_send(const Data& message) noexcept {
+    return try_send(plain::bytes_of(message));
   }
 
   /// Room for a message of `bytes` in the peer's ring (or what stands for it); with null data if there is none now or
@@ -99,6 +119,8 @@ class FramedStream {
   [[nodiscard]] std::size_t max_receive() const noexcept;
 
  private:
+  void send_collected() noexcept;
+
   std::unique_ptr<Impl> impl_;
 };
 

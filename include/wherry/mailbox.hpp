@@ -2,8 +2,8 @@
 // Many senders, one receiver, a fixed budget of bytes.
 //
 //   wherry::Mailbox mailbox({.budget = 64 << 10});            wherry::Mailbox mailbox;
-//   mailbox.listen(wherry::Address::parse("wherry://*:2000"));
-//   std::byte buffer[4096];                                   auto to = mailbox.connect(...("wherry://0:2000"));
+//   mailbox.listen("wherry://*:2000");
+//   std::byte buffer[4096];                                   auto to = mailbox.connect("wherry://0:2000");
 //   wherry::Mailbox::Peer from;                               mailbox.send(to, bytes);
 //   auto got = mailbox.receive(buffer, from);
 //
@@ -16,11 +16,14 @@
 
 #include <sys/uio.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
@@ -91,6 +94,10 @@ class Mailbox {
   /// Lets peers connect. Once per mailbox. `*` as port is a free one: see local(). Before the first connect, so that
   /// peers learn the address.
   void listen(const Address& address);
+  template <std::convertible_to<std::string_view> Text>
+  void listen(const Text& address) {
+    listen(Address::parse(address));
+  }
   /// Where it listens, `*` resolved. Empty before.
   [[nodiscard]] const Address& local() const noexcept;
   /// The peer whose mailbox listens there, or will. Never blocks: messages may be sent at once, and wait until it has
@@ -101,6 +108,10 @@ class Mailbox {
   /// it has another number. Throws Error: ECONNREFUSED (no listener there, and `wait` is zero), ENOSPC (most_peers),
   /// EMFILE.
   Peer connect(const Address& address, Timeout wait = {});
+  template <std::convertible_to<std::string_view> Text>
+  Peer connect(const Text& address, Timeout wait = {}) {
+    return connect(Address::parse(address), wait);
+  }
   /// Where the peer's own mailbox listens, as it says. Empty: it does not, or there is no such peer.
   [[nodiscard]] std::string address_of(Peer peer) const;
   /// Those that are not lost.
@@ -134,6 +145,31 @@ class Mailbox {
   /// with `taken` set so.
   [[nodiscard]] Result send(Peer to, std::span<const std::byte> message, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result send(Peer to, Outgoing& message, Timeout timeout = {}) noexcept;
+  /// The same for text, a pointer and a number of bytes, objects and contiguous ranges, as for Stream.
+  [[nodiscard]] Result send(Peer to, std::string_view message, Timeout timeout = {}) noexcept {
+    return send(to, plain::bytes_at(message.data(), message.size()), timeout);
+  }
+  [[nodiscard]] Result try_send(Peer to, std::string_view message) noexcept {
+    return try_send(to, plain::bytes_at(message.data(), message.size()));
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result send(Peer to, const T* data, Size bytes, Timeout timeout = {}) noexcept {
+    return send(to, plain::bytes_at(data, bytes), timeout);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result try_send(Peer to, const T* data, Size bytes) noexcept {
+    return try_send(to, plain::bytes_at(data, bytes));
+  }
+  template <plain::Source Data>
+    requires(!std::same_as<Data, Outgoing>)
+  [[nodiscard]] Result send(Peer to, const Data& message, Timeout timeout = {}) noexcept {
+    return send(to, plain::bytes_of(message), timeout);
+  }
+  template <plain::Source Data>
+    requires(!std::same_as<Data, Outgoing>)
+  [[nodiscard]] Result try_send(Peer to, const Data& message) noexcept {
+    return try_send(to, plain::bytes_of(message));
+  }
   /// Peers to which a try_send would have blocked and that have room (or are lost), each once, as the last wait() or
   /// progress() found. Returns how many; call again while `into` is filled.
   [[nodiscard]] std::size_t writable(std::span<Peer> into) noexcept;
@@ -159,6 +195,23 @@ class Mailbox {
   [[nodiscard]] Result try_receive(std::span<std::byte> buffer, Peer& from) noexcept;
   /// Blocks until there is one. would_block: a loss is to be looked at (losses()), or interrupt() was called.
   [[nodiscard]] Result receive(std::span<std::byte> buffer, Peer& from, Timeout timeout = {}) noexcept;
+  /// The same for a pointer and a number of bytes, objects and contiguous ranges.
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result try_receive(T* buffer, Size bytes, Peer& from) noexcept {
+    return try_receive(plain::place_at(buffer, bytes), from);
+  }
+  template <Memory T, std::integral Size>
+  [[nodiscard]] Result receive(T* buffer, Size bytes, Peer& from, Timeout timeout = {}) noexcept {
+    return receive(plain::place_at(buffer, bytes), from, timeout);
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result try_receive(Data&& data, Peer& from) noexcept {
+    return try_receive(plain::place_of<Data>(std::forward<Data>(data)), from);
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result receive(Data&& data, Peer& from, Timeout timeout = {}) noexcept {
+    return receive(plain::place_of<Data>(std::forward<Data>(data)), from, timeout);
+  }
 
   // Ending ------------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,10 @@ class Slabs;
 class SubscriberConnection;
 }  // namespace message
 
+namespace capi {
+struct Held;
+}
+
 struct PublisherOptions {
   /// What all messages that are loaned, waiting or being read may take together; rounded up to a power of two within
   /// [4 KiB, 512 GiB]. A page of it costs memory once it is written to. 0: the configured size (WHERRY_POOL).
@@ -89,6 +93,7 @@ class Loan {
 
  private:
   friend class Publisher;
+  friend struct capi::Held;
   void give_back() noexcept;
 
   message::Slabs* slabs_ = nullptr;
@@ -130,6 +135,7 @@ class Message {
 
  private:
   friend class Subscriber;
+  friend struct capi::Held;
   void give_back() noexcept;
 
   message::SubscriberConnection* connection_ = nullptr;

@@ -14,9 +14,11 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
+#include <wherry/plain.hpp>
 #include <wherry/result.hpp>
 #include <wherry/window.hpp>
 
@@ -116,43 +118,82 @@ class Stream {
 
   // The same for text, and for a pointer and a number of bytes --------------------------------------------------------
 
-  Result send(std::string_view text) noexcept { return send(bytes_of(text.data(), text.size())); }
+  Result send(std::string_view text) noexcept { return send(plain::bytes_at(text.data(), text.size())); }
   [[nodiscard]] Result send(std::string_view text, Timeout timeout) noexcept {
-    return send(bytes_of(text.data(), text.size()), timeout);
+    return send(plain::bytes_at(text.data(), text.size()), timeout);
   }
-  [[nodiscard]] Result try_send(std::string_view text) noexcept { return try_send(bytes_of(text.data(), text.size())); }
+  [[nodiscard]] Result try_send(std::string_view text) noexcept {
+    return try_send(plain::bytes_at(text.data(), text.size()));
+  }
 
   template <Memory T, std::integral Size>
   Result send(const T* data, Size bytes) noexcept {
-    return send(bytes_of(data, bytes));
+    return send(plain::bytes_at(data, bytes));
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result send(const T* data, Size bytes, Timeout timeout) noexcept {
-    return send(bytes_of(data, bytes), timeout);
+    return send(plain::bytes_at(data, bytes), timeout);
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result try_send(const T* data, Size bytes) noexcept {
-    return try_send(bytes_of(data, bytes));
+    return try_send(plain::bytes_at(data, bytes));
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result receive(T* buffer, Size bytes) noexcept {
-    return receive(room_of(buffer, bytes));
+    return receive(plain::place_at(buffer, bytes));
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result receive(T* buffer, Size bytes, Timeout timeout) noexcept {
-    return receive(room_of(buffer, bytes), timeout);
+    return receive(plain::place_at(buffer, bytes), timeout);
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result receive_all(T* buffer, Size bytes) noexcept {
-    return receive_all(room_of(buffer, bytes));
+    return receive_all(plain::place_at(buffer, bytes));
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result receive_all(T* buffer, Size bytes, Timeout timeout) noexcept {
-    return receive_all(room_of(buffer, bytes), timeout);
+    return receive_all(plain::place_at(buffer, bytes), timeout);
   }
   template <Memory T, std::integral Size>
   [[nodiscard]] Result try_receive(T* buffer, Size bytes) noexcept {
-    return try_receive(room_of(buffer, bytes));
+    return try_receive(plain::place_at(buffer, bytes));
+  }
+
+  // The same for objects of trivially copyable types and contiguous ranges of them (plain.hpp): a struct, a vector or a
+  // span of double, an array. An array of char is text where it is sent, up to its zero, and room where it is received
+  // into. A result counts bytes, and may end within an object: receive_all fills what it gets.
+
+  template <plain::Source Data>
+  Result send(const Data& data) noexcept {
+    return send(plain::bytes_of(data));
+  }
+  template <plain::Source Data>
+  [[nodiscard]] Result send(const Data& data, Timeout timeout) noexcept {
+    return send(plain::bytes_of(data), timeout);
+  }
+  template <plain::Source Data>
+  [[nodiscard]] Result try_send(const Data& data) noexcept {
+    return try_send(plain::bytes_of(data));
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result receive(Data&& data) noexcept {
+    return receive(plain::place_of<Data>(std::forward<Data>(data)));
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result receive(Data&& data, Timeout timeout) noexcept {
+    return receive(plain::place_of<Data>(std::forward<Data>(data)), timeout);
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result receive_all(Data&& data) noexcept {
+    return receive_all(plain::place_of<Data>(std::forward<Data>(data)));
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result receive_all(Data&& data, Timeout timeout) noexcept {
+    return receive_all(plain::place_of<Data>(std::forward<Data>(data)), timeout);
+  }
+  template <plain::Place Data>
+  [[nodiscard]] Result try_receive(Data&& data) noexcept {
+    return try_receive(plain::place_of<Data>(std::forward<Data>(data)));
   }
 
   // Zero-copy -------------------------------------------------------------------------------------------------------
@@ -222,8 +263,11 @@ class Stream {
   /// EPIPE.
   Result finish_sending() noexcept;
   /// Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. Does not wait
-  /// for the peer to read.
+  /// for the peer to read. On a network it waits for 10 s at most, and then logs that bytes may be lost.
   void close() noexcept;
+  /// The same with a limit, and says what became of the bytes. Failed: ETIMEDOUT, the peer's side has not acknowledged
+  /// all of them, and may lose the rest; ECONNRESET, it is known to be gone. The stream is freed either way.
+  Result close(Timeout timeout) noexcept;
   /// Makes every blocked and later call on this stream fail with ECANCELED. From any thread.
   void cancel() noexcept;
 
@@ -239,14 +283,6 @@ class Stream {
  private:
   friend class Poller;
   friend class FramedStream;
-  template <class Size>
-  static std::span<const std::byte> bytes_of(const void* data, Size bytes) noexcept {
-    return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)};
-  }
-  template <class Size>
-  static std::span<std::byte> room_of(void* buffer, Size bytes) noexcept {
-    return {static_cast<std::byte*>(buffer), static_cast<std::size_t>(bytes)};
-  }
 
   std::unique_ptr<Impl> impl_;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of Wherry: byte streams between processes, windows into their memory, files, and mailboxes. C99; link with
- * -lwherry_c (pkg-config wherry-c), which needs no C++ compiler.
+ * The C API of Wherry: all that C++ has, streams, windows and files here, framed streams, pollers, messages and
+ * mailboxes in the headers that this one includes. C99; link with -lwherry_c (pkg-config wherry-c), which needs no C++
+ * compiler. docs/bindings.md is for bindings of other languages.
  *
  * Handles are structs of one pointer, passed by value. A zeroed one (WHERRY_NONE) is "none": functions that take it
  * fail with -EBADF. The function that makes a handle gives it to the caller, which gives it back with the matching
@@ -29,41 +30,18 @@
 #ifndef WHERRY_WHERRY_H
 #define WHERRY_WHERRY_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <wherry/file_path.h>
+#include <wherry/framed.h>
+#include <wherry/handles.h>
+#include <wherry/mailbox.h>
+#include <wherry/message.h>
+#include <wherry/poller.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct wherry_stream {
-  void* impl;
-} wherry_stream;
-
-typedef struct wherry_listener {
-  void* impl;
-} wherry_listener;
-
-typedef struct wherry_connecting {
-  void* impl;
-} wherry_connecting;
-
-typedef struct wherry_file {
-  void* impl;
-} wherry_file;
-
-typedef struct wherry_mailbox {
-  void* impl;
-} wherry_mailbox;
-
-/* {0} of any handle. */
-#define WHERRY_NONE            {0}
-#define WHERRY_FOREVER         ((int64_t)-1)
-#define WHERRY_TIMEOUT_DEFAULT INT64_MIN
 
 /* The version of this header. */
 #define WHERRY_VERSION "0.1.0"
@@ -72,6 +50,12 @@ const char* wherry_version(void);
 /* Why the last call of this thread that sets something up failed, and what to do about it; "" if none has. Valid until
  * this thread's next such call. */
 const char* wherry_last_error(void);
+/* Parts of that text: what was tried, on which address, and the advice; "" if there is none. As long valid. */
+const char* wherry_last_error_operation(void);
+const char* wherry_last_error_address(void);
+const char* wherry_last_error_advice(void);
+/* The node that this process is: WHERRY_NODE, default 0, the host. -EINVAL it is no 16-bit number. */
+int wherry_own_node(void);
 
 /* Listening and connecting ---------------------------------------------------------------------------------------- */
 
@@ -109,6 +93,8 @@ int wherry_start_connect(const char* address, const struct wherry_options* optio
 /* Never blocks. -EAGAIN while there is no listener, or no answer; else as wherry_connect. On success the
  * attempt is over, but still to be closed. */
 int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream);
+/* The same, and blocks until then. Also -ETIMEDOUT; WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT. */
+int wherry_finish_connect(wherry_connecting connecting, int64_t timeout_ns, wherry_stream* stream);
 /* Readable when wherry_try_finish has something to do. Belongs to the attempt. */
 int wherry_connecting_descriptor(wherry_connecting connecting);
 void wherry_connecting_close(wherry_connecting connecting);
@@ -126,6 +112,8 @@ int64_t wherry_receive_all(wherry_stream stream, void* buffer, size_t size, int6
 /* Never block; move what can be moved now, -EAGAIN if that is nothing. */
 int64_t wherry_try_send(wherry_stream stream, const void* bytes, size_t size);
 int64_t wherry_try_receive(wherry_stream stream, void* buffer, size_t size);
+int64_t wherry_try_sendv(wherry_stream stream, const struct iovec* buffers, int count);
+int64_t wherry_try_receivev(wherry_stream stream, const struct iovec* buffers, int count);
 
 /* Zero-copy: at most two pieces of the ring, in `regions[0]` and `regions[1]`; returns the bytes in both, 0 if none.
  * Never block. The sender writes into what it reserved and commits the first bytes of it; the receiver reads what it
@@ -141,11 +129,21 @@ int64_t wherry_consume(wherry_stream stream, size_t bytes);
  * ring (returns how much). */
 int64_t wherry_wait_readable(wherry_stream stream, int64_t timeout_ns);
 int64_t wherry_wait_writable(wherry_stream stream, size_t bytes, int64_t timeout_ns);
+/* Never blocks: what wherry_wait_readable would return, or -EAGAIN, which counts as that of a wherry_try_receive. */
+int64_t wherry_try_readable(wherry_stream stream);
 /* For poll, select and epoll: readable while bytes, the end or a failure wait; silenced by a wherry_try_receive that
  * returns -EAGAIN. Belongs to the stream. */
 int wherry_receive_descriptor(wherry_stream stream);
 /* Becomes *readable* when space returns after a wherry_try_send that moved less than all. Belongs to the stream. */
 int wherry_send_descriptor(wherry_stream stream);
+/* For an event loop that calls wherry_try_receive until it is -EAGAIN: the descriptor that the peer itself rings, which
+ * wakes sooner. To be polled level-triggered. <wherry/stream.hpp> says what it leaves out. The second one is for space:
+ * readable once it returned after a wherry_try_send or wherry_reserve that found none. Both belong to the stream. */
+int wherry_receive_event_descriptor(wherry_stream stream);
+int wherry_send_event_descriptor(wherry_stream stream);
+/* Makes the send descriptor readable, if there is one, until the next wherry_try_send: for an event loop in which this
+ * stream has had its turn and has more to send. */
+int wherry_raise_send_descriptor(wherry_stream stream);
 
 /* Windows --------------------------------------------------------------------------------------------------------- */
 
@@ -250,6 +248,11 @@ struct wherry_file_status {
   int64_t born_ns; /* 0: the file system does not say */
 };
 int wherry_file_stat(wherry_file file, struct wherry_file_status* status);
+/* Of a name, as wherry_file_open takes it; follows symbolic links. */
+int wherry_file_stat_name(const char* name, const struct wherry_file_options* options,
+                          struct wherry_file_status* status);
+/* Removes a file's name. */
+int wherry_file_remove(const char* name, const struct wherry_file_options* options);
 
 /* Bytes of a file of this machine in the kernel's page cache, without a copy: from `offset`, `size` of them or up to
  * the end of the file. They are mapped until the file is closed, as by mmap(2): a later change is seen there, and to
@@ -259,26 +262,27 @@ int64_t wherry_file_view(wherry_file file, uint64_t offset, size_t size, const v
 
 /* For the calls from now on that say WHERRY_PATH_AS_SET. */
 int wherry_file_set_path(wherry_file file, int path);
+/* The path of such calls: WHERRY_PATH_... */
+int wherry_file_get_path(wherry_file file);
 
 /* Ending ---------------------------------------------------------------------------------------------------------- */
 
 /* Half-close: the peer receives everything sent so far, then the end. */
 int wherry_finish_sending(wherry_stream stream);
-/* Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. */
+/* Finishes sending, waits until everything accepted is in the receiver's memory, and frees the stream. On a network it
+ * waits for 10 s at most, and then logs that bytes may be lost. */
 void wherry_stream_close(wherry_stream stream);
+/* The same with a limit, and says what became of the bytes: -ETIMEDOUT the peer's side has not acknowledged all of
+ * them, and may lose the rest; -ECONNRESET it is known to be gone. The stream is freed either way. */
+int wherry_stream_close_within(wherry_stream stream, int64_t timeout_ns);
 /* Makes every blocked and later call on the stream fail with -ECANCELED. From any thread. */
 int wherry_cancel(wherry_stream stream);
 
 /* Addresses and counters ------------------------------------------------------------------------------------------ */
 
-struct wherry_peer {
-  int64_t pid; /* as the operating system says */
-  uint32_t uid;
-  uint32_t gid;
-  uint16_t node; /* as it says of itself */
-  uint16_t port; /* 0: it connected from none */
-  uint32_t reserved;
-};
+/* This side's address, as wherry_listener_address. */
+int wherry_stream_address(wherry_stream stream, char* text, size_t size);
+/* The process at the other end. */
 int wherry_get_peer(wherry_stream stream, struct wherry_peer* peer);
 
 struct wherry_capacities {
@@ -286,87 +290,23 @@ struct wherry_capacities {
   size_t receive; /* bytes of the ring this side receives into */
 };
 int wherry_get_capacities(wherry_stream stream, struct wherry_capacities* capacities);
+/* Sends as if the peer's ring held `bytes`, at least 4 KiB, if it holds more. -EINVAL once something was sent. */
+int wherry_limit_unread(wherry_stream stream, size_t bytes);
 
-/* Mailboxes ------------------------------------------------------------------------------------------------------- */
-
-/* Many senders, one receiver, a fixed budget of bytes, in which each sender has a section. A layout says how large, and
- * changes while messages flow. <wherry/mailbox.hpp> tells all; peers are known by numbers. One thread at a time, but
- * for wherry_mailbox_interrupt. Nothing happens in a mailbox but in its calls. */
-enum {
-  WHERRY_LAYOUT_EQUAL = 0,    /* all the same */
-  WHERRY_LAYOUT_TOPOLOGY = 1, /* declared neighbours share what the headers leave, by their weights */
-  WHERRY_LAYOUT_ADAPTIVE = 2  /* those that are seen to send share it */
+/* Of this side, since the stream was connected. From any thread. */
+struct wherry_counters {
+  uint64_t bytes_sent;
+  uint64_t bytes_received;
+  uint64_t bytes_sent_split;     /* of bytes_sent: copied by both sides at once, straight between the buffers */
+  uint64_t bytes_received_split; /* of bytes_received: the same */
+  uint64_t sends;                /* publications: a large send is published in pieces */
+  uint64_t receives;             /* calls that moved bytes out of the ring */
+  uint64_t send_sleeps;          /* times this side went to sleep for space */
+  uint64_t receive_sleeps;       /* times this side went to sleep for bytes */
+  uint64_t wakes;                /* times this side woke the peer (one system call each) */
+  uint64_t reserved[7];          /* 0 */
 };
-
-struct wherry_mailbox_options {
-  size_t budget;     /* of all sections together; 0: 64 KiB */
-  size_t header;     /* that a sender always has once it has sent: a multiple of 64 up to 1024; 0: 128 */
-  size_t quiet;      /* that it has before: a multiple of 64, at most `header`; 0: the same */
-  size_t lane;       /* beyond the budget, by wherry_mailbox_widen: a multiple of 64 up to 1 GiB; 0: none */
-  size_t most_peers; /* 0: 1024 */
-  int layout;        /* WHERRY_LAYOUT_... */
-  uint32_t reserved; /* 0 */
-};
-
-/* `options`: NULL for an adaptive mailbox of the default sizes. -EINVAL, -EMFILE. */
-int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mailbox* mailbox);
-/* Peers receive everything sent so far, then the end. */
-void wherry_mailbox_close(wherry_mailbox mailbox);
-/* Once, and before the first connect. -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL. */
-int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address);
-/* Where the mailbox listens, as wherry_listener_address. */
-int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size);
-/* Never blocks: messages wait until the peer has let this side in. Without a listener, waiting and progress try
- * again for the timeout (WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT); then the peer is lost with ECONNREFUSED.
- * -ECONNREFUSED no listener, and the timeout is 0; -ENOSPC most_peers, -EMFILE. */
-int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, int64_t timeout_ns, uint32_t* peer);
-/* Where the peer listens, as it says; "": it does not. */
-int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* text, size_t size);
-/* Ends this side of a pair and frees its number. */
-int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer);
-
-/* Blocks until the whole message was taken. -EPIPE the peer has left, -ECONNRESET it died, -EPROTO. */
-int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size, int64_t timeout_ns);
-/* The whole message or -EAGAIN. -EMSGSIZE longer than what the peer always has room for: its `quiet`, or `header`, less
- * 16. */
-int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size);
-/* A whole message; 0 is an empty one. -EMSGSIZE the buffer is too short for it; it stays. -EAGAIN a peer was lost, or
- * wherry_mailbox_interrupt. -ETIMEDOUT: what has come of a message lies in the buffer, which the next call must have
- * again. */
-int64_t wherry_mailbox_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from, int64_t timeout_ns);
-/* -EAGAIN none is whole yet; otherwise as above. */
-int64_t wherry_mailbox_try_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from);
-/* 1: a peer was lost since the last call, and everything it had sent was received; `error`: 0 it left in order, else
- * an errno value. 0: none was. */
-int wherry_mailbox_lost(wherry_mailbox mailbox, uint32_t* peer, int* error);
-
-/* 1: there is something to do: a message, room for a sender that had none, a loss, an interruption. 0: the timeout
- * passed. A timeout of 0 polls. */
-int wherry_mailbox_wait(wherry_mailbox mailbox, int64_t timeout_ns);
-/* As wherry_mailbox_wait, for a program that polls and has looked in vain for long: it looks no longer before it
- * sleeps, and the next calls look at the same peers again. */
-int wherry_mailbox_sleep(wherry_mailbox mailbox, int64_t timeout_ns);
-/* As wherry_mailbox_wait with a timeout of 0, for a program that polls: it asks the kernel only now and then. */
-int wherry_mailbox_progress(wherry_mailbox mailbox);
-/* Makes the wait that sleeps now, or the next, return 1. From any thread. */
-int wherry_mailbox_interrupt(wherry_mailbox mailbox);
-/* Readable while wherry_mailbox_wait might return 1. Belongs to the mailbox. */
-int wherry_mailbox_descriptor(wherry_mailbox mailbox);
-
-int wherry_mailbox_set_layout(wherry_mailbox mailbox, int layout);
-int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
-/* The peers that send to this mailbox, and their weights (NULL: 1 each). Replaces what was declared before. */
-int wherry_mailbox_set_neighbours(wherry_mailbox mailbox, const uint32_t* peers, const uint32_t* weights, size_t count);
-/* 1: gives the peer's section the options' lane beyond what the layout gives it, for much that is to come; 0: takes it
- * back. Nothing changes where there is no lane, or the peer is not connected yet. */
-int wherry_mailbox_widen(wherry_mailbox mailbox, uint32_t peer, int wide);
-
-struct wherry_section {
-  size_t incoming;  /* bytes of the peer's section in this mailbox */
-  size_t outgoing;  /* bytes of this side's section in the peer's */
-  uint64_t changes; /* of either */
-};
-int wherry_mailbox_get_section(wherry_mailbox mailbox, uint32_t peer, struct wherry_section* section);
+int wherry_get_counters(wherry_stream stream, struct wherry_counters* counters);
 
 #ifdef __cplusplus
 }

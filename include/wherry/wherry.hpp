@@ -11,6 +11,7 @@
 #include <wherry/framed.hpp>
 #include <wherry/mailbox.hpp>
 #include <wherry/message.hpp>
+#include <wherry/plain.hpp>
 #include <wherry/poller.hpp>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>

@@ -72,7 +72,8 @@ class MappedWindow {
 /// A handle of one pointer: it must not outlive the stream, nor be used after `Stream::close`. Any thread may call
 /// anything. What moves data never throws; errors, as in Result::error: ENXIO not all of a range is registered, EPERM a
 /// window does not allow it, EFAULT a buffer is not there, EINVAL no bytes or unaligned, ECONNRESET the peer has closed
-/// or died, ETIMEDOUT.
+/// or died, ETIMEDOUT on a network where nothing went on for 10 s. After ETIMEDOUT the memory of a transfer stays in
+/// use until the stream is closed: it must not be freed before, and may change.
 class Windows {
  public:
   explicit Windows(window::Space& space) noexcept : space_(&space) {}
@@ -82,7 +83,8 @@ class Windows {
   /// @param access  what the peer may do
   /// @param offset  where; empty: chosen, never 0. Otherwise a multiple of the page size below 2^62
   /// Returns the offset. Throws Error: EINVAL, EFAULT (not all of it is mapped), EADDRINUSE, EBUSY (the peer still maps
-  /// what was there), ENOMEM (or more than 4096 windows), ECONNRESET, ENOTSUP (in a forked child).
+  /// what was there), ENOMEM (or more than 4096 windows), ECONNRESET, ENOTSUP (in a forked child), ETIMEDOUT (on a
+  /// network whose other end does not acknowledge it; nothing is registered).
   std::uint64_t add(std::span<std::byte> memory, Access access = Access::read_write,
                     std::optional<std::uint64_t> offset = {});
   /// Unregisters the windows within a range of whole pages; one that is cut, or none there, is EINVAL or ENXIO. The
@@ -109,6 +111,8 @@ class Windows {
   [[nodiscard]] Result signal(std::optional<Signal> local, std::optional<Signal> remote,
                               Started by = Started::here) noexcept;
 
+  /// Whether the peer's memory can be mapped at all: false on a put fabric, as a network is.
+  [[nodiscard]] bool can_map() const noexcept;
   /// Maps whole pages of the peer's windows, as shared memory. Throws Error: EINVAL, ENXIO, EPERM, ENOMEM, ECONNRESET,
   /// ENOTSUP (a put fabric, or memory that the owner could not move: a shared mapping of a file).
   [[nodiscard]] MappedWindow map(std::uint64_t remote, std::size_t bytes, Access access = Access::read_write);

@@ -80,6 +80,8 @@ bool is_file_path_list(std::string_view value) {
   return true;
 }
 
+bool is_machine_name(std::string_view value) { return value.empty() || is_job_name(value); }
+
 bool is_layout(std::string_view value) { return value == "adaptive" || value == "topology" || value == "equal"; }
 
 // One row per option, in the order of Key.
@@ -129,13 +131,18 @@ constexpr std::array kOptions{
            "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
            "how files are read: kernel is the kernel's calls alone; cache copies what is in the page cache without a "
-           "system call; auto does so where that is faster; host is for files of a host, and card for files that come "
-           "with a later release",
+           "system call; auto does so where that is faster; host moves what pread and pwrite transfer "
+           "between the program and the host's server, past a mount, and auto, if it is set, where that is faster; "
+           "card is for files that come with a later release",
            Kind::word, 0, 0, "kernel, cache, card, host or auto", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
            "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,
            "rules separated by commas, together below 1024 bytes, such as *.root=kernel,*.idx=cache",
            is_file_path_list},
+    Option{Key::files_report, "files_report", "WHERRY_FILES_REPORT", "off", "",
+           "whether the programs that wherry run --files starts write a line when they exit: how their files were read "
+           "and written",
+           Kind::flag, 0, 0, "on or off", nullptr},
     Option{
         Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
         "how the mailbox of an MPI process is divided among its senders: adaptive by what they send, topology by what "
@@ -149,6 +156,9 @@ constexpr std::array kOptions{
            16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
+    Option{Key::machine, "machine", "WHERRY_MACHINE", "", "",
+           "for tests: processes with different values look to each other as if they ran on different machines",
+           Kind::word, 0, 0, "1 to 64 letters, digits, dots, underscores or hyphens", is_machine_name},
     Option{Key::log, "log", "WHERRY_LOG", "warning", "",
            "how much is written to standard error: error, warning, info or debug", Kind::word, 0, 0,
            "error, warning, info or debug", is_log_level},

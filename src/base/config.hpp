@@ -30,10 +30,12 @@ enum class Key : std::uint8_t {
   files,
   file_path,
   file_paths,
+  files_report,
   mpi_layout,
   mpi_budget,
   mpi_eager,
   faults,
+  machine,
   log,
 };
 

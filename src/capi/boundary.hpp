@@ -2,12 +2,17 @@
 // The boundary between C and C++: no exception crosses it, errors become negative errno values.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
+#include <string>
 #include <system_error>
 
 #include <wherry/wherry.h>
+#include <wherry/address.hpp>
 #include <wherry/result.hpp>
 #include <wherry/stream.hpp>
 
@@ -25,6 +30,12 @@ void destroy(Handle* handle) noexcept {
 /// Notes the text of a failure for wherry_last_error(). Returns the negative errno value.
 int failed(const std::exception& error) noexcept;
 int failed(int error, const char* text) noexcept;
+
+inline int no_handle() noexcept { return failed(EBADF, "the handle is zero: nothing was opened, or it is closed"); }
+inline int missing_argument() noexcept { return failed(EINVAL, "an argument, or the place for the result, is NULL"); }
+inline int bad_options() noexcept {
+  return failed(EINVAL, "unknown values, or reserved fields that are not zero, in the options");
+}
 
 /// Runs a call that sets something up: what it throws becomes its result, and the cancellation of its thread waits.
 template <class Call>
@@ -52,7 +63,51 @@ inline Timeout configurable_timeout_of(std::int64_t nanoseconds) {
 /// Bytes, 0 at the end, or a negative errno value where nothing was moved.
 std::int64_t value_of(const Result& result) noexcept;
 
+/// The same where a message may be empty: 0 bytes are one, and there is no end.
+inline std::int64_t message_value(const Result& result) noexcept {
+  if (result.failed()) return -result.error;
+  return result.would_block() ? -EAGAIN : static_cast<std::int64_t>(result.bytes);
+}
+
 /// 0, or a negative errno value: of a call that moves no bytes.
 inline int error_of(const Result& result) noexcept { return result.failed() ? -result.error : 0; }
+
+/// Closes and frees what a handle names: a Stream or a FramedStream.
+template <class Closable>
+int close_within(Closable* place, std::int64_t timeout_ns) noexcept {
+  if (place == nullptr) return no_handle();
+  const Result closed = place->close(timeout_of(timeout_ns));
+  destroy(place);
+  return error_of(closed);
+}
+
+/// The same of a call that may return at once with nothing done.
+inline int done_or_error(const Result& result) noexcept { return result.would_block() ? -EAGAIN : error_of(result); }
+
+/// 1: a message. 0: the end.
+inline int message_or_end(const Result& result) noexcept { return result.ok() ? 1 : done_or_error(result); }
+
+/// Copies a text and its terminating zero, as far as they fit. Returns the text's length, as snprintf does.
+int copy_text(const std::string& from, char* text, std::size_t size) noexcept;
+
+inline bool good(const void* bytes, std::size_t size) { return bytes != nullptr || size == 0; }
+inline bool good(const iovec* buffers, int count) { return count == 0 || (count > 0 && buffers != nullptr); }
+
+inline std::span<const std::byte> bytes_at(const void* start, std::size_t size) {
+  return {static_cast<const std::byte*>(start), size};
+}
+inline std::span<std::byte> bytes_at(void* start, std::size_t size) { return {static_cast<std::byte*>(start), size}; }
+inline std::span<const iovec> list_of(const iovec* buffers, int count) {
+  return {buffers, static_cast<std::size_t>(count)};
+}
+
+inline wherry_peer peer_of(const Peer& known) {
+  return {.pid = known.pid,
+          .uid = known.uid,
+          .gid = known.gid,
+          .node = known.address.node.value_or(0),
+          .port = known.address.port.value_or(0),
+          .reserved = 0};
+}
 
 }  // namespace wherry::capi

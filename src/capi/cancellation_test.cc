@@ -124,6 +124,64 @@ TEST_F(Cancellation, WaitsForCallsOnWindows) {
   std::free(far);
 }
 
+TEST_F(Cancellation, WaitsForCallsOnFramedStreams) {
+  meet();
+  wherry_framed from = WHERRY_NONE, to = WHERRY_NONE;
+  const void* message = nullptr;
+  std::size_t size = 0;
+  void* room = nullptr;
+  expect_to_return("open", [&] { EXPECT_EQ(wherry_framed_open(connector_, &from), 0); });
+  ASSERT_EQ(wherry_framed_open(acceptor_, &to), 0);
+  expect_to_return("receive", [&] { EXPECT_EQ(wherry_framed_receive(to, &message, &size, 1000), -ETIMEDOUT); });
+  expect_to_return("try_receive", [&] { EXPECT_EQ(wherry_framed_try_receive(to, &message, &size), -EAGAIN); });
+  expect_to_return("send", [&] { EXPECT_EQ(wherry_framed_send(from, "x", 1, kTimeout), 1); });
+  expect_to_return("a full ring", [&] {
+    while (wherry_framed_send(from, "0123456789", 10, 1000) == 10) continue;
+  });
+  expect_to_return("wait_writable", [&] { EXPECT_EQ(wherry_framed_wait_writable(from, 10, 1000), -ETIMEDOUT); });
+  expect_to_return("reserve", [&] { EXPECT_EQ(wherry_framed_reserve(from, 10, &room), -EAGAIN); });
+  expect_to_return("release", [&] { EXPECT_EQ(wherry_framed_release(from, &connector_), 0); });
+  expect_to_return("close", [&] { wherry_framed_close(to); });
+  acceptor_ = WHERRY_NONE;
+}
+
+TEST_F(Cancellation, WaitsForCallsOnPollers) {
+  meet();
+  wherry_poller poller = WHERRY_NONE;
+  std::uint64_t ready = 0;
+  expect_to_return("open", [&] { EXPECT_EQ(wherry_poller_open(&poller), 0); });
+  expect_to_return("add", [&] { EXPECT_EQ(wherry_poller_add(poller, acceptor_, 1), 0); });
+  expect_to_return("wait", [&] { EXPECT_EQ(wherry_poller_wait(poller, &ready, 1, 1'000'000), 0); });
+  expect_to_return("interrupt", [&] { EXPECT_EQ(wherry_poller_interrupt(poller), 0); });
+  expect_to_return("remove", [&] { EXPECT_EQ(wherry_poller_remove(poller, acceptor_), 0); });
+  expect_to_return("close", [&] { wherry_poller_close(poller); });
+}
+
+TEST_F(Cancellation, WaitsForCallsOfPublishersAndSubscribers) {
+  const wherry_publisher_options options{.pool_bytes = 4096, .flags = 0, .reserved = 0};
+  wherry_publisher publisher = WHERRY_NONE;
+  wherry_subscriber subscriber = WHERRY_NONE;
+  wherry_loan loan = WHERRY_NONE;
+  wherry_message message = WHERRY_NONE;
+  expect_to_return("open", [&] { EXPECT_EQ(wherry_publisher_open(&options, &publisher), 0); });
+  expect_to_return("listen", [&] { EXPECT_EQ(wherry_publisher_listen(publisher, "wherry+shm://*:*"), 0); });
+  ASSERT_GT(wherry_publisher_address(publisher, address_, sizeof address_), 0);
+  expect_to_return("open a subscriber", [&] { EXPECT_EQ(wherry_subscriber_open(nullptr, &subscriber), 0); });
+  expect_to_return("connect", [&] { EXPECT_EQ(wherry_subscriber_connect(subscriber, address_, 1000), -ETIMEDOUT); });
+  expect_to_return("start_connect",
+                   [&] { EXPECT_EQ(wherry_subscriber_start_connect(subscriber, address_, kTimeout), 0); });
+  expect_to_return("admit", [&] { EXPECT_EQ(wherry_publisher_admit(publisher, 1, kTimeout), 1); });
+  expect_to_return("take", [&] { EXPECT_EQ(wherry_subscriber_take(subscriber, 1'000'000, &message), -ETIMEDOUT); });
+  expect_to_return("loan", [&] { EXPECT_EQ(wherry_publisher_loan(publisher, 4096, kTimeout, &loan), 0); });
+  expect_to_return("publish", [&] { EXPECT_EQ(wherry_publisher_publish(publisher, &loan, kTimeout), 0); });
+  expect_to_return("loan nothing",
+                   [&] { EXPECT_EQ(wherry_publisher_loan(publisher, 4096, 1'000'000, &loan), -ETIMEDOUT); });
+  expect_to_return("try_take", [&] { EXPECT_EQ(wherry_subscriber_try_take(subscriber, &message), 1); });
+  expect_to_return("release", [&] { wherry_message_release(&message); });
+  expect_to_return("close a subscriber", [&] { wherry_subscriber_close(subscriber); });
+  expect_to_return("close a publisher", [&] { wherry_publisher_close(publisher); });
+}
+
 /// From another thread, whatever the call is doing: blocked, or not begun.
 TEST_F(Cancellation, OfABlockedReceiverWaitsForWherryCancel) {
   meet();

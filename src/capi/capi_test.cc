@@ -153,6 +153,7 @@ TEST_F(CApi, CancelEndsABlockedCall) {
 }
 
 TEST_F(CApi, TellsThePeerAndTheCapacities) {
+  static_assert(sizeof(wherry_peer) == 24);
   wherry_peer peer{};
   ASSERT_EQ(wherry_get_peer(connector_, &peer), 0);
   EXPECT_EQ(peer.pid, ::getpid());

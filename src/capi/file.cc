@@ -13,8 +13,9 @@ namespace {
 
 using wherry::NotCancelled;
 using wherry::Result;
+using wherry::capi::bad_options;
 using wherry::capi::error_of;
-using wherry::capi::failed;
+using wherry::capi::missing_argument;
 using wherry::capi::set_up;
 using wherry::capi::value_of;
 using wherry::files::File;
@@ -47,21 +48,59 @@ std::optional<std::span<const iovec>> list(const iovec* buffers, int count) {
   return std::span(buffers, static_cast<std::size_t>(count));
 }
 
+bool good(const wherry_file_options* options) {
+  return options == nullptr || (good_path(options->path) && options->reserved[0] == 0 && options->reserved[1] == 0);
+}
+wherry::files::Options of(const wherry_file_options* options) {
+  wherry::files::Options wanted;
+  if (options == nullptr) return wanted;
+  if (options->path != WHERRY_PATH_AS_SET) wanted.path = static_cast<Path>(options->path - 1);
+  if (options->timeout_ms != 0) wanted.timeout = std::chrono::milliseconds(options->timeout_ms);
+  return wanted;
+}
+
+wherry_file_status of(const wherry::files::Status& found) {
+  return {.device = found.device,
+          .inode = found.inode,
+          .size = found.size,
+          .blocks = found.blocks,
+          .mode = found.mode,
+          .links = found.links,
+          .user = found.user,
+          .group = found.group,
+          .accessed_ns = found.accessed,
+          .modified_ns = found.modified,
+          .changed_ns = found.changed,
+          .born_ns = found.born};
+}
+
 }  // namespace
 
 int wherry_file_open(const char* name, int flags, mode_t mode, const struct wherry_file_options* options,
                      wherry_file* file) {
-  if (name == nullptr || file == nullptr) return failed(EINVAL, "a name, or the place for the result, is missing");
-  wherry::files::Options wanted;
-  if (options != nullptr) {
-    if (!good_path(options->path) || options->reserved[0] != 0 || options->reserved[1] != 0) {
-      return failed(EINVAL, "an unknown path, or reserved fields that are not zero, in the options");
-    }
-    if (options->path != WHERRY_PATH_AS_SET) wanted.path = static_cast<Path>(options->path - 1);
-    if (options->timeout_ms != 0) wanted.timeout = std::chrono::milliseconds(options->timeout_ms);
-  }
+  if (name == nullptr || file == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
   return set_up([&] {
-    file->impl = new File(wherry::files::open(name, flags, mode, wanted));
+    file->impl = new File(wherry::files::open(name, flags, mode, of(options)));
+    return 0;
+  });
+}
+
+int wherry_file_stat_name(const char* name, const struct wherry_file_options* options,
+                          struct wherry_file_status* status) {
+  if (name == nullptr || status == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
+  return set_up([&] {
+    *status = of(wherry::files::stat(name, of(options)));
+    return 0;
+  });
+}
+
+int wherry_file_remove(const char* name, const struct wherry_file_options* options) {
+  if (name == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
+  return set_up([&] {
+    wherry::files::remove(name, of(options));
     return 0;
   });
 }
@@ -123,18 +162,7 @@ int wherry_file_stat(wherry_file file, struct wherry_file_status* status) {
   wherry::files::Status found;
   const Result result = of(file)->stat(found);
   if (result.failed()) return -result.error;
-  *status = {.device = found.device,
-             .inode = found.inode,
-             .size = found.size,
-             .blocks = found.blocks,
-             .mode = found.mode,
-             .links = found.links,
-             .user = found.user,
-             .group = found.group,
-             .accessed_ns = found.accessed,
-             .modified_ns = found.modified,
-             .changed_ns = found.changed,
-             .born_ns = found.born};
+  *status = of(found);
   return 0;
 }
 
@@ -153,4 +181,9 @@ int wherry_file_set_path(wherry_file file, int path) {
   if (!good_path(path) || path == WHERRY_PATH_AS_SET) return -EINVAL;
   of(file)->set_path(static_cast<Path>(path - 1));
   return 0;
+}
+
+int wherry_file_get_path(wherry_file file) {
+  if (file.impl == nullptr) return -EBADF;
+  return 1 + static_cast<int>(of(file)->path());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry.h: mailboxes.
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <string>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <wherry/wherry.h>
@@ -14,14 +14,22 @@
 namespace {
 
 using wherry::Address;
+using wherry::ConstRegions;
 using wherry::Layout;
 using wherry::Mailbox;
 using wherry::MailboxOptions;
 using wherry::NotCancelled;
 using wherry::Result;
+using wherry::capi::bad_options;
+using wherry::capi::bytes_at;
 using wherry::capi::configurable_timeout_of;
+using wherry::capi::copy_text;
 using wherry::capi::destroy;
-using wherry::capi::failed;
+using wherry::capi::good;
+using wherry::capi::list_of;
+using wherry::capi::message_value;
+using wherry::capi::missing_argument;
+using wherry::capi::no_handle;
 using wherry::capi::set_up;
 using wherry::capi::timeout_of;
 
@@ -40,6 +48,7 @@ MailboxOptions of(const wherry_mailbox_options* options) {
   if (options->header != 0) made.header = options->header;
   made.quiet = options->quiet;
   made.lane = options->lane;
+  made.overflow = options->overflow;
   if (options->most_peers != 0) made.most_peers = options->most_peers;
   made.layout = static_cast<Layout>(options->layout);
   return made;
@@ -48,36 +57,56 @@ MailboxOptions of(const wherry_mailbox_options* options) {
 /// Calls `call` with the mailbox.
 template <class Call>
 int with(wherry_mailbox handle, Call&& call) {
-  if (handle.impl == nullptr) return failed(EBADF, "there is no such mailbox: the handle is zero");
+  if (handle.impl == nullptr) return no_handle();
   return set_up([&] { return call(*of(handle)); });
 }
 
-int missing_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
-
-/// A message may be empty: 0 bytes are one.
-std::int64_t message_value(const Result& result) {
-  if (result.failed()) return -result.error;
-  return result.would_block() ? -EAGAIN : static_cast<std::int64_t>(result.bytes);
+/// Calls `call`, which moves data, with the mailbox.
+template <class Call>
+std::int64_t moved(wherry_mailbox handle, Call&& call) {
+  if (handle.impl == nullptr) return -EBADF;
+  const NotCancelled here;
+  return message_value(call(*of(handle)));
 }
 
-int copy_text(const std::string& from, char* text, std::size_t size) {
-  if (size != 0) {
-    const std::size_t length = std::min(from.size(), size - 1);
-    std::memcpy(text, from.data(), length);
-    text[length] = '\0';
+/// The bytes of all pieces. Empty: a wrong list, or more bytes than there can be.
+std::optional<std::uint64_t> size_of(const iovec* pieces, int count) {
+  if (!good(pieces, count)) return std::nullopt;
+  std::uint64_t sum = 0;
+  for (const iovec& piece : list_of(pieces, count)) {
+    if (piece.iov_len > INT64_MAX - sum || (piece.iov_base == nullptr && piece.iov_len != 0)) return std::nullopt;
+    sum += piece.iov_len;
   }
-  return static_cast<int>(from.size());
+  return sum;
 }
 
-bool good(const void* bytes, std::size_t size) { return bytes != nullptr || size == 0; }
+/// Calls `call` with a C++ message of the same state, and takes over how much of it has left.
+template <class Call>
+std::int64_t moved(wherry_mailbox handle, wherry_outgoing* message, Call&& call) {
+  if (handle.impl == nullptr) return -EBADF;
+  if (message == nullptr || message->reserved != 0) return -EINVAL;
+  const auto size = size_of(message->pieces, message->count);
+  if (!size || message->taken > *size) return -EINVAL;
+  message->size = *size;
+  return moved(handle, [&](Mailbox& on) {
+    Mailbox::Outgoing out{.pieces = list_of(message->pieces, message->count), .bytes = *size, .taken = message->taken};
+    const Result result = call(on, out);
+    message->taken = out.taken;
+    return result;
+  });
+}
+
+ConstRegions regions_of(const iovec (&bytes)[2]) {
+  return {bytes_at(static_cast<const void*>(bytes[0].iov_base), bytes[0].iov_len),
+          bytes_at(static_cast<const void*>(bytes[1].iov_base), bytes[1].iov_len)};
+}
+iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
 
 int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mailbox* mailbox) {
   if (mailbox == nullptr) return missing_argument();
-  if (options != nullptr && (!good_layout(options->layout) || options->reserved != 0)) {
-    return failed(EINVAL, "an unknown layout, or reserved fields that are not zero, in the options");
-  }
+  if (options != nullptr && !good_layout(options->layout)) return bad_options();
   return set_up([&] {
     mailbox->impl = new Mailbox(of(options));
     return 0;
@@ -112,6 +141,10 @@ int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* tex
   return with(mailbox, [&](Mailbox& on) { return copy_text(on.address_of(peer), text, size); });
 }
 
+int64_t wherry_mailbox_peers(wherry_mailbox mailbox) {
+  return mailbox.impl == nullptr ? -EBADF : static_cast<int64_t>(of(mailbox)->peers());
+}
+
 int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer) {
   return with(mailbox, [&](Mailbox& on) {
     on.forget(peer);
@@ -120,32 +153,81 @@ int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer) {
 }
 
 int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size, int64_t timeout_ns) {
-  if (mailbox.impl == nullptr) return -EBADF;
   if (!good(bytes, size)) return -EINVAL;
-  const NotCancelled here;
-  return message_value(
-      of(mailbox)->send(peer, std::span(static_cast<const std::byte*>(bytes), size), timeout_of(timeout_ns)));
+  return moved(mailbox, [&](Mailbox& on) { return on.send(peer, bytes_at(bytes, size), timeout_of(timeout_ns)); });
 }
 
 int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size) {
-  if (mailbox.impl == nullptr) return -EBADF;
   if (!good(bytes, size)) return -EINVAL;
+  return moved(mailbox, [&](Mailbox& on) { return on.try_send(peer, bytes_at(bytes, size)); });
+}
+
+int64_t wherry_mailbox_try_send_parts(wherry_mailbox mailbox, uint32_t peer, const void* head, size_t head_size,
+                                      const void* rest, size_t rest_size) {
+  if (!good(head, head_size) || !good(rest, rest_size)) return -EINVAL;
+  return moved(mailbox,
+               [&](Mailbox& on) { return on.try_send(peer, bytes_at(head, head_size), bytes_at(rest, rest_size)); });
+}
+
+int64_t wherry_mailbox_try_send_whole(wherry_mailbox mailbox, uint32_t peer, const struct iovec* pieces, int count) {
+  wherry_outgoing message{.pieces = pieces, .count = count, .reserved = 0, .taken = 0, .size = 0};
+  return moved(mailbox, &message, [&](Mailbox& on, Mailbox::Outgoing& out) { return on.try_send_whole(peer, out); });
+}
+
+int64_t wherry_mailbox_try_send_outgoing(wherry_mailbox mailbox, uint32_t peer, struct wherry_outgoing* message) {
+  return moved(mailbox, message, [&](Mailbox& on, Mailbox::Outgoing& out) { return on.try_send(peer, out); });
+}
+
+int64_t wherry_mailbox_send_outgoing(wherry_mailbox mailbox, uint32_t peer, struct wherry_outgoing* message,
+                                     int64_t timeout_ns) {
+  return moved(mailbox, message,
+               [&](Mailbox& on, Mailbox::Outgoing& out) { return on.send(peer, out, timeout_of(timeout_ns)); });
+}
+
+int64_t wherry_mailbox_room(wherry_mailbox mailbox, uint32_t peer, size_t least) {
+  return moved(mailbox, [&](Mailbox& on) { return Result::moved(on.room(peer, least)); });
+}
+
+int64_t wherry_mailbox_writable(wherry_mailbox mailbox, uint32_t* peers, size_t count) {
+  if (!good(peers, count)) return -EINVAL;
+  return moved(mailbox, [&](Mailbox& on) { return Result::moved(on.writable(std::span(peers, count))); });
+}
+
+int64_t wherry_mailbox_try_peek(wherry_mailbox mailbox, struct wherry_piece* piece) {
+  if (piece == nullptr) return -EINVAL;
+  return moved(mailbox, [&](Mailbox& on) {
+    Mailbox::Piece found;
+    const Result result = on.try_peek(found);
+    *piece = {.from = found.from,
+              .more = found.more ? 1 : 0,
+              .message_size = found.message_bytes,
+              .offset = found.offset,
+              .bytes = {buffer_of(found.bytes.first), buffer_of(found.bytes.second)}};
+    return result;
+  });
+}
+
+int wherry_mailbox_consume(wherry_mailbox mailbox, const struct wherry_piece* piece, size_t size) {
+  if (mailbox.impl == nullptr) return -EBADF;
+  if (piece == nullptr || size > regions_of(piece->bytes).size()) return -EINVAL;
   const NotCancelled here;
-  return message_value(of(mailbox)->try_send(peer, std::span(static_cast<const std::byte*>(bytes), size)));
+  of(mailbox)->consume({.from = piece->from,
+                        .message_bytes = piece->message_size,
+                        .offset = piece->offset,
+                        .bytes = regions_of(piece->bytes),
+                        .more = piece->more != 0},
+                       size);
+  return 0;
 }
 
 int64_t wherry_mailbox_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from, int64_t timeout_ns) {
-  if (mailbox.impl == nullptr) return -EBADF;
   if (!good(buffer, size) || from == nullptr) return -EINVAL;
-  const NotCancelled here;
-  return message_value(of(mailbox)->receive({static_cast<std::byte*>(buffer), size}, *from, timeout_of(timeout_ns)));
+  return moved(mailbox, [&](Mailbox& on) { return on.receive(bytes_at(buffer, size), *from, timeout_of(timeout_ns)); });
 }
 
 int64_t wherry_mailbox_try_receive(wherry_mailbox mailbox, void* buffer, size_t size, uint32_t* from) {
-  if (mailbox.impl == nullptr) return -EBADF;
   if (!good(buffer, size) || from == nullptr) return -EINVAL;
-  const NotCancelled here;
-  return message_value(of(mailbox)->try_receive({static_cast<std::byte*>(buffer), size}, *from));
+  return moved(mailbox, [&](Mailbox& on) { return on.try_receive(bytes_at(buffer, size), *from); });
 }
 
 int wherry_mailbox_lost(wherry_mailbox mailbox, uint32_t* peer, int* error) {
@@ -222,4 +304,15 @@ int wherry_mailbox_get_section(wherry_mailbox mailbox, uint32_t peer, struct whe
     *section = {.incoming = has.incoming, .outgoing = has.outgoing, .changes = has.changes};
     return 0;
   });
+}
+
+int wherry_mailbox_reaches_private_memory(wherry_mailbox mailbox, uint32_t peer) {
+  return with(mailbox, [&](Mailbox& on) { return on.reaches_private_memory(peer) ? 1 : 0; });
+}
+
+int64_t wherry_mailbox_read_private(wherry_mailbox mailbox, uint32_t peer, void* buffer, size_t size,
+                                    uint64_t address) {
+  if (!good(buffer, size)) return -EINVAL;
+  return moved(mailbox,
+               [&](Mailbox& on) { return Result::moved(on.read_private(peer, bytes_at(buffer, size), address)); });
 }

@@ -24,7 +24,7 @@ class MailboxCApi : public ::testing::Test {
                                          .lane = 8192,
                                          .most_peers = 8,
                                          .layout = WHERRY_LAYOUT_TOPOLOGY,
-                                         .reserved = 0};
+                                         .overflow = 0};
     EXPECT_EQ(wherry_mailbox_open(&options, &to_), 0) << wherry_last_error();
     EXPECT_EQ(wherry_mailbox_open(nullptr, &from_), 0) << wherry_last_error();
     EXPECT_EQ(wherry_mailbox_listen(to_, "wherry+inproc://*:*"), 0) << wherry_last_error();

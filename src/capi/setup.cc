@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry.h: listening and connecting.
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <string>
 
 #include <wherry/wherry.h>
 
@@ -11,23 +8,23 @@
 
 namespace {
 
+using wherry::capi::bad_options;
 using wherry::capi::configurable_timeout_of;
+using wherry::capi::copy_text;
 using wherry::capi::destroy;
-using wherry::capi::failed;
+using wherry::capi::good;
+using wherry::capi::missing_argument;
+using wherry::capi::no_handle;
 using wherry::capi::set_up;
 using wherry::capi::timeout_of;
 
 wherry::Listener* of(wherry_listener handle) { return static_cast<wherry::Listener*>(handle.impl); }
 wherry::Connecting* of(wherry_connecting handle) { return static_cast<wherry::Connecting*>(handle.impl); }
 
-int no_handle() { return failed(EBADF, "there is no such listener or attempt: the handle is zero"); }
-int no_argument() { return failed(EINVAL, "an address, or the place for the result, is missing"); }
-
 /// Unknown flags are refused: a program that asks for what this library does not have must hear of it.
 bool good(const wherry_options* options) {
   return options == nullptr || ((options->flags & ~WHERRY_WINDOWS) == 0 && options->reserved == 0);
 }
-int no_option() { return failed(EINVAL, "unknown flags, or reserved fields that are not zero, in the options"); }
 wherry::StreamOptions of(const wherry_options* options) {
   if (options == nullptr) return {};
   return {.ring_bytes = options->ring_bytes, .windows = (options->flags & WHERRY_WINDOWS) != 0};
@@ -41,8 +38,8 @@ int give(wherry::Stream&& stream, wherry_stream* place) {
 }  // namespace
 
 int wherry_listen(const char* address, const struct wherry_options* options, wherry_listener* listener) {
-  if (address == nullptr || listener == nullptr) return no_argument();
-  if (!good(options)) return no_option();
+  if (address == nullptr || listener == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
   return set_up([&] {
     listener->impl = new wherry::Listener(wherry::listen(address, of(options)));
     return 0;
@@ -51,7 +48,7 @@ int wherry_listen(const char* address, const struct wherry_options* options, whe
 
 int wherry_accept(wherry_listener listener, int64_t timeout_ns, wherry_stream* stream) {
   if (listener.impl == nullptr) return no_handle();
-  if (stream == nullptr) return no_argument();
+  if (stream == nullptr) return missing_argument();
   return set_up([&] {
     if (timeout_ns != 0) return give(of(listener)->accept(timeout_of(timeout_ns)), stream);
     auto accepted = of(listener)->try_accept();
@@ -65,32 +62,24 @@ int wherry_listener_descriptor(wherry_listener listener) {
 
 int wherry_listener_address(wherry_listener listener, char* text, size_t size) {
   if (listener.impl == nullptr) return no_handle();
-  if (text == nullptr && size != 0) return no_argument();
-  return set_up([&] {
-    const std::string address = of(listener)->local().to_string();
-    if (size != 0) {
-      const size_t fits = std::min(address.size(), size - 1);
-      std::memcpy(text, address.data(), fits);
-      text[fits] = '\0';
-    }
-    return static_cast<int>(address.size());
-  });
+  if (!good(text, size)) return missing_argument();
+  return set_up([&] { return copy_text(of(listener)->local().to_string(), text, size); });
 }
 
 void wherry_listener_close(wherry_listener listener) { destroy(of(listener)); }
 
 int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                    wherry_stream* stream) {
-  if (address == nullptr || stream == nullptr) return no_argument();
-  if (!good(options)) return no_option();
+  if (address == nullptr || stream == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
   return set_up(
       [&] { return give(wherry::connect(address, of(options), configurable_timeout_of(timeout_ns)), stream); });
 }
 
 int wherry_start_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                          wherry_connecting* connecting) {
-  if (address == nullptr || connecting == nullptr) return no_argument();
-  if (!good(options)) return no_option();
+  if (address == nullptr || connecting == nullptr) return missing_argument();
+  if (!good(options)) return bad_options();
   return set_up([&] {
     connecting->impl =
         new wherry::Connecting(wherry::start_connect(address, of(options), configurable_timeout_of(timeout_ns)));
@@ -100,11 +89,17 @@ int wherry_start_connect(const char* address, const struct wherry_options* optio
 
 int wherry_try_finish(wherry_connecting connecting, wherry_stream* stream) {
   if (connecting.impl == nullptr) return no_handle();
-  if (stream == nullptr) return no_argument();
+  if (stream == nullptr) return missing_argument();
   return set_up([&] {
     auto connected = of(connecting)->try_finish();
     return connected ? give(std::move(*connected), stream) : -EAGAIN;
   });
+}
+
+int wherry_finish_connect(wherry_connecting connecting, int64_t timeout_ns, wherry_stream* stream) {
+  if (connecting.impl == nullptr) return no_handle();
+  if (stream == nullptr) return missing_argument();
+  return set_up([&] { return give(of(connecting)->finish(configurable_timeout_of(timeout_ns)), stream); });
 }
 
 int wherry_connecting_descriptor(wherry_connecting connecting) {
@@ -112,3 +107,7 @@ int wherry_connecting_descriptor(wherry_connecting connecting) {
 }
 
 void wherry_connecting_close(wherry_connecting connecting) { destroy(of(connecting)); }
+
+int wherry_own_node(void) {
+  return set_up([] { return static_cast<int>(wherry::own_node()); });
+}

@@ -16,9 +16,10 @@
 //  - load/store: `map()` is a pointer to the peer's segment, for stores there, and `announce(bell)` is called after the
 //    store that publishes. No virtual call, no system call while the peer is awake.
 //  - put: `map()` is null. `put` starts a copy into the peer's segment, `signal` stores a word there. Puts may complete
-//    late and in any order, and so may their bytes; only `signal` orders them.
+//    late and in any order, and so may their bytes; only `signal` and the word of `put_and_signal` order them.
 //
-// `put`, `get`, `signal`, `flush` work on both forms, so code written for the put form runs everywhere.
+// `put`, `get`, `signal`, `flush` work on both forms, so code written for the put form runs everywhere. What a network
+// may do to it: docs/design/network.md.
 //
 // Threads: calls that name Bell::data at the receiving thread and those that name Bell::space at the sending thread may
 // run at the same time (and with them `put`, `signal`, `announce`): one thread per direction. `notify_self` and
@@ -59,7 +60,8 @@ class Fabric {
   virtual std::shared_ptr<memory::SharedMemory> share(std::size_t bytes);
 };
 
-/// The fabric of that name ("shm", "inproc", "inproc-put", or "faulty+NAME" for a fabric wrapped in faults).
+/// The fabric of that name ("shm", "inproc", "inproc-put", "inproc-net", "inproc-net-words", or "faulty+NAME" for a
+/// fabric wrapped in faults).
 /// Throws Error(EINVAL) that lists the fabrics built in.
 Fabric& find(std::string_view name);
 /// The fabric an address names, else the configured one (WHERRY_FABRIC).

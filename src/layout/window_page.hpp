@@ -18,7 +18,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint64_t kWindowVersion = 1;
+inline constexpr std::uint64_t kWindowVersion = 2;
 /// Pieces of windows that one side can have registered on one connection. A window of ordinary memory is one piece.
 inline constexpr std::size_t kMostWindows = 4096;
 
@@ -40,10 +40,9 @@ struct WindowPage {
   std::uint64_t version;  // W: owner, once; for tools
   std::uint64_t reserved0[7];
 
-  alignas(64) Word changes;  // W: peer, release (WINDOW-TABLE): grows after each change of what follows
-  Word used;                 // W: peer: entries from here on were never used
+  alignas(64) Word changes;  // W: peer, release (WINDOW-TABLE): window_changes(), after each change of what follows
   Word closed;               // W: peer, release (WINDOW-TABLE): not 0 when it has left
-  std::uint64_t reserved1[5];
+  std::uint64_t reserved1[6];
 
   alignas(64) Word started;  // W: peer, release (WINDOW-RMA): its RMA calls so far
   Word completed;            // W: peer, release (WINDOW-RMA): of those, as many, from the first, as are complete
@@ -55,11 +54,16 @@ struct WindowPage {
 };
 static_assert(std::is_standard_layout_v<WindowPage>);
 static_assert(offsetof(WindowPage, version) == 0);
-static_assert(offsetof(WindowPage, changes) == 64 && offsetof(WindowPage, used) == 72);
-static_assert(offsetof(WindowPage, closed) == 80);
+static_assert(offsetof(WindowPage, changes) == 64 && offsetof(WindowPage, closed) == 72);
 static_assert(offsetof(WindowPage, started) == 128 && offsetof(WindowPage, completed) == 136);
 static_assert(offsetof(WindowPage, marks) == 4096 && offsetof(WindowPage, sequences) == 36864);
 static_assert(offsetof(WindowPage, entries) == 69632);
 static_assert(sizeof(WindowPage) == 331776 && sizeof(WindowPage) % 4096 == 0);
+
+/// How many changes there were, and the number of entries used so far: those behind were never used. One word, so that
+/// a network carries it in one signal.
+constexpr std::uint64_t window_changes(std::uint64_t count, std::size_t used) { return count << 16 | used; }
+constexpr std::size_t windows_used(std::uint64_t changes) { return changes & 0xffff; }
+static_assert(kMostWindows <= 0xffff);
 
 }  // namespace wherry::layout

@@ -6,6 +6,7 @@
 // is let in, before it was granted a section: so it has early data only, and its maker waits for the one that stays.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <random>
 #include <string>
@@ -56,30 +57,6 @@ Connector::Connector(Pairs& pairs, EarlyData& early, WriteInterest& write_intere
       number_(random_number()),
       overflow_(options.overflow),
       most_peers_(options.most_peers) {}
-
-Connector::~Connector() {
-  if (origin_.inherited()) return;
-  for (const auto& pair : pairs_) {
-    if (pair != nullptr) close(*pair);
-  }
-}
-
-/// The peer receives everything sent so far, then the end.
-void Connector::close(Pair& pair) noexcept {
-  if (!pair.is_open()) return pair.early.end();
-  pair.out->finish();
-  pair.connection->flush();
-}
-
-void Connector::forget(Mailbox::Peer peer) noexcept {
-  Pair* pair = pairs_.find(peer);
-  if (pair == nullptr) return;
-  if (!origin_.inherited()) close(*pair);
-  (void)lose(*pair, 0);
-  early_.forget(*pair);
-  write_interest_.forget(peer);
-  pairs_.remove(peer);
-}
 
 fabric::Fabric& Connector::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
@@ -390,11 +367,12 @@ void Connector::end_connection(Pair& pair) noexcept {
 }
 
 void Connector::drop_connection(Pair& pair) noexcept {
-  pair.out.reset();
-  pair.in.reset();
   pair.private_memory = nullptr;
   pair.early.detach();
+  // A put under way reads the staging memory of `out` until the connection is destroyed.
   pair.connection.reset();
+  pair.out.reset();
+  pair.in.reset();
 }
 
 }  // namespace wherry::mailbox

@@ -81,7 +81,8 @@ class Connector {
   [[nodiscard]] Pair* crossing(const Address& address, std::uint64_t number) const noexcept;
   void drop_attempt(Pair& pair) noexcept;
   void open(Pair& pair, std::unique_ptr<fabric::Connection> connection);
-  static void close(Pair& pair) noexcept;
+  static void finish(Pair& pair) noexcept;
+  static void flush(Pair& pair, fabric::Deadline deadline) noexcept;
   void end_connection(Pair& pair) noexcept;
   static void drop_connection(Pair& pair) noexcept;
 

@@ -31,8 +31,9 @@ void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
 
 Outgoing::Outgoing(fabric::Connection& connection, std::size_t overflow, std::size_t early)
     : words_(connection, early), own_(own_words(connection)), most_overflow_(overflow) {
-  if (!words_.mapped()) staging_ = std::make_unique_for_overwrite<std::byte[]>(words_.section_bytes());
-  writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_.get(), &own_.head, &own_.seen);
+  if (!words_.mapped()) staging_memory_ = words_.staging();
+  staging_ = staging_memory_.get();
+  writer_ = SectionWriter(words_.mapped() ? words_.section() : staging_, &own_.head, &own_.seen);
 }
 
 bool Outgoing::adopt() noexcept {
@@ -184,11 +185,10 @@ std::size_t Outgoing::copy(std::span<const iovec> pieces, std::uint64_t skip, st
 bool Outgoing::publish() noexcept {
   if (!words_.mapped()) {
     const Regions written = writer_.unpublished();
-    const auto place = static_cast<std::size_t>(written.first.data() - staging_.get());
-    if (!words_.put(place, written.first) || !words_.put(0, written.second)) return false;
-  } else {
-    store_seen(seen_);
+    const auto place = static_cast<std::size_t>(written.first.data() - staging_);
+    return words_.put(place, written, writer_.publish());
   }
+  store_seen(seen_);
   return words_.store(WHERRY_MAILBOX_WORD(tail), writer_.publish(), Bell::data);
 }
 

@@ -170,7 +170,7 @@ class Outgoing {
 
   PeersWords words_;
   const layout::MailboxPage& own_;
-  std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only: a copy of the peer's section
+  std::byte* staging_ = nullptr;  ///< on put fabrics only, staging_memory_: a copy of the peer's section
   SectionWriter writer_;
   const std::size_t most_overflow_;
   Grant grant_;
@@ -183,6 +183,7 @@ class Outgoing {
   std::uint64_t stored_seen_ = 0;  ///< as the peer has it
   std::uint64_t inlined_end_ = 0;  ///< what stands beside the tail stays until everything before this was read
   bool broken_ = false;
+  std::shared_ptr<std::byte[]> staging_memory_;
 };
 
 }  // namespace wherry::mailbox

@@ -65,11 +65,11 @@ struct Pair {
   int error = 0;                   ///< of a lost one
   std::uint64_t mailbox = 0;       ///< the peer's number for itself; 0: not known yet
   std::optional<Address> address;  ///< where the peer listens
+  std::optional<Outgoing> out;     ///< while open; outlives the connection, which may still read it
+  std::optional<Incoming> in;      ///< likewise
   std::unique_ptr<fabric::Connecting> attempt;
   std::unique_ptr<fabric::Connection> connection;
   fabric::PrivateMemory* private_memory = nullptr;  ///< of the connection; null: the fabric has none
-  std::optional<Outgoing> out;                      ///< while open
-  std::optional<Incoming> in;                       ///< while open
   EarlySender early;                                ///< what goes to the peer before it grants anything
   std::unique_ptr<EarlyMessages> early_received;    ///< to be read before the section; null: nothing is left
   bool claims_again = false;                        ///< once the peer has granted something: ProgressEngine::serve

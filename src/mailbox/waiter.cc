@@ -77,7 +77,21 @@ bool Waiter::spin(Events wanted, const fabric::Deadline& deadline) noexcept {
     engine_.poll_kernel_after(static_cast<unsigned>(bells_.active().size()));
     return find(wanted);
   };
-  return data_spin_.look(ready, deadline);
+  return look(data_spin_, ready, deadline);
+}
+
+Waiter::Looks Waiter::looks() noexcept {
+  if (looks_ != Looks::unknown || bells_.active().empty()) return looks_;
+  if (const auto& connection = bells_.active().front()->connection; connection != nullptr) {
+    looks_ = connection->map() != nullptr ? Looks::straight : connection->progresses() ? Looks::through : Looks::never;
+  }
+  return looks_;
+}
+
+void Waiter::progress_active() noexcept {
+  for (Pair* pair : bells_.active()) {
+    if (pair->connection != nullptr) pair->connection->progress();
+  }
 }
 
 void Waiter::learn(stream::SpinBudget& spin, Bell bell) noexcept {

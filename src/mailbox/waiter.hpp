@@ -48,6 +48,12 @@ class Waiter {
   bool find(Events wanted) noexcept;
   bool wait_for(Events wanted, const fabric::Deadline& deadline) noexcept;
   bool spin(Events wanted, const fabric::Deadline& deadline) noexcept;
+  /// Whether memory is looked at as it is, by way of the fabric's progress, or not at all. A mailbox has one fabric.
+  enum class Looks : std::uint8_t { unknown, straight, through, never };
+  Looks looks() noexcept;
+  void progress_active() noexcept;
+  template <class Ready>
+  bool look(stream::SpinBudget& spin, Ready&& ready, const fabric::Deadline& deadline) noexcept;
   bool report(bool found) noexcept;
   void learn(stream::SpinBudget& spin, fabric::Bell bell) noexcept;
 
@@ -58,14 +64,28 @@ class Waiter {
   ProgressEngine& engine_;
   stream::SpinBudget data_spin_;
   stream::SpinBudget room_spin_;
+  Looks looks_ = Looks::unknown;
   std::atomic<bool> interrupted_{false};
 };
+
+template <class Ready>
+bool Waiter::look(stream::SpinBudget& spin, Ready&& ready, const fabric::Deadline& deadline) noexcept {
+  const Looks how = looks();
+  if (how == Looks::through) {
+    const auto through = [&] {
+      progress_active();
+      return ready();
+    };
+    return spin.look(through, deadline);
+  }
+  return how != Looks::never && spin.look(ready, deadline);
+}
 
 template <class Ready>
 bool Waiter::wait_for_pair(Ready&& ready, fabric::Bell bell, const fabric::Deadline& deadline) noexcept {
   stream::SpinBudget& spin = bell == fabric::Bell::data ? data_spin_ : room_spin_;
   while (true) {
-    if (spin.look(ready, deadline)) return true;
+    if (look(spin, ready, deadline)) return true;
     (void)engine_.serve_active();
     engine_.poll_kernel();
     if (ready()) return true;

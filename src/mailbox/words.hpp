@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include <wherry/result.hpp>
@@ -74,16 +75,14 @@ class PeersWords {
     // MAILBOX-OVERFLOW release: pairs with the acquire in Incoming::look.
     remote_->overflow.store(word, std::memory_order_release);
   }
-  /// On put fabrics: `bytes` of this side's memory to the same place of the peer's section. False: dead.
-  bool put(std::size_t place, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const std::size_t taken = connection_->put(layout::kMailboxWordsBytes + place, bytes);
-      if (taken == 0) return false;
-      place += taken;
-      bytes = bytes.subspan(taken);
-    }
-    return true;
+  /// On put fabrics: bytes of this side's memory to the same place of the peer's section, which the second part begins,
+  /// and the tail behind them. False: dead.
+  bool put(std::size_t place, const Regions& bytes, std::uint64_t tail) {
+    return connection_->put_and_signal(layout::kMailboxWordsBytes + place, bytes.first, layout::kMailboxWordsBytes,
+                                       bytes.second, offsetof(layout::MailboxPage, tail), tail, fabric::Bell::data);
   }
+  /// On put fabrics: as much memory of this side's to put from as the peer's section has. Throws std::bad_alloc.
+  std::shared_ptr<std::byte[]> staging() { return connection_->buffer(section_bytes_); }
 
  private:
   fabric::Connection* connection_;

@@ -52,10 +52,12 @@ class RemoteRegion {
 
   /// The memory where this process can load and store it, else null.
   [[nodiscard]] virtual std::byte* map() const { return nullptr; }
+  /// False: on a network whose queue is full. `put` would take more all the same; its callers wait before.
+  virtual bool has_room() { return true; }
   /// Copies all of `source` to `offset`. Where there is no map it may complete late, as Connection::put does; the
   /// source must then stay until Connection::flush. False: the peer has no such memory any more, or is gone.
   virtual bool put(std::uint64_t offset, std::span<const std::byte> source) = 0;
-  /// Copies from `offset`; complete when Connection::flush returned true.
+  /// Copies from `offset`; complete when Connection::flush succeeded.
   virtual bool get(std::span<std::byte> destination, std::uint64_t offset) = 0;
   /// Stores the aligned word at `offset`, visible only after every earlier put of this connection's.
   virtual bool signal(std::uint64_t offset, std::uint64_t value) = 0;

@@ -22,6 +22,8 @@ class FrameWriter {
 
   void hold() { holding_ = true; }
   [[nodiscard]] Result flush();
+  /// Whether there is something that flush() would send.
+  [[nodiscard]] bool has_collected() const { return pending_ != 0; }
 
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(sender_.capacity()); }
 

@@ -12,9 +12,16 @@ namespace wherry {
 /// One cache line and more for each direction: two threads may use them.
 class FramedStream::Impl {
  public:
-  Impl(Stream from, Stream::Impl& within) : stream(std::move(from)), writer(within.sender), reader(within.receiver) {}
+  Impl(Stream from, Stream::Impl& within)
+      : stream(std::move(from)), origin(within.origin), writer(within.sender), reader(within.receiver) {}
+
+  /// A forked child's copy sends nothing: the stream is the parent's.
+  Result send_collected() noexcept {
+    return writer.has_collected() && !origin.inherited() ? writer.flush() : Result::moved(0);
+  }
 
   Stream stream;
+  const Origin origin;  ///< the stream's
   alignas(64) stream::FrameWriter writer;
   alignas(64) stream::FrameReader reader;
 };
@@ -43,7 +50,7 @@ Stream& FramedStream::stream() noexcept { return impl_->stream; }
 Stream FramedStream::release() noexcept {
   if (!is_open()) return {};
   // In a forked child both would be said twice.
-  if (!impl_->stream.impl_->origin.inherited()) {
+  if (!impl_->origin.inherited()) {
     (void)impl_->reader.let_go();
     (void)impl_->writer.flush();  // What can no longer be sent, the next send says.
   }
@@ -53,10 +60,20 @@ Stream FramedStream::release() noexcept {
 }
 
 void FramedStream::close() noexcept {
-  // A forked child's copy sends nothing: the stream is the parent's.
-  if (is_open() && !impl_->stream.impl_->origin.inherited()) (void)impl_->writer.flush();
+  if (!is_open()) return impl_.reset();
+  send_collected();
   impl_.reset();
 }
+
+Result FramedStream::close(Timeout timeout) noexcept {
+  if (!is_open()) return kClosed;
+  const Result sent = impl_->send_collected();
+  const Result closed = impl_->stream.close(timeout);
+  impl_.reset();
+  return sent.failed() ? sent : closed;
+}
+
+void FramedStream::send_collected() noexcept { (void)impl_->send_collected(); }
 
 Result FramedStream::send(std::span<const std::byte> message, Timeout timeout) noexcept {
   const iovec piece = buffer_of(message);

@@ -76,6 +76,7 @@ void Poller::Impl::add(Stream::Impl& stream, Token token) {
     throw;
   }
   stream.receiver.watch(&polled);
+  if (!stream.receiver.is_mapped()) ++unmapped_;
   show();
 }
 
@@ -87,6 +88,7 @@ void Poller::Impl::remove(const Stream::Impl& stream) {
 /// Before the stream's descriptor is closed: a child's copy of it would keep it in the epoll set for ever.
 void Poller::Impl::forget(Polled& polled) {
   polled.receiver.watch(nullptr);
+  if (!polled.receiver.is_mapped()) --unmapped_;
   // Epoll set and bell are the parent's as well as a forked child's, which has no business with either.
   if (!origin_.inherited()) {
     leave(polled);
@@ -148,10 +150,11 @@ bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
 
 /// Looks at the active streams for the spin budget. True: something may be ready.
 bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
-  if (active_.empty()) return false;
+  if (active_.empty() || (unmapped_ != 0 && !progress_all())) return false;
   std::size_t looks = 0;
   return spin_.look(
       [&] {
+        if (unmapped_ != 0) (void)progress_all();
         if (any_stirs()) return true;
         looks += active_.size();
         if (looks < kLooksPerAsk) return false;
@@ -160,6 +163,15 @@ bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
         return found.any() || interrupted_.load(std::memory_order_relaxed);
       },
       deadline);
+}
+
+/// Does what is due for active streams on put fabrics. False: looking gains nothing for one of them.
+bool Poller::Impl::progress_all() const {
+  bool all = true;
+  for (const Polled& polled : active_) {
+    if (!polled.receiver.is_mapped()) all = polled.receiver.progress() && all;
+  }
+  return all;
 }
 
 bool Poller::Impl::any_stirs() const {

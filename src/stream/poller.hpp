@@ -90,6 +90,7 @@ class Poller::Impl {
   bool arm_all();
   void look(Found& found);
   bool any_stirs() const;
+  bool progress_all() const;
   bool asking_is_due();
   void ask(Found& found);
   void sleep(Found& found, fabric::Deadline deadline);
@@ -102,6 +103,7 @@ class Poller::Impl {
   UniqueFd epoll_;
   fabric::EventBell bell_;  ///< for interruptions, and to make the descriptor readable while a stream is active
   Source interruption_;
+  std::size_t unmapped_ = 0;  ///< streams on put fabrics
   std::list<Polled> active_;
   std::list<Polled> idle_;
   std::map<int, Source> descriptors_;

@@ -231,7 +231,7 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     if (!now.would_block()) return now;
     if (split_.agreed()) return Result::moved(0);
     if (timed_out) return Result::failure(ETIMEDOUT);
-    if (spin_.look(ready, deadline)) continue;
+    if (look_for_bytes(ready, deadline)) continue;
     // A sender that waits for space must not wait for a receiver that sleeps. While this side looks it owes less than a
     // quarter of an empty ring, which no sender waits for; and its word lies in a line that the sender reads often.
     return_credit();

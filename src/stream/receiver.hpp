@@ -54,6 +54,12 @@ class Receiver {
   [[nodiscard]] Result look() { return state(); }
   /// Returns the credit owed and arms the bell. False: something can be received, and the bell is not armed.
   bool arm_bell();
+  [[nodiscard]] bool is_mapped() const { return remote_ != nullptr; }
+  /// On a put fabric: does what is due (Connection::progress). False: to look again and again gains nothing.
+  [[nodiscard]] bool progress() {
+    connection_.progress();
+    return connection_.progresses();
+  }
   /// After the bell rang: silences it, and finds out whether a death rang it.
   void on_bell();
 
@@ -63,6 +69,10 @@ class Receiver {
  private:
   /// moved (and how many bytes wait), would_block, end or failed, without a system call.
   [[nodiscard]] Result state();
+  template <class Ready>
+  bool look_for_bytes(Ready&& ready, fabric::Deadline deadline) {
+    return remote_ != nullptr ? spin_.look(ready, deadline) : spin_.look_through(connection_, ready, deadline);
+  }
   [[nodiscard]] Result copy_out(std::span<const iovec> buffers);
   enum class Need : std::uint8_t { something, all };
   [[nodiscard]] Result receive_split(std::span<std::byte> buffer, Need need);

@@ -53,8 +53,9 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, ConnectionS
     producer_ = ring::Producer({remote_ + layout::kStreamPageBytes, capacity}, &own_page_.head, &page->tail);
     first_lap_ = FirstLap({remote_ + layout::kStreamPageBytes, capacity});
   } else {
-    staging_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
-    producer_ = ring::Producer({staging_.get(), capacity}, &own_page_.head, nullptr);
+    staging_memory_ = connection.buffer(capacity);
+    staging_ = staging_memory_.get();
+    producer_ = ring::Producer({staging_, capacity}, &own_page_.head, nullptr);
   }
 }
 
@@ -122,8 +123,8 @@ bool Sender::publish(std::size_t bytes) {
     producer_.commit(bytes);
     rang = connection_.announce(Bell::data);
   } else {
-    const std::uint64_t tail = producer_.commit(bytes);
-    if (!put_range(from, bytes) || !set_peers_word(offsetof(StreamPage, tail), tail)) {
+    producer_.commit(bytes);
+    if (!put_range(from, bytes)) {
       connection_state_.gone.store(true, std::memory_order_release);  // GONE
       return false;
     }
@@ -137,17 +138,12 @@ bool Sender::publish(std::size_t bytes) {
   return true;
 }
 
+/// On put fabrics: carries bytes over, and the tail behind them.
 bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
   const Regions regions = producer_.view().at(from, bytes);
-  for (std::span<std::byte> rest : {regions.first, regions.second}) {
-    while (!rest.empty()) {
-      const auto offset = layout::kStreamPageBytes + static_cast<std::size_t>(rest.data() - staging_.get());
-      const std::size_t taken = connection_.put(offset, rest);
-      if (taken == 0) return false;
-      rest = rest.subspan(taken);
-    }
-  }
-  return true;
+  const auto place = static_cast<std::size_t>(regions.first.data() - staging_);
+  return connection_.put_and_signal(layout::kStreamPageBytes + place, regions.first, layout::kStreamPageBytes,
+                                    regions.second, offsetof(StreamPage, tail), from + bytes, Bell::data);
 }
 
 bool Sender::set_peers_word(std::size_t offset, std::uint64_t value) {
@@ -250,7 +246,7 @@ Result Sender::wait_writable(std::size_t bytes, fabric::Deadline deadline) {
     if (const int error = obstacle(); error != 0) return Result::failure(error);
     if (producer_.space() >= wanted) return Result::moved(producer_.space());
     if (timed_out) return Result::failure(ETIMEDOUT);
-    if (spin_.look(ready, deadline)) continue;
+    if (look_for_space(ready, deadline)) continue;
     timed_out = sleep_for_space(ready, deadline) == Wake::timeout;
   }
 }

@@ -67,6 +67,10 @@ class Sender {
   std::optional<Result> over_offer(std::span<const std::byte> bytes);
   std::optional<Result> account_split(const std::optional<Result>& result);
   template <class Ready>
+  bool look_for_space(Ready&& ready, fabric::Deadline deadline) {
+    return remote_ != nullptr ? spin_.look(ready, deadline) : spin_.look_through(connection_, ready, deadline);
+  }
+  template <class Ready>
   fabric::Wake sleep_for_space(Ready&& ready, fabric::Deadline deadline);
   [[nodiscard]] Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
   bool publish(std::size_t bytes);
@@ -79,8 +83,8 @@ class Sender {
 
   fabric::Connection& connection_;
   const layout::StreamPage& own_page_;
-  std::byte* remote_;                     ///< the peer's segment, null on put fabrics
-  std::unique_ptr<std::byte[]> staging_;  ///< on put fabrics only
+  std::byte* remote_;             ///< the peer's segment, null on put fabrics
+  std::byte* staging_ = nullptr;  ///< on put fabrics only: staging_memory_
   ring::Producer producer_;
   FirstLap first_lap_;  ///< on put fabrics of none
   ConnectionState& connection_state_;
@@ -101,6 +105,7 @@ class Sender {
   std::int64_t seen_ns_ = 0;        ///< the clock when it was last looked at
   std::uint32_t publications_ = 0;  ///< since then
   std::uint32_t clock_each_ = 1;    ///< so many publications
+  std::shared_ptr<std::byte[]> staging_memory_;
 };
 
 /// Sleeps once on the bell for space, unless `ready()`.

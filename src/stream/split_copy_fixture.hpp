@@ -47,7 +47,7 @@ class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
     return source.size();
   }
   bool signal(std::uint64_t, std::uint64_t, fabric::Bell) override { return false; }
-  bool flush() override { return true; }
+  Result flush(fabric::Deadline) override { return Result::moved(0); }
   void arm(fabric::Bell) override {}
   void disarm(fabric::Bell) override {}
   bool silence(fabric::Bell) override { return false; }

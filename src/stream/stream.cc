@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/log.hpp"
 #include "base/not_cancelled.hpp"
 #include "stream/impl.hpp"
 
@@ -146,15 +147,25 @@ Result Stream::limit_unread(std::size_t bytes) noexcept { return impl_ ? impl_->
 Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish() : kClosed; }
 
 void Stream::close() noexcept {
-  if (!impl_) return;
+  if (close(fabric::kCloseTimeout).error != ETIMEDOUT) return;
+  log::write(log::Level::warning,
+             "close stream: the peer has not acknowledged all that was sent within 10 s, and may lose it; look whether "
+             "its process is stopped, or close with a longer timeout");
+}
+
+Result Stream::close(Timeout timeout) noexcept {
+  if (!impl_) return kClosed;
   const NotCancelled here;
+  Result flushed = Result::moved(0);
   // A forked child's copy: the stream is the parent's, and only the parent may end it.
   if (!impl_->origin.inherited()) {
     (void)impl_->sender.finish();  // Fails only where the peer is gone or the stream was cancelled; both need no end.
     impl_->receiver.close();
-    impl_->connection->flush();
+    const fabric::Deadline deadline = stream::deadline_of(timeout);
+    flushed = impl_->windows ? impl_->windows->close(deadline) : impl_->connection->flush(deadline);
   }
   impl_.reset();
+  return flushed;
 }
 
 Windows Stream::windows() {

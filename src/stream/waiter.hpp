@@ -73,6 +73,18 @@ class SpinBudget {
     return false;
   }
 
+  /// The same on a put fabric: by way of its progress. False at once where it has none.
+  template <class Ready>
+  bool look_through(fabric::Connection& connection, Ready&& ready, fabric::Deadline deadline = {}) {
+    soon_ = false;
+    return connection.progresses() && look(
+                                          [&] {
+                                            connection.progress();
+                                            return ready();
+                                          },
+                                          deadline);
+  }
+
   /// Whether the last look succeeded almost at once.
   [[nodiscard]] bool came_soon() const { return soon_; }
 

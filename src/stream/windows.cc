@@ -43,7 +43,7 @@ const char* advice_for(int error) {
     case ENOTSUP:
       return "this memory cannot be mapped; read and write it instead";
     default:
-      return "the peer has closed or died";
+      return "the peer has closed or died, or its process is stopped";
   }
 }
 
@@ -98,6 +98,8 @@ Result Windows::wait(Mark mark, std::chrono::nanoseconds timeout) noexcept {
 Result Windows::signal(std::optional<Signal> local, std::optional<Signal> remote, Started by) noexcept {
   return result_of(space_->signal(by == Started::by_peer, of(local), of(remote)));
 }
+
+bool Windows::can_map() const noexcept { return space_->can_map(); }
 
 MappedWindow Windows::map(std::uint64_t remote, std::size_t bytes, Access access) {
   const auto mapped = space_->map(nullptr, remote, bytes, static_cast<int>(access));

@@ -11,6 +11,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/clock.hpp"
 #include "window/space.hpp"
 
 namespace wherry::window {
@@ -43,7 +44,8 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
   const std::lock_guard lock(mutex_);
   if (closed_) return ECONNRESET;
   if (const int error = choose(wanted, memory.size(), offset); error != 0) return error;
-  return error_of([&] {
+  int unknown = 0;
+  const int error = error_of([&] {
     Window window{
         .bytes = memory.size(), .protection = protection, .exposed = exposure_->expose(memory), .entries = {}};
     const std::size_t pieces = window.exposed->pieces().size();
@@ -51,10 +53,16 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
     if (pieces > free_.size() + (layout::kMostWindows - sequences_.size())) throw std::bad_alloc();
     window.entries.reserve(pieces);
     sequences_.reserve(sequences_.size() + pieces);
+    free_.reserve(sequences_.size() + pieces);
+    LateBuffers::Slot staging(peers_.staging(pieces));
+    const auto deadline = time_after(Space::kFenceTimeout);
+    // Nothing fails from here on but for want of an acknowledgement.
     const auto [added, is_new] = windows_.emplace(offset, std::move(window));
-    announce(offset, added->second);
+    unknown = announce(offset, added->second, staging, deadline);
+    if (unknown != 0) (void)withdraw(added, std::next(added), deadline);
     drop_pieces();
   });
+  return error != 0 ? error : unknown;
 }
 
 bool LocalTable::is_free(const Windows& windows, std::uint64_t offset, std::uint64_t bytes) {
@@ -78,8 +86,10 @@ int LocalTable::choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes,
   return is_free(leaving_, offset, bytes) ? 0 : EBUSY;
 }
 
-/// Tells the peer.
-void LocalTable::announce(std::uint64_t offset, Window& window) {
+/// Tells the peer. ETIMEDOUT: it may not know yet.
+int LocalTable::announce(std::uint64_t offset, Window& window, LateBuffers::Slot& staging,
+                         const fabric::Deadline& deadline) noexcept {
+  std::byte* staged = staging.bytes();
   for (const auto& piece : window.exposed->pieces()) {
     std::uint32_t entry = 0;
     if (free_.empty()) {
@@ -90,24 +100,34 @@ void LocalTable::announce(std::uint64_t offset, Window& window) {
       free_.pop_back();
     }
     window.entries.push_back(entry);
-    peers_.store_entry(entry, offset, piece.bytes, piece.key, window.protection);
-    peers_.store_sequence(entry, ++sequences_[entry]);  // WINDOW-ENTRY
+    const PeersPage::Told told{offset, piece.bytes, piece.key.place, piece.key.kind,
+                               static_cast<std::uint64_t>(window.protection)};
+    peers_.store_entry(entry, told, ++sequences_[entry], staged);  // WINDOW-ENTRY
+    if (staged != nullptr) staged += sizeof told;
     offset += piece.bytes;
   }
-  peers_.store_used(sequences_.size());
-  publish_changes();
+  const int error = publish_changes(deadline);
+  if (error == ETIMEDOUT) late_.keep(staging);
+  return error;
 }
 
-/// The peer knows when this returns.
-void LocalTable::publish_changes() {
-  peers_.store_changes(++changes_);  // WINDOW-TABLE
-  if (connection_.map() == nullptr) connection_.flush();
+/// The peer knows when this returns 0, or is gone. ETIMEDOUT: it may learn later.
+int LocalTable::publish_changes(const fabric::Deadline& deadline) noexcept {
+  store_changes();
+  if (connection_.map() != nullptr) return 0;
+  const int error = connection_.flush(deadline).error;
+  return error == ETIMEDOUT ? error : 0;
+}
+
+void LocalTable::store_changes() noexcept {
+  peers_.store_changes(layout::window_changes(++changes_, sequences_.size()));  // WINDOW-TABLE
 }
 
 int LocalTable::remove(std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0 || !is_pages(bytes) || !is_pages(offset) || bytes > UINT64_MAX - offset) return EINVAL;
   const std::uint64_t end = offset + bytes;
   const std::lock_guard lock(mutex_);
+  if (closed_) return ECONNRESET;
   const auto first = windows_.lower_bound(offset);
   const auto last = windows_.lower_bound(end);
   const auto reaches_beyond = [&](Windows::iterator after, std::uint64_t border) {
@@ -117,24 +137,41 @@ int LocalTable::remove(std::uint64_t offset, std::uint64_t bytes) {
   };
   if (reaches_beyond(first, offset) || reaches_beyond(last, end)) return EINVAL;
   if (first == last) return ENXIO;
-  withdraw(first, last);
+  const int error = withdraw(first, last, time_after(Space::kFenceTimeout));
   drop_pieces();
-  return 0;
+  return error;
 }
 
-void LocalTable::remove_all() {
+void LocalTable::close() noexcept {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  withdraw(windows_.begin(), windows_.end());
+  if (windows_.empty()) return;
+  store_withdrawn(windows_.begin(), windows_.end());
+  store_changes();
+}
+
+void LocalTable::remove_all() noexcept {
+  const std::lock_guard lock(mutex_);
+  release(windows_.begin(), windows_.end());
   drop_pieces();
 }
 
-void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
-  if (first == last) return;
+int LocalTable::withdraw(Windows::iterator first, Windows::iterator last, const fabric::Deadline& deadline) noexcept {
+  store_withdrawn(first, last);
+  const int error = publish_changes(deadline);
+  if (error != 0) drop_entries(first, last);
+  release(first, last);
+  return error;
+}
+
+void LocalTable::store_withdrawn(Windows::iterator first, Windows::iterator last) noexcept {
   for (auto window = first; window != last; ++window) {
     for (const std::uint32_t entry : window->second.entries) peers_.store_sequence(entry, ++sequences_[entry]);
   }
-  publish_changes();
+}
+
+/// The peer was told, or may be told late, that these windows are withdrawn.
+void LocalTable::release(Windows::iterator first, Windows::iterator last) noexcept {
   // WINDOW-MARK: either the peer, which marks a window before it looks once more whether that is still there, sees that
   // it is not, or its mark is seen here.
   arch::publish_then_look();
@@ -147,6 +184,11 @@ void LocalTable::withdraw(Windows::iterator first, Windows::iterator last) {
       windows_.erase(window);
     }
   }
+}
+
+/// The peer may see a late store to an entry beside an old sequence: such entries are not used again.
+void LocalTable::drop_entries(Windows::iterator first, Windows::iterator last) {
+  for (; first != last; ++first) first->second.entries.clear();
 }
 
 /// The entries of a withdrawn window that the peer does not map are free again. Returns whether that is all of them.

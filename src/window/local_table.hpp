@@ -14,6 +14,7 @@
 
 #include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
+#include "window/late_buffers.hpp"
 #include "window/peers_page.hpp"
 
 namespace wherry::window {
@@ -33,13 +34,17 @@ using LocalPieces = std::vector<LocalPiece>;
 
 class LocalTable {
  public:
-  LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told)
-      : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told) {}
+  /// @param late  keeps entries that were not acknowledged
+  LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told, LateBuffers& late)
+      : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told), late_(late) {}
 
   /// As Space::register_memory and Space::unregister have it; EBUSY: the peer maps what was there.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
   int remove(std::uint64_t offset, std::uint64_t bytes);
-  void remove_all();
+  /// Withdraws all, and nothing can be registered any more. The caller flushes the connection, and then lets go of the
+  /// memory by remove_all().
+  void close() noexcept;
+  void remove_all() noexcept;
 
   /// What is registered now. Null, and an errno value: ECONNRESET once all is removed, ENOMEM.
   std::shared_ptr<const LocalPieces> pieces(int& error);
@@ -55,11 +60,16 @@ class LocalTable {
 
   static bool is_free(const Windows& windows, std::uint64_t offset, std::uint64_t bytes);
   int choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes, std::uint64_t& offset);
-  void announce(std::uint64_t offset, Window& window);
-  void withdraw(Windows::iterator first, Windows::iterator last);
+  int announce(std::uint64_t offset, Window& window, LateBuffers::Slot& staging,
+               const fabric::Deadline& deadline) noexcept;
+  int withdraw(Windows::iterator first, Windows::iterator last, const fabric::Deadline& deadline) noexcept;
+  void store_withdrawn(Windows::iterator first, Windows::iterator last) noexcept;
+  void release(Windows::iterator first, Windows::iterator last) noexcept;
+  static void drop_entries(Windows::iterator first, Windows::iterator last);
   bool release_unmapped(Window& window);
   void release_leaving();
-  void publish_changes();
+  int publish_changes(const fabric::Deadline& deadline) noexcept;
+  void store_changes() noexcept;
   [[nodiscard]] std::shared_ptr<const LocalPieces> list_pieces() const;
   void drop_pieces();
 
@@ -73,12 +83,14 @@ class LocalTable {
   Windows windows_;
   Windows leaving_;                       ///< withdrawn, but mapped by the peer
   std::vector<std::uint64_t> sequences_;  ///< of the entries used so far
-  std::vector<std::uint32_t> free_;       ///< of these, the ones free again
+  std::vector<std::uint32_t> free_;       ///< of these, the ones free again; has room for all
   std::uint64_t changes_ = 0;
   std::uint64_t next_chosen_ = 0;
 
   std::mutex pieces_mutex_;
   std::shared_ptr<const LocalPieces> pieces_;  ///< null: not listed since the last change
+
+  LateBuffers& late_;
 };
 
 }  // namespace wherry::window

@@ -3,8 +3,11 @@
 // layout, fabric.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 
 #include "fabric/connection.hpp"
 #include "layout/window_page.hpp"
@@ -26,27 +29,40 @@ class PeersPage {
   }
 
   void store_changes(std::uint64_t value) { store(offsetof(layout::WindowPage, changes), value); }
-  void store_used(std::uint64_t value) { store(offsetof(layout::WindowPage, used), value); }
   void store_closed() { store(offsetof(layout::WindowPage, closed), 1); }
   void store_started(std::uint64_t value) { store(offsetof(layout::WindowPage, started), value); }
   void store_completed(std::uint64_t value) { store(offsetof(layout::WindowPage, completed), value); }
   void store_mark(std::size_t entry, std::uint64_t value) {
     store(offsetof(layout::WindowPage, marks) + entry * sizeof(layout::Word), value);
   }
-  void store_sequence(std::size_t entry, std::uint64_t value) {
-    store(offsetof(layout::WindowPage, sequences) + entry * sizeof(layout::Word), value);
+  void store_sequence(std::size_t entry, std::uint64_t value) { store(sequence_at(entry), value); }
+
+  /// What an entry says, in the order of its words.
+  using Told = std::array<std::uint64_t, 5>;
+  static_assert(sizeof(Told) == offsetof(layout::WindowEntry, reserved));
+
+  /// Memory for as many entries as are told in a row; to be kept until they are flushed. Null where stores need none.
+  std::shared_ptr<std::byte[]> staging(std::size_t entries) {
+    return connection_.map() != nullptr ? nullptr : connection_.buffer(entries * sizeof(Told));
   }
-  void store_entry(std::size_t entry, std::uint64_t offset, std::uint64_t bytes, const memory::RemoteKey& key,
-                   int protection) {
+  /// Stores an entry, and then its sequence. @param staged  a place in `staging`, or null
+  void store_entry(std::size_t entry, const Told& told, std::uint64_t sequence, std::byte* staged) {
     const std::uint64_t at = offsetof(layout::WindowPage, entries) + entry * sizeof(layout::WindowEntry);
-    store(at + offsetof(layout::WindowEntry, offset), offset);
-    store(at + offsetof(layout::WindowEntry, bytes), bytes);
-    store(at + offsetof(layout::WindowEntry, place), key.place);
-    store(at + offsetof(layout::WindowEntry, kind), key.kind);
-    store(at + offsetof(layout::WindowEntry, protection), static_cast<std::uint64_t>(protection));
+    if (staged != nullptr) {
+      std::memcpy(staged, told.data(), sizeof told);
+      connection_.put_and_signal(place_ + at, {staged, sizeof told}, place_ + sequence_at(entry), sequence,
+                                 fabric::Bell::data);
+      return;
+    }
+    for (std::size_t i = 0; i < told.size(); ++i) store(at + i * sizeof(layout::Word), told[i]);
+    store_sequence(entry, sequence);
   }
 
  private:
+  static constexpr std::uint64_t sequence_at(std::size_t entry) {
+    return offsetof(layout::WindowPage, sequences) + entry * sizeof(layout::Word);
+  }
+
   fabric::Connection& connection_;
   const std::size_t place_;
 };

@@ -54,7 +54,7 @@ std::shared_ptr<const RemoteWindows> RemoteTable::windows() {
   const std::lock_guard lock(mutex_);
   if (changes != changes_) {
     try {
-      refresh();
+      refresh(layout::windows_used(changes));
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -63,9 +63,9 @@ std::shared_ptr<const RemoteWindows> RemoteTable::windows() {
   return windows_;
 }
 
-void RemoteTable::refresh() {
+void RemoteTable::refresh(std::size_t used) {
   auto fresh = std::make_shared<RemoteWindows>();
-  const std::size_t used = std::min<std::uint64_t>(told_.used.load(std::memory_order_relaxed), layout::kMostWindows);
+  used = std::min(used, layout::kMostWindows);
   std::vector<bool> known(used);
   for (const Window& window : *windows_) {
     if (window->index >= used) continue;

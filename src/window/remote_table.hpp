@@ -61,7 +61,7 @@ class RemoteTable {
   std::shared_ptr<const RemoteWindows> windows();
 
  private:
-  void refresh();
+  void refresh(std::size_t used);
   bool read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const;
 
   const layout::WindowPage& told_;

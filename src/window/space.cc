@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <functional>
 
 #include "arch/cache_line.hpp"
@@ -86,44 +87,17 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
       references_(std::make_shared<MappingReferences>(peers_)),
-      local_(connection, peers_, told_),
+      local_(connection, peers_, told_, late_),
       remote_(told_),
       completions_(peers_),
       tells_end_(by == EndIsTold::by_this) {
   told_.version = layout::kWindowVersion;
 }
 
-Space::~Space() { close(); }
-
-void Space::close() {
-  if (closed_.exchange(true)) return;
-  references_->close();
-  if (origin_.inherited()) return;
-  local_.remove_all();
-  if (tells_end_) peers_.store_closed();  // WINDOW-TABLE
-  connection_.flush();
-}
+int Space::flush(Clock::duration timeout) { return connection_.flush(time_after(timeout)).error; }
 
 bool Space::peer_left() {
   return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
-}
-
-Space::Registered Space::register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset,
-                                         int protection, Clock::duration timeout, const GiveUp& give_up) {
-  const auto deadline = time_after(timeout);
-  for (Backoff backoff;; backoff.pause()) {
-    if (peer_left()) return {.error = ECONNRESET};
-    if (origin_.inherited()) return {.error = ENOTSUP};
-    Registered registered;
-    registered.error = local_.add(memory, offset, protection, registered.offset);
-    if (registered.error != EBUSY || Clock::now() >= deadline) return registered;
-    if (give_up && give_up()) return {.error = ECANCELED};
-  }
-}
-
-int Space::unregister(std::uint64_t offset, std::size_t bytes) {
-  if (closed_) return ECONNRESET;
-  return origin_.inherited() ? ENOTSUP : local_.remove(offset, bytes);
 }
 
 int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
@@ -175,16 +149,30 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
   if (options.ordered) {
     const std::uint64_t near = local.memory == nullptr ? local.offset : reinterpret_cast<std::uint64_t>(local.memory);
     first = before_last_line(writing ? remote : near, bytes);
-    if (const int error = move(view, local, {0, first}, remote, writing); error != 0) return error;
-    if (!connection_.flush()) return ECONNRESET;
+    if (const int error = move_parts(view, local, {0, first}, remote, writing, true); error != 0) return error;
     // outside: the last line comes after the others, for the program at the other end that looks at it.
     std::atomic_thread_fence(std::memory_order_release);
   }
-  if (const int error = move(view, local, {first, bytes}, remote, writing); error != 0) return error;
   // Only writing on a put fabric may complete later, where the word that says so follows behind. On a load/store fabric
   // the rest is complete but for memory that is not mapped there.
   const bool later = writing && !options.complete && connection_.map() == nullptr;
-  return later || connection_.flush() ? 0 : ECONNRESET;
+  return move_parts(view, local, {first, bytes}, remote, writing, !later);
+}
+
+/// On a network, in parts: the limit is then one of the time without progress, whatever the size.
+int Space::move_parts(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing,
+                      bool completes) {
+  constexpr std::size_t kMost = std::size_t{16} << 20;
+  const std::size_t most = connection_.map() == nullptr ? kMost : SIZE_MAX;
+  do {
+    const Part next{part.from, part.from + std::min(part.to - part.from, most)};
+    if (const int error = move(view, local, next, remote, writing); error != 0) return error;
+    if (completes) {
+      if (const int error = flush(kFenceTimeout); error != 0) return error;
+    }
+    part.from = next.to;
+  } while (part.from < part.to);
+  return 0;
 }
 
 int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing) {
@@ -207,21 +195,56 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
     int error = 0;
     memory::RemoteRegion* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
-    if (!copy(*reached, far_at, {near, bytes}, writing)) return peer_left() ? ECONNRESET : EFAULT;
+    std::byte* const mapped = reached->map();
+    if (mapped == nullptr) {
+      const bool staged = local.memory != nullptr && !connection_.sends_any_memory();
+      error = staged ? move_staged(*reached, far_at, {near, bytes}, writing)
+                     : request(*reached, far_at, {near, bytes}, writing);
+      if (error != 0) return error;
+    } else if (writing) {
+      arch::copy_into(mapped + far_at, near, bytes);
+    } else {
+      arch::copy_out_of(near, mapped + far_at, bytes);
+    }
     at += bytes;
   }
   return 0;
 }
 
-bool Space::copy(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
-  std::byte* const far = reached.map();
-  if (far == nullptr) return writing ? reached.put(offset, near) : reached.get(near, offset);
-  if (writing) {
-    arch::copy_into(far + offset, near.data(), near.size());
-  } else {
-    arch::copy_out_of(near.data(), far + offset, near.size());
+/// Has the fabric move it, once its queue has room.
+int Space::request(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
+  const auto deadline = time_after(kFenceTimeout);
+  for (Backoff backoff; !reached.has_room(); backoff.pause()) {
+    if (peer_left()) return ECONNRESET;
+    if (Clock::now() > deadline) return ETIMEDOUT;
   }
-  return true;
+  if (writing ? reached.put(offset, near) : reached.get(near, offset)) return 0;
+  return peer_left() ? ECONNRESET : EFAULT;
+}
+
+/// By way of memory that the fabric can send from, and complete when this returns.
+int Space::move_staged(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
+  constexpr std::size_t kMost = std::size_t{256} << 10;
+  std::optional<LateBuffers::Slot> buffer;
+  try {
+    buffer.emplace(connection_.buffer(std::min(near.size(), kMost)));
+  } catch (const std::exception&) {
+    return ENOMEM;
+  }
+  while (!near.empty()) {
+    const std::span part(buffer->bytes(), std::min(near.size(), kMost));
+    if (writing) arch::copy_into(part.data(), near.data(), part.size());
+    int error = request(reached, offset, part, writing);
+    if (error == 0) {
+      error = flush(kFenceTimeout);
+      if (error == ETIMEDOUT) late_.keep(*buffer);
+    }
+    if (error != 0) return error;
+    if (!writing) arch::copy_out_of(near.data(), part.data(), part.size());
+    offset += part.size();
+    near = near.subspan(part.size());
+  }
+  return 0;
 }
 
 Mark Space::mark(bool of_peer) const {
@@ -235,7 +258,7 @@ int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
   if (!mark.of_peer) {
     if (mark.calls > completions_.started()) return EINVAL;
     if (!origin_.inherited() && !completions_.wait(mark.calls, deadline)) return ETIMEDOUT;
-    return connection_.flush() ? 0 : ECONNRESET;
+    return connection_.flush(deadline).error;
   }
   if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
   const auto complete = [&] { return told_.completed.load(std::memory_order_acquire) >= mark.calls; };  // WINDOW-RMA
@@ -301,9 +324,9 @@ int Space::store_far(const View& view, const Signal& signal) {
   }
   if (at % sizeof signal.value == 0) return reached->signal(at, signal.value) ? 0 : EFAULT;
   // No fabric stores such a word: after all that came before, as bytes.
-  const bool stored =
-      connection_.flush() && reached->put(at, std::as_bytes(std::span(&signal.value, 1))) && connection_.flush();
-  return stored ? 0 : EFAULT;
+  if (const int failed = flush(kFenceTimeout); failed != 0) return failed;
+  std::uint64_t value = signal.value;
+  return move_staged(*reached, at, std::as_writable_bytes(std::span(&value, 1)), true);
 }
 
 Space::Mapped Space::map(std::byte* where, std::uint64_t remote, std::size_t bytes, int protection) {
@@ -341,7 +364,7 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     // window is seen to be gone here.
     const Entry entry{.index = far.index, .sequence = far.sequence};
     references_->add(entry);
-    arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::withdraw
+    arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::release
     if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {  // WINDOW-ENTRY
       references_->remove(entry);
       return ENXIO;

@@ -20,6 +20,7 @@
 #include "layout/window_page.hpp"
 #include "window/backoff.hpp"
 #include "window/completion_counters.hpp"
+#include "window/late_buffers.hpp"
 #include "window/local_table.hpp"
 #include "window/mapping_references.hpp"
 #include "window/remote_table.hpp"
@@ -84,23 +85,27 @@ class Space {
   ///                it is not below kFirstChosenOffset; EBUSY if one was there that the peer still maps
   /// @param protection  PROT_READ, PROT_WRITE or both: what the peer may do; EINVAL if neither
   /// @param timeout  how long the peer may take to unmap what was there; `give_up` ends that with ECANCELED
-  /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left.
+  /// ENOMEM: no memory, or more than kMostWindows pieces. ECONNRESET: the peer has left. ETIMEDOUT: on a network, the
+  /// peer's fabric has not acknowledged it within kFenceTimeout; nothing is registered then.
   Registered register_memory(std::span<std::byte> memory, std::optional<std::uint64_t> offset, int protection,
                              Clock::duration timeout = {}, const GiveUp& give_up = {});
   /// Unregisters the windows that lie within a range of whole pages. EINVAL if it cuts one, or is empty; ENXIO if there
   /// is none. The peer can start nothing new on them. The memory, and what the peer has mapped of it, stays; the
-  /// offsets of that are taken until the peer has unmapped it.
+  /// offsets of that are taken until the peer has unmapped it. ETIMEDOUT: as above; it may start something new for a
+  /// while.
   int unregister(std::uint64_t offset, std::size_t bytes);
 
   /// Copies between a range of this side's windows and one of the peer's; each may span windows that follow each other.
   /// EINVAL: no bytes. ENXIO: not all of a range is registered. EPERM: a window does not allow it (the source must be
-  /// readable, the destination writable). ECONNRESET: the peer has left.
+  /// readable, the destination writable). ECONNRESET: the peer has left. ETIMEDOUT: on a network, nothing of it went on
+  /// for kFenceTimeout. The memory is then in use until the connection is destroyed.
   int write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {});
   int read_from(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options = {});
   /// The same for any memory of this side's. EFAULT if it is not there.
   int write_to(std::span<const std::byte> source, std::uint64_t remote, RmaOptions options = {});
   int read_from(std::span<std::byte> destination, std::uint64_t remote, RmaOptions options = {});
 
+  [[nodiscard]] bool can_map() const { return connection_.map() != nullptr; }
   /// Maps a range of the peer's windows, as shared memory.
   /// @param where  null: anywhere. Otherwise page-aligned; what is mapped there is replaced
   /// The mapping is the caller's to unmap (window::unmap), outlives this object and the peer, and is not inherited by
@@ -124,6 +129,9 @@ class Space {
   /// Unregisters everything and tells the peer: its calls fail with ECONNRESET from then on, as this side's do. Where
   /// the end is told by others the peer finds no windows any more. A forked child's copy leaves its parent's windows.
   void close();
+  /// The same, and says what the connection's flush came to, which covers all that went before on the connection.
+  /// EBADF: it was closed before, or by the parent of this forked child.
+  Result close(const fabric::Deadline& deadline) noexcept;
 
  private:
   struct View;
@@ -136,12 +144,16 @@ class Space {
   };
 
   [[nodiscard]] bool peer_left();
+  int flush(Clock::duration timeout);
   int look(View& view, bool both);
   int transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options);
   int move_in_order(const View& view, const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing,
                     RmaOptions options);
+  int move_parts(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing,
+                 bool completes);
   int move(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing);
-  static bool copy(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
+  int move_staged(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
+  int request(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing);
   int store_near(const View& view, const Signal& signal);
   int store_far(const View& view, const Signal& signal);
   int map_windows(const View& view, std::span<std::byte> where, std::uint64_t remote, int protection);
@@ -157,6 +169,7 @@ class Space {
   std::atomic<bool> closed_{false};
   const bool tells_end_;
   const Origin origin_;  ///< a forked child's copy moves data, but neither registers nor closes
+  LateBuffers late_;
 };
 
 }  // namespace wherry::window

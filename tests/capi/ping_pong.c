@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS   10000
+#define ROUNDS  10000
 #define TIMEOUT ((int64_t)3600 * 1000000000) /* the test's watchdog is sooner */
 
 static void fail(const char* what, int64_t error) {

@@ -27,12 +27,12 @@ TEST_P(FabricBell, OneWhoIsAwakeIsNotRung) {
   if (!GetParam().rings_exactly) GTEST_SKIP() << "wakes spuriously on purpose";
   const Ends ends = connect_pair();
   ASSERT_TRUE(ends.connector->signal(0, 1, Bell::data));
-  ASSERT_TRUE(ends.connector->flush());
+  ASSERT_TRUE(ends.connector->flush({}).ok());
   EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
   ends.acceptor->arm(Bell::data);
   ends.acceptor->disarm(Bell::data);
   ASSERT_TRUE(ends.connector->signal(0, 2, Bell::data));
-  ASSERT_TRUE(ends.connector->flush());
+  ASSERT_TRUE(ends.connector->flush({}).ok());
   EXPECT_FALSE(readable(ends.acceptor->descriptor(Bell::data), 10ms));
 }
 
@@ -55,7 +55,7 @@ TEST_P(FabricBell, ABellIsRungOncePerArm) {
     EXPECT_FALSE(readable(sleeper.descriptor(Bell::data), 0ms));
     for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(ends.connector->signal(0, 3 * round + i, Bell::data));
     EXPECT_TRUE(readable(sleeper.descriptor(Bell::data)));
-    ASSERT_TRUE(ends.connector->flush());
+    ASSERT_TRUE(ends.connector->flush({}).ok());
     EXPECT_TRUE(sleeper.silence(Bell::data));
     EXPECT_FALSE(sleeper.silence(Bell::data));
     EXPECT_FALSE(readable(sleeper.descriptor(Bell::data), 0ms));

@@ -150,9 +150,10 @@ TEST_P(FabricConnect, EachSideKnowsWhoTheOtherIs) {
   const auto acceptor = accept(*listener, {.segment_bytes = kPage});
   const auto connector = finish(*connecting);
   for (const auto* end : {acceptor.get(), connector.get()}) {
-    EXPECT_EQ(end->peer().pid, ::getpid());
-    EXPECT_EQ(end->peer().uid, ::geteuid());
-    EXPECT_EQ(end->peer().gid, ::getegid());
+    EXPECT_EQ(end->peer().vouched(), GetParam().vouches);
+    EXPECT_EQ(end->peer().pid, GetParam().vouches ? ::getpid() : 0);
+    EXPECT_EQ(end->peer().uid, GetParam().vouches ? ::geteuid() : UINT32_MAX);
+    EXPECT_EQ(end->peer().gid, GetParam().vouches ? ::getegid() : UINT32_MAX);
     EXPECT_EQ(end->peer().address.node, own_node());
   }
   EXPECT_EQ(connector->peer().address.port, listener->local().port);

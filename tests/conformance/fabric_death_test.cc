@@ -43,11 +43,11 @@ TEST_P(FabricDeath, WhatWasPublishedBeforeIsVisible) {
   for (std::uint64_t round = 1; round <= 20; ++round) {
     Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 65 * kPage});
     std::thread dying([&ends, round] {
-      std::vector<std::byte> bytes(64 * kPage);
+      const Bytes bytes(*ends.connector, 64 * kPage);
       fill(bytes, round);
       EXPECT_TRUE(put_all(*ends.connector, kPage, bytes));
       EXPECT_TRUE(ends.connector->signal(0, round, Bell::space));
-      EXPECT_TRUE(ends.connector->flush());
+      EXPECT_TRUE(ends.connector->flush({}).ok());
       ends.connector.reset();
     });
     if (round % 2 == 0) {
@@ -64,11 +64,11 @@ TEST_P(FabricDeath, NothingMovesAfterwards) {
   Ends ends = connect_pair();
   ends.connector.reset();
   EXPECT_EQ(wait_for_end(*ends.acceptor), Wake::gone);
-  std::vector<std::byte> bytes(100);
+  const Bytes bytes(*ends.acceptor, 100);
   EXPECT_EQ(ends.acceptor->put(0, bytes), 0U);
   EXPECT_FALSE(ends.acceptor->get(bytes, 0));
   EXPECT_FALSE(ends.acceptor->signal(0, 1, Bell::data));
-  EXPECT_FALSE(ends.acceptor->flush());
+  EXPECT_FALSE(ends.acceptor->flush({}).ok());
   if (ends.acceptor->map() != nullptr) ends.acceptor->announce(Bell::data);
 }
 
@@ -84,7 +84,7 @@ TEST_P(FabricDeath, NothingIsTouchedAfterwards) {
   for (int round = 0; round < 50; ++round) {
     auto source = std::make_unique<CallersPages>(32 * kPage);
     auto target = std::make_unique<CallersPages>(32 * kPage);
-    Ends ends = connect_pair({.segment_bytes = kPage}, target->offer());
+    Ends ends = connect_pair(source->offer(), target->offer());
     for (std::size_t i = 0; i < 32; ++i) {
       if (ends.connector->put(i * kPage, source->bytes().subspan(i * kPage, kPage)) == 0) break;
     }
@@ -104,14 +104,14 @@ TEST_P(FabricDeath, OneWhoPutsWhileThePeerDiesComesToAnEnd) {
   for (int round = 0; round < 20; ++round) {
     Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 16 * kPage});
     std::thread sender([&] {
-      std::vector<std::byte> bytes(15 * kPage);
+      const Bytes bytes(*ends.connector, 15 * kPage);
       // A fabric may notice only when it is asked: then nothing moves any more.
       for (std::uint64_t i = 1; !ends.connector->peer_gone() && put_all(*ends.connector, kPage, bytes); ++i) {
         if (!ends.connector->signal(0, i, Bell::data)) break;
       }
       EXPECT_TRUE(ends.connector->peer_gone());
       EXPECT_EQ(ends.connector->put(kPage, bytes), 0U);
-      EXPECT_FALSE(ends.connector->flush());
+      EXPECT_FALSE(ends.connector->flush({}).ok());
     });
     EXPECT_EQ(await(*ends.acceptor, 0, 1 + round, Bell::data), Wake::rung);
     ends.acceptor.reset();

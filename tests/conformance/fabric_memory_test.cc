@@ -58,13 +58,13 @@ TEST_P(FabricMemory, PutsAndGetsReachCallersMemory) {
   const CallersPages pages(4 * kPage);
   fill(pages.bytes(), 1);
   const Ends ends = connect_pair({.segment_bytes = kPage}, pages.offer());
-  std::vector<std::byte> bytes(pages.bytes().size());
+  const Bytes bytes(*ends.connector, pages.bytes().size());
   ASSERT_TRUE(ends.connector->get(bytes, 0));
-  ASSERT_TRUE(ends.connector->flush());
+  ASSERT_TRUE(ends.connector->flush({}).ok());
   EXPECT_TRUE(filled(bytes, 1));
   fill(bytes, 2);
   ASSERT_TRUE(put_all(*ends.connector, 0, bytes));
-  ASSERT_TRUE(ends.connector->flush());
+  ASSERT_TRUE(ends.connector->flush({}).ok());
   EXPECT_TRUE(filled(pages.bytes(), 2));
 }
 
@@ -73,10 +73,10 @@ TEST_P(FabricMemory, CallersMemoryIsTheCallersAfterwards) {
   {
     const Ends ends = connect_pair(connectors.offer(), acceptors.offer());
     fill(connectors.bytes(), 1);
-    std::vector<std::byte> bytes(acceptors.bytes().size());
+    const Bytes bytes(*ends.connector, acceptors.bytes().size());
     fill(bytes, 2);
     ASSERT_TRUE(put_all(*ends.connector, 0, bytes));
-    ASSERT_TRUE(ends.connector->flush());
+    ASSERT_TRUE(ends.connector->flush({}).ok());
   }
   EXPECT_TRUE(filled(connectors.bytes(), 1));
   EXPECT_TRUE(filled(acceptors.bytes(), 2));

@@ -87,9 +87,25 @@ Wake wait_for_end(Connection& connection, Bell bell) {
   return wake;
 }
 
+namespace {
+
+std::size_t put_once_there_is_room(Connection& connection, std::uint64_t offset, std::span<const std::byte> source) {
+  std::size_t taken = 0;
+  while (taken == 0 && !connection.peer_gone()) {
+    connection.arm(Bell::space);
+    taken = connection.put(offset, source);
+    if (taken == 0 && connection.wait(Bell::space, in(kTimeout)) != Wake::rung) break;
+  }
+  connection.disarm(Bell::space);
+  return taken;
+}
+
+}  // namespace
+
 bool put_all(Connection& connection, std::uint64_t offset, std::span<const std::byte> source) {
   while (!source.empty()) {
-    const std::size_t taken = connection.put(offset, source);
+    std::size_t taken = connection.put(offset, source);
+    if (taken == 0) taken = put_once_there_is_room(connection, offset, source);
     if (taken == 0) return false;
     offset += taken;
     source = source.subspan(taken);

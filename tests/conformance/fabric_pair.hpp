@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -70,6 +71,24 @@ class FabricTest : public ::testing::TestWithParam<FabricUnderTest> {
   fabric::Fabric& fabric_;
 };
 
+/// Memory to put from and to get into, registered where the fabric asks for that. Must not outlive the flush.
+class Bytes {
+ public:
+  Bytes(Connection& connection, std::size_t bytes, std::byte value = {})
+      : memory_(connection.buffer(bytes)), bytes_(bytes) {
+    std::fill_n(memory_.get(), bytes, value);
+  }
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+  [[nodiscard]] std::byte* data() const { return memory_.get(); }
+  [[nodiscard]] std::span<std::byte> span() const { return {memory_.get(), bytes_}; }
+  operator std::span<std::byte>() const { return span(); }        // NOLINT(google-explicit-constructor)
+  operator std::span<const std::byte>() const { return span(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::shared_ptr<std::byte[]> memory_;
+  std::size_t bytes_;
+};
+
 /// A word in this side's own segment, that the peer writes.
 std::atomic<std::uint64_t>& word(const Connection& connection, std::uint64_t offset);
 
@@ -79,7 +98,8 @@ Wake await(Connection& connection, std::uint64_t offset, std::uint64_t value, Be
 /// Sleeps until the peer is gone, through any wake-ups. Anything but `gone` is a failure.
 Wake wait_for_end(Connection& connection, Bell bell = Bell::data);
 
-/// Puts all of `source`, in as many puts as it takes. False: the connection is dead.
+/// Puts all of `source`, in as many puts as it takes, and sleeps on the bell for space where the queue is full. False:
+/// the connection is dead.
 bool put_all(Connection& connection, std::uint64_t offset, std::span<const std::byte> source);
 
 /// Stores a word at the peer as code above a fabric does: straight where there is a map, by signal where not.

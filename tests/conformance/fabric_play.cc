@@ -18,7 +18,7 @@ std::size_t Rounds::part_of(std::size_t left, std::size_t bytes, std::mt19937_64
 
 void Rounds::send(Connection& connection, std::uint64_t seed) {
   std::mt19937_64 random(seed), cuts(seed);
-  std::vector<std::byte> source(kBytes);
+  const Bytes source(connection, kBytes);
   for (std::uint64_t round = 1; round <= kRounds; ++round) {
     const auto [offset, bytes] = range(random);
     fill({source.data(), bytes}, seed + round);

@@ -78,10 +78,10 @@ TEST_P(FabricProcess, CallersMemoryIsReachedFromTheOtherProcess) {
   ChildProcess child([&] {
     const auto connection = connect(listener->local(), {.segment_bytes = kPage});
     std::vector<std::byte> bytes(64 * kPage);
-    EXPECT_TRUE(connection->get(bytes, 0) && connection->flush());
+    EXPECT_TRUE(connection->get(bytes, 0) && connection->flush({}).ok());
     EXPECT_TRUE(filled(bytes, 1));
     fill(bytes, 2);
-    EXPECT_TRUE(put_all(*connection, 0, bytes) && connection->flush());
+    EXPECT_TRUE(put_all(*connection, 0, bytes) && connection->flush({}).ok());
   });
   EXPECT_EQ(wait_for_end(*accept(*listener, pages.offer())), Wake::gone);
   EXPECT_EQ(child.exit_status(), 0);
@@ -96,7 +96,7 @@ void publish_for_ever(Connection& connection) {
   for (std::uint64_t round = 1;; ++round) {
     fill(bytes, round);
     put_all(connection, kPage + round % kSlots * kSlotBytes, bytes);
-    connection.flush();
+    (void)connection.flush({});
     publish(connection, 0, round, Bell::data);
   }
 }
@@ -176,7 +176,7 @@ TEST_P(FabricProcess, CallersMemoryIsTheCallersAfterTheOtherWasKilled) {
     std::vector<std::byte> bytes(16 * kPage);
     fill(bytes, 1);
     put_all(*connection, 0, bytes);
-    connection->flush();
+    (void)connection->flush({});
     ::raise(SIGKILL);
   });
   auto connection = accept(*listener, pages.offer());

@@ -9,6 +9,8 @@ std::vector<FabricUnderTest> fabrics_under_test() {
   return {
       {.label = "inproc", .fabric = "inproc"},
       {.label = "inproc_put", .fabric = "inproc-put", .maps = false},
+      {.label = "inproc_net", .fabric = "inproc-net", .maps = false, .rounds = 2000, .vouches = false},
+      {.label = "inproc_net_words", .fabric = "inproc-net-words", .maps = false, .rounds = 2000, .vouches = false},
       {.label = "shm", .fabric = "shm", .between_processes = true},
       {.label = "faulty_inproc",
        .fabric = "faulty+inproc",
@@ -26,6 +28,12 @@ std::vector<FabricUnderTest> fabrics_under_test() {
        .maps = false,
        .faults = "seed=2,short=20,reorder=50,delay=20",
        .rounds = 2000},
+      {.label = "faulty_inproc_net",
+       .fabric = "faulty+inproc-net",
+       .maps = false,
+       .faults = "seed=6,short=20,reorder=50,delay=20",
+       .rounds = 2000,
+       .vouches = false},
       {.label = "faulty_inproc_hidden",
        .fabric = "faulty+inproc",
        .maps = false,
@@ -49,6 +57,12 @@ std::vector<FabricUnderTest> process_fabrics_under_test() {
 std::vector<FabricUnderTest> mapped_fabrics_under_test() {
   auto fabrics = fabrics_under_test();
   std::erase_if(fabrics, [](const FabricUnderTest& tested) { return !tested.maps; });
+  return fabrics;
+}
+
+std::vector<FabricUnderTest> network_fabrics_under_test() {
+  auto fabrics = fabrics_under_test();
+  std::erase_if(fabrics, [](const FabricUnderTest& tested) { return !tested.fabric.starts_with("inproc-net"); });
   return fabrics;
 }
 

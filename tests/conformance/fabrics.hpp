@@ -17,12 +17,15 @@ struct FabricUnderTest {
   bool between_processes = false;
   std::string_view faults = "";   ///< WHERRY_FAULTS while the test runs
   std::uint64_t rounds = 20'000;  ///< of games; fewer where faults take their time
+  bool vouches = true;            ///< peers have credentials
   bool rings_exactly = true;      ///< no spurious or delayed wake-ups
 };
 
 std::vector<FabricUnderTest> fabrics_under_test();
 std::vector<FabricUnderTest> process_fabrics_under_test();
 std::vector<FabricUnderTest> mapped_fabrics_under_test();
+/// Those that behave as a network, in this process.
+std::vector<FabricUnderTest> network_fabrics_under_test();
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 
 }  // namespace wherry::conformance

@@ -290,6 +290,22 @@ TEST_P(FramedTest, APollerReportsMessages) {
   }
 }
 
+TEST_P(FramedTest, AClosePastWhichACollectedMessageDoesNotGoSaysSo) {
+  Pair ends = framed_pair();
+  ends.sender.hold();
+  ASSERT_TRUE(ends.sender.send(pattern_.bytes(8, 0), kTimeout).ok());
+  ends.sender.stream().cancel();
+  EXPECT_EQ(ends.sender.close(kTimeout).error, ECANCELED);
+  EXPECT_FALSE(ends.sender.is_open());
+}
+
+TEST_P(FramedTest, ACloseWithNothingCollectedDoesNotMindACancel) {
+  Pair ends = framed_pair();
+  ASSERT_TRUE(ends.sender.send(pattern_.bytes(8, 0), kTimeout).ok());
+  ends.sender.stream().cancel();
+  EXPECT_TRUE(ends.sender.close(kTimeout).ok());
+}
+
 TEST_P(FramedTest, BothWaysAtOnceEverythingArrivesInOrder) {
   Pair ends = framed_pair();
   const std::uint64_t rounds = GetParam().rounds;

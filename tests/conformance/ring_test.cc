@@ -24,7 +24,7 @@ layout::Word* remote_word(const Connection& connection, std::uint64_t offset) {
 class FabricRing : public FabricTest {
  protected:
   void produce(Connection& connection, std::uint64_t total) {
-    std::vector<std::byte> staging(kCapacity);
+    const Bytes staging(connection, kCapacity);
     std::byte* ring = connection.map() == nullptr ? staging.data() : connection.map() + kRing;
     ring::Producer producer({ring, kCapacity}, &word(connection, kHead), remote_word(connection, kTail));
     std::mt19937_64 random(1);
@@ -51,7 +51,7 @@ class FabricRing : public FabricTest {
       sent += n;
     }
     // Puts still on their way read the staging ring.
-    ASSERT_TRUE(connection.flush());
+    ASSERT_TRUE(connection.flush({}).ok());
   }
 
   void consume(Connection& connection, std::uint64_t total) {

@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 from program import PROGRAM, environment
-from waiting import WATCHDOG
+from waiting import WATCHDOG, wait_until
 
 MOUNT_PROGRAM = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "wherry-mount")
 NEW_MOUNT_NAMESPACE = 0x20000
@@ -34,6 +34,11 @@ def enter_mount_namespace():
     if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNT_NAMESPACE) != 0:
         pytest.skip("no mount namespace of one's own here: " + os.strerror(ctypes.get_errno()))
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+def children_of(process):
+    with open(f"/proc/{process}/task/{process}/children") as children:
+        return [int(pid) for pid in children.read().split()]
 
 
 class Server:
@@ -75,6 +80,23 @@ class Mount:
         self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *server.mount_options, *options], env=server.env,
                                         stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
         self.said = self.process.stderr.readline()
+
+    def daemon(self):
+        """The process that serves; None at a moment in which there is none."""
+        return max(children_of(self.process.pid), default=None)
+
+    def kill_daemon(self):
+        """Returns once another one is there."""
+        before = wait_until(self.daemon, "a daemon")
+        os.kill(before, signal.SIGKILL)
+        wait_until(lambda: self.daemon() not in (None, before), "another daemon")
+
+    def kill(self):
+        """The supervisor first: it would start another daemon."""
+        daemon = self.daemon()
+        self.process.kill()
+        os.kill(daemon, signal.SIGKILL)
+        self.process.communicate(timeout=WATCHDOG)
 
     def end(self):
         """Returns what it said on the way."""

@@ -209,6 +209,9 @@ def test_a_user_mounts_through_fusermount3_and_is_told_what_that_needs(users_fol
             read = subprocess.run([*NOBODY, "sh", "-c", 'cat "$0"/file && echo new >"$0"/new', here], capture_output=True, text=True)
             assert (read.returncode, read.stdout, read.stderr) == (0, "text", "")
             assert (server.root / "new").read_text() == "new\n"
+            mount.kill_daemon()
+            again = subprocess.run([*NOBODY, "cat", here / "new"], capture_output=True, text=True)
+            assert (again.returncode, again.stdout, again.stderr) == (0, "new\n", "")
         assert "passthrough" not in mount.said
         assert mount.process.returncode == 0 and not is_mounted(mount.directory)
 
@@ -221,12 +224,11 @@ def test_a_directory_with_files_is_hidden_and_comes_back(server, tmp_path):
     assert os.listdir(here) == ["own"]
 
 
-def test_a_killed_daemon_leaves_enotconn_and_the_next_mount_cleans_up(server, tmp_path):
+def test_a_daemon_killed_with_its_supervisor_leaves_enotconn_and_the_next_mount_cleans_up(server, tmp_path):
     mount = Mount(server, tmp_path / "here")
     (mount.directory / "file").write_text("kept")
     file = os.open(mount.directory / "file", os.O_RDONLY)
-    mount.process.kill()
-    mount.process.communicate(timeout=WATCHDOG)
+    mount.kill()
     for call in (os.fstat, os.close):
         with pytest.raises(OSError) as caught:
             call(file)

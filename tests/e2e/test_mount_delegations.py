@@ -126,7 +126,7 @@ def test_a_card_that_is_stopped_holds_nobody_up(tmp_path, opened):
         mount = Mount(server, tmp_path / "mount")
         with mount as here:
             file = opened(here / "file")
-            daemon = mount.process.pid
+            daemon = mount.daemon()
             for i in range(3):
                 wait_until_delegated(file)
                 os.kill(daemon, signal.SIGSTOP)

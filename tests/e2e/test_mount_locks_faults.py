@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from locking import Locker, lockers
 from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
-from waiting import WATCHDOG, wait_until
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,7 +15,7 @@ def namespace():
     enter_mount_namespace()
 
 
-def test_the_locks_of_a_killed_daemon_go_to_the_one_that_waits(tmp_path):
+def test_the_locks_of_a_mount_that_is_killed_go_to_the_one_that_waits(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_bytes(b"0" * 10)
     with Server(tmp_path / "root") as server, Mount(server, tmp_path / "there") as there:
@@ -24,10 +24,9 @@ def test_the_locks_of_a_killed_daemon_go_to_the_one_that_waits(tmp_path):
             for kind in ("posix", "flock"):
                 assert holder.lock(kind, "file", "write") is None
             waiter.begin("lock", "posix", "file", "write", 0, 0, True).wait_until_it_waits()
-            mount.process.kill()
+            mount.kill()
             assert waiter.result() is None
             wait_until(lambda: waiter.lock("flock", "file", "write") is None, "the lock")
-            mount.process.wait(timeout=WATCHDOG)
             subprocess.run(["umount", "--lazy", here], check=True)
             mount.process.returncode = 0  # it was to be killed
 

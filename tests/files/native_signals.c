@@ -28,7 +28,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { kRecord = 512, kReads = 3000, kHundredths = 1000 };
+enum { kRecord = 512, kReads = 3000, kHundredths = 4500 };
 
 static char record[kRecord];
 static int fd;

@@ -67,7 +67,7 @@ class HostileConnection final : public fabric::Connection, private fabric::Priva
     scribble();
     return !input_.one_in(32);
   }
-  bool flush() override { return true; }
+  Result flush(fabric::Deadline) override { return Result::moved(0); }
 
   void arm(fabric::Bell) override { scribble(); }
   void disarm(fabric::Bell) override { scribble(); }

@@ -139,8 +139,7 @@ class Peer {
         entry.place = std::uint64_t{input_.number<std::uint8_t>()} * kPage;
         entry.kind = identity_ << 2 | (input_.one_in(8) ? 2U : 1U);
         windows.sequences[index] |= 1;
-        windows.used = 4;
-        ++windows.changes;
+        windows.changes = layout::window_changes((windows.changes >> 16) + 1, 4);
         break;
       default:
         segment[input_.number<std::uint16_t>() % (2 * kPage)] = std::byte{input_.number<std::uint8_t>()};

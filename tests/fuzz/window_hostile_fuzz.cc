@@ -103,7 +103,9 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
     scribble();
     return !input_.one_in(16);
   }
-  bool flush() override { return !input_.one_in(16); }
+  Result flush(fabric::Deadline) override {
+    return input_.one_in(16) ? Result::failure(input_.one_in(2) ? ETIMEDOUT : ECONNRESET) : Result::moved(0);
+  }
   void arm(fabric::Bell) override {}
   void disarm(fabric::Bell) override {}
   bool silence(fabric::Bell) override { return false; }
@@ -114,6 +116,9 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
   const Peer& peer() const override { return peer_; }
   const fabric::Greeting& peer_greeting() const override { return greeting_; }
 
+  static void changes(WindowPage& page, std::size_t used) {
+    page.changes = layout::window_changes((page.changes >> 16) + 1, used);
+  }
   /// The peer writes an entry, a word, or anything.
   void scribble() {
     while (input_.one_in(2)) {
@@ -127,20 +132,19 @@ class HostileWindows final : public fabric::Connection, private fabric::Exposure
           entry.bytes = (1 + std::uint64_t{input_.number<std::uint8_t>()} % 12) * kPage;
           entry.protection = input_.one_in(4) ? input_.number<std::uint8_t>() : 3U;
           page.sequences[index] += 2 - (page.sequences[index] + 1) % 2;
-          page.used = 8;
-          ++page.changes;
+          changes(page, 8);
           break;
         case 2: {
           layout::Word* const words[] = {&entry.offset, &entry.bytes,           &entry.protection, &entry.place,
-                                         &page.used,    &page.sequences[index], &page.started,     &page.completed,
+                                         &page.changes, &page.sequences[index], &page.started,     &page.completed,
                                          &page.closed,  &page.marks[index]};
           *words[input_.number<std::uint8_t>() % std::size(words)] = input_.number<std::uint64_t>();
-          ++page.changes;
+          changes(page, layout::windows_used(page.changes));
           break;
         }
         case 3:
           ++page.sequences[index];
-          ++page.changes;
+          changes(page, layout::windows_used(page.changes));
           break;
         case 4:
           page.completed = page.started.load();

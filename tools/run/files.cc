@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <sstream>
 #include <string>
@@ -18,6 +20,7 @@
 #include "base/visible.hpp"
 #include "common/files_library.hpp"
 #include "file/mapped/mapped_file.hpp"
+#include "layout/passthrough_attribute.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -26,16 +29,29 @@ void say(const std::string& line) {
   if (log::enabled(log::Level::warning)) fmt::print(stderr, "wherry run: {}\n", printable(line));
 }
 
+/// A mount of wherry mount whose files are not passed through: its large transfers go to the host.
+bool has_host_path(const std::string& directory) {
+  return ::getxattr(directory.c_str(), layout::kPassthroughAttribute, nullptr, 0) < 0 && errno == ENODATA;
+}
+
+bool any_has_host_path() {
+  std::istringstream directories(config::word(config::Key::files));
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    if (has_host_path(directory)) return true;
+  }
+  return false;
+}
+
 void say_of_path(std::string_view option, std::string_view word) {
   const FilePathWord* const known = find_file_path(word);
   if (known == nullptr) return;
   if (!known->now.empty()) {
     say(fmt::format("{} {}: the word is {} now; the old one will be refused by the next release", option, word,
                     known->now));
-  } else if (known->path == files::Path::card || known->path == files::Path::host) {
+  } else if (known->path == files::Path::card || (known->path == files::Path::host && !any_has_host_path())) {
     say(
-        fmt::format("{} {}: the files of a program are this machine's, which the kernel serves; choose auto, cache or "
-                    "kernel",
+        fmt::format("{} {}: the files are this machine's, or passed through, which the kernel serves; choose auto, "
+                    "cache or kernel",
                     option, word));
   }
 }
@@ -54,6 +70,7 @@ void say_what_is_not_mapped() {
   for (std::string directory; std::getline(directories, directory, ':');) {
     struct statfs system{};
     if (::statfs(directory.c_str(), &system) != 0) continue;
+    if (has_host_path(directory)) continue;
     if (file::mapped::can_map_file_system(file::mapped::file_system_of_data(directory.c_str()))) continue;
     say(fmt::format(
         "{}: files of its file system are not read in place, the kernel serves them; ext4, XFS, btrfs and tmpfs are, "

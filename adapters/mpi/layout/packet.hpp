@@ -10,7 +10,7 @@
 
 namespace wherry::mpi {
 
-inline constexpr std::uint32_t kPacketVersion = 4;
+inline constexpr std::uint32_t kPacketVersion = 5;
 
 /// Of an endpoint's name.
 inline constexpr std::size_t kNameBytes = 64;

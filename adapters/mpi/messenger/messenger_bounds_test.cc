@@ -137,6 +137,18 @@ class HostileSender : public MessengerTest {
 
 constexpr std::size_t kLimit = 192 << 20;  // of memory, and far beyond what is allowed
 
+TEST_F(HostileSender, ThatAnnouncesMoreThanAMessageMayHaveIsClosedAndNamed) {
+  PacketHead head = empty_message();
+  head.operation = Operation::announce;
+  head.pieces = 1;
+  head.bytes = (std::uint64_t{1} << 63) + 1;
+  const RemotePiece piece{4096, head.bytes};
+  std::string table(sizeof piece, '\0');
+  std::memcpy(table.data(), &piece, sizeof piece);
+  flood(head, table, 1000);
+  expect_closed_by_name();
+}
+
 TEST_F(HostileSender, ThatSendsUnaskedAfterItWasToldToStopIsClosedAndNamed) {
   settle();
   constexpr std::size_t kBytes = 16 << 10;

@@ -5,25 +5,18 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <random>
 
 #include "adapters/mpi/layout/packet.hpp"
 #include "base/config.hpp"
 #include "base/found_once.hpp"
+#include "base/machine.hpp"
 
 namespace wherry::mpi {
 namespace {
 
 constexpr const char* kFormat = "fi_wherry://%05" PRIu16 ":%05" PRIu16 "/%016" PRIx64 "/%016" PRIx64 "/%05" PRIu32;
 constexpr const char* kScan = "fi_wherry://%5" SCNu16 ":%5" SCNu16 "/%16" SCNx64 "/%16" SCNx64 "/%5" SCNu32;
-
-// FNV-1a: names are compared by different builds.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 14695981039346656037U;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return value;
-}
 
 std::uint64_t random_number() {
   std::random_device source;
@@ -34,11 +27,7 @@ std::uint64_t random_number() {
 
 std::uint64_t this_host() {
   static constinit FoundOnce<std::uint64_t> value;
-  return value.get([] {
-    std::string boot;
-    std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-    return hash(boot);
-  });
+  return value.get([] { return own_machine().hash(); });
 }
 
 Name Name::of(const Address& listening) {

@@ -19,7 +19,7 @@ namespace wherry::mpi {
 struct Name {
   std::uint16_t node = 0;
   std::uint16_t port = 0;
-  std::uint64_t host = 0;         ///< a machine between two boots; other machines' mailboxes cannot be reached
+  std::uint64_t host = 0;         ///< hash of own_machine(); mailboxes with another one cannot be reached
   std::uint64_t incarnation = 0;  ///< random: a port is used again by another process, a name is not
 
   bool operator==(const Name&) const = default;
@@ -43,7 +43,7 @@ struct Name {
   [[nodiscard]] bool is_unbound() const { return port == 0 && is_on_this_host(); }
 };
 
-/// What tells this machine, since its last boot, from others.
+/// Hash of own_machine() at the first call.
 std::uint64_t this_host();
 
 }  // namespace wherry::mpi

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "layout/mailbox_page.hpp"
+
 #include "initiator.hpp"
 #include "link_table.hpp"
 #include "message_receiver.hpp"
@@ -88,6 +90,7 @@ std::size_t table_bytes(const Protocol& protocol, const PacketHead& packet) {
 
 bool is_consistent(const Protocol& protocol, const PacketHead& packet, std::uint64_t packet_bytes) {
   if (packet.pieces > kMostRemotePieces || packet.ranges > kMostRemoteRanges) return false;
+  if (packet.bytes > layout::kMailboxLongest) return false;
   if (protocol.has_ranges && !protocol.has_pieces && packet.pieces != 0) return false;
   if (packet.operation == Operation::atomic && !is_valid_atomic(packet)) return false;
   return packet_bytes - sizeof(PacketHead) - table_bytes(protocol, packet) == tail_bytes(protocol, packet);

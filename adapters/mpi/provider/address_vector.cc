@@ -106,8 +106,9 @@ fi_addr_t AddressVector::add(const void* bytes) {
   if (!name) return FI_ADDR_NOTAVAIL;
   if (!name->is_on_this_host()) {
     log::write(log::Level::error, "fi_av_insert " + name->text() +
-                                      ": the endpoint is on another machine, or was before its last boot; the provider "
-                                      "wherry reaches processes of this machine only: run all ranks on one");
+                                      ": the endpoint is on another machine, in another network namespace or of "
+                                      "another user, or was before the last boot; the provider wherry reaches only "
+                                      "what shares all of these: run all ranks on one machine, in one container");
     return FI_ADDR_NOTAVAIL;
   }
   names_.emplace_back(name);

@@ -76,7 +76,8 @@ class Tables {
  private:
   /// The seed's shape: reads that miss are the cache's when small, and the host's when large.
   [[nodiscard]] std::string crossings() const {
-    return crossing(rows_, word_of(figure_), processes_, "wherry-api-cache", "wherry-api-host");
+    return crossing(rows_, word_of(figure_), processes_, "wherry-api-cache", "wherry-api-host") +
+           crossing(rows_, word_of(figure_), processes_, "wherry-mount-card", "wherry-mount-host");
   }
 
   /// Those that others than the first number of processes had.

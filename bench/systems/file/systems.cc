@@ -52,6 +52,17 @@ constexpr std::array kDescriptions{
                             Start::mount, "run", true},
     FileSystem::Description{"wherry-mount-requests", "the same as wherry-mount with --no-passthrough", kMount,
                             Start::mount, "--no-passthrough"},
+    FileSystem::Description{"wherry-mount-card",
+                            "the same by pread and pwrite alone, with wherry serve --no-lend: what misses the card's "
+                            "memory is a request to its "
+                            "daemon, and from there to the server",
+                            kMount, Start::mount, "card"},
+    FileSystem::Description{"wherry-mount-host",
+                            "the same by wherry run --files, WHERRY_FILE_PATH=host: past the mount, to the server",
+                            kMount, Start::mount, "host"},
+    FileSystem::Description{"wherry-mount-auto",
+                            "the same by wherry run --files, WHERRY_FILE_PATH=auto: past the mount where it pays",
+                            kMount, Start::mount, "auto"},
     FileSystem::Description{
         "fuse-cached",
         "the same program on a libfuse file system that passes all on: page cache, write-back, many threads", kFuse,
@@ -74,7 +85,9 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
     return fuse ? "libfuse was not found; scripts/setup bench installs it, make build then builds the program"
                 : "its program is not built; make build does it";
   }
-  if ((system.start == Start::run || system.path == std::string_view("run")) && !has_preload()) {
+  const std::string_view path = system.path;
+  const bool by_run = path == "run" || path == "host" || path == "auto";
+  if ((system.start == Start::run || (system.start == Start::mount && by_run)) && !has_preload()) {
     return "libwherry-preload.so is not in this installation; make install installs it";
   }
   if (!fuse) return {};
@@ -95,11 +108,16 @@ std::vector<std::string> FileSystem::command_for(const fs::path& folder) const {
   if (description_.start == Start::fuse || description_.start == Start::api) command.push_back(path);
   if (description_.start != Start::mount) return command;
   command.insert(command.end(), {wherry_program(), folder});
+  const bool is_past = path == "host" || path == "auto";
   if (path.starts_with("--")) command.push_back(path);
+  if (is_past || path == "card") command.insert(command.end(), {"--no-lend", "--no-passthrough"});
   command.emplace_back("--");
   const fs::path plain = program_.parent_path() / kPlain;
-  const auto rest = path == "run" ? by_run("auto", plain) : std::vector<std::string>{plain};
+  const auto rest = is_past         ? by_run(path, plain)
+                    : path == "run" ? by_run("auto", plain)
+                                    : std::vector<std::string>{plain};
   command.insert(command.end(), rest.begin(), rest.end());
+  if (is_past || path == "card") command.emplace_back("pread");
   return command;
 }
 

@@ -25,6 +25,7 @@ class FaultyRegion final : public memory::RemoteRegion {
       : connection_(connection), inner_(std::move(inner)) {}
 
   [[nodiscard]] std::byte* map() const override { return connection_.plan_.hide_map != 0 ? nullptr : inner_->map(); }
+  bool has_room() override { return inner_->has_room(); }
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     const std::lock_guard lock(connection_.mutex_);
     if (!connection_.lives() || source.empty()) return false;
@@ -84,6 +85,7 @@ class FaultyPrivateMemory final : public PrivateMemory {
 FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
     : inner_(std::move(inner)),
       plan_(plan),
+      peer_(plan.hide_peer == 0 ? inner_->peer() : Peer{.address = inner_->peer().address}),
       puts_(plan.seed),
       wakes_{Dice(plan.seed + 1), Dice(plan.seed + 2)},
       arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)},
@@ -146,14 +148,38 @@ bool FaultyConnection::release(std::size_t which) {
   std::swap(held_[which], held_.back());
   auto [reached, offset, source] = std::move(held_.back());
   held_.pop_back();
-  if (reached != nullptr) return reached->put(offset, source);
+  return reached != nullptr ? reached->put(offset, source) : put_whole(offset, source);
+}
+
+/// A full queue is waited for without the bell, which is the sending thread's.
+bool FaultyConnection::put_whole(std::uint64_t offset, std::span<const std::byte> source) {
   while (!source.empty()) {
     const std::size_t taken = inner_->put(offset, source);
-    if (taken == 0) return false;
+    if (taken == 0) {
+      if (inner_->peer_gone()) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
     offset += taken;
     source = source.subspan(taken);
   }
   return true;
+}
+
+/// Held back, it is put in pieces, in any order, before the word that the wrapped fabric then carries alone.
+bool FaultyConnection::put_and_signal(std::uint64_t offset, std::span<const std::byte> source, std::uint64_t word,
+                                      std::uint64_t value, Bell bell) {
+  if (!in_range(offset, source.size(), remote_bytes()) || !is_word(word, remote_bytes())) return false;
+  bool whole = inner_->map() == nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lives() || inner_->peer_gone()) return false;
+    whole = whole && !puts_.percent(plan_.reorder);
+    if (!whole && !source.empty()) hold(nullptr, offset, source);
+    if (whole && !release_all()) return false;
+  }
+  if (!whole) return signal(word, value, bell);
+  delay(wakes_[index(bell)]);
+  return inner_->put_and_signal(offset, source, word, value, bell);
 }
 
 bool FaultyConnection::release_all() {
@@ -191,11 +217,22 @@ bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t va
   return true;
 }
 
-bool FaultyConnection::flush() {
+Result FaultyConnection::flush(Deadline deadline) {
   const std::lock_guard lock(mutex_);
   const bool released = lives() && release_all();
   // Also when that failed: what was handed over before may be read until this returns.
-  return inner_->flush() && released;
+  const Result flushed = inner_->flush(deadline);
+  if (!released && flushed.error != ETIMEDOUT) return Result::failure(ECONNRESET);
+  return plan_.unacknowledged != 0 && flushed.ok() ? await_death(deadline) : flushed;
+}
+
+/// What a flush comes to when no acknowledgement arrives.
+Result FaultyConnection::await_death(const Deadline& deadline) {
+  while (!inner_->peer_gone()) {
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) return Result::failure(ETIMEDOUT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return Result::failure(ECONNRESET);
 }
 
 bool FaultyConnection::notify(Bell bell) {

@@ -28,11 +28,18 @@ class FaultyConnection final : public Connection {
   }
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
+  using Connection::put_and_signal;
+  bool put_and_signal(std::uint64_t offset, std::span<const std::byte> source, std::uint64_t word, std::uint64_t value,
+                      Bell bell) override;
+  std::shared_ptr<std::byte[]> buffer(std::size_t bytes) override { return inner_->buffer(bytes); }
+  [[nodiscard]] bool sends_any_memory() const override { return inner_->sends_any_memory(); }
+  void progress() override { inner_->progress(); }
+  [[nodiscard]] bool progresses() const override { return inner_->progresses(); }
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   Exposure* exposure() override { return exposure_.get(); }
   PrivateMemory* private_memory() override { return private_memory_.get(); }
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override;
+  Result flush(Deadline deadline) override;
 
   void arm(Bell bell) override;
   void disarm(Bell bell) override { inner_->disarm(bell); }
@@ -43,7 +50,7 @@ class FaultyConnection final : public Connection {
   void notify_self(Bell bell) override { inner_->notify_self(bell); }
   bool peer_gone() override;
 
-  [[nodiscard]] const Peer& peer() const override { return inner_->peer(); }
+  [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const Greeting& peer_greeting() const override { return inner_->peer_greeting(); }
 
  protected:
@@ -71,10 +78,13 @@ class FaultyConnection final : public Connection {
                  std::span<const std::byte> source);
   bool release(std::size_t which);
   bool release_all();
+  bool put_whole(std::uint64_t offset, std::span<const std::byte> source);
+  Result await_death(const Deadline& deadline);
   bool store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell);
 
   std::unique_ptr<Connection> inner_;
   const FaultPlan plan_;
+  const Peer peer_;
   std::unique_ptr<Exposure> exposure_;  // null: the wrapped connection has none
   // Null: the wrapped connection has none, or it is hidden with the map.
   std::unique_ptr<PrivateMemory> private_memory_;

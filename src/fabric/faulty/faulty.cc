@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/config.hpp"
@@ -16,7 +17,10 @@ constexpr std::uint64_t kSeedsApart = 1'000'003;  // a connection uses a few see
 
 class FaultyListener final : public Listener {
  public:
-  FaultyListener(std::unique_ptr<Listener> inner, const FaultPlan& plan) : inner_(std::move(inner)), plan_(plan) {}
+  FaultyListener(std::unique_ptr<Listener> inner, std::string name, const FaultPlan& plan)
+      : inner_(std::move(inner)), plan_(plan), local_(inner_->local()) {
+    local_.fabric = std::move(name);
+  }
 
   std::unique_ptr<Connection> try_accept(const Offer& offer) override {
     auto connection = inner_->try_accept(offer);
@@ -27,11 +31,13 @@ class FaultyListener final : public Listener {
   }
 
   [[nodiscard]] int descriptor() const override { return inner_->descriptor(); }
-  [[nodiscard]] const Address& local() const override { return inner_->local(); }
+  /// By this address a connector meets faults on its own side, too.
+  [[nodiscard]] const Address& local() const override { return local_; }
 
  private:
   std::unique_ptr<Listener> inner_;
   const FaultPlan plan_;
+  Address local_;
   std::atomic<std::uint64_t> accepted_{0};
 };
 
@@ -68,7 +74,7 @@ FaultPlan FaultyFabric::next_plan() {
 
 std::unique_ptr<Listener> FaultyFabric::listen(const Address& address) {
   const FaultPlan plan = next_plan();
-  return std::make_unique<FaultyListener>(inner_.listen(address), plan);
+  return std::make_unique<FaultyListener>(inner_.listen(address), name_, plan);
 }
 
 std::unique_ptr<Connecting> FaultyFabric::connect(const Address& address, const Offer& offer) {

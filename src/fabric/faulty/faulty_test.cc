@@ -25,7 +25,7 @@ struct Call {
 /// Takes every put whole and writes down what it is asked for.
 class Recorder final : public Connection, private PrivateMemory {
  public:
-  explicit Recorder(std::vector<Call>& calls) : calls_(calls) {}
+  explicit Recorder(std::vector<Call>& calls, int flush_error = 0) : calls_(calls), flush_error_(flush_error) {}
 
   [[nodiscard]] std::span<std::byte> segment() const override { return {}; }
   [[nodiscard]] std::size_t remote_bytes() const override { return std::size_t{1} << 20; }
@@ -43,7 +43,7 @@ class Recorder final : public Connection, private PrivateMemory {
     calls_.push_back({offset, 8, value});
     return true;
   }
-  bool flush() override { return true; }
+  Result flush(Deadline) override { return flush_error_ == 0 ? Result::moved(0) : Result::failure(flush_error_); }
   void arm(Bell) override {}
   void disarm(Bell) override {}
   bool silence(Bell) override { return false; }
@@ -59,6 +59,7 @@ class Recorder final : public Connection, private PrivateMemory {
 
  private:
   std::vector<Call>& calls_;
+  const int flush_error_;
   Peer peer_;
   Greeting greeting_{};
 };
@@ -85,9 +86,9 @@ Played play(const FaultPlan& plan) {
 }
 
 TEST(FaultPlan, IsReadFromItsText) {
-  const FaultPlan plan =
-      FaultPlan::parse("seed=7,refuse=1,short=2,reorder=3,delay=4,spurious=5,die=6,hide_map=1,private=8");
-  EXPECT_EQ(plan, (FaultPlan{7, 1, 2, 3, 4, 5, 6, 1, 8}));
+  const FaultPlan plan = FaultPlan::parse(
+      "seed=7,refuse=1,short=2,reorder=3,delay=4,spurious=5,die=6,hide_map=1,private=8,unacknowledged=1,hide_peer=1");
+  EXPECT_EQ(plan, (FaultPlan{7, 1, 2, 3, 4, 5, 6, 1, 8, 1, 1}));
   EXPECT_EQ(FaultPlan::parse(""), FaultPlan{});
 }
 
@@ -250,6 +251,33 @@ TEST_F(FaultyInproc, TheMapIsHiddenOnDemand) {
   EXPECT_EQ(connector_->map(), nullptr);
 }
 
+TEST_F(FaultyInproc, NobodyVouchesForThePeerOnDemand) {
+  connect({});
+  EXPECT_TRUE(connector_->peer().vouched());
+  const Address address = connector_->peer().address;
+  connect({.hide_peer = 1});
+  EXPECT_FALSE(connector_->peer().vouched());
+  EXPECT_EQ(connector_->peer().pid, 0);
+  EXPECT_EQ(connector_->peer().gid, UINT32_MAX);
+  EXPECT_EQ(connector_->peer().address.node, address.node);
+}
+
+TEST_F(FaultyInproc, AFlushThatNothingAcknowledgesEndsAtItsDeadlineOrWithThePeer) {
+  connect({.unacknowledged = 1});
+  EXPECT_TRUE(connector_->signal(0, 1, Bell::data));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  EXPECT_EQ(connector_->flush(deadline).error, ETIMEDOUT);
+  EXPECT_GE(std::chrono::steady_clock::now(), deadline);
+  acceptor_.reset();
+  EXPECT_EQ(connector_->flush({}).error, ECONNRESET);
+}
+
+TEST(Faulty, AFlushOfADeadConnectionSaysThatTheFabricBelowMayStillRead) {
+  std::vector<Call> calls;
+  FaultyConnection connection(std::make_unique<Recorder>(calls, ETIMEDOUT), {.die = 1});
+  EXPECT_EQ(connection.flush({}).error, ETIMEDOUT);
+}
+
 TEST_F(FaultyInproc, ASleepIsRungOnceBySignalsAndAnnouncementsTogether) {
   connect({});
   acceptor_->arm(Bell::data);
@@ -270,7 +298,7 @@ TEST_F(FaultyInproc, ADeadConnectionSaysSoEverywhere) {
     EXPECT_TRUE(readable(connector_->descriptor(bell)));
   }
   EXPECT_TRUE(connector_->peer_gone());
-  EXPECT_FALSE(connector_->flush());
+  EXPECT_FALSE(connector_->flush({}).ok());
   EXPECT_FALSE(acceptor_->peer_gone());
   connector_.reset();
   EXPECT_TRUE(acceptor_->peer_gone());

@@ -25,7 +25,8 @@ constexpr std::array kRows{
     Row{"short", &FaultPlan::shorten, kPercent},    Row{"reorder", &FaultPlan::reorder, kPercent},
     Row{"delay", &FaultPlan::delay, kLongestDelay}, Row{"spurious", &FaultPlan::spurious, kPercent},
     Row{"die", &FaultPlan::die, UINT64_MAX},        Row{"hide_map", &FaultPlan::hide_map, 1},
-    Row{"private", &FaultPlan::deny, kPercent},
+    Row{"private", &FaultPlan::deny, kPercent},     Row{"unacknowledged", &FaultPlan::unacknowledged, 1},
+    Row{"hide_peer", &FaultPlan::hide_peer, 1},
 };
 
 [[noreturn]] void refuse(std::string_view text) {

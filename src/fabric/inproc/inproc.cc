@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two endpoints in one process, moving real bytes: "inproc", where each maps the other's memory, and "inproc-put",
-// where nothing is mapped and a thread plays the network.
+// Two endpoints in one process, moving real bytes: "inproc", where each maps the other's memory; "inproc-put", where
+// nothing is mapped and a thread carries puts out late; "inproc-net", which behaves as badly as a network may; and
+// "inproc-net-words", on which words travel alone, as on networks that carry none with a payload.
 #include <cerrno>
 #include <utility>
 
 #include "fabric/check.hpp"
 #include "fabric/inproc/mapped_end.hpp"
+#include "fabric/inproc/net_end.hpp"
 #include "fabric/inproc/ports.hpp"
 #include "fabric/inproc/put_end.hpp"
 #include "fabric/registry.hpp"
@@ -19,7 +21,8 @@ using Addresses = std::array<Address, 2>;  // [side]: its own
 
 Ends make_mapped(Sides sides, const Addresses& addresses) {
   auto pair = std::make_shared<Pair>(Pair{std::move(sides)});
-  return {std::make_unique<MappedEnd>(pair, 0, addresses[1]), std::make_unique<MappedEnd>(pair, 1, addresses[0])};
+  return {std::make_unique<MappedEnd>(pair, 0, this_process(addresses[1])),
+          std::make_unique<MappedEnd>(pair, 1, this_process(addresses[0]))};
 }
 
 Ends make_put(Sides sides, const Addresses& addresses) {
@@ -28,7 +31,16 @@ Ends make_put(Sides sides, const Addresses& addresses) {
   for (const std::size_t from : {0U, 1U}) {
     pair->queues[from] = std::make_shared<PutQueue>(*pair->sides[1 - from], pair->sides[from]->page, seed++);
   }
-  return {std::make_unique<PutEnd>(pair, 0, addresses[1]), std::make_unique<PutEnd>(pair, 1, addresses[0])};
+  return {std::make_unique<PutEnd>(pair, 0, this_process(addresses[1])),
+          std::make_unique<PutEnd>(pair, 1, this_process(addresses[0]))};
+}
+
+template <WordsTravel kWords>
+Ends make_net(Sides sides, const Addresses& addresses) {
+  static std::atomic<std::uint64_t> seed{1};
+  auto pair = std::make_shared<NetPair>(NetPair{{std::move(sides)}, nullptr});
+  pair->link = std::make_shared<NetLink>(std::array{pair->sides[0].get(), pair->sides[1].get()}, kWords, seed++);
+  return {std::make_unique<NetEnd>(pair, 0, addresses[1]), std::make_unique<NetEnd>(pair, 1, addresses[0])};
 }
 
 struct Form {
@@ -39,6 +51,8 @@ struct Form {
 
 constexpr Form kMapped{"inproc", Reach::map, make_mapped};
 constexpr Form kPut{"inproc-put", Reach::wire, make_put};
+constexpr Form kNet{"inproc-net", Reach::wire, make_net<WordsTravel::with_payload>};
+constexpr Form kNetWords{"inproc-net-words", Reach::wire, make_net<WordsTravel::alone>};
 
 class InprocListener final : public Listener {
  public:
@@ -176,7 +190,9 @@ namespace wherry::fabric {
 
 void register_inproc(Registry& registry) {
   registry.add(std::make_unique<inproc::InprocFabric>(inproc::kMapped));
-  registry.add(std::make_unique<inproc::InprocFabric>(inproc::kPut));
+  for (const auto* form : {&inproc::kPut, &inproc::kNet, &inproc::kNetWords}) {
+    registry.add(std::make_unique<inproc::InprocFabric>(*form));
+  }
 }
 
 }  // namespace wherry::fabric

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/inproc/net_memory.hpp"
+#include "tests/common/in_child.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -40,7 +43,7 @@ Overlap overlap(Connection& connection, std::span<const std::byte> target, std::
   for (int i = 0; i < 500; ++i) {
     EXPECT_EQ(connection.put(0, first), bytes);
     EXPECT_EQ(connection.put(0, second), bytes);
-    EXPECT_TRUE(connection.flush());
+    EXPECT_TRUE(connection.flush({}).ok());
     const auto ones = std::count(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(bytes), std::byte{1});
     if (ones == static_cast<std::ptrdiff_t>(bytes)) {
       ++seen.kept_first;
@@ -64,7 +67,7 @@ TEST_F(InprocPut, ASourceIsReadLate) {
     std::vector<std::byte> source(kPage, std::byte{1});
     ASSERT_EQ(connector_->put(0, source), kPage);
     std::fill(source.begin(), source.end(), std::byte{2});
-    ASSERT_TRUE(connector_->flush());
+    ASSERT_TRUE(connector_->flush({}).ok());
     if (acceptor_->segment()[kPage - 1] == std::byte{2}) ++late;
   }
   EXPECT_GT(late, 0);
@@ -81,7 +84,7 @@ TEST_F(InprocPut, APutTakesWhatTheQueueHasRoomFor) {
   const std::size_t taken = connector->put(0, source);
   EXPECT_GT(taken, 0U);
   EXPECT_LT(taken, kBytes);
-  EXPECT_TRUE(connector->flush());
+  EXPECT_TRUE(connector->flush({}).ok());
 }
 
 TEST(Inproc, TheFormsDoNotMeet) {
@@ -91,6 +94,31 @@ TEST(Inproc, TheFormsDoNotMeet) {
 
 TEST(Inproc, FreePortsAreAboveThoseOfTheAdministrator) {
   for (int i = 0; i < 3; ++i) EXPECT_GE(*find("inproc").listen({})->local().port, 1089);
+}
+
+/// Another thread may have had the lock of the registered memory when the parent forked.
+TEST(InprocNet, AForkedChildLeavesRegisteredMemoryAlone) {
+  auto& tested = find("inproc-net");
+  const Offer offer{.segment_bytes = kPage, .exposes = true};
+  const auto listener = tested.listen({});
+  const auto connecting = tested.connect(listener->local(), offer);
+  const auto acceptor = listener->try_accept(offer);
+  const auto connector = connecting->try_finish();
+  auto buffer = connector->buffer(kPage);
+  alignas(kPage) std::array<std::byte, kPage> memory{};
+  auto exposed = connector->exposure()->expose(memory);
+  const std::span<const std::byte> registered(buffer.get(), kPage);
+  const std::span<const std::byte> view(exposed->pieces()[0].view, kPage);
+  test::in_child([&] {
+    buffer.reset();
+    exposed.reset();
+    EXPECT_TRUE(inproc::NetMemory::instance().covers(registered));
+    EXPECT_TRUE(inproc::NetMemory::instance().covers(view));
+  });
+  buffer.reset();
+  exposed.reset();
+  EXPECT_FALSE(inproc::NetMemory::instance().covers(registered));
+  EXPECT_FALSE(inproc::NetMemory::instance().covers(view));
 }
 
 }  // namespace

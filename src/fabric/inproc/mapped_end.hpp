@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
+
 #include "fabric/inproc/pair.hpp"
 
 namespace wherry::fabric::inproc {
@@ -18,7 +20,7 @@ class MappedEnd final : public End {
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override { return !peer_gone(); }
+  Result flush(Deadline /*deadline*/) override { return peer_gone() ? Result::failure(ECONNRESET) : Result::moved(0); }
 
  protected:
   std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) override;

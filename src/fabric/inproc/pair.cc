@@ -11,9 +11,12 @@
 
 namespace wherry::fabric::inproc {
 
-End::End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address)
-    : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]) {
-  peer_ = {.address = std::move(peer_address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
+Peer this_process(Address address) {
+  return {.address = std::move(address), .pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid()};
+}
+
+End::End(std::shared_ptr<Pair> pair, std::size_t side, Peer peer)
+    : pair_(std::move(pair)), own_(*pair_->sides[side]), far_(*pair_->sides[1 - side]), peer_(std::move(peer)) {
   start_notifications(own_.page, far_.page, arch::takes_part_in_interrupts());
 }
 
@@ -35,7 +38,11 @@ std::shared_ptr<memory::RemoteRegion> End::reach(const memory::RemoteKey& key, s
   if (!far_.exposes || !memory::Arena::instance().exposes(key, bytes)) return nullptr;
   error = 0;
   if (memory::kind_of(key) == memory::KeyKind::arena) return reach_arena(key.place, bytes);
-  return std::make_shared<memory::OwnRegion>(key.place);
+  return reach_private(key.place);
+}
+
+std::shared_ptr<memory::RemoteRegion> End::reach_private(std::uint64_t address) {
+  return std::make_shared<memory::OwnRegion>(address);
 }
 
 void End::arm(Bell bell) {

@@ -28,6 +28,9 @@ struct Side {
   Greeting greeting;
 };
 
+/// The peer is this process itself.
+Peer this_process(Address address);
+
 struct Pair {
   std::array<std::unique_ptr<Side>, 2> sides;
 };
@@ -35,7 +38,7 @@ struct Pair {
 /// The part of an end that both forms share: bells, sleeping, and the news of the other end's death.
 class End : public Connection, private Exposure {
  public:
-  End(std::shared_ptr<Pair> pair, std::size_t side, Address peer_address);
+  End(std::shared_ptr<Pair> pair, std::size_t side, Peer peer);
   ~End() override;
 
   [[nodiscard]] std::span<std::byte> segment() const override { return own_.segment.own(); }
@@ -66,8 +69,11 @@ class End : public Connection, private Exposure {
   /// To be called once, by the destructor of each form, when nothing of this end reaches the peer's memory any more.
   void leave() noexcept;
 
- private:
+  /// Memory that is named by its address.
+  virtual std::shared_ptr<memory::RemoteRegion> reach_private(std::uint64_t address);
   std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override;
+
+ private:
   std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) override;
 
   struct alignas(64) Sleep {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/inproc/put_end.hpp"
 
+#include <cerrno>
 #include <utility>
 
 #include "fabric/check.hpp"
@@ -9,8 +10,8 @@
 
 namespace wherry::fabric::inproc {
 
-PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_address)
-    : End(pair, side, std::move(peer_address)), queue_(*pair->queues[side]), far_queue_(*pair->queues[1 - side]) {}
+PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Peer peer)
+    : End(pair, side, std::move(peer)), queue_(*pair->queues[side]), far_queue_(*pair->queues[1 - side]) {}
 
 // Both queues end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
 // of the caller's that is unmapped next. In this order, so that a peer that sees this side gone gets nothing more from
@@ -24,6 +25,11 @@ PutEnd::~PutEnd() {
 std::size_t PutEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (source.empty() || !in_range(offset, source.size(), remote_bytes()) || peer_gone()) return 0;
   return queue_.copy(far_memory() + offset, source);
+}
+
+Result PutEnd::flush(Deadline deadline) {
+  const Result flushed = queue_.flush(deadline);
+  return flushed.ok() && peer_gone() ? Result::failure(ECONNRESET) : flushed;
 }
 
 bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
@@ -44,7 +50,7 @@ class WiredRegion final : public memory::RemoteRegion {
  public:
   WiredRegion(std::shared_ptr<PutQueue> queue, memory::ArenaView::Range range)
       : queue_(std::move(queue)), range_(std::move(range)) {}
-  ~WiredRegion() override { queue_->flush(); }  // what is queued needs the mapping
+  ~WiredRegion() override { (void)queue_->flush({}); }  // what is queued needs the mapping
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     return copy(range_.start + offset, source);

@@ -13,13 +13,13 @@ struct PutPair : Pair {
 /// Put-only form: the wire does everything.
 class PutEnd final : public End {
  public:
-  PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Address peer_address);
+  PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Peer peer);
   ~PutEnd() override;
 
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source) override;
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override { return queue_.flush() && !peer_gone(); }
+  Result flush(Deadline deadline) override;
 
  protected:
   std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) override;

@@ -2,9 +2,8 @@
 #include "fabric/inproc/put_queue.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-
-#include "fabric/inproc/wire.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -42,10 +41,15 @@ bool PutQueue::signal(std::byte* word, std::uint64_t value, std::optional<Bell> 
   return true;
 }
 
-bool PutQueue::flush() {
+Result PutQueue::flush(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  progress_.wait(lock, [this] { return dead_ || steps_.empty(); });
-  return !dead_;
+  const auto over = [this] { return dead_ || steps_.empty(); };
+  if (!deadline) {
+    progress_.wait(lock, over);
+  } else if (!progress_.wait_until(lock, *deadline, over)) {
+    return Result::failure(ETIMEDOUT);
+  }
+  return dead_ ? Result::failure(ECONNRESET) : Result::moved(0);
 }
 
 void PutQueue::kill() noexcept {
@@ -61,7 +65,7 @@ void PutQueue::queue(Step step) {
 }
 
 void PutQueue::hand_to_wire() {
-  if (!with_wire_) Wire::instance().take(shared_from_this());
+  if (!with_wire_) Wire::of_puts().take(shared_from_this());
   with_wire_ = true;
 }
 

@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "fabric/inproc/pair.hpp"
+#include "fabric/inproc/wire.hpp"
 
 namespace wherry::fabric::inproc {
 
-class PutQueue : public std::enable_shared_from_this<PutQueue> {
+class PutQueue final : public Carried, public std::enable_shared_from_this<PutQueue> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   /// `target` is the side that signals arrive at; `page` says whether it sleeps.
   PutQueue(Side& target, const layout::BellPage& page, std::uint64_t seed);
 
@@ -29,14 +28,14 @@ class PutQueue : public std::enable_shared_from_this<PutQueue> {
   /// Queues a copy. Returns how many bytes it took, 0 when the queue is dead.
   std::size_t copy(std::byte* to, std::span<const std::byte> from);
   bool signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell);
-  /// False: the queue died with something queued.
-  bool flush();
+  /// Waits until nothing is queued. Failed: ETIMEDOUT, or ECONNRESET where the queue is dead.
+  Result flush(const Deadline& deadline);
 
   /// Drops what is queued. When it returns the wire touches nothing of either side's any more. From any thread.
   void kill() noexcept;
 
   /// The wire. Carries out what is due; returns when there is more to do, or nothing when the queue is empty.
-  std::optional<Clock::time_point> run();
+  std::optional<Clock::time_point> run() override;
 
  private:
   struct Step {

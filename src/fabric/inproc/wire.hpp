@@ -1,33 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
-
-#include "fabric/inproc/put_queue.hpp"
 
 namespace wherry::fabric::inproc {
 
-/// The thread that plays the network for all put-only connections of this process. It starts with the first put and
-/// sleeps while no queue has anything queued. A forked child has none: the put-only form does not survive a fork.
+/// What a wire's thread does something for.
+class Carried {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Carried() = default;
+  Carried(const Carried&) = delete;
+  Carried& operator=(const Carried&) = delete;
+  virtual ~Carried() = default;
+  /// Does what is due. Returns when there is more to do, or nothing when there is none.
+  virtual std::optional<Clock::time_point> run() = 0;
+};
+
+/// The thread that plays the network for connections of this process. It starts with the first put and sleeps while
+/// nothing is queued. A forked child has none: the forms that need it do not survive a fork.
 class Wire {
  public:
-  static Wire& instance();
+  /// Of the put-only form, and of the form that behaves as a network.
+  static Wire& of_puts();
+  static Wire& of_networks();
 
-  /// `queue` has something queued, and had nothing before.
-  void take(std::shared_ptr<PutQueue> queue);
+  /// There is something to do for it.
+  void take(std::shared_ptr<Carried> carried);
 
  private:
   Wire();
   void carry();
-  void wait_for_news(PutQueue::Clock::time_point next);
+  void wait_for_news(Carried::Clock::time_point next);
 
   std::mutex mutex_;
   std::condition_variable news_;
-  std::vector<std::shared_ptr<PutQueue>> incoming_;
-  std::vector<std::shared_ptr<PutQueue>> busy_;  // the thread's own
+  std::vector<std::shared_ptr<Carried>> incoming_;
+  struct Busy {
+    std::shared_ptr<Carried> carried;
+    Carried::Clock::time_point next;
+  };
+  std::vector<Busy> busy_;  // the thread's own
 };
 
 }  // namespace wherry::fabric::inproc

@@ -71,7 +71,9 @@ class ShmConnection final : public Connection, private Exposure {
   Exposure* exposure() override { return this; }
   PrivateMemory* private_memory() override { return &*private_memory_; }
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
-  bool flush() override { return !gone_.load(std::memory_order_relaxed); }
+  Result flush(Deadline /*deadline*/) override {
+    return gone_.load(std::memory_order_relaxed) ? Result::failure(ECONNRESET) : Result::moved(0);
+  }
 
   void arm(Bell bell) override;
   void disarm(Bell bell) override;

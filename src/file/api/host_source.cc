@@ -14,8 +14,8 @@
 
 #include <wherry/error.hpp>
 
-#include "base/found_once.hpp"
 #include "base/log.hpp"
+#include "base/machine.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/api/per_process.hpp"
 
@@ -119,9 +119,8 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
 }
 
 std::uint64_t HostFiles::device_of(const layout::FileStatus& status) const {
-  static constinit FoundOnce<BootId> own;
   const BootId boot = host_.boot();
-  if (boot == own.get(own_boot_id) && boot != BootId{}) return status.device;
+  if (is_own_kernel(boot)) return status.device;
   std::array<std::uint64_t, 2> words{};
   static_assert(sizeof words == sizeof boot);
   std::memcpy(words.data(), boot.data(), sizeof words);

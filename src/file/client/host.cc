@@ -21,6 +21,29 @@ BootId Host::boot() const {
   return link_.boot();
 }
 
+layout::FileHello Host::server() const {
+  const std::lock_guard lock(link_.mutex());
+  return link_.server();
+}
+
+/// What was written to it may not be flushed yet, which matters where the host can be started again without this
+/// process.
+Host::Handle Host::resume(std::string_view name, std::uint32_t flags, const FileStatus& same, bool lost,
+                          UniqueFd kept) {
+  const std::lock_guard lock(link_.mutex());
+  auto made = std::make_shared<File>();
+  made->name = name;
+  made->flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
+  made->status = same;
+  made->unflushed = (flags & layout::kFileOpenWrite) != 0 && link_.boot() != own_boot_id();
+  made->stale = lost;
+  if (kept.valid() && !lost) made->kept = LentFile::keep(std::move(kept), flags);
+  const auto lent = made->kept;
+  const Handle own = link_.resume(std::move(made));
+  if (lent != nullptr) link_.lent().set(own, lent);
+  return own;
+}
+
 Host::Opened Host::open(std::string_view name, std::uint32_t flags, std::uint32_t mode) {
   const std::lock_guard lock(link_.mutex());
   link_.apply_noted_renames();
@@ -110,7 +133,14 @@ std::shared_ptr<LentFile> Host::lend(Handle handle) {
   if (auto had = link_.lent().find(handle)) return had;
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
-  return file == nullptr ? nullptr : borrow(*file);
+  if (file == nullptr) return nullptr;
+  FileStatus status{};
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::status);
+  // Resumed, and not opened yet: any call opens it.
+  if (file->handle == 0 && link_.call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) != 0)
+    return nullptr;
+  return borrow(*file);
 }
 
 Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> into) {
@@ -158,17 +188,43 @@ Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<c
     lock.lock();
     file->end = lent->end();
   }
-  Asked asked{.data = from};
-  asked.data_bytes = std::min(Buffers(from).bytes(), append ? layout::kFileMaxAppend : layout::kFileMaxLength);
+  Asked asked;
   asked.request.call = static_cast<std::uint32_t>(call);
   asked.request.offset = append ? file->end : offset;
+  return put(*file, asked, from);
+}
+
+Result Host::put(File& file, Asked asked, std::span<const iovec> from) {
+  const bool append = asked.request.call == static_cast<std::uint32_t>(FileCall::append);
+  asked.data = from;
+  asked.data_bytes = std::min(Buffers(from).bytes(), append ? layout::kFileMaxAppend : layout::kFileMaxLength);
   asked.request.length = asked.data_bytes;
   layout::FileAnswer answer{};
-  file->unflushed = true;
-  const int error = link_.call(asked, file.get(), {}, &answer);
+  file.unflushed = true;
+  const int error = link_.call(asked, &file, {}, &answer);
   if (answer.value > asked.data_bytes) return Result::failure(EIO);
-  if (append && answer.position != 0) file->end = answer.position;
+  if (append && answer.position != 0) file.end = answer.position;
   return error != 0 && answer.value == 0 ? Result::failure(error) : Result::moved(answer.value);
+}
+
+Result Host::append_again(Handle handle, std::uint64_t end, std::span<const std::byte> from) {
+  const iovec buffer = buffer_of(from);
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
+  if (file == nullptr) return Result::failure(EBADF);
+  Asked asked;
+  asked.request.call = static_cast<std::uint32_t>(FileCall::append);
+  asked.request.offset = end;
+  asked.request.repeated = 1;
+  return put(*file, asked, std::span(&buffer, 1));
+}
+
+std::uint64_t Host::end(Handle handle) {
+  FileStatus status{};
+  if (const auto lent = lend(handle); lent != nullptr && lent->status(status) == 0) return status.size;
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
+  return file == nullptr ? 0 : file->end;
 }
 
 Result Host::write(Handle handle, std::uint64_t offset, std::span<const iovec> from) {

@@ -19,13 +19,15 @@
 #include "file/client/host_link.hpp"
 #include "file/client/host_locks.hpp"
 #include "file/client/host_names.hpp"
+#include "file/client/host_tickets.hpp"
+#include "file/client/host_writes.hpp"
 #include "file/client/host_xattrs.hpp"
 #include "file/client/lent_file.hpp"
 
 namespace wherry::file {
 
-/// A host's files, served by `wherry serve`: those that are open, and by `names`, `locks` and `xattrs` what else the
-/// server does.
+/// A host's files, served by `wherry serve`: those that are open, and by `names`, `locks`, `xattrs`, `tickets` and
+/// `writes` what else the server does.
 ///
 /// Functions that return int return 0 or an errno value; those that move data a Result, whose bytes are what was moved
 /// before an error: a short read is the end of the file, as with pread.
@@ -73,6 +75,8 @@ class Host {
   [[nodiscard]] bool read_only() const { return link_.read_only(); }
   /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
   [[nodiscard]] BootId boot() const;
+  /// As HostLink::server.
+  [[nodiscard]] layout::FileHello server() const;
   /// As HostLink::lends.
   [[nodiscard]] bool lends() const { return link_.lends(); }
   static constexpr std::chrono::milliseconds kTryAgain = HostLink::kTryAgain;
@@ -80,9 +84,17 @@ class Host {
   [[nodiscard]] HostNames& names() { return names_; }
   [[nodiscard]] HostLocks& locks() { return locks_; }
   [[nodiscard]] HostXattrs& xattrs() { return xattrs_; }
+  [[nodiscard]] HostTickets& tickets() { return tickets_; }
+  [[nodiscard]] HostWrites& writes() { return writes_; }
 
   /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
   Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
+  /// A file that an earlier process had open, whose place this one takes. Never waits: it is opened when the server is
+  /// connected, and answers ESTALE if its name leads to another one by then.
+  /// @param same  tells which file it is
+  /// @param lost  locks on it were: it answers ESTALE
+  /// @param kept  a descriptor of it, by which it is used where no name leads to it any more; or not valid
+  Handle resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost, UniqueFd kept);
   /// An open file once more, also where its name is gone. `flags`: none that makes, cuts, or asks for a directory.
   Opened open_again(Handle handle, std::uint32_t flags);
   /// Without a server, and with nothing unflushed, there is nothing to close.
@@ -94,6 +106,11 @@ class Host {
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<std::byte> into);
   [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const std::byte> from);
   [[nodiscard]] Result append(Handle handle, std::span<const std::byte> from);
+  /// An append that an earlier process has begun when the file ended at `end`, and may have done, all or in part. EIO:
+  /// it cannot be told, since others have appended.
+  [[nodiscard]] Result append_again(Handle handle, std::uint64_t end, std::span<const std::byte> from);
+  /// Where the file ends, as last heard.
+  [[nodiscard]] std::uint64_t end(Handle handle);
   /// From one file to the other, at the server. Fewer bytes than `length`: the first file ends there, or the next call
   /// meets the error. EINVAL: the same file, and the ranges overlap. EXDEV: files of file systems that the server's
   /// kernel does not copy between.
@@ -141,6 +158,7 @@ class Host {
   int call(layout::FileCall call, Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length,
            std::span<std::byte> payload, Then then);
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
+  [[nodiscard]] Result put(File& file, Asked asked, std::span<const iovec> from);
   static int told_of_loss(File& file);
   std::shared_ptr<LentFile> borrow(File& file);
 
@@ -148,6 +166,8 @@ class Host {
   HostNames names_{link_};
   HostLocks locks_{link_};
   HostXattrs xattrs_{link_};
+  HostTickets tickets_{link_};
+  HostWrites writes_{link_};
   Clock::time_point delegates_from_{};  ///< the connection broke: its client hears of it, too, and asks no more
 };
 

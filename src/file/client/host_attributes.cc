@@ -61,8 +61,11 @@ int Host::file_system(Handle handle, layout::FileSystemStatus& status) {
 }
 
 int Host::set_size(Handle handle, std::uint64_t size) {
-  return call(FileCall::set_size, handle, 0, size, 0, {},
-              [&](File& file, const layout::FileAnswer&) { file.end = size; });
+  const int error =
+      call(FileCall::set_size, handle, 0, size, 0, {}, [&](File& file, const layout::FileAnswer&) { file.end = size; });
+  // What an earlier process has kept is there also where the server has no way to it any more.
+  const auto lent = error == ESTALE ? link_.lent().find(handle) : nullptr;
+  return lent == nullptr ? error : lent->set_size(size);
 }
 
 int Host::set_mode(Handle handle, std::uint32_t mode) {

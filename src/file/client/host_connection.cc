@@ -6,8 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/machine.hpp"
 #include "file/client/lent_file.hpp"
-#include "file/wire/boot_id.hpp"
+#include "file/wire/hello.hpp"
 #include "file/wire/ring.hpp"
 
 namespace wherry::file {
@@ -44,13 +45,15 @@ void Buffers::skip(std::size_t bytes) {
 }
 
 StreamConnection::StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
-                                   Timeout listener_wait, Timeout timeout)
+                                   Timeout listener_wait, Timeout timeout, const ClientProcess& process)
     : stream_(start_connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, listener_wait)
                   .finish(timeout)),
       at_(std::move(at)) {
   layout::FileHello hello{};
   hello.version = layout::kFileVersion;
   hello.magic = layout::kFileMagic;
+  hello.client = process.client;
+  hello.process = process.number;
   const auto bytes = std::as_bytes(std::span(&hello, 1));
   const Timeout most = timeout.value_or(kGreeting);
   const auto greeting = std::as_writable_bytes(std::span(&hello_, 1));
@@ -59,8 +62,9 @@ StreamConnection::StreamConnection(const std::string& address, std::size_t ring_
   if (hello_.magic != layout::kFileMagic || hello_.version != layout::kFileVersion) {
     throw Error(EPROTO, "connect", address, "let wherry serve, of the same version, listen there");
   }
-  const BootId boot = boot_id_of(hello_);
-  if (hello_.lends != 0 && boot != BootId{} && boot == own_boot_id()) lender_ = LentFile::process(stream_.peer().pid);
+  // A process number that the operating system does not vouch for is another process's here.
+  const bool vouched = stream_.peer().vouched() && is_own_kernel(boot_id_of(hello_));
+  if (hello_.lends != 0 && vouched) lender_ = LentFile::process(stream_.peer().pid);
   if (hello_.root != 0 && lender_.valid() && LentFile::is_refused(lender_.get(), hello_.root - 1)) lender_.reset();
 }
 
@@ -72,11 +76,12 @@ bool StreamConnection::send(layout::FileRequest request, std::string_view name, 
   const std::array<iovec, 3> parts{{{&request, sizeof request},
                                     {const_cast<char*>(name.data()), name.size()},
                                     {const_cast<char*>(second.data()), second.size()}}};
-  if (!stream_.send(std::span<const iovec>(parts)).ok()) return false;
+  if (!send_all(parts)) return false;
   pass(at_, FaultPoint::request_sent);
   while (data_bytes > 0) {
     const auto piece = data.front(std::min<std::uint64_t>(data_bytes, kPiece));
-    if (piece.empty() || !stream_.send(piece).ok()) return false;
+    const iovec part{piece.data(), piece.size()};
+    if (piece.empty() || !send_all(std::span(&part, 1))) return false;
     data.skip(piece.size());
     data_bytes -= piece.size();
     pass(at_, FaultPoint::data_sent);
@@ -84,7 +89,31 @@ bool StreamConnection::send(layout::FileRequest request, std::string_view name, 
   return true;
 }
 
-bool StreamConnection::receive_all(std::span<std::byte> bytes) { return stream_.receive_all(bytes).ok(); }
+/// After a result that is not all there is: whether nothing more is to be waited for.
+bool StreamConnection::is_over(const Result& result) const {
+  return !result.failed() || result.error != ETIMEDOUT || !goes_on_();
+}
+
+bool StreamConnection::send_all(std::span<const iovec> parts) {
+  if (!goes_on_) return stream_.send(parts).ok();
+  Buffers left(parts);
+  for (auto part = left.front(SIZE_MAX); !part.empty(); part = left.front(SIZE_MAX)) {
+    const Result sent = stream_.send(part, kStall);
+    if (!sent.ok() && is_over(sent)) return false;
+    left.skip(sent.bytes);
+  }
+  return true;
+}
+
+bool StreamConnection::receive_all(std::span<std::byte> bytes) {
+  if (!goes_on_) return stream_.receive_all(bytes).ok();
+  while (!bytes.empty()) {
+    const Result got = stream_.receive_all(bytes, kStall);
+    if (!got.ok() && is_over(got)) return false;
+    bytes = bytes.subspan(got.bytes);
+  }
+  return true;
+}
 
 std::optional<FileAnswer> StreamConnection::receive_head() {
   FileAnswer head;

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <wherry/stream.hpp>
@@ -50,6 +52,8 @@ class HostConnection {
   /// lived when this was opened, so the number was its own.
   [[nodiscard]] virtual int lender() const = 0;
 
+  /// Makes a handle of a file that this process has a descriptor of. 0, which is no file's: there is no way to do so.
+  [[nodiscard]] virtual std::uint64_t adopt(int /*descriptor*/, bool /*appends*/) { return 0; }
   /// After a failure: whether the server may have done what was asked for.
   [[nodiscard]] virtual bool may_have_done() const { return true; }
   /// Sends the request, its names, and the data.
@@ -67,6 +71,13 @@ class HostConnection {
   [[nodiscard]] virtual std::optional<Read> receive_data(Buffers into, std::uint64_t length) = 0;
 };
 
+/// A client whose processes follow one another, each in place of one that was killed. The server serves none before all
+/// that an earlier one has sent is done.
+struct ClientProcess {
+  std::uint64_t client = 0;  ///< 0: no process follows
+  std::uint64_t number = 0;  ///< the later the higher
+};
+
 /// By a stream. A server is trusted with what a file holds, and with nothing else: each head of an answer is copied and
 /// checked.
 class StreamConnection final : public HostConnection {
@@ -75,7 +86,7 @@ class StreamConnection final : public HostConnection {
   /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
   /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
   StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout listener_wait,
-                   Timeout timeout = {});
+                   Timeout timeout = {}, const ClientProcess& process = {});
   static constexpr std::chrono::seconds kGreeting{10};
   /// For a server that has been met: its clients have a policy of their own for one that is gone.
   static constexpr std::chrono::nanoseconds kNoWait{0};
@@ -88,6 +99,9 @@ class StreamConnection final : public HostConnection {
 
   /// Ends every call that waits, and later ones. From any thread.
   void cancel() noexcept { stream_.cancel(); }
+  /// Asked every `kStall` while a call waits for the server; false ends that call, as a failure.
+  void set_patience(std::function<bool()> goes_on) { goes_on_ = std::move(goes_on); }
+  static constexpr std::chrono::milliseconds kStall{20};
 
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes) override;
@@ -97,13 +111,16 @@ class StreamConnection final : public HostConnection {
 
  private:
   [[nodiscard]] std::optional<layout::FileAnswer> receive_head();
+  [[nodiscard]] bool send_all(std::span<const iovec> parts);
   [[nodiscard]] bool receive_all(std::span<std::byte> bytes);
+  [[nodiscard]] bool is_over(const Result& result) const;
 
   Stream stream_;
   layout::FileHello hello_{};
   UniqueFd lender_;
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
+  std::function<bool()> goes_on_{};
 };
 
 }  // namespace wherry::file

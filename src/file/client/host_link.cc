@@ -26,6 +26,13 @@ constexpr std::chrono::milliseconds kLongestPause = 200ms;
 /// timeout waits no longer than this.
 constexpr std::chrono::milliseconds kLeastConnect = 200ms;
 
+/// How long a call waits for leases that are in its way: a client of the server's that writes a file back has 32 s at
+/// most. Others than the server may have given some too, such as a Samba, whose clients keep theirs for less.
+constexpr std::chrono::seconds kLeasePatience = 40s;
+/// Between two attempts.
+constexpr std::chrono::milliseconds kFirstLeasePause = 1ms;
+constexpr std::chrono::milliseconds kLongestLeasePause = 16ms;
+
 /// Unlocks a mutex for a scope.
 class Unlocked {
  public:
@@ -75,6 +82,11 @@ int problem_of(std::string_view name, std::string_view second, bool has_file) {
 }  // namespace
 
 HostLink::HostLink(HostOptions options) : options_(std::move(options)) {
+  if (options_.greeted) {
+    server_ = *options_.greeted;
+    read_only_ = server_.read_only != 0;
+    return;
+  }
   const Timeout listener_wait = options_.waits ? listener_wait_of(options_) : StreamConnection::kNoWait;
   connection_ = connect(listener_wait);
   server_ = connection_->server();
@@ -83,8 +95,8 @@ HostLink::HostLink(HostOptions options) : options_(std::move(options)) {
 }
 
 std::unique_ptr<HostConnection> HostLink::connect(Timeout listener_wait, Timeout timeout) const {
-  auto made =
-      std::make_unique<StreamConnection>(options_.address, options_.ring_bytes, options_.at, listener_wait, timeout);
+  auto made = std::make_unique<StreamConnection>(options_.address, options_.ring_bytes, options_.at, listener_wait,
+                                                 timeout, options_.process);
   if (options_.shorten) return options_.shorten(std::move(made));
   return made;
 }
@@ -112,6 +124,12 @@ HostLink::Handle HostLink::add(std::shared_ptr<File> file) {
   return own;
 }
 
+HostLink::Handle HostLink::resume(std::shared_ptr<File> file) {
+  const Handle own = add(file);
+  if (connection_ && !reopen(*file)) connection_.reset();
+  return own;
+}
+
 void HostLink::erase(const std::shared_ptr<File>& file) {
   if (find(file->own) == file) files_[file->own & UINT32_MAX].reset();
 }
@@ -127,13 +145,36 @@ int HostLink::rename(const Asked& asked, Renaming renaming) {
   return error;
 }
 
-void HostLink::note_rename(Renaming renaming) {
+void HostLink::announce_rename(Renaming renaming) {
+  const std::lock_guard lock(noted_mutex_);
+  announced_.push_back(std::move(renaming));
+}
+
+void HostLink::settle_rename(const Renaming& renaming, bool is_made) {
   {
     const std::lock_guard lock(noted_mutex_);
-    noted_.push_back(std::move(renaming));
+    std::erase(announced_, renaming);
+    if (is_made) noted_.push_back(renaming);
   }
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) apply_noted_renames();
+}
+
+/// Under which a file may be found by now that had the name when its opening began.
+std::vector<std::string> HostLink::later_names(const std::string& name) {
+  std::vector<std::string> names;
+  std::string later = name;
+  const std::lock_guard lock(noted_mutex_);
+  for (const Renaming& renaming : noted_) renaming.apply(later);
+  if (later != name) names.push_back(later);
+  const auto add = [&](const Renaming& renaming) {
+    std::string other = later;
+    renaming.apply(other);
+    if (other != later) names.push_back(other);
+  };
+  std::ranges::for_each(announced_, add);
+  if (renaming_) add(*renaming_);
+  return names;
 }
 
 void HostLink::apply_noted_renames() {
@@ -155,14 +196,27 @@ void HostLink::Renaming::apply(std::string& name) const {
   if (!moved(from, to) && exchanged) moved(to, from);
 }
 
+/// A lease is waited for with the lock open: what ends it may need this connection.
 int HostLink::call(const Asked& asked, File* file, std::span<std::byte> payload, layout::FileAnswer* answer) {
   if (const int error = problem_of(asked.name, asked.second, file != nullptr); error != 0) return error;
-  return exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
-    const auto got = connection.receive(payload);
-    if (!got) return {};
-    if (answer != nullptr) *answer = *got;
-    return static_cast<int>(got->error);
-  });
+  std::optional<Clock::time_point> deadline;
+  for (auto pause = kFirstLeasePause;; pause = std::min(2 * pause, kLongestLeasePause)) {
+    layout::FileAnswer got{};
+    const int error = exchange(asked, file, [&](HostConnection& connection) -> std::optional<int> {
+      const auto received = connection.receive(payload);
+      if (!received) return {};
+      got = *received;
+      return static_cast<int>(got.error);
+    });
+    if (answer != nullptr) *answer = got;
+    if (error != EAGAIN || got.position != layout::kFileLeased) return error;
+    const auto now = Clock::now();
+    if (!deadline) deadline = now + kLeasePatience;
+    if (now >= *deadline) return error;
+    const Unlocked others(mutex_);
+    const NotCancelled here;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 int HostLink::call(const Asked& asked, File* file, std::vector<std::byte>& payload, std::size_t most) {
@@ -240,20 +294,44 @@ bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   });
 }
 
-/// Reopens one file, under either of its names while a rename is not answered yet. False if the connection broke.
+/// Reopens one file, under any name that it may have by a rename that is under way. False if the connection broke.
 bool HostLink::reopen(File& file) {
   if (file.stale) return true;
   std::optional<bool> found = reopen(file, file.name);
-  if (found && !*found && renaming_) {
-    std::string name = file.name;
-    renaming_->apply(name);
-    if (name != file.name) found = reopen(file, name);
+  if (found && !*found) {
+    for (const std::string& name : later_names(file.name)) {
+      found = reopen(file, name);
+      if (!found || *found) break;
+    }
   }
   if (!found) return false;
+  if (!*found && file.kept != nullptr) *found = adopt(file);
   file.stale = !*found;
-  if (file.stale) lent_.set(file.own, nullptr);
+  if (file.stale && file.kept == nullptr) lent_.set(file.own, nullptr);
   pass(options_.at, FaultPoint::reopened);
   return true;
+}
+
+/// By the descriptor that was kept. Returns whether the server has it, too; otherwise it is stale but for what goes by
+/// the descriptor.
+bool HostLink::adopt(File& file) {
+  file.handle = connection_->adopt(file.kept->descriptor(), file.kept->appends());
+  return file.handle != 0;
+}
+
+/// A lease that is in the way says nothing about the file. What ends it does not need this connection. Empty if the
+/// connection broke, or the lease does not end: then the caller connects again.
+std::optional<layout::FileAnswer> HostLink::ask_past_leases(const FileRequest& request, const std::string& name,
+                                                            FileStatus& status) {
+  const auto deadline = Clock::now() + kLeasePatience;
+  for (auto pause = kFirstLeasePause; Clock::now() < deadline; pause = std::min(2 * pause, kLongestLeasePause)) {
+    if (!connection_->send(request, name, {}, Buffers({}), 0)) return {};
+    const auto answer = connection_->receive(std::as_writable_bytes(std::span(&status, 1)));
+    if (!answer || answer->error != EAGAIN || answer->position != layout::kFileLeased) return answer;
+    const NotCancelled here;
+    std::this_thread::sleep_for(pause);
+  }
+  return {};
 }
 
 /// Opens the name and returns whether it is the same file. Empty if the connection broke.
@@ -262,10 +340,10 @@ std::optional<bool> HostLink::reopen(File& file, const std::string& name) {
   request.call = static_cast<std::uint32_t>(FileCall::open);
   request.flags = file.flags;
   FileStatus status{};
-  if (!connection_->send(request, name, {}, Buffers({}), 0)) return {};
-  const auto answer = connection_->receive(std::as_writable_bytes(std::span(&status, 1)));
+  const auto answer = ask_past_leases(request, name, status);
   if (!answer) return {};
   if (answer->error != 0) return false;
+  if (file.handle == 0) file.end = status.size;  // of an earlier process
   file.handle = answer->value;
   file.lent_as = answer->position;
   if (is_same(file.status, status)) return true;

@@ -21,9 +21,9 @@
 
 #include "file/client/host_connection.hpp"
 #include "file/client/lent_files.hpp"
-#include "file/wire/boot_id.hpp"
 #include "file/wire/fault_point.hpp"
 #include "file/wire/held_locks.hpp"
+#include "file/wire/hello.hpp"
 #include "file/wire/layout/wire.hpp"
 
 namespace wherry::file {
@@ -37,6 +37,10 @@ struct HostOptions {
   bool waits = true;           ///< at first, for a server that does not listen yet: WHERRY_CONNECT_TIMEOUT at most
   /// Gives a shorter way to a server than the stream, or the stream. Empty: always the stream.
   std::function<std::unique_ptr<HostConnection>(std::unique_ptr<StreamConnection>)> shorten{};
+  /// What the server said to an earlier process whose place this one takes. The first call connects, as after a broken
+  /// connection. Empty: the constructor connects.
+  std::optional<layout::FileHello> greeted{};
+  ClientProcess process{};
   AtFaultPoint at{};  ///< for tests
 };
 
@@ -63,6 +67,7 @@ class HostLink {
     bool closed = false;                ///< while another thread's call on it waits for the server
     std::uint64_t lent_as = 0;          ///< 1 and the number of the server's descriptor; 0: not lent, or refused
     bool guarded = false;               ///< an owner of locks was made of it: never lent again
+    std::shared_ptr<LentFile> kept{};   ///< of an earlier process: to use the file by where no name leads to it
     std::shared_ptr<HeldLocks> held{};  ///< of an owner of locks
     std::shared_ptr<File> locked{};     ///< the file that it has locks on
   };
@@ -70,6 +75,7 @@ class HostLink {
   struct Renaming {
     Renaming(std::string_view old, std::string_view now, bool both) : from(old), to(now), exchanged(both) {}
     void apply(std::string& name) const;
+    bool operator==(const Renaming&) const = default;
 
     std::string from;
     std::string to;
@@ -98,13 +104,19 @@ class HostLink {
   [[nodiscard]] bool lends() const { return lends_.load(std::memory_order_relaxed); }
   [[nodiscard]] LentFiles& lent() { return lent_; }
   [[nodiscard]] std::mutex& mutex() const { return mutex_; }
-  /// Renames what is open by this link once a call has its turn. Never waits.
-  void note_rename(Renaming renaming);
+  /// A rename that another link is about to make, or that an earlier process may have made: what has the old name and
+  /// is opened again is looked for under both, until this is settled. Never waits.
+  void announce_rename(Renaming renaming);
+  /// What was announced, if it was, is made or will not be. If it is made, what is open by this link is renamed once a
+  /// call has its turn. Never waits.
+  void settle_rename(const Renaming& renaming, bool is_made);
 
   // What follows is for calls that hold the mutex:
 
   [[nodiscard]] const HostOptions& options() const { return options_; }
   [[nodiscard]] BootId boot() const { return boot_id_of(server_); }
+  /// What the server said when it was last connected to.
+  [[nodiscard]] const layout::FileHello& server() const { return server_; }
   /// Null: there is none at the moment.
   [[nodiscard]] HostConnection* connection() const { return connection_.get(); }
   /// The kernel refuses descriptors of the server's.
@@ -112,6 +124,8 @@ class HostLink {
   [[nodiscard]] std::shared_ptr<File> find(Handle handle) const;
   /// Returns its handle.
   Handle add(std::shared_ptr<File> file);
+  /// The same of a file that an earlier process had open: it is opened when a server is connected.
+  Handle resume(std::shared_ptr<File> file);
   void erase(const std::shared_ptr<File>& file);
   /// Before a name is added or used: a later file of an old name must not follow.
   void apply_noted_renames();
@@ -135,7 +149,11 @@ class HostLink {
   bool take_over(std::unique_ptr<HostConnection> connection);
   void give_up_locks();
   bool reopen(File& file);
+  bool adopt(File& file);
+  [[nodiscard]] std::vector<std::string> later_names(const std::string& name);
   std::optional<bool> reopen(File& file, const std::string& name);
+  std::optional<layout::FileAnswer> ask_past_leases(const layout::FileRequest& request, const std::string& name,
+                                                    layout::FileStatus& status);
 
   HostOptions options_;
   mutable std::mutex mutex_;
@@ -153,6 +171,7 @@ class HostLink {
 
   std::mutex noted_mutex_;  ///< never held during a wait for the server
   std::vector<Renaming> noted_;
+  std::vector<Renaming> announced_;
   LentFiles lent_;
 };
 

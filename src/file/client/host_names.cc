@@ -75,8 +75,12 @@ int HostNames::rename(std::string_view from, std::string_view to, std::uint32_t 
   return link_.rename(asked, {from, to, (flags & layout::kFileRenameExchange) != 0});
 }
 
-void HostNames::note_rename(std::string_view from, std::string_view to, std::uint32_t flags) {
-  link_.note_rename({from, to, (flags & layout::kFileRenameExchange) != 0});
+void HostNames::announce_rename(std::string_view from, std::string_view to, std::uint32_t flags) {
+  link_.announce_rename({from, to, (flags & layout::kFileRenameExchange) != 0});
+}
+
+void HostNames::settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made) {
+  link_.settle_rename({from, to, (flags & layout::kFileRenameExchange) != 0}, is_made);
 }
 
 int HostNames::link(std::string_view from, std::string_view to) { return call(FileCall::link, from, to); }

@@ -32,9 +32,10 @@ class HostNames {
   int remove(std::string_view name, bool directory = false);
   /// `flags`: of layout::kFileRename...
   int rename(std::string_view from, std::string_view to, std::uint32_t flags = 0);
-  /// After the same rename by another Host of this process: open files are found under their new names if the server is
-  /// started again. Does not block.
-  void note_rename(std::string_view from, std::string_view to, std::uint32_t flags);
+  /// Before and after the same rename by another Host of this process: open files are found under their new names if
+  /// the server is started again. As of HostLink.
+  void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);
+  void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
   int link(std::string_view from, std::string_view to);
   int symlink(std::string_view name, std::string_view target);
   int read_link(std::string_view name, std::string& target);

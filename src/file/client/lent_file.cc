@@ -120,6 +120,14 @@ std::shared_ptr<LentFile> LentFile::take(int owner, std::uint64_t number, const 
   return std::shared_ptr<LentFile>(new LentFile(std::move(taken), (flags & layout::kFileOpenAppend) != 0, status.size));
 }
 
+std::shared_ptr<LentFile> LentFile::keep(UniqueFd descriptor, std::uint32_t flags) {
+  shares.fetch_add(1, std::memory_order_relaxed);
+  layout::FileStatus status{};
+  status_of(descriptor.get(), status);
+  return std::shared_ptr<LentFile>(
+      new LentFile(std::move(descriptor), (flags & layout::kFileOpenAppend) != 0, status.size));
+}
+
 LentFile::~LentFile() { shares.fetch_sub(1, std::memory_order_relaxed); }
 
 UniqueFd LentFile::process(std::int64_t number) {
@@ -165,6 +173,12 @@ std::uint64_t LentFile::end() const {
 int LentFile::status(layout::FileStatus& status) const {
   const NotCancelled here;
   return status_of(descriptor_.get(), status);
+}
+
+int LentFile::set_size(std::uint64_t size) const {
+  const NotCancelled here;
+  if (size > INT64_MAX) return EINVAL;
+  return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)) == 0 ? 0 : errno;
 }
 
 int LentFile::set_mode(std::uint32_t mode) const {

@@ -33,6 +33,8 @@ class LentFile {
   /// pidfd_getfd says. The descriptor is none that select() can name, where the limit allows it, nor 0, 1 or 2.
   static std::shared_ptr<LentFile> take(int owner, std::uint64_t number, const layout::FileStatus& status,
                                         std::uint32_t flags, int& error);
+  /// One that an earlier process has taken.
+  static std::shared_ptr<LentFile> keep(UniqueFd descriptor, std::uint32_t flags);
   LentFile(const LentFile&) = delete;
   LentFile& operator=(const LentFile&) = delete;
   ~LentFile();
@@ -52,6 +54,7 @@ class LentFile {
   static constexpr std::size_t kMostParts = 1024;
   [[nodiscard]] int flush(bool data_only) const;
   [[nodiscard]] int status(layout::FileStatus& status) const;
+  [[nodiscard]] int set_size(std::uint64_t size) const;
   [[nodiscard]] int set_mode(std::uint32_t mode) const;
   [[nodiscard]] int set_owner(std::uint32_t user, std::uint32_t group) const;
   [[nodiscard]] int set_times(const layout::FileTimes& times) const;

@@ -82,8 +82,9 @@ class Delegations::Connected {
   Delegations& delegations_;
 };
 
-void Delegations::start(std::function<void(NodeId)> drop) {
+void Delegations::start(std::function<void(NodeId)> drop, WriteBehind& write_behind) {
   drop_ = std::move(drop);
+  write_behind_ = &write_behind;
   if (drops_what_is_on_its_way()) thread_ = std::thread([this] { run(); });
 }
 
@@ -141,7 +142,8 @@ void Delegations::run() {
 /// Until the connection breaks.
 void Delegations::converse() {
   try {
-    StreamConnection connection(options_.address, kRecallRing, {}, StreamConnection::kNoWait, kConnect);
+    StreamConnection connection(options_.address, kRecallRing, {}, StreamConnection::kNoWait, kConnect,
+                                options_.process);
     const Connected here(*this, connection);
     serve(connection);
     lose();
@@ -161,6 +163,7 @@ void Delegations::lose() {
     lost.swap(asked_);
   }
   for (const auto& [asked, until] : lost) drop_(asked.second);
+  write_behind_->recall_all();
 }
 
 void Delegations::serve(HostConnection& connection) {
@@ -168,10 +171,11 @@ void Delegations::serve(HostConnection& connection) {
   while (answer && answer->value != 0) {
     const std::uint64_t client = answer->value;
     number_.store(client, std::memory_order_relaxed);
-    if (!answer->files.empty()) {
+    const Files recalled = write_behind_->recall(answer->files);
+    if (!recalled.empty()) {
       // What is not waited for any more may have changed. The kernel takes no answer that is on its way when it is told
       // to drop what it knows: of such a file that could be the first one to tell of the change.
-      const auto held = ask(connection, FileCall::heed_recalls, client, answer->files);
+      const auto held = ask(connection, FileCall::heed_recalls, client, recalled);
       if (!held) return;
       drop(held->files);
       if (!ask(connection, FileCall::give_back, client, held->files)) return;

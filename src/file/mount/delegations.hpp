@@ -15,6 +15,7 @@
 #include "file/client/host_connection.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
+#include "file/mount/write_behind.hpp"
 
 namespace wherry::file::mount {
 
@@ -32,10 +33,13 @@ class Delegations {
 
   /// Starts the thread. Once. Does nothing where the kernel is too old to drop attributes that are on their way.
   /// @param drop  has the kernel drop the attributes of a file; never blocks
+  /// @param write_behind  is told of the recall of files to which writes are kept
   /// Throws std::system_error.
-  void start(std::function<void(NodeId)> drop);
+  void start(std::function<void(NodeId)> drop, WriteBehind& write_behind);
   void stop();
 
+  /// By which the server tells this mount of recalls; 0: it does not at the moment.
+  [[nodiscard]] std::uint64_t client() const { return number_.load(std::memory_order_relaxed); }
   /// The status of an open file: 0 or an errno value. Asks for a delegation where that is due.
   /// @param kept_for  how long the kernel may keep it, from when this was called
   int look(NodeId node, const Identity& identity, OpenFile& file, layout::FileStatus& status,
@@ -57,6 +61,7 @@ class Delegations {
 
   HostOptions options_;
   std::function<void(NodeId)> drop_;
+  WriteBehind* write_behind_ = nullptr;
   std::atomic<std::uint64_t> number_{0};  ///< by which the server knows this mount; 0: not connected
   std::mutex mutex_;
   std::condition_variable stopped_;

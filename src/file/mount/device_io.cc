@@ -2,16 +2,21 @@
 #include "file/mount/device_io.hpp"
 
 #include <linux/fuse.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "file/mount/layout/passthrough.hpp"
+#include "file/mount/layout/resend.hpp"
 #include "file/mount/operations_serve.hpp"
 
 namespace wherry::file::mount {
@@ -25,6 +30,21 @@ struct Offer {
 };
 thread_local Offer offer;
 
+/// A request of an earlier daemon is answered to libfuse: the kernel has its answer.
+thread_local bool is_answered = false;
+
+std::atomic<bool> offers_resend{false};
+
+/// Memory that this thread reads into. A kill while the kernel copies to pages that are not there would fail the
+/// request.
+thread_local const void* populated = nullptr;
+void populate(void* buffer, std::size_t bytes) {
+  if (std::exchange(populated, buffer) == buffer) return;
+  constexpr std::size_t kPage = 4096;
+  void* begin = buffer;
+  if (std::align(kPage, kPage, begin, bytes) != nullptr) ::madvise(begin, bytes / kPage * kPage, MADV_POPULATE_WRITE);
+}
+
 /// Of the next answer of this thread; 0: none.
 thread_local int opens_by = 0;
 
@@ -36,20 +56,32 @@ bool take(std::span<const std::byte> message, T& into, std::size_t bytes = sizeo
   return true;
 }
 
-ssize_t read_request(int device, void* buffer, std::size_t bytes, void* /*system*/) {
+/// The first request.
+void take_offer(std::uint64_t request, std::span<const std::byte> content) {
+  fuse_init_in init{};
+  constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof init.flags;
+  constexpr std::size_t kToFlags2 = offsetof(fuse_init_in, flags2) + sizeof init.flags2;
+  if (!take(content, init, kToFlags)) return;
+  offer = {.request = request, .removes_set_id = (init.flags & FUSE_HANDLE_KILLPRIV_V2) != 0};
+  if ((init.flags & FUSE_INIT_EXT) == 0 || !take(content, init, kToFlags2)) return;
+  offer.passthrough = (init.flags2 & layout::kFusePassthrough) != 0;
+  offers_resend.store((init.flags2 & layout::kFuseHasResend) != 0, std::memory_order_relaxed);
+}
+
+ssize_t read_request(int device, void* buffer, std::size_t bytes, void* system) {
+  KeptState* const kept = static_cast<FileSystem*>(system)->tree().kept();
+  if (kept != nullptr) populate(buffer, bytes);
   const ssize_t got = ::read(device, buffer, bytes);
   if (got <= 0) return got;
   const auto message = std::span(static_cast<const std::byte*>(buffer), static_cast<std::size_t>(got));
   fuse_in_header header{};
-  if (!take(message, header) || header.opcode != FUSE_INIT) return got;
-  const auto content = message.subspan(sizeof header);
-  fuse_init_in init{};
-  constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof init.flags;
-  constexpr std::size_t kToFlags2 = offsetof(fuse_init_in, flags2) + sizeof init.flags2;
-  if (!take(content, init, kToFlags)) return got;
-  offer = {.request = header.unique, .removes_set_id = (init.flags & FUSE_HANDLE_KILLPRIV_V2) != 0};
-  if ((init.flags & FUSE_INIT_EXT) != 0 && take(content, init, kToFlags2))
-    offer.passthrough = (init.flags2 & layout::kFusePassthrough) != 0;
+  if (!take(message, header)) return got;
+  served_request() = {.number = header.unique & ~layout::kFuseUniqueResend,
+                      .repeated = (header.unique & layout::kFuseUniqueResend) != 0};
+  if (header.opcode != FUSE_INIT) return got;
+  take_offer(header.unique, message.subspan(sizeof header));
+  KeptState::Batch(kept).add_text(layout::KeptWord::first_request,
+                                  {static_cast<const char*>(buffer), static_cast<std::size_t>(got)});
   return got;
 }
 
@@ -90,7 +122,11 @@ ssize_t write_answer(int device, iovec* parts, int count, void* system) {
     else if (header.error == 0 && opens_by != 0)
       name_backing(opens_by, content);
   }
-  return ::writev(device, parts, count);
+  if (!is_answered) return ::writev(device, parts, count);
+  ssize_t bytes = 0;
+  for (const iovec& part : std::span(parts, static_cast<std::size_t>(count)))
+    bytes += static_cast<ssize_t>(part.iov_len);
+  return bytes;
 }
 
 }  // namespace
@@ -99,6 +135,27 @@ const fuse_custom_io& device_io() {
   static constexpr fuse_custom_io kFunctions{
       .writev = write_answer, .read = read_request, .splice_receive = nullptr, .splice_send = nullptr};
   return kFunctions;
+}
+
+bool has_resend() { return offers_resend.load(std::memory_order_relaxed); }
+
+bool agree_again(fuse_session* session, std::string request) {
+  const auto message = std::as_bytes(std::span(request));
+  fuse_in_header header{};
+  if (!take(message, header) || header.opcode != FUSE_INIT) return false;
+  take_offer(header.unique, message.subspan(sizeof header));
+  is_answered = true;
+  fuse_buf buffer{};  // NOLINT(bugprone-invalid-enum-default-initialization): no flags
+  buffer.mem = request.data();
+  buffer.size = request.size();
+  fuse_session_process_buf(session, &buffer);
+  is_answered = false;
+  return fuse_session_exited(session) == 0;
+}
+
+int ask_to_resend(int device) {
+  const fuse_out_header notification{.len = sizeof notification, .error = layout::kFuseNotifyResend, .unique = 0};
+  return ::write(device, &notification, sizeof notification) == sizeof notification ? 0 : errno;
 }
 
 OpenAnswer::OpenAnswer(const Passthrough::Backing* backing) { opens_by = backing == nullptr ? 0 : backing->number(); }

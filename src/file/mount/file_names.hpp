@@ -29,6 +29,8 @@ class FileNames {
 
  private:
   int make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
+  bool was_renamed(const std::string& from, const std::string& to, std::uint64_t moved);
+  bool was_removed(NodeId parent, std::string_view name, const std::string& path, std::uint64_t removed);
   int look_up_kept(NodeId parent, std::string_view name, Entry& entry);
 
   ServedTree& tree_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "file/mount/delegations.hpp"
 #include "file/mount/file_attributes.hpp"
@@ -17,14 +18,21 @@ namespace wherry::file::mount {
 /// is kept but the names.
 class FileSystem {
  public:
-  /// Connects. Throws Error.
-  FileSystem(const HostOptions& options, std::size_t connections)
-      : tree_(options, connections),
+  /// As ServedTree.
+  FileSystem(const HostOptions& options, std::size_t connections, UniqueFd writes, const Keeping& keeping = {})
+      : tree_(options, connections, std::move(writes), keeping),
+        locks_(keeping),
         delegations_(options),
         names_(tree_),
         attributes_(tree_, delegations_),
         files_(tree_, attributes_, locks_),
-        directories_(tree_) {}
+        directories_(tree_) {
+    if (keeping.left == nullptr) return;
+    files_.restore(*keeping.left);
+    directories_.restore(*keeping.left);
+    locks_.locks().restore(*keeping.left, read_only(), [this](std::uint64_t number) { return files_.find(number); });
+    keeping.descriptors->drop_rest();
+  }
 
   [[nodiscard]] ServedTree& tree() { return tree_; }
   [[nodiscard]] const ServedTree& tree() const { return tree_; }

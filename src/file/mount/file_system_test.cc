@@ -49,7 +49,7 @@ struct FileSystemTest : testing::Test {
   }
 
   ServedDirectory served;
-  FileSystem system{served.client(), 2};
+  FileSystem system{served.client(), 2, WriteBuffer::make(0)};
 };
 
 TEST_F(FileSystemTest, ATruncationByOpenDoesNotCutAnotherFileThatHasTheName) {
@@ -120,7 +120,7 @@ TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
   OpenDirectory* left = nullptr;
   ASSERT_EQ(system.directories().open(kRootNode, closed), 0);
   ASSERT_EQ(system.directories().open(kRootNode, left), 0);
-  system.directories().close(closed);
+  system.directories().close(*closed);
   std::vector<ListedEntry> listed;
   EXPECT_EQ(system.directories().list(kRootNode, *left, 0, 4096, listed), 0);
   EXPECT_EQ(listed.size(), 2U);
@@ -137,7 +137,7 @@ std::map<std::string, ListedEntry> list_all(FileSystem& system, NodeId node, std
     cookie = some.back().entry.cookie;
     for (ListedEntry& one : some) EXPECT_TRUE(all.emplace(one.entry.name, one).second) << one.entry.name;
   }
-  system.directories().close(directory);
+  system.directories().close(*directory);
   return all;
 }
 
@@ -148,7 +148,8 @@ TEST(FileSystemLists, OneRequestGivesTheAttributesOfManyFiles) {
   for (int i = 0; i < kFiles; ++i)
     std::ofstream(served.root() / "folder" / std::to_string(i)) << std::string(static_cast<std::size_t>(i), 'x');
   std::atomic<int> requests{0};
-  FileSystem system(served.client([&](FaultPoint where) { requests += where == FaultPoint::request_sent ? 1 : 0; }), 1);
+  FileSystem system(served.client([&](FaultPoint where) { requests += where == FaultPoint::request_sent ? 1 : 0; }), 1,
+                    WriteBuffer::make(0));
   Entry folder;
   ASSERT_EQ(system.names().look_up(kRootNode, "folder", folder), 0);
   requests = 0;

@@ -11,7 +11,7 @@
 
 namespace wherry::file::mount {
 
-Hosts::Hosts(const HostOptions& options, std::size_t count) {
+Hosts::Hosts(const HostOptions& options, std::size_t count) : address_(options.address) {
   connections_.push_back(std::make_unique<Connection>(options));
   HostOptions more = options;
   more.waits = false;
@@ -60,14 +60,30 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
   return opened;
 }
 
+std::unique_ptr<Hosts::File> Hosts::resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same,
+                                           bool lost, UniqueFd kept) {
+  Connection& connection = for_file();
+  return std::make_unique<File>(connection, connection.host.resume(name, flags, same, lost, std::move(kept)));
+}
+
+void Hosts::announce_rename(std::string_view from, std::string_view to, std::uint32_t flags) {
+  for (const auto& connection : connections_) connection->host.names().announce_rename(from, to, flags);
+}
+
+void Hosts::settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made) {
+  for (const auto& connection : connections_) connection->host.names().settle_rename(from, to, flags, is_made);
+}
+
+/// The other connections may open their files again meanwhile. The one that makes it renames its own.
 int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flags) {
+  announce_rename(from, to, flags);
   const Use use = any();
   const int error = use->names().rename(from, to, flags);
-  if (error != 0) return error;
   for (const auto& connection : connections_) {
-    if (connection.get() != use.connection_) connection->host.names().note_rename(from, to, flags);
+    const bool is_other = connection.get() != use.connection_;
+    connection->host.names().settle_rename(from, to, flags, error == 0 && is_other);
   }
-  return 0;
+  return error;
 }
 
 std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,

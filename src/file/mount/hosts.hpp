@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -71,12 +72,21 @@ class Hosts {
   /// Connects `count` times. Throws Error where not even one connection is made.
   Hosts(const HostOptions& options, std::size_t count);
 
+  /// Of the server.
+  [[nodiscard]] const std::string& address() const { return address_; }
+
   /// For a call that takes a path.
   [[nodiscard]] Use any();
   /// As Host::open. The file stays on one connection.
   /// @param beside  a file whose connection it is to be; null: any
   Host::Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
                     const File* beside = nullptr);
+  /// As Host::resume.
+  std::unique_ptr<File> resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost,
+                               UniqueFd kept);
+  /// As of HostLink, on all connections.
+  void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
+  void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);
   int rename(std::string_view from, std::string_view to, std::uint32_t flags);
 
   [[nodiscard]] bool read_only() const { return connections_.front()->host.read_only(); }
@@ -86,6 +96,7 @@ class Hosts {
  private:
   Connection& for_file();
 
+  std::string address_;
   std::vector<std::unique_ptr<Connection>> connections_;
 };
 

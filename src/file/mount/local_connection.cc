@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/not_cancelled.hpp"
@@ -24,9 +22,6 @@ namespace {
 
 using layout::FileAnswer;
 using layout::FileCall;
-using namespace std::chrono_literals;
-
-constexpr auto kLeasePause = 1ms;
 
 /// What a process may do to files: users, groups, capabilities, the user namespace in which they count, and what a
 /// security module calls it.
@@ -92,7 +87,13 @@ LocalConnection::LocalConnection(std::unique_ptr<StreamConnection> stream, Tree 
       terms_{.read_only = stream_->server().read_only != 0, .lends = true, .delegates = false},
       tree_(std::move(tree)),
       handles_(shared.budget),
-      calls_(tree_, handles_, terms_, shared.delegations) {}
+      calls_(tree_, handles_, terms_, shared.delegations, nullptr) {}
+
+std::uint64_t LocalConnection::adopt(int descriptor, bool appends) {
+  Handles::Room room(handles_);
+  UniqueFd own(room.error() == 0 ? ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1);
+  return own.valid() ? room.add({.backing = std::make_unique<Backing>(std::move(own)), .appends = appends}) : 0;
+}
 
 /// A pidfd is readable once its process has ended.
 bool LocalConnection::has_server() const {
@@ -129,19 +130,8 @@ Outcome LocalConnection::perform(Buffers data, std::uint64_t data_bytes) {
     case FileCall::await_recalls:
       return {.error = EOPNOTSUPP};
     default:
-      return perform_patiently();
+      return calls_.perform(request_);
   }
-}
-
-/// The server looks at leases that it has for other clients every 10 ms, and gives them up once they have answered.
-Outcome LocalConnection::perform_patiently() {
-  Outcome outcome = calls_.perform(request_);
-  const auto end = std::chrono::steady_clock::now() + kLeasePatience;
-  while (outcome.leased && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kLeasePause);
-    outcome = calls_.perform(request_);
-  }
-  return outcome;
 }
 
 Outcome LocalConnection::write(Buffers data, std::uint64_t data_bytes) {

@@ -24,7 +24,7 @@ class LocalConnection final : public HostConnection {
   /// What all connections of a mount have in common.
   struct Shared {
     HandleBudget budget = HandleBudget::of_process();
-    file::Delegations delegations{budget, false, Terms().delegation_margin};  ///< none
+    file::Delegations delegations{budget, false, {}, {}};  ///< none
   };
 
   /// The stream if the server does not lend its directory, or has other rights than this process. The server sees that
@@ -34,6 +34,7 @@ class LocalConnection final : public HostConnection {
   [[nodiscard]] const layout::FileHello& server() const override { return stream_->server(); }
   /// This process.
   [[nodiscard]] int lender() const override { return own_.get(); }
+  [[nodiscard]] std::uint64_t adopt(int descriptor, bool appends) override;
   [[nodiscard]] bool may_have_done() const override { return false; }
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes) override;
@@ -45,7 +46,6 @@ class LocalConnection final : public HostConnection {
   LocalConnection(std::unique_ptr<StreamConnection> stream, Tree tree, UniqueFd own, Shared& shared);
   [[nodiscard]] bool has_server() const;
   [[nodiscard]] Outcome perform(Buffers data, std::uint64_t data_bytes);
-  [[nodiscard]] Outcome perform_patiently();
   [[nodiscard]] Outcome write(Buffers data, std::uint64_t data_bytes);
   [[nodiscard]] Outcome copy();
   [[nodiscard]] layout::FileAnswer head() const;

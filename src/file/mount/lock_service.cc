@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/mount/lock_service.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 namespace wherry::file::mount {
 
-void LockService::start() {
+namespace {
+
+/// Of this thread alone. Where that is not permitted it goes on with those of the process.
+void keep_only(int descriptor) {
+  if (::unshare(CLONE_FILES) != 0) return;
+  const auto number = static_cast<unsigned>(descriptor);
+  if (number > 0) ::close_range(0, number - 1, 0);
+  ::close_range(number + 1, ~0U, 0);
+}
+
+}  // namespace
+
+void LockService::start(int device) {
   waits_.start();
-  grants_.start();
+  grants_.start([device] { keep_only(device); });
 }
 
 void LockService::stop() {

@@ -12,8 +12,11 @@ namespace wherry::file::mount {
 /// the waits for that file. Functions and threads as of Locks and LockWaits.
 class LockService {
  public:
+  explicit LockService(const Keeping& keeping = {}) : locks_(keeping) {}
+  [[nodiscard]] Locks& locks() { return locks_; }
   /// Starts the threads. Throws std::system_error.
-  void start();
+  /// @param device  the kernel's
+  void start(int device);
   /// Answers what waits. Calls go on without waits.
   void stop();
 
@@ -23,7 +26,9 @@ class LockService {
   void release(NodeId node, const OpenFile& by);
 
   [[nodiscard]] LockWaits& waits() { return waits_; }
-  /// Locks that are there, and of which the program is told once the kernel has dropped what it keeps of the file.
+  /// Locks that are there, and of which the program is told once the kernel has dropped what it keeps of the file. If
+  /// the daemon is killed meanwhile the thread may wait in the kernel until the next one has answered a read. So it has
+  /// no descriptor but the device, or the server would take this process to be alive, and keep the next one waiting.
   [[nodiscard]] LockWaits& grants() { return grants_; }
 
  private:

@@ -34,8 +34,11 @@ bool LockWaits::enter(Entries& made) {
   return true;
 }
 
-void LockWaits::start() {
-  thread_ = std::thread([this] { run(); });
+void LockWaits::start(std::function<void()> begin) {
+  thread_ = std::thread([this, first = std::move(begin)] {
+    first();
+    run();
+  });
 }
 
 void LockWaits::add(Wait wait, const std::function<void()>& announce) {

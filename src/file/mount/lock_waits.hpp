@@ -63,7 +63,8 @@ class LockWaits {
   ~LockWaits() { stop(); }
 
   /// Starts the thread: waits go on from then on. Once. Throws std::system_error.
-  void start();
+  /// @param begin  what the thread does first
+  void start(std::function<void()> begin = [] {});
   /// After a first attempt that came to EAGAIN.
   /// @param announce  called before the wait can be answered: from then on `interrupt` may come
   void add(Wait wait, const std::function<void()>& announce);

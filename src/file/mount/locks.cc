@@ -46,9 +46,14 @@ std::shared_ptr<Locks::Owner> Locks::find_or_add(NodeId node, const Key& key, co
   std::shared_ptr<Owner>& owner = nodes_[node][key];
   const bool is_new = owner == nullptr || std::ranges::find(owner->used, &by) == owner->used.end();
   if (is_new && key.whole) closed = std::exchange(owner, nullptr);
-  if (owner == nullptr) owner = std::make_shared<Owner>();
+  if (closed != nullptr) note_end(*closed);
+  if (owner == nullptr) {
+    owner = std::make_shared<Owner>();
+    owner->number = ++last_;
+  }
   owner->process = process;
   if (is_new) owner->used.push_back(&by);
+  if (is_new) note_user(*owner, node, key, by);
   return owner;
 }
 
@@ -61,7 +66,9 @@ Locks::Answer Locks::set(NodeId node, const OpenFile& by, const LockRequest& wan
   const bool weakens = owner->held->weakened_by(wanted.lock);
   for (int i = 0; i < kAttempts; ++i) {
     const int error = set(*owner, by, wanted);
+    if (error == 0) KeptState::Batch(keeping_.state).add_lock(owner->number, wanted.lock);
     if (error == 0) return {.frees = weakens};
+    if (had && !owner->held->any()) KeptState::Batch(keeping_.state).add_lock(owner->number, {});
     // flock(2) gives up the lock that it cannot change.
     if (error != ESTALE || owner->file == nullptr || owner->held->any())
       return {.error = error, .frees = had && !owner->held->any()};
@@ -72,6 +79,7 @@ Locks::Answer Locks::set(NodeId node, const OpenFile& by, const LockRequest& wan
 }
 
 int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
+  if (owner.lost) return ESTALE;
   if (owner.own == nullptr && owner.file == nullptr) {
     if (is_unlock(wanted.lock)) return 0;
     if (const int error = open(owner, by, wanted.whole); error != 0) return lock_error_of(error);
@@ -81,24 +89,72 @@ int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
   return owner.file->use()->locks().set(owner.file->handle(), flags, wanted.lock);
 }
 
-/// Null where it cannot be made.
-std::shared_ptr<LockDescription> Locks::describe(const LentFile& lent, bool whole, bool read_only, bool is_own,
-                                                 const std::shared_ptr<HeldLocks>& held) {
+void Locks::describe(Owner& owner, const LentFile& lent, bool whole, bool read_only, bool is_own) {
   const auto use =
       is_own ? LockDescription::Descriptor::of_this_owner_alone : LockDescription::Descriptor::of_others_too;
-  auto made = LockDescription::open(lent.descriptor(), use, whole, read_only, held);
-  if (made == nullptr || !budget_.take()) return nullptr;
-  return {made.release(), [this](LockDescription* ended) {
-            delete ended;  // NOLINT(cppcoreguidelines-owning-memory): of the pointer that this ends
-            budget_.give_back(1);
-          }};
+  auto made = LockDescription::open(lent.descriptor(), use, whole, read_only, owner.held);
+  if (made != nullptr && budget_.take()) take_up(owner, std::move(made));
+}
+
+/// The supervisor has the descriptor before it has a lock.
+void Locks::take_up(Owner& owner, std::unique_ptr<LockDescription> made) {
+  const KeptKey key{.kind = KeptKind::locks, .id = owner.number};
+  KeptDescriptors* const kept = keeping_.descriptors;
+  if (kept != nullptr) made->share([kept, key](int descriptor) { kept->keep(key, descriptor); });
+  owner.own = {made.release(), [this, kept, key](LockDescription* ended) {
+                 delete ended;  // NOLINT(cppcoreguidelines-owning-memory): of the pointer that this ends
+                 if (kept != nullptr) kept->drop(key);
+                 budget_.give_back(1);
+               }};
+}
+
+void Locks::note_user(const Owner& owner, NodeId node, const Key& key, const OpenFile& by) {
+  KeptState::Batch(keeping_.state)
+      .add_locker({.head = {},
+                   .number = owner.number,
+                   .node = node,
+                   .owner = key.owner,
+                   .open = by.number(),
+                   .process = static_cast<std::uint32_t>(owner.process),
+                   .whole = key.whole ? 1U : 0U});
+}
+
+/// Before its locks are given up.
+void Locks::note_end(const Owner& owner) {
+  KeptState::Batch(keeping_.state).add(layout::KeptWord::unlocker, owner.number);
+}
+
+bool Locks::were_lost(const KeptSnapshot& left, KeptDescriptors& kept, std::uint64_t open) {
+  return std::ranges::any_of(left.lockers, [&](const auto& one) {
+    return std::ranges::find(one.second.open, open) != one.second.open.end() && one.second.held->any() &&
+           !kept.has({.kind = KeptKind::locks, .id = one.first});
+  });
+}
+
+void Locks::restore(const KeptSnapshot& left, bool read_only, const std::function<OpenFile*(std::uint64_t)>& open) {
+  for (const auto& [number, known] : left.lockers) {
+    const auto owner = std::make_shared<Owner>();
+    owner->number = number;
+    owner->held = known.held;
+    owner->process = static_cast<pid_t>(known.locker.process);
+    for (const std::uint64_t file : known.open) {
+      if (const OpenFile* const by = open(file); by != nullptr) owner->used.push_back(by);
+    }
+    const bool whole = known.locker.whole != 0;
+    UniqueFd descriptor = keeping_.descriptors->take({.kind = KeptKind::locks, .id = number});
+    owner->lost = !descriptor.valid() && known.held->any();
+    if (descriptor.valid() && budget_.take())
+      take_up(*owner, LockDescription::resume(std::move(descriptor), whole, read_only, known.held));
+    nodes_[known.locker.node][{known.locker.owner, whole}] = owner;
+    last_ = std::max(last_, number);
+  }
 }
 
 /// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
 int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
   const std::shared_ptr<const LentFile> own = by.file().use()->lend(by.file().handle());
   const auto& lent = own != nullptr ? own : by.lent();
-  if (lent != nullptr) owner.own = describe(*lent, whole, by.file().use()->read_only(), own != nullptr, owner.held);
+  if (lent != nullptr) describe(owner, *lent, whole, by.file().use()->read_only(), own != nullptr);
   if (owner.own != nullptr) return 0;
   // Data that the kernel moves would be written after a lock that is lost with the server.
   if (by.backing() != nullptr) return ENOLCK;
@@ -113,6 +169,7 @@ int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
   int error = ESTALE;
   if (owner != nullptr) {
     const std::lock_guard turn(owner->mutex);
+    if (owner->lost) return ESTALE;
     if (owner->own != nullptr) error = owner->own->get(lock.lock);
     if (owner->file != nullptr) error = owner->file->use()->locks().get(owner->file->handle(), lock.lock);
     if (error == ESTALE && owner->held->any()) return error;
@@ -139,6 +196,7 @@ bool Locks::drop(NodeId node, std::uint64_t process) {
   if (owners == nodes_.end()) return false;
   const auto dropped = owners->second.extract(Key{process, false});
   if (owners->second.empty()) nodes_.erase(owners);
+  if (!dropped.empty()) note_end(*dropped.mapped());
   lock.unlock();
   return !dropped.empty();
 }
@@ -152,7 +210,9 @@ bool Locks::release(NodeId node, const OpenFile& by) {
   for (auto next = owners->second.begin(); next != owners->second.end();) {
     const auto owner = next++;
     auto& used = owner->second->used;
-    if (std::erase(used, &by) != 0 && used.empty()) ended.insert(owners->second.extract(owner));
+    if (std::erase(used, &by) == 0 || !used.empty()) continue;
+    note_end(*owner->second);
+    ended.insert(owners->second.extract(owner));
   }
   if (owners->second.empty()) nodes_.erase(owners);
   lock.unlock();

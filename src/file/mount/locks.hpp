@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "file/mount/hosts.hpp"
+#include "file/mount/keeping.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/server/server_handles.hpp"
@@ -42,6 +44,13 @@ class Locks {
     bool frees = false;  ///< a lock was given up, or made weaker
   };
 
+  explicit Locks(const Keeping& keeping = {}) : keeping_(keeping) {}
+  /// Takes over what an earlier daemon has left. Before any other call.
+  /// @param open  gives an open file by its number, or null
+  void restore(const KeptSnapshot& left, bool read_only, const std::function<OpenFile*(std::uint64_t)>& open);
+  /// Whether an earlier daemon had locks on the file at the server, which are lost with its connection.
+  static bool were_lost(const KeptSnapshot& left, KeptDescriptors& kept, std::uint64_t open);
+
   /// EAGAIN where another owner is in the way; ENOLCK where no descriptor is left for the owner, or the file may not be
   /// opened again; ESTALE from when the owner's locks were lost with the server until it closes the file.
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
@@ -63,6 +72,8 @@ class Locks {
     std::shared_ptr<LockDescription> own{};  ///< of a file that is lent
     std::unique_ptr<Hosts::File> file{};     ///< of others: the server's
     std::shared_ptr<HeldLocks> held = std::make_shared<HeldLocks>();
+    std::uint64_t number = 0;
+    bool lost = false;                    ///< its locks were at the server
     pid_t process = 0;                    ///< of its last call
     std::vector<const OpenFile*> used{};  ///< by Locks::mutex_
   };
@@ -70,15 +81,19 @@ class Locks {
 
   std::shared_ptr<Owner> find(NodeId node, const Key& key);
   std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
-  std::shared_ptr<LockDescription> describe(const LentFile& lent, bool whole, bool read_only, bool is_own,
-                                            const std::shared_ptr<HeldLocks>& held);
+  void describe(Owner& owner, const LentFile& lent, bool whole, bool read_only, bool is_own);
+  void take_up(Owner& owner, std::unique_ptr<LockDescription> made);
+  void note_user(const Owner& owner, NodeId node, const Key& key, const OpenFile& by);
+  void note_end(const Owner& owner);
   int open(Owner& owner, const OpenFile& by, bool whole);
   int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
 
+  Keeping keeping_;
   HandleBudget budget_ = HandleBudget::for_one();
   std::mutex mutex_;
   std::unordered_map<NodeId, Owners> nodes_;
+  std::uint64_t last_ = 0;  ///< number of an owner
 };
 
 }  // namespace wherry::file::mount

@@ -48,7 +48,7 @@ struct LocksTest : testing::TestWithParam<bool> {
   }
 
   ServedDirectory served;
-  FileSystem system{options(served), 3};
+  FileSystem system{options(served), 3, WriteBuffer::make(0)};
   NodeId node = 0;
 };
 

@@ -37,29 +37,48 @@ std::size_t Nodes::HashIdentity::operator()(const Identity& identity) const {
   return mix(std::hash<std::uint64_t>{}(identity.inode), std::hash<std::uint64_t>{}(identity.device));
 }
 
-Nodes::Nodes(const Identity& root) {
+Nodes::Nodes(const Identity& root, KeptState* kept) : kept_(kept) {
   nodes_[kRootNode] = {.identity = root, .references = 1};
   identities_[root] = kRootNode;
 }
 
 Nodes::~Nodes() = default;
 
+void Nodes::restore(const KeptSnapshot& left) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, known] : left.nodes) {
+    Node& node = nodes_[number];
+    node.identity = known.identity;
+    node.references = known.references;
+    identities_[known.identity] = number;
+  }
+  left.for_each_name([this](NodeId parent, const std::string& text, NodeId number) {
+    if (!nodes_.contains(parent) || !nodes_.contains(number)) return;
+    const auto [place, is_new] = names_.try_emplace(Name{parent, text}, number);
+    if (is_new) ++nodes_[parent].children;
+    nodes_[number].names.push_back(&place->first);
+  });
+  last_ = std::max(last_, left.number(layout::KeptWord::last_node));
+}
+
 NodeId Nodes::refer(NodeId parent, std::string_view name, const Identity& identity) {
   const std::lock_guard lock(mutex_);
+  Batch batch(kept_);
   const auto [found, is_new] = identities_.try_emplace(identity, 0);
   if (is_new) {
     found->second = ++last_;
     nodes_[last_].identity = identity;
+    batch.add_node(last_, identity);
   }
   const NodeId node = found->second;
   // First, since the old owner of the name may be all that keeps a parent alive.
-  ++nodes_[node].references;
-  bind(parent, name, node);
+  batch.add(layout::KeptWord::references, node, ++nodes_[node].references);
+  bind(batch, parent, name, node);
   return node;
 }
 
 /// A directory has one name; of a file with several the last one that was looked up is the newest.
-void Nodes::bind(NodeId parent, std::string_view name, NodeId node) {
+void Nodes::bind(Batch& batch, NodeId parent, std::string_view name, NodeId node) {
   if (node == kRootNode || !nodes_.contains(parent)) return;
   const auto [place, is_new] = names_.try_emplace(Name{parent, std::string(name)}, node);
   if (is_new) ++nodes_[parent].children;
@@ -67,7 +86,7 @@ void Nodes::bind(NodeId parent, std::string_view name, NodeId node) {
   const NodeId before = std::exchange(place->second, node);
   if (!is_new && before != node) {
     drop_name(nodes_[before], key);
-    collect(before);
+    collect(batch, before);
   }
   Node& owner = nodes_[node];
   drop_name(owner, key);
@@ -75,28 +94,30 @@ void Nodes::bind(NodeId parent, std::string_view name, NodeId node) {
     for (const Name* const old : std::vector(owner.names)) {
       const NodeId old_parent = old->parent;
       const std::string text = old->text;  // unbind() ends the other
-      unbind(old_parent, text);
-      collect(old_parent);
+      unbind(batch, old_parent, text);
+      collect(batch, old_parent);
     }
   }
   nodes_[node].names.push_back(key);
+  batch.add_name(layout::KeptWord::named, parent, name, node);
 }
 
 void Nodes::drop_name(Node& node, const Name* name) { std::erase(node.names, name); }
 
 /// Returns the node that had the name, 0 if none had.
-NodeId Nodes::unbind(NodeId parent, std::string_view name) {
+NodeId Nodes::unbind(Batch& batch, NodeId parent, std::string_view name) {
   const auto found = names_.find(Name{parent, std::string(name)});
   if (found == names_.end()) return 0;
   const NodeId node = found->second;
   drop_name(nodes_[node], &found->first);
   names_.erase(found);
   --nodes_[parent].children;
+  batch.add_name(layout::KeptWord::unnamed, parent, name);
   return node;
 }
 
 /// Erases a node that nothing refers to, and what only it referred to.
-void Nodes::collect(NodeId node) {
+void Nodes::collect(Batch& batch, NodeId node) {
   std::vector<NodeId> left{node};
   while (!left.empty()) {
     const auto found = nodes_.find(left.back());
@@ -107,48 +128,54 @@ void Nodes::collect(NodeId node) {
     for (const Name* const name : std::vector(gone.names)) {
       left.push_back(name->parent);
       const std::string text = name->text;  // as above
-      unbind(name->parent, text);
+      unbind(batch, name->parent, text);
     }
     const auto known = identities_.find(gone.identity);
     if (known != identities_.end() && known->second == found->first) identities_.erase(known);
+    batch.add(layout::KeptWord::forgotten, found->first);
     nodes_.erase(found);
   }
 }
 
 void Nodes::forget(NodeId node, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
+  Batch batch(kept_);
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return;
   found->second.references -= std::min(found->second.references, count);
-  collect(node);
+  batch.add(layout::KeptWord::references, node, found->second.references);
+  collect(batch, node);
 }
 
 void Nodes::remove_name(NodeId parent, std::string_view name) {
   const std::lock_guard lock(mutex_);
-  if (const NodeId node = unbind(parent, name); node != 0) collect(node);
-  collect(parent);
+  Batch batch(kept_);
+  if (const NodeId node = unbind(batch, parent, name); node != 0) collect(batch, node);
+  collect(batch, parent);
 }
 
 void Nodes::remove_path(NodeId node, const std::string& path) {
   const std::lock_guard lock(mutex_);
+  Batch batch(kept_);
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || found->second.names.empty() || path_of(node) != path) return;
   const Name last = *found->second.names.back();
-  unbind(last.parent, last.text);
-  collect(node);
-  collect(last.parent);
+  unbind(batch, last.parent, last.text);
+  collect(batch, node);
+  collect(batch, last.parent);
 }
 
 void Nodes::rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange) {
   const std::lock_guard lock(mutex_);
-  const NodeId moved = unbind(parent, name);
-  const NodeId other = unbind(new_parent, new_name);
-  if (moved != 0) bind(new_parent, new_name, moved);
-  if (other != 0 && exchange) bind(parent, name, other);
-  if (moved != 0) collect(moved);
-  if (other != 0) collect(other);
-  collect(parent);
-  collect(new_parent);
+  Batch batch(kept_);
+  const NodeId moved = unbind(batch, parent, name);
+  const NodeId other = unbind(batch, new_parent, new_name);
+  if (moved != 0) bind(batch, new_parent, new_name, moved);
+  if (other != 0 && exchange) bind(batch, parent, name, other);
+  if (moved != 0) collect(batch, moved);
+  if (other != 0) collect(batch, other);
+  collect(batch, parent);
+  collect(batch, new_parent);
 }
 
 /// Ends where the names of directories that others have moved lead in a circle.
@@ -195,6 +222,15 @@ Nodes::Clock::duration Nodes::kept_for(NodeId node, Time now) const {
   return std::max<Clock::duration>(kKept - (now - *found->second.listed), {});
 }
 
+std::vector<NodeId> Nodes::open_nodes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<NodeId> open;
+  for (const auto& [number, node] : nodes_) {
+    if (!node.open.empty()) open.push_back(number);
+  }
+  return open;
+}
+
 bool Nodes::is_open(NodeId node) const {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);
@@ -208,6 +244,19 @@ std::optional<Identity> Nodes::identity(NodeId node) const {
   return found->second.identity;
 }
 
+std::optional<NodeId> Nodes::find(NodeId parent, std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto named = names_.find(Name{parent, std::string(name)});
+  return named == names_.end() ? std::nullopt : std::optional(named->second);
+}
+
+std::optional<Identity> Nodes::identity(NodeId parent, std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto named = names_.find(Name{parent, std::string(name)});
+  if (named == names_.end()) return {};
+  return nodes_.at(named->second).identity;
+}
+
 void Nodes::add_open(NodeId node, std::shared_ptr<OpenFile> file) {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);
@@ -216,6 +265,7 @@ void Nodes::add_open(NodeId node, std::shared_ptr<OpenFile> file) {
 
 std::shared_ptr<OpenFile> Nodes::remove_open(NodeId node, const OpenFile* file) {
   const std::lock_guard lock(mutex_);
+  Batch batch(kept_);
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return nullptr;
   std::vector<std::shared_ptr<OpenFile>>& open = found->second.open;
@@ -223,7 +273,7 @@ std::shared_ptr<OpenFile> Nodes::remove_open(NodeId node, const OpenFile* file) 
   if (place == open.end()) return nullptr;
   std::shared_ptr<OpenFile> removed = std::move(*place);
   open.erase(place);
-  collect(node);
+  collect(batch, node);
   return removed;
 }
 

@@ -12,15 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "file/wire/layout/wire.hpp"
+#include "file/mount/identity.hpp"
+#include "file/mount/kept_state.hpp"
 
 namespace wherry::file::mount {
 
 class OpenFile;
-
-/// As the kernel names a file of the mount: never used again for another file.
-using NodeId = std::uint64_t;
-inline constexpr NodeId kRootNode = 1;
 
 /// How long the kernel may use names and attributes that a list has told, without asking again: programs that list a
 /// directory look at its files soon afterwards.
@@ -31,19 +28,6 @@ inline constexpr std::chrono::milliseconds kDirectoriesKept{100};
 
 /// The same for the attributes of another file that was looked up. The kernel counts in its ticks, of up to 10 ms.
 inline constexpr std::chrono::milliseconds kOfOneCall{1};
-
-/// Which file of the server a node is. An inode number that is used again has another time of birth.
-struct Identity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t born_seconds = 0;
-  std::uint32_t born_nanoseconds = 0;
-  std::uint32_t type = 0;  ///< the file type bits of its mode
-
-  bool operator==(const Identity&) const = default;
-};
-
-Identity identity_of(const layout::FileStatus& status);
 
 /// The files that the kernel knows, by number. A file has one node whatever names it has; a node knows the names under
 /// which the kernel has looked it up, from which its path is made. The server's calls take paths, so a rename of a
@@ -60,10 +44,14 @@ class Nodes {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  explicit Nodes(const Identity& root);
+  /// @param kept  what the next daemon is left; null: nothing
+  explicit Nodes(const Identity& root, KeptState* kept = nullptr);
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
   ~Nodes();
+
+  /// Takes over what an earlier daemon has left. Before any other call.
+  void restore(const KeptSnapshot& left);
 
   /// The node of the file that has this name now, with one reference of the kernel's more.
   NodeId refer(NodeId parent, std::string_view name, const Identity& identity);
@@ -81,6 +69,10 @@ class Nodes {
   /// Of a name in a directory.
   [[nodiscard]] std::optional<std::string> path(NodeId parent, std::string_view name) const;
   [[nodiscard]] std::optional<Identity> identity(NodeId node) const;
+  /// What has the name, as far as is known.
+  [[nodiscard]] std::optional<NodeId> find(NodeId parent, std::string_view name) const;
+  /// Of what has the name.
+  [[nodiscard]] std::optional<Identity> identity(NodeId parent, std::string_view name) const;
 
   /// The directory is listed: it and those above it, by which its files are reached, are kept from now on for kKept.
   void note_list(NodeId node, Time now = Clock::now());
@@ -93,6 +85,7 @@ class Nodes {
   /// Files that are open, in the order in which they were opened.
   [[nodiscard]] std::vector<std::shared_ptr<OpenFile>> open_files(NodeId node) const;
   [[nodiscard]] bool is_open(NodeId node) const;
+  [[nodiscard]] std::vector<NodeId> open_nodes() const;
 
   [[nodiscard]] std::size_t count() const;
 
@@ -117,12 +110,15 @@ class Nodes {
     std::optional<Time> listed{};
   };
 
-  void bind(NodeId parent, std::string_view name, NodeId node);
-  NodeId unbind(NodeId parent, std::string_view name);
+  using Batch = KeptState::Batch;
+
+  void bind(Batch& batch, NodeId parent, std::string_view name, NodeId node);
+  NodeId unbind(Batch& batch, NodeId parent, std::string_view name);
   void drop_name(Node& node, const Name* name);
-  void collect(NodeId node);
+  void collect(Batch& batch, NodeId node);
   [[nodiscard]] std::optional<std::string> path_of(NodeId node) const;
 
+  KeptState* kept_;
   mutable std::mutex mutex_;
   std::unordered_map<NodeId, Node> nodes_;
   std::unordered_map<Name, NodeId, HashName> names_;

@@ -6,22 +6,41 @@
 
 namespace wherry::file::mount {
 
+void OpenDirectories::restore(const KeptSnapshot& left) {
+  for (const auto& [number, open] : left.open) {
+    if ((open.flags & layout::kFileOpenDirectory) == 0) continue;
+    const auto directory = std::make_shared<OpenDirectory>(tree_.resume(open.node, number, open.flags), open.device);
+    directory->set_number(number);
+    numbered_.add(number, directory);
+  }
+}
+
 int OpenDirectories::open(NodeId node, OpenDirectory*& directory) {
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenDirectory | layout::kFileOpenNoFollow;
   if (const int error = tree_.open(node, flags, opened, status); error != 0) return error;
-  auto made = std::make_unique<OpenDirectory>(std::move(opened), status.device);
+  const auto made = std::make_shared<OpenDirectory>(std::move(opened), status.device);
   directory = made.get();
-  const std::lock_guard lock(mutex_);
-  open_.emplace(directory, std::move(made));
+  directory->set_number(tree_.next_number());
+  KeptState::Batch(tree_.kept())
+      .add_open({.head = {},
+                 .number = directory->number(),
+                 .node = node,
+                 .request = 0,
+                 .device = status.device,
+                 .file_system = 0,
+                 .flags = flags,
+                 .mode = status.mode,
+                 .backing = 0,
+                 .errors = 0});
+  numbered_.add(directory->number(), made);
   return 0;
 }
 
-void OpenDirectories::close(const OpenDirectory* directory) {
-  std::unique_lock lock(mutex_);
-  const auto closed = open_.extract(directory);
-  lock.unlock();
+void OpenDirectories::close(const OpenDirectory& directory) {
+  KeptState::Batch(tree_.kept()).add(layout::KeptWord::closed, directory.number());
+  numbered_.remove(directory.number()).reset();
 }
 
 int OpenDirectories::list(NodeId node, const OpenDirectory& directory, std::uint64_t cookie, std::size_t room,
@@ -29,6 +48,7 @@ int OpenDirectories::list(NodeId node, const OpenDirectory& directory, std::uint
   const ServedTree::KeptNames kept = tree_.keep_names();
   const Hosts::File& file = directory.file();
   std::vector<Host::Entry> entries;
+  const std::vector<NodeId> written = tree_.write_behind().kept();
   const OwnChanges::Look look(tree_.own_changes());
   // The server would look at the mount point, and wait for itself.
   const int error = tree_.has_hidden(node) ? file.use()->list(file.handle(), cookie, entries)
@@ -39,6 +59,7 @@ int OpenDirectories::list(NodeId node, const OpenDirectory& directory, std::uint
   for (Host::Entry& entry : entries) {
     ListedEntry& one = listed.emplace_back();
     if (entry.status) {
+      if (!written.empty()) tree_.count_kept(written, *entry.status);
       one.known = tree_.refer(node, entry.name, *entry.status);
       // Reads ask for the size of a file that is open.
       if (!tree_.nodes().is_open(one.known->node)) one.known->name_kept_for = one.known->attributes_kept_for = kept_for;

@@ -4,11 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "file/mount/numbered.hpp"
 #include "file/mount/served_tree.hpp"
 
 namespace wherry::file::mount {
@@ -24,9 +23,14 @@ class OpenDirectories {
  public:
   explicit OpenDirectories(ServedTree& tree) : tree_(tree) {}
 
+  /// Takes over what an earlier daemon has left. Before any other call.
+  void restore(const KeptSnapshot& left);
+  /// Null: it is closed. Valid until `close`.
+  [[nodiscard]] OpenDirectory* find(std::uint64_t number) const { return numbered_.find(number); }
+
   /// The directory is valid until `close`.
   int open(NodeId node, OpenDirectory*& directory);
-  void close(const OpenDirectory* directory);
+  void close(const OpenDirectory& directory);
   /// Some entries behind `cookie`; none at the end. Only what the server is asked for in this call is told, so that no
   /// change that a program of the mount has made before is undone in the kernel's view; during one, nothing is kept.
   /// @param node  the directory's
@@ -37,9 +41,8 @@ class OpenDirectories {
 
  private:
   ServedTree& tree_;
-  std::mutex mutex_;
   /// The kernel closes none of those that are open when the mount ends.
-  std::unordered_map<const OpenDirectory*, std::unique_ptr<OpenDirectory>> open_;
+  Numbered<OpenDirectory> numbered_;
 };
 
 }  // namespace wherry::file::mount

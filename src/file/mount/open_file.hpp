@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 
+#include "file/mount/deferred_errors.hpp"
 #include "file/mount/hosts.hpp"
 #include "file/mount/passthrough.hpp"
 
@@ -45,6 +47,14 @@ class OpenFile {
       : file_(std::move(file)), flags_(flags), mode_(mode) {}
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
+  /// As the kernel calls it. Once, before others know of this.
+  void set_number(std::uint64_t number) { number_ = number; }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  /// The supervisor has a descriptor of it.
+  void set_kept() { kept_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_kept() const { return kept_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t flags() const { return flags_; }
+  [[nodiscard]] std::uint32_t mode() const { return mode_; }
   /// By which the kernel moves the data, or null; and a descriptor of the file that the server lends, if there is one,
   /// of this or of another open file. Once, before others know of this.
   void set_backing(std::shared_ptr<const Passthrough::Backing> backing, std::shared_ptr<const LentFile> lent) {
@@ -54,12 +64,25 @@ class OpenFile {
   [[nodiscard]] const std::shared_ptr<const LentFile>& lent() const { return lent_; }
   [[nodiscard]] const std::shared_ptr<const Passthrough::Backing>& backing() const { return backing_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
+  /// When a delegation for writing is asked for.
+  [[nodiscard]] DelegationPolicy& writing() { return writing_; }
+  [[nodiscard]] DeferredErrors& errors() { return errors_; }
   /// The kernel has dropped attributes that came with a list of the directory. None are sent again while this is open.
   void settle() { settled_.store(true, std::memory_order_release); }                          // SETTLED: after the drop
   [[nodiscard]] bool is_settled() const { return settled_.load(std::memory_order_acquire); }  // SETTLED
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
+  /// Whether a program may map it and change the mapping, of which nothing tells this process.
+  [[nodiscard]] bool may_be_mapped_to_write() const { return reads() && writes(); }
+  /// Held while tickets for writing are made, and ended.
+  [[nodiscard]] std::mutex& ticket_mutex() { return ticket_mutex_; }
+  /// There may be such tickets. For the holder of the mutex.
+  [[nodiscard]] bool& has_write_tickets() { return has_write_tickets_; }
+  /// Each write is to be durable when it returns.
+  [[nodiscard]] bool synchronises() const {
+    return (flags_ & (layout::kFileOpenSync | layout::kFileOpenDataSync)) != 0;
+  }
   /// Whether reads and writes go past the kernel, to this process. Its page cache cuts writes at the ends of pages, and
   /// appends are to be atomic. Writes that it moves to the server's file by itself would leave set-user-ID and
   /// set-group-ID bits.
@@ -70,12 +93,18 @@ class OpenFile {
 
  private:
   std::unique_ptr<Hosts::File> file_;
+  std::uint64_t number_ = 0;
   std::uint32_t flags_;
   std::uint32_t mode_;
   std::shared_ptr<const Passthrough::Backing> backing_{};
   std::shared_ptr<const LentFile> lent_{};
   DelegationPolicy delegation_;
+  DelegationPolicy writing_;
+  DeferredErrors errors_;
   std::atomic<bool> settled_{false};
+  std::atomic<bool> kept_{false};
+  std::mutex ticket_mutex_;
+  bool has_write_tickets_ = false;
 };
 
 /// A directory that is being read.
@@ -84,10 +113,13 @@ class OpenDirectory {
   OpenDirectory(std::unique_ptr<Hosts::File> file, std::uint64_t device) : file_(std::move(file)), device_(device) {}
 
   [[nodiscard]] const Hosts::File& file() const { return *file_; }
+  void set_number(std::uint64_t number) { number_ = number; }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] std::uint64_t device() const { return device_; }
 
  private:
   std::unique_ptr<Hosts::File> file_;
+  std::uint64_t number_ = 0;
   std::uint64_t device_;
 };
 

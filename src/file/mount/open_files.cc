@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "file/mount/attributes.hpp"
@@ -28,16 +29,66 @@ bool is_refused(const OpenFile& file, int flags) {
 
 }  // namespace
 
+/// Files by the same backing share what gives it back.
+void OpenFiles::restore(const KeptSnapshot& left) {
+  std::map<int, std::shared_ptr<const Passthrough::Backing>> backings;
+  for (const auto& [number, open] : left.open) {
+    if ((open.flags & layout::kFileOpenDirectory) != 0) continue;
+    const bool kept = tree_.kept_descriptors()->has({.kind = KeptKind::file, .id = number});
+    const bool lost = Locks::were_lost(left, *tree_.kept_descriptors(), number);
+    const auto file =
+        std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost), open.flags, open.mode);
+    file->set_number(number);
+    file->errors().keep_in(tree_.kept(), number, open.errors);
+    std::shared_ptr<const Passthrough::Backing> backing;
+    if (open.backing != 0) {
+      auto& shared = backings[open.backing];
+      if (shared == nullptr) shared = passthrough_.resume(open.backing, static_cast<long>(open.file_system));
+      backing = shared;
+    }
+    file->set_backing(std::move(backing), nullptr);
+    file->settle();
+    if (kept) file->set_kept();
+    numbered_.add(number, file);
+    tree_.nodes().add_open(open.node, file);
+    answered_[open.request] = number;
+  }
+}
+
+OpenFile* OpenFiles::opened_before() const {
+  const auto found = served_request().repeated ? answered_.find(served_request().number) : answered_.end();
+  return found == answered_.end() ? nullptr : numbered_.find(found->second);
+}
+
+/// Of a repeated request that makes a file only if there is none, the first attempt may have made it.
+Host::Opened OpenFiles::make(const std::string& path, std::uint32_t wanted, std::uint32_t mode,
+                             std::unique_ptr<Hosts::File>& file) {
+  if ((wanted & layout::kFileOpenExclusive) == 0) return tree_.hosts().open(path, wanted, mode, file);
+  const auto first = tree_.attempts().begin(Attempts::now());
+  Host::Opened opened = tree_.hosts().open(path, wanted, mode, file);
+  const int error = opened.error;
+  if (error == 0) return opened;
+  opened.error = tree_.made_before(first, error, path);
+  return opened.error != 0 ? opened : tree_.hosts().open(path, wanted & ~layout::kFileOpenExclusive, mode, file);
+}
+
 int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, int flags, Entry& entry,
                       OpenFile*& file) {
   const OwnChanges::Change under_way(tree_.own_changes());
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(parent, name);
   if (!path) return ENOENT;
+  file = opened_before();
+  if (file != nullptr) {
+    layout::FileStatus status{};
+    const int error = file->file().use()->status(file->file().handle(), status);
+    if (error == 0) entry = tree_.refer(parent, name, status);
+    return error;
+  }
   std::unique_ptr<Hosts::File> made;
   const bool cuts = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) == O_RDONLY;
   const std::uint32_t wanted = open_flags_of((cuts ? flags & ~O_TRUNC : flags) | O_CREAT);
-  const Host::Opened opened = tree_.hosts().open(*path, wanted, mode & 07777U, made);
+  const Host::Opened opened = make(*path, wanted, mode & 07777U, made);
   if (opened.error != 0) return opened.error;
   // Another client has made it meanwhile.
   if (const int error = cuts && opened.status.size != 0 ? tree_.hosts().any()->names().set_size(*path, 0) : 0;
@@ -47,23 +98,27 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
   const auto shared = std::make_shared<OpenFile>(std::move(made), wanted, opened.status.mode);
   shared->settle();
   add(entry.node, shared);
-  if (is_refused(*shared, flags)) {
+  if (const int error = is_refused(*shared, flags) ? EINVAL : make_way_for(entry.node, *shared); error != 0) {
     close(entry.node, shared.get());
     tree_.nodes().forget(entry.node, 1);
-    return EINVAL;
+    return error;
   }
   file = shared.get();
   return 0;
 }
 
 int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
+  file = opened_before();
+  if (file != nullptr) return (flags & O_TRUNC) != 0 ? attributes_.set_size(node, 0, file) : 0;
+  // It would have to be called back.
+  tree_.write_behind().give_back(node);
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   if (const int error = tree_.open(node, wanted, opened, status); error != 0) return error;
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
   add(node, shared);
-  int error = is_refused(*shared, flags) ? EINVAL : 0;
+  int error = is_refused(*shared, flags) ? EINVAL : make_way_for(node, *shared);
   // Only now is it known to be this file.
   if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
   if (error != 0) close(node, shared.get());
@@ -77,6 +132,7 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
       passes_through() ? file->file().use()->lend(file->file().handle()) : nullptr;
   const std::lock_guard lock(adding_);
   const auto others = tree_.nodes().open_files(node);
+  for (const auto& other : others) file->errors().note_other(other->errors().pending());
   if (!others.empty())
     file->set_backing(others.front()->backing(), lent != nullptr ? lent : others.front()->lent());
   else if (lent != nullptr)
@@ -86,39 +142,87 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
   const auto is_settled = [](const auto& other) { return other->is_settled(); };
   if (!file->is_settled() && std::ranges::none_of(others, is_settled)) tree_.drop(node, Kept::attributes);
   file->settle();
+  file->set_number(tree_.next_number());
+  file->errors().keep_in(tree_.kept(), file->number(), file->errors().untold());
+  const auto& backing = file->backing();
+  KeptState::Batch(tree_.kept())
+      .add_open({.head = {},
+                 .number = file->number(),
+                 .node = node,
+                 .request = served_request().number,
+                 .device = 0,
+                 .file_system = backing == nullptr ? 0 : backing->file_system(),
+                 .flags = file->flags(),
+                 .mode = file->mode(),
+                 .backing = backing == nullptr ? 0 : backing->number(),
+                 .errors = file->errors().untold()});
+  numbered_.add(file->number(), file);
   tree_.nodes().add_open(node, file);
 }
 
-void OpenFiles::close(NodeId node, const OpenFile* file) {
+void OpenFiles::close(NodeId node, OpenFile* file) {
+  tree_.write_behind().close(node, *file);
+  tree_.write_behind().log_errors(node, *file);
   locks_.release(node, *file);
+  // Before the kernel may give the backing's number to another file.
+  KeptState::Batch(tree_.kept()).add(layout::KeptWord::closed, file->number());
+  if (file->is_kept()) tree_.kept_descriptors()->drop({.kind = KeptKind::file, .id = file->number()});
+  const auto closed = numbered_.remove(file->number());
   tree_.nodes().remove_open(node, file).reset();
 }
 
-Result OpenFiles::read(OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {
+Result OpenFiles::read(NodeId node, OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {
+  tree_.write_behind().settle(node);
   return file.file().use()->read(file.file().handle(), offset, into);
+}
+
+Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, Write how) {
+  if (how != Write::page) {
+    if (const int error = file.errors().take(); error != 0) return Result::failure(error);
+  }
+  // Under the server's kernel its descriptors are used, without a request.
+  const bool keeps = how == Write::kept && !file.appends() && !file.synchronises() && !tree_.hosts().lends();
+  const std::size_t kept = keeps ? tree_.write_behind().write(node, file, offset, from) : 0;
+  if (kept == from.size()) return Result::moved(kept);
+  tree_.write_behind().give_back(node);
+  const Result result = put(node, file, offset + kept, from.subspan(kept), how == Write::at_the_end);
+  // What was kept is written, and the next call meets the error.
+  return kept == 0 ? result : Result::moved(kept + result.bytes);
 }
 
 /// A handle of the server's either appends or writes at offsets. The other way is asked for by pages of a shared
 /// mapping, and where a program has changed O_APPEND since it opened the file: by another handle.
-Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
-                        bool append) {
-  const auto put = [&](const Hosts::File& by) {
-    return append ? by.use()->append(by.handle(), from) : by.use()->write(by.handle(), offset, from);
+Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, bool append) {
+  const auto by_handle = [&](const Hosts::File& by) {
+    return append ? this->append(node, by, from) : by.use()->write(by.handle(), offset, from);
   };
-  if (file.appends() == append) return put(file.file());
+  if (file.appends() == append) return by_handle(file.file());
   for (const auto& other : tree_.nodes().open_files(node)) {
-    if (other->writes() && other->appends() == append) return put(other->file());
+    if (other->writes() && other->appends() == append) return by_handle(other->file());
   }
+  tree_.write_behind().give_back(node);
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
   const int error = tree_.open_again(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
-  return error != 0 ? Result::failure(error) : put(*opened);
+  return error != 0 ? Result::failure(error) : by_handle(*opened);
+}
+
+/// A repeated one is compared with what is behind the end that the first attempt saw.
+Result OpenFiles::append(NodeId node, const Hosts::File& file, std::span<const std::byte> from) {
+  if (tree_.kept() == nullptr) return file.use()->append(file.handle(), from);
+  std::uint64_t end = 0;
+  for (const auto& open : tree_.nodes().open_files(node))
+    end = std::max(end, open->file().use()->end(open->file().handle()));
+  if (const auto first = tree_.attempts().begin(end)) return file.use()->append_again(file.handle(), *first, from);
+  return file.use()->append(file.handle(), from);
 }
 
 /// One request names both files, which are of one connection therefore: the first one is opened once more if need be.
 Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t length,
                        const std::function<bool()>& is_interrupted) {
+  tree_.write_behind().give_back(from.node);
+  tree_.write_behind().give_back(to.node);
   const Hosts::File& target = to.file.file();
   std::unique_ptr<Hosts::File> opened;
   const bool is_beside = from.file.file().is_beside(target);
@@ -143,11 +247,26 @@ Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t l
   return Result::moved(done);
 }
 
-int OpenFiles::flush(OpenFile& file) { return file.writes() ? file.file().use()->check_loss(file.file().handle()) : 0; }
+/// A process that is killed closes its files before it is gone: what it was writing does not come later.
+int OpenFiles::flush(NodeId node, OpenFile& file) {
+  if (!file.writes()) return 0;
+  const int ended = end_write_tickets(file);
+  tree_.write_behind().settle(node);
+  const int error = file.errors().take();
+  const int lost = error != 0 ? error : file.file().use()->check_loss(file.file().handle());
+  return lost != 0 ? lost : ended;
+}
+
+int OpenFiles::sync(NodeId node, OpenFile& file, bool data_only) {
+  tree_.write_behind().settle(node);
+  const int error = file.errors().take_for_sync();
+  return error != 0 ? error : sync(file.file(), data_only);
+}
 
 int OpenFiles::sync(const Hosts::File& file, bool data_only) { return file.use()->flush(file.handle(), data_only); }
 
-int OpenFiles::allocate(OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length) {
+int OpenFiles::allocate(NodeId node, OpenFile& file, int mode, std::uint64_t offset, std::uint64_t length) {
+  tree_.write_behind().give_back(node);
   std::uint32_t flags = 0;
   if ((mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) return EOPNOTSUPP;
   if ((mode & FALLOC_FL_KEEP_SIZE) != 0) flags |= layout::kFileAllocateKeepSize;
@@ -156,9 +275,50 @@ int OpenFiles::allocate(OpenFile& file, int mode, std::uint64_t offset, std::uin
   return file.file().use()->allocate(file.file().handle(), flags, offset, length);
 }
 
-int OpenFiles::seek(OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found) {
+int OpenFiles::seek(NodeId node, OpenFile& file, std::uint64_t offset, bool data, std::uint64_t& found) {
+  tree_.write_behind().settle(node);
   return file.file().use()->seek(file.file().handle(), offset, data ? layout::FileSeek::data : layout::FileSeek::hole,
                                  found);
+}
+
+/// A page that is written back whole would undo what a ticket has written to it since it was read. So there are tickets
+/// for writing, or open files that can be mapped to be written to, but not both.
+int OpenFiles::make_ticket(NodeId node, OpenFile& file, bool writes, layout::FileTicket& ticket) {
+  if (file.backing() != nullptr) return EOPNOTSUPP;
+  // The server opens the file once more for it.
+  tree_.write_behind().give_back(node);
+  if (!writes)
+    return !file.reads() ? EACCES
+                         : file.file().use()->tickets().make(file.file().handle(), layout::kFileOpenRead, ticket);
+  if (!file.writes() || file.appends()) return EACCES;
+  const std::lock_guard lock(file.ticket_mutex());
+  const auto others = tree_.nodes().open_files(node);
+  if (std::ranges::any_of(others, [](const auto& other) { return other->may_be_mapped_to_write(); })) return EBUSY;
+  file.has_write_tickets() = true;
+  return file.file().use()->tickets().make(file.file().handle(), layout::kFileOpenWrite, ticket);
+}
+
+/// For a file that is open now, so that no more tickets are made: the kernel drops its pages once this open is
+/// answered.
+int OpenFiles::make_way_for(NodeId node, const OpenFile& opened) {
+  if (!opened.may_be_mapped_to_write()) return 0;
+  for (const auto& other : tree_.nodes().open_files(node)) {
+    if (const int error = end_write_tickets(*other); error != 0) return error;
+  }
+  return 0;
+}
+
+int OpenFiles::end_write_tickets(OpenFile& file) {
+  const std::lock_guard lock(file.ticket_mutex());
+  if (!file.has_write_tickets()) return 0;
+  const int error = file.file().use()->tickets().end(file.file().handle());
+  if (error == 0) file.has_write_tickets() = false;
+  return error;
+}
+
+int OpenFiles::note_written(const OpenFile& file, const BootId& boot) {
+  if (!file.writes()) return EBADF;
+  return file.file().use()->tickets().note_written(file.file().handle(), boot);
 }
 
 long OpenFiles::passed_through(NodeId node) {

@@ -23,6 +23,32 @@
 namespace wherry::file::mount {
 namespace {
 
+/// Not by fuse_req_getgroups, which in libfuse 3.14 reads past the end of its buffer.
+bool is_in_group(fuse_req_t request, gid_t group) {
+  const fuse_ctx& caller = *fuse_req_ctx(request);
+  if (caller.gid == group) return true;
+  std::ifstream status("/proc/" + std::to_string(caller.pid) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    std::istringstream words(line);
+    std::string name;
+    if (!(words >> name) || name != "Groups:") continue;
+    for (gid_t one = 0; words >> one;) {
+      if (one == group) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
+  if (fuse_req_ctx(request)->uid == 0) return 0;
+  return system.attributes().drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
+}
+
+namespace {
+
 /// Of one read or write; the kernel splits longer ones.
 constexpr unsigned kMostBytes = 1U << 20;
 /// Requests that the kernel does not wait for itself, such as read-ahead.
@@ -100,33 +126,10 @@ Changes changes_of(const struct stat& attributes, int wanted) {
   return changes;
 }
 
-/// Not by fuse_req_getgroups, which in libfuse 3.14 reads past the end of its buffer.
-bool is_in_group(fuse_req_t request, gid_t group) {
-  const fuse_ctx& caller = *fuse_req_ctx(request);
-  if (caller.gid == group) return true;
-  std::ifstream status("/proc/" + std::to_string(caller.pid) + "/status");
-  std::string line;
-  while (std::getline(status, line)) {
-    std::istringstream words(line);
-    std::string name;
-    if (!(words >> name) || name != "Groups:") continue;
-    for (gid_t one = 0; words >> one;) {
-      if (one == group) return true;
-    }
-  }
-  return false;
-}
-
-/// Set-user-ID and set-group-ID bits go with a change of a file's data.
-int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
-  if (fuse_req_ctx(request)->uid == 0) return 0;
-  return system.attributes().drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
-}
-
 void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     struct stat attributes{};
-    const OpenFile* const by = info != nullptr ? &file_of(info) : nullptr;
+    const OpenFile* const by = info != nullptr ? &file_of(request, info) : nullptr;
     int error = (which & FUSE_SET_ATTR_SIZE) != 0 ? drop_set_id(request, system, node) : 0;
     if (error == 0) error = system.attributes().change(node, changes_of(*wanted, which), by, attributes);
     if (error == 0) fuse_reply_attr(request, &attributes, 0);
@@ -185,7 +188,7 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
 }
 
 void describe(const OpenFile& file, fuse_file_info* info) {
-  info->fh = reinterpret_cast<std::uintptr_t>(&file);
+  info->fh = file.number();
   info->direct_io = file.is_direct() ? 1 : 0;
 }
 
@@ -225,17 +228,18 @@ void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 
 void release(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    system.files().close(node, &file_of(info));
+    // An earlier daemon may have closed it.
+    if (OpenFile* const file = system.files().find(info->fh); file != nullptr) system.files().close(node, file);
     return 0;
   });
 }
 
-void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
-  serve(request, [&](FileSystem& /*system*/) {
+void read(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
     static thread_local std::vector<std::byte> buffer;
     if (buffer.size() < size) buffer.resize(size);
     const auto into = std::span(buffer).first(size);
-    const Result got = OpenFiles::read(file_of(info), static_cast<std::uint64_t>(offset), into);
+    const Result got = system.files().read(node, file_of(request, info), static_cast<std::uint64_t>(offset), into);
     // A short answer would be the end of the file. The kernel asks again for what came before the error, page by page.
     if (got.failed()) return got.error;
     fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), got.bytes);
@@ -249,11 +253,16 @@ Result write_pages(FileSystem& system, fuse_ino_t node, OpenFile& file, std::spa
                    std::uint64_t offset) {
   std::size_t done = 0;
   while (done < from.size()) {
-    const Result put = system.files().write(node, file, offset + done, from.subspan(done), false);
+    const Result put = system.files().write(node, file, offset + done, from.subspan(done), OpenFiles::Write::page);
     if (put.failed() || put.bytes == 0) return Result::failure(put.failed() ? put.error : EIO);
     done += put.bytes;
   }
   return Result::moved(done);
+}
+
+OpenFiles::Write way_of(int flags) {
+  if ((flags & O_APPEND) != 0) return OpenFiles::Write::at_the_end;
+  return (flags & (O_DSYNC | O_DIRECT)) != 0 ? OpenFiles::Write::at_once : OpenFiles::Write::kept;
 }
 
 void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t size, off_t offset,
@@ -261,11 +270,12 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
   serve(request, [&](FileSystem& system) {
     const auto from = std::as_bytes(std::span(data, size));
     const auto at = static_cast<std::uint64_t>(offset);
-    // Of pages that a shared mapping has changed they stay.
-    if (const int error = info->writepage == 0 ? drop_set_id(request, system, node) : 0; error != 0) return error;
-    const Result put = info->writepage != 0
-                           ? write_pages(system, node, file_of(info), from, at)
-                           : system.files().write(node, file_of(info), at, from, (info->flags & O_APPEND) != 0);
+    // Of pages that a shared mapping has changed they stay. A file whose writes are kept has none.
+    const bool drops = info->writepage == 0 && !system.tree().write_behind().keeps(node);
+    if (const int error = drops ? drop_set_id(request, system, node) : 0; error != 0) return error;
+    OpenFile& file = file_of(request, info);
+    const Result put = info->writepage != 0 ? write_pages(system, node, file, from, at)
+                                            : system.files().write(node, file, at, from, way_of(info->flags));
     if (put.failed() && put.bytes == 0) return put.error;
     fuse_reply_write(request, put.bytes);
     return 0;
@@ -274,28 +284,32 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
 
 void flush(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
+    // First: the next owner of a lock reads what was written under it.
+    const int error = system.files().flush(node, file_of(request, info));
     system.locks().drop(node, info->lock_owner);
-    return OpenFiles::flush(file_of(info));
+    return error;
   });
 }
 
-void synchronise(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  serve_status(request, [&](FileSystem& /*system*/) { return OpenFiles::sync(file_of(info).file(), data_only != 0); });
+void synchronise(fuse_req_t request, fuse_ino_t node, int data_only, fuse_file_info* info) {
+  serve_status(request,
+               [&](FileSystem& system) { return system.files().sync(node, file_of(request, info), data_only != 0); });
 }
 
 void allocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
     if (const int error = drop_set_id(request, system, node); error != 0) return error;
-    return OpenFiles::allocate(file_of(info), mode, static_cast<std::uint64_t>(offset),
-                               static_cast<std::uint64_t>(length));
+    return system.files().allocate(node, file_of(request, info), mode, static_cast<std::uint64_t>(offset),
+                                   static_cast<std::uint64_t>(length));
   });
 }
 
-void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
-  serve(request, [&](FileSystem& /*system*/) {
+void seek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info* info) {
+  serve(request, [&](FileSystem& system) {
     if (whence != SEEK_DATA && whence != SEEK_HOLE) return EINVAL;
     std::uint64_t found = 0;
-    const int error = OpenFiles::seek(file_of(info), static_cast<std::uint64_t>(offset), whence == SEEK_DATA, found);
+    const int error = system.files().seek(node, file_of(request, info), static_cast<std::uint64_t>(offset),
+                                          whence == SEEK_DATA, found);
     if (error == 0) fuse_reply_lseek(request, static_cast<off_t>(found));
     return error;
   });
@@ -307,8 +321,8 @@ constexpr std::size_t kMostCopied = 0x7FFFF000;
 void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fuse_file_info* from, fuse_ino_t to_node,
                 off_t to_offset, fuse_file_info* to, std::size_t length, int /*flags*/) {
   serve(request, [&](FileSystem& system) {
-    const Position source{from_node, file_of(from), static_cast<std::uint64_t>(from_offset)};
-    const Position target{to_node, file_of(to), static_cast<std::uint64_t>(to_offset)};
+    const Position source{from_node, file_of(request, from), static_cast<std::uint64_t>(from_offset)};
+    const Position target{to_node, file_of(request, to), static_cast<std::uint64_t>(to_offset)};
     if (const int error = drop_set_id(request, system, to_node); error != 0) return error;
     const Result copied = system.files().copy(source, target, std::min(length, kMostCopied),
                                               [request] { return fuse_req_interrupted(request) != 0; });
@@ -360,6 +374,7 @@ const fuse_lowlevel_ops& operations() {
     set_directory_operations(table);
     set_xattr_operations(table);
     set_lock_operations(table);
+    set_ticket_operations(table);
     return table;
   }();
   return all;

@@ -2,7 +2,6 @@
 // Operations on directories.
 #include <sys/stat.h>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,15 +15,19 @@ namespace {
 /// From the type of a directory's entry to the bits of a mode.
 constexpr unsigned kTypeShift = 12;
 
-inline OpenDirectory& directory_of(const fuse_file_info* info) { return *std::bit_cast<OpenDirectory*>(info->fh); }
+OpenDirectory& directory_of(fuse_req_t request, const fuse_file_info* info) {
+  OpenDirectory* const directory = system_of(request).directories().find(info->fh);
+  if (directory == nullptr) throw NotOpen();
+  return *directory;
+}
 
 void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     OpenDirectory* directory = nullptr;
     const int error = system.directories().open(node, directory);
     if (error != 0) return error;
-    info->fh = reinterpret_cast<std::uintptr_t>(directory);
-    if (fuse_reply_open(request, info) != 0) system.directories().close(directory);
+    info->fh = directory->number();
+    if (fuse_reply_open(request, info) != 0) system.directories().close(*directory);
     return 0;
   });
 }
@@ -47,7 +50,7 @@ void forget_listed(FileSystem& system, std::span<const ListedEntry> listed) {
 /// Names with attributes: Linux asks for both since 3.9.
 void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
-    const OpenDirectory& directory = directory_of(info);
+    const OpenDirectory& directory = directory_of(request, info);
     std::vector<ListedEntry> listed;
     if (const int error = system.directories().list(node, directory, static_cast<std::uint64_t>(offset), size, listed);
         error != 0)
@@ -71,14 +74,17 @@ void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
 
 void close_directory(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    system.directories().close(&directory_of(info));
+    // An earlier daemon may have closed it.
+    if (const OpenDirectory* const open = system.directories().find(info->fh); open != nullptr)
+      system.directories().close(*open);
     return 0;
   });
 }
 
 void synchronise_directory(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  serve_status(request,
-               [&](FileSystem& /*system*/) { return OpenFiles::sync(directory_of(info).file(), data_only != 0); });
+  serve_status(request, [&](FileSystem& /*system*/) {
+    return OpenFiles::sync(directory_of(request, info).file(), data_only != 0);
+  });
 }
 
 }  // namespace

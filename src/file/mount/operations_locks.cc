@@ -7,6 +7,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "file/mount/operations_serve.hpp"
@@ -46,19 +47,21 @@ constexpr int kMoreRangeAttempts = 1;
 
 bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
 
-/// Answers once the lock is there. The open file stays until then: the kernel refers to it during the call.
+/// Grants the lock once it is there. The open file stays until then: the kernel refers to it during the call.
 void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
-              int attempts) {
+              int attempts, LockWaits::Prepared prepared) {
+  const auto grant = std::make_shared<LockWaits::Prepared>(std::move(prepared));
   LockWaits& waits = system.locks().waits();
   waits.add({.id = request,
              .node = node,
-             .attempt =
-                 [&system, node, &file, wanted] {
-                   const int error = system.locks().set(node, file, wanted);
-                   if (error == 0) system.tree().drop(node, Kept::pages);
-                   return error;
+             .attempt = [&system, node, &file, wanted] { return system.locks().set(node, file, wanted); },
+             .answer =
+                 [&system, request, grant](int error) {
+                   if (error == 0)
+                     system.locks().grants().hand_over(std::move(*grant));
+                   else
+                     fuse_reply_err(request, error);
                  },
-             .answer = [request](int error) { fuse_reply_err(request, error); },
              .most_attempts = attempts},
             [&] { fuse_req_interrupt_func(request, interrupt, &waits); });
 }
@@ -76,12 +79,14 @@ LockWaits::Prepared grant_of(const FileSystem& system, fuse_req_t request, fuse_
 
 void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const LockRequest& wanted, bool waits) {
   serve(request, [&](FileSystem& system) {
-    const OpenFile& file = file_of(info);
+    const OpenFile& file = file_of(request, info);
+    // The owner of a lock opens the file once more.
+    system.tree().write_behind().give_back(node);
     LockWaits::Prepared grant = grant_of(system, request, node);
     const int error = system.locks().set(node, file, wanted);
     if (error == EAGAIN) {
       const int more = wanted.whole ? kMoreWholeAttempts : kMoreRangeAttempts;
-      wait_for(system, request, node, file, wanted, waits ? 0 : more);
+      wait_for(system, request, node, file, wanted, waits ? 0 : more, std::move(grant));
       return 0;
     }
     if (error != 0) return error;
@@ -111,7 +116,7 @@ void lock_whole(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, int o
 void get_lock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, struct flock* range) {
   serve(request, [&](FileSystem& system) {
     LockRequest lock = request_of(info, *range);
-    const int error = system.locks().get(node, file_of(info), lock);
+    const int error = system.locks().get(node, file_of(request, info), lock);
     if (error != 0) return error;
     struct flock found{};
     found.l_type = range_type_of(lock.lock.type);

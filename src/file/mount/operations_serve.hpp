@@ -2,7 +2,6 @@
 // How each operation answers its request: exactly once, whatever a FileSystem's call throws.
 #pragma once
 
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <exception>
@@ -15,7 +14,14 @@
 namespace wherry::file::mount {
 
 inline FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
-inline OpenFile& file_of(const fuse_file_info* info) { return *std::bit_cast<OpenFile*>(info->fh); }
+
+/// A number that the kernel has no file of any more: EBADF.
+struct NotOpen : std::exception {};
+inline OpenFile& file_of(fuse_req_t request, const fuse_file_info* info) {
+  OpenFile* const file = system_of(request).files().find(info->fh);
+  if (file == nullptr) throw NotOpen();
+  return *file;
+}
 
 /// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
 template <class Call>
@@ -25,6 +31,8 @@ void serve(fuse_req_t request, Call call) noexcept {
     error = call(system_of(request));
   } catch (const std::bad_alloc&) {
     error = ENOMEM;
+  } catch (const NotOpen&) {
+    error = EBADF;
   } catch (const std::exception& unexpected) {
     log::write(log::Level::error, unexpected.what());
   }
@@ -40,6 +48,9 @@ void serve_status(fuse_req_t request, Call call) noexcept {
     return error;
   });
 }
+
+/// Set-user-ID and set-group-ID bits go with a change of a file's data. Returns 0 or an errno value.
+int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node);
 
 inline double seconds_of(Nodes::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -58,5 +69,6 @@ void set_directory_operations(fuse_lowlevel_ops& table);
 void set_xattr_operations(fuse_lowlevel_ops& table);
 /// With them in the table libfuse tells the kernel to keep no locks itself.
 void set_lock_operations(fuse_lowlevel_ops& table);
+void set_ticket_operations(fuse_lowlevel_ops& table);
 
 }  // namespace wherry::file::mount

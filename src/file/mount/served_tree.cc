@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <wherry/error.hpp>
 
+#include "base/machine.hpp"
 #include "file/mount/attributes.hpp"
-#include "file/wire/boot_id.hpp"
 
 namespace wherry::file::mount {
 namespace {
@@ -20,10 +21,47 @@ layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
   return status;
 }
 
+/// As KeptState has it.
+template <class Record>
+std::string text_of(const Record& record) {
+  return {reinterpret_cast<const char*>(&record), sizeof record};
+}
+
+template <class Record>
+Record record_of(const std::string& text) {
+  Record record{};
+  if (text.size() != sizeof record) throw Error(EPROTO, "take over", "a mount", "umount it, and mount again");
+  std::memcpy(&record, text.data(), sizeof record);
+  return record;
+}
+
+HostOptions connecting_later(HostOptions options, const KeptSnapshot& left) {
+  options.greeted = record_of<layout::FileHello>(left.text(layout::KeptWord::server));
+  return options;
+}
+
 }  // namespace
 
-ServedTree::ServedTree(const HostOptions& options, std::size_t connections)
-    : hosts_(options, connections), root_(root_of(hosts_, options.address)), nodes_(identity_of(root_)) {}
+ServedTree::ServedTree(const HostOptions& options, std::size_t connections, UniqueFd writes, const Keeping& keeping)
+    : hosts_(keeping.left == nullptr ? options : connecting_later(options, *keeping.left), connections),
+      keeping_(keeping),
+      root_(keeping.left == nullptr ? root_of(hosts_, options.address)
+                                    : record_of<layout::FileStatus>(keeping.left->text(layout::KeptWord::root))),
+      nodes_(identity_of(root_), keeping.state),
+      write_behind_(nodes_, std::move(writes)),
+      attempts_(keeping.state) {
+  if (const KeptSnapshot* const left = std::exchange(keeping_.left, nullptr); left != nullptr) {
+    nodes_.restore(*left);
+    attempts_.restore(*left);
+    last_number_ = left->number(layout::KeptWord::last_open);
+    for (const auto& [request, renaming] : left->renaming)
+      hosts_.announce_rename(renaming.from, renaming.to, static_cast<std::uint32_t>(renaming.flags));
+    return;
+  }
+  KeptState::Batch batch(keeping.state);
+  batch.add_text(layout::KeptWord::server, text_of(hosts_.any()->server()));
+  batch.add_text(layout::KeptWord::root, text_of(root_));
+}
 
 ServedTree::KeptNames ServedTree::keep_names() {
   const std::lock_guard turn(rename_turn_);
@@ -37,11 +75,45 @@ std::unique_lock<std::shared_mutex> ServedTree::change_names() {
 
 void ServedTree::hide(const std::string& mount_point) {
   const std::size_t slash = mount_point.rfind('/');
-  const BootId boot = hosts_.any()->boot();
   struct stat folder{};
-  if (slash == std::string::npos || boot == BootId{} || boot != own_boot_id()) return;
+  if (slash == std::string::npos || !is_own_kernel()) return;
   if (::stat(mount_point.substr(0, slash + 1).c_str(), &folder) != 0) return;
   hidden_ = {.device = folder.st_dev, .inode = folder.st_ino, .name = mount_point.substr(slash + 1)};
+}
+
+bool ServedTree::is_own_kernel() { return wherry::is_own_kernel(hosts_.any()->boot()); }
+
+int ServedTree::made_before(std::optional<std::uint64_t> first, int error, const std::string& path) {
+  if (!first || error != EEXIST) return error;
+  layout::FileStatus status{};
+  if (const int other = hosts_.any()->names().status(path, false, status); other != 0) return other;
+  const auto made = is_own_kernel() ? was_made_since(status, *first) : std::nullopt;
+  if (!made) return EIO;
+  return *made ? 0 : error;
+}
+
+std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost) {
+  const Identity identity = nodes_.identity(node).value_or(Identity());
+  layout::FileStatus same{};
+  same.device = identity.device;
+  same.inode = identity.inode;
+  same.has_birth = identity.born_seconds != 0 || identity.born_nanoseconds != 0 ? 1 : 0;
+  same.born = {.seconds = identity.born_seconds, .nanoseconds = identity.born_nanoseconds, .reserved = 0};
+  UniqueFd kept = keeping_.descriptors->take({.kind = KeptKind::file, .id = number});
+  return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept));
+}
+
+void ServedTree::keep_open(NodeId parent, std::string_view name) {
+  if (keeping_.descriptors == nullptr) return;
+  const auto node = nodes_.find(parent, name);
+  if (!node) return;
+  for (const auto& open : nodes_.open_files(*node)) {
+    if (open->is_kept()) continue;
+    const std::shared_ptr<const LentFile> lent = open->file().use()->lend(open->file().handle());
+    if (lent == nullptr) continue;
+    open->set_kept();
+    keeping_.descriptors->keep({.kind = KeptKind::file, .id = open->number()}, lent->descriptor());
+  }
 }
 
 bool ServedTree::is_hidden(NodeId parent, std::string_view name) const {
@@ -67,6 +139,24 @@ struct stat ServedTree::attributes_of(const layout::FileStatus& status) const { 
 
 std::uint64_t ServedTree::inode_of(std::uint64_t inode, std::uint64_t device) const {
   return mount::inode_of(inode, device, root_.device);
+}
+
+int ServedTree::status_of(const std::string& path, layout::FileStatus& status) {
+  const std::vector<NodeId> kept = write_behind_.kept();
+  const int error = hosts_.any()->names().status(path, false, status);
+  if (error == 0 && !kept.empty()) count_kept(kept, status);
+  return error;
+}
+
+/// Writes that were acknowledged before this call began are written now, or were written by others since `kept` was
+/// made.
+void ServedTree::count_kept(const std::vector<NodeId>& kept, layout::FileStatus& status) {
+  const Identity identity = identity_of(status);
+  for (const NodeId node : kept) {
+    if (nodes_.identity(node) != identity) continue;
+    write_behind_.settle(node);
+    by_handle(node, [&](const OpenFile& open) { return open.file().use()->status(open.file().handle(), status); });
+  }
 }
 
 int ServedTree::stale_if_gone(int error) {

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,10 +14,13 @@
 #include <string>
 #include <string_view>
 
+#include "file/mount/attempts.hpp"
 #include "file/mount/hosts.hpp"
+#include "file/mount/keeping.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/own_changes.hpp"
+#include "file/mount/write_behind.hpp"
 
 namespace wherry::file::mount {
 
@@ -45,12 +49,30 @@ class ServedTree {
   using Drop = std::function<void(NodeId, Kept)>;
 
   /// Connects. Throws Error.
-  ServedTree(const HostOptions& options, std::size_t connections);
+  /// In place of an earlier daemon this connects at the first call.
+  /// @param writes  memory for writes that are kept here, of WriteBuffer::make
+  ServedTree(const HostOptions& options, std::size_t connections, UniqueFd writes, const Keeping& keeping);
 
   [[nodiscard]] Hosts& hosts() { return hosts_; }
   [[nodiscard]] const Hosts& hosts() const { return hosts_; }
   [[nodiscard]] Nodes& nodes() { return nodes_; }
   [[nodiscard]] OwnChanges& own_changes() { return own_changes_; }
+  /// Null: nothing is kept.
+  [[nodiscard]] KeptState* kept() { return keeping_.state; }
+  [[nodiscard]] KeptDescriptors* kept_descriptors() { return keeping_.descriptors; }
+  [[nodiscard]] Attempts& attempts() { return attempts_; }
+  /// For a file or directory that is opened. None is used twice, also by a later daemon.
+  std::uint64_t next_number() { return last_number_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+  /// Of a repeated request that failed since there is a file: whether the first attempt has made it. Returns 0, the
+  /// error, or EIO where that cannot be told.
+  /// @param first  of Attempts::begin: when the first attempt began
+  int made_before(std::optional<std::uint64_t> first, int error, const std::string& path);
+  [[nodiscard]] bool is_own_kernel();
+  /// A file that an earlier daemon had open, whatever its name is.
+  /// @param lost  its locks were: it answers ESTALE
+  std::unique_ptr<Hosts::File> resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost = false);
+  [[nodiscard]] WriteBehind& write_behind() { return write_behind_; }
 
   /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
   [[nodiscard]] KeptNames keep_names();
@@ -76,6 +98,10 @@ class ServedTree {
   [[nodiscard]] struct stat attributes_of(const layout::FileStatus& status) const;
   [[nodiscard]] std::uint64_t inode_of(std::uint64_t inode, std::uint64_t device) const;
 
+  /// The status of a name, in which all is counted that programs of this mount have written before.
+  int status_of(const std::string& path, layout::FileStatus& status);
+  /// The same of files that the server has told of, if `kept` may lack something: WriteBehind::kept, from before that.
+  void count_kept(const std::vector<NodeId>& kept, layout::FileStatus& status);
   /// The name and status of a file that still has its name; ESTALE otherwise. For a call that keeps the names.
   int find(NodeId node, std::string& path, layout::FileStatus& status);
   /// Opens the node for a program: by its name if that is still the same file. One that has no name any more is opened
@@ -85,6 +111,8 @@ class ServedTree {
   /// @param beside  as of Hosts::open
   int open_again(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status,
                  const Hosts::File* beside = nullptr);
+  /// What is open of a file that is about to lose a name is kept for the next daemon, which may not find it any more.
+  void keep_open(NodeId parent, std::string_view name);
   /// What says that a name of the node's is gone counts as ESTALE: the kernel looks for it anew.
   static int stale_if_gone(int error);
 
@@ -135,10 +163,14 @@ class ServedTree {
   std::mutex rename_turn_;  ///< held by a rename that waits: no later call is before it
   std::shared_mutex names_;
   Hosts hosts_;
+  Keeping keeping_;
   layout::FileStatus root_;
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
+  WriteBehind write_behind_;
   OwnChanges own_changes_;
+  Attempts attempts_;
+  std::atomic<std::uint64_t> last_number_{0};
   Drop drop_ = [](NodeId, Kept) {};
 };
 

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -62,6 +63,17 @@ std::string taken_line() {
   return std::exchange(last_line, {});
 }
 
+std::uint64_t random_number() {
+  std::random_device chance;
+  return std::uint64_t{chance()} << 32 | chance();
+}
+
+UniqueFd duplicate_of(const UniqueFd& memory) {
+  UniqueFd duplicate(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0));
+  if (!duplicate.valid()) throw Error(errno, "keep", "writes", "raise the limit of open files (ulimit -n)");
+  return duplicate;
+}
+
 void destroy(fuse_session* session) { fuse_session_destroy(session); }
 
 std::string settings_of(const MountOptions& options, bool read_only) {
@@ -73,8 +85,16 @@ std::string settings_of(const MountOptions& options, bool read_only) {
 
 }  // namespace
 
-HostOptions Session::host_options(const MountOptions& options) {
+HostOptions Session::host_options(const MountOptions& options, const KeptSnapshot& left) {
   HostOptions made{.address = options.address, .timeout = options.timeout};
+  if (state_ != nullptr) {
+    made.process = {.client = left.number(layout::KeptWord::client),
+                    .number = left.number(layout::KeptWord::daemon) + 1};
+    if (made.process.client == 0) made.process.client = random_number();
+    KeptState::Batch batch(state_.get());
+    batch.add(layout::KeptWord::client, made.process.client);
+    batch.add(layout::KeptWord::daemon, made.process.number);
+  }
   if (options.passthrough) {
     made.shorten = [this](std::unique_ptr<StreamConnection> stream) {
       return LocalConnection::instead_of(std::move(stream), local_);
@@ -83,17 +103,70 @@ HostOptions Session::host_options(const MountOptions& options) {
   return made;
 }
 
-Session::Session(const MountOptions& options)
-    : directory_(prepare_mount_point(options.directory)),
-      system_((check_fuse(options.directory), host_options(options)), options.connections),
+Session::Left::Left(KeptDescriptors& kept, std::size_t write_buffer)
+    : memory(kept.take({KeptKind::state})),
+      device(kept.take({KeptKind::device})),
+      writes(kept.take({KeptKind::memory})) {
+  if (!writes.valid()) writes = WriteBuffer::make(write_buffer);
+  if (!kept.has_supervisor()) return;
+  if (!memory.valid()) memory = KeptState::make_memory();
+  state = std::make_unique<KeptState>(memory);
+  if (device.valid()) snapshot = state->load();
+}
+
+Session::Session(const MountOptions& options, KeptDescriptors& kept)
+    : Session(options, kept, Left(kept, options.write_buffer)) {}
+
+Session::Session(const MountOptions& options, KeptDescriptors& kept, Left left)
+    : kept_(kept),
+      takes_over_(left.device.valid()),
+      state_memory_(std::move(left.memory)),
+      state_(std::move(left.state)),
+      write_memory_(std::move(left.writes)),
+      directory_(takes_over_ ? left.snapshot.text(layout::KeptWord::directory)
+                             : (check_fuse(options.directory), prepare_mount_point(options.directory))),
+      system_(host_options(options, left.snapshot), options.connections, duplicate_of(write_memory_),
+              {.state = state_.get(),
+               .descriptors = state_ ? &kept : nullptr,
+               .left = takes_over_ ? &left.snapshot : nullptr}),
       ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(nullptr, destroy),
       count_(options.threads) {
   if (!ended_.valid()) throw Error(errno, "mount on", options.directory, "raise the limit of open files (ulimit -n)");
-  mount(options);
+  prepare(options);
+  if (takes_over_)
+    go_on(std::move(left.device), left.snapshot);
+  else
+    mount(options);
 }
 
-void Session::mount(const MountOptions& options) {
+void Session::go_on(UniqueFd device, const KeptSnapshot& left) {
+  take_lines(false);
+  device_ = left.number(layout::KeptWord::device);
+  const int number = device.release();
+  if (const int error = fuse_session_custom_io(session_.get(), &device_io(), number); error != 0)
+    throw Error(-error, "go on with the mount on", directory_, "");
+  if (!agree_again(session_.get(), left.text(layout::KeptWord::first_request)))
+    throw Error(EPROTO, "go on with the mount on", directory_, "mount it again");
+  if (left.number(layout::KeptWord::passthrough) == 0) system_.passthrough().end();
+}
+
+/// From now on the supervisor can start another daemon.
+void Session::hand_over() {
+  if (takes_over_ || state_ == nullptr || !has_resend() || !device_) return;
+  {
+    KeptState::Batch batch(state_.get());
+    batch.add_text(layout::KeptWord::directory, directory_);
+    batch.add(layout::KeptWord::device, *device_);
+    batch.add(layout::KeptWord::passthrough, system_.passthrough().is_on() ? 1 : 0);
+  }
+  kept_.say_mounted(directory_);
+  kept_.keep({KeptKind::state}, state_memory_.get());
+  kept_.keep({KeptKind::memory}, write_memory_.get());
+  kept_.keep({KeptKind::device}, fuse_session_fd(session_.get()));
+}
+
+void Session::prepare(const MountOptions& options) {
   system_.tree().hide(directory_);
   if (!options.passthrough) system_.passthrough().forbid();
   fuse_set_log_func(take_line);
@@ -111,6 +184,9 @@ void Session::mount(const MountOptions& options) {
     // ENOENT: the kernel does not know the file any more.
     fuse_lowlevel_notify_inval_inode(session, node, what == Kept::pages ? 0 : kAttributesOnly, 0);
   });
+}
+
+void Session::mount(const MountOptions& options) {
   if (fuse_session_mount(session_.get(), directory_.c_str()) != 0) {
     const std::string line = taken_line();
     throw Error(EPERM, "mount on", options.directory,
@@ -130,9 +206,12 @@ bool Session::is_here() const { return !device_ || mounted_device(directory_) ==
 Session::~Session() {
   stop();
   if (session_ == nullptr) return;
-  if (!is_here()) forget_mount_point();
+  const bool here = is_here();
+  if (!here) forget_mount_point();
   system_.passthrough().end();
   fuse_session_unmount(session_.get());
+  // libfuse does not know the directory of a mount that was taken over.
+  if (takes_over_ && here) unmount(directory_, true);
 }
 
 /// libfuse does not unmount where its descriptor reports an error, as this pipe without a reader does. What was the
@@ -153,6 +232,8 @@ void Session::work() {
     if (got < 0) take_failure(-got);
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
+    system_.tree().attempts().end();
+    if (takes_over_ && !served_.exchange(true, std::memory_order_relaxed)) kept_.say_served();
   }
   std::free(buffer.mem);
   const std::uint64_t one = 1;
@@ -171,8 +252,14 @@ void Session::start() {
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
   try {
-    system_.locks().start();
-    system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); });
+    system_.locks().start(fuse_session_fd(session_.get()));
+    WriteBehind& write_behind = system_.tree().write_behind();
+    write_behind.replay(*system_.tree().hosts().any().operator->());
+    write_behind.start([this] { return system_.delegations().client(); });
+    system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); }, write_behind);
+    if (const int error = takes_over_ ? ask_to_resend(fuse_session_fd(session_.get())) : 0; error != 0)
+      log::write(log::Level::error, "wherry mount: the kernel does not repeat what was asked for: " +
+                                        std::system_category().message(error));
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
       working_.fetch_add(1, std::memory_order_relaxed);
@@ -180,14 +267,20 @@ void Session::start() {
   } catch (const std::system_error& error) {
     throw Error(error.code().value(), "start the threads of", directory_, "allow more processes (ulimit -u, pids.max)");
   }
+  if (takes_over_) return;
   struct stat found{};
   if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
   system_.passthrough().check();
+  hand_over();
 }
 
 bool Session::wait(int signals) {
-  std::array<pollfd, 2> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
-  while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
+  std::array<pollfd, 3> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}, {kept_.supervisor(), 0, 0}}};
+  while (::poll(wanted.data(), wanted.size(), -1) < 0 || (wanted[0].revents == 0 && wanted[1].revents == 0)) {
+    if (wanted[2].revents == 0) continue;
+    log::write(log::Level::warning, "wherry mount: the supervisor is gone: if this process is killed the mount ends");
+    wanted[2].fd = -1;
+  }
   const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
   if (is_used) {
     // What programs have mapped and changed is written first.
@@ -225,6 +318,7 @@ void Session::stop() {
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  system_.tree().write_behind().stop();
 }
 
 }  // namespace wherry::file::mount

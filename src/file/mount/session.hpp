@@ -15,6 +15,8 @@
 
 #include "base/unique_fd.hpp"
 #include "file/mount/file_system.hpp"
+#include "file/mount/kept_descriptors.hpp"
+#include "file/mount/kept_state.hpp"
 #include "file/mount/local_connection.hpp"
 
 struct fuse_session;
@@ -29,15 +31,16 @@ struct MountOptions {
   bool passthrough = true;                    ///< as Passthrough, where it can be had
   std::chrono::milliseconds timeout{60'000};  ///< as HostOptions
   std::size_t connections = 4;
-  std::size_t threads = 8;  ///< calls that are served at the same time
+  std::size_t write_buffer = std::size_t{64} << 20;  ///< bytes of writes that may be kept here
+  std::size_t threads = 8;                           ///< calls that are served at the same time
 };
 
 /// A mounted file system and the threads that serve it.
 class Session {
  public:
-  /// Connects, and mounts. Throws Error: as Host, prepare_mount_point and check_fuse do, EPERM where the kernel or
-  /// fusermount3 refuses.
-  explicit Session(const MountOptions& options);
+  /// Connects, and mounts; or goes on where a daemon that was killed has ended, by what it has kept. Throws Error: as
+  /// Host, prepare_mount_point and check_fuse do, EPERM where the kernel or fusermount3 refuses.
+  Session(const MountOptions& options, KeptDescriptors& kept);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   /// Unmounts. Programs that still use the mount get errors.
@@ -55,8 +58,23 @@ class Session {
   [[nodiscard]] bool passes_through() const { return system_.files().passes_through(); }
 
  private:
-  [[nodiscard]] HostOptions host_options(const MountOptions& options);
+  /// What an earlier daemon has left, while this is made.
+  struct Left {
+    /// @param write_buffer  bytes of writes that may be kept, where there was no earlier daemon
+    Left(KeptDescriptors& kept, std::size_t write_buffer);
+    UniqueFd memory;
+    UniqueFd device;
+    UniqueFd writes;                   ///< of WriteBuffer::make
+    std::unique_ptr<KeptState> state;  ///< null: nothing is kept
+    KeptSnapshot snapshot;
+  };
+  Session(const MountOptions& options, KeptDescriptors& kept, Left left);
+
+  [[nodiscard]] HostOptions host_options(const MountOptions& options, const KeptSnapshot& left);
+  void prepare(const MountOptions& options);
   void mount(const MountOptions& options);
+  void go_on(UniqueFd device, const KeptSnapshot& left);
+  void hand_over();
   /// Whether the directory still shows this mount: others may have detached it, and mounted something else.
   [[nodiscard]] bool is_here() const;
   void work();
@@ -65,12 +83,18 @@ class Session {
   void serve_what_waits();
   void forget_mount_point();
 
+  KeptDescriptors& kept_;
+  bool takes_over_;  ///< from an earlier daemon
+  UniqueFd state_memory_;
+  std::unique_ptr<KeptState> state_;
+  UniqueFd write_memory_;
   std::string directory_;
   std::optional<dev_t> device_;  ///< of the mount
   LocalConnection::Shared local_;
   FileSystem system_;
   UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> served_{false};  ///< an answer was given
   std::atomic<bool> failed_{false};
   std::atomic<std::ptrdiff_t> working_{0};  ///< threads that have not ended
   std::unique_ptr<fuse_session, void (*)(fuse_session*)> session_;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/server/backing.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
+#include "base/log.hpp"
 #include "file/mapped/truncations.hpp"
 #include "file/wire/status.hpp"
 
@@ -20,6 +24,15 @@ ssize_t uninterrupted(Call call) {
   return result;
 }
 
+/// Makes a change by a handle unless its client was cut off.
+template <class Call>
+ssize_t changed(WriteDelegation* delegation, Call call) {
+  const WriteDelegation::Change change(delegation);
+  if (change.is_allowed()) return uninterrupted(call);
+  errno = ESTALE;
+  return -1;
+}
+
 }  // namespace
 
 ssize_t Backing::read(std::span<const iovec> into, std::uint64_t offset) {
@@ -28,16 +41,17 @@ ssize_t Backing::read(std::span<const iovec> into, std::uint64_t offset) {
 }
 
 ssize_t Backing::write(std::span<const iovec> from, std::uint64_t offset) {
-  return uninterrupted(
-      [&] { return ::pwritev(descriptor(), from.data(), static_cast<int>(from.size()), static_cast<off_t>(offset)); });
+  return changed(delegation(), [&] {
+    return ::pwritev(descriptor(), from.data(), static_cast<int>(from.size()), static_cast<off_t>(offset));
+  });
 }
 
 ssize_t Backing::append(std::span<const std::byte> data) {
-  return uninterrupted([&] { return ::write(descriptor(), data.data(), data.size()); });
+  return changed(delegation(), [&] { return ::write(descriptor(), data.data(), data.size()); });
 }
 
 ssize_t Backing::copy(std::uint64_t offset, const Backing& to, std::uint64_t to_offset, std::size_t bytes) {
-  return uninterrupted([&] {
+  return changed(to.delegation(), [&] {
     auto from_here = static_cast<off_t>(offset);
     auto to_there = static_cast<off_t>(to_offset);
     return ::copy_file_range(descriptor(), &from_here, to.descriptor(), &to_there, bytes, 0);
@@ -45,13 +59,40 @@ ssize_t Backing::copy(std::uint64_t offset, const Backing& to, std::uint64_t to_
 }
 
 int Backing::flush(bool data_only) {
+  // Not during all of it: it may wait for a disk, and changes nothing.
+  if (!WriteDelegation::Change(delegation()).is_allowed()) return ESTALE;
   return (data_only ? ::fdatasync(descriptor()) : ::fsync(descriptor())) == 0 ? 0 : errno;
 }
 
 int Backing::status(layout::FileStatus& status) { return status_of(descriptor(), status); }
 
-int Backing::set_size(std::uint64_t size) { return mapped::set_size(descriptor(), size); }
+int Backing::set_size(std::uint64_t size) {
+  const WriteDelegation::Change change(delegation());
+  return change.is_allowed() ? mapped::set_size(descriptor(), size) : ESTALE;
+}
 
-int Backing::close() { return ::close(descriptor_.release()) == 0 ? 0 : errno; }
+/// Without the right to do so this process is without privileges itself, and its write has done it.
+void Backing::drop_set_id(std::uint32_t mode) const {
+  const std::uint32_t dropped = (mode & S_ISUID) | ((mode & S_IXGRP) != 0 ? mode & S_ISGID : 0);
+  if (dropped != 0 && ::fchmod(descriptor(), mode & 07777 & ~dropped) != 0)
+    log::write(log::Level::debug, "wherry serve: a file that was written keeps its set-user-ID bits");
+}
+
+int Backing::allocate(int mode, std::uint64_t offset, std::uint64_t length) {
+  const ssize_t result = changed(delegation(), [&] {
+    return ::fallocate(descriptor(), mode, static_cast<off_t>(offset), static_cast<off_t>(length));
+  });
+  return result == 0 ? 0 : errno;
+}
+
+void Backing::set_delegation(std::shared_ptr<WriteDelegation> delegation) {
+  if (delegation_ != nullptr) delegation_->end();
+  delegation_ = std::move(delegation);
+}
+
+int Backing::close() {
+  set_delegation(nullptr);
+  return ::close(descriptor_.release()) == 0 ? 0 : errno;
+}
 
 }  // namespace wherry::file

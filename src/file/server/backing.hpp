@@ -6,19 +6,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "base/unique_fd.hpp"
+#include "file/server/write_delegation.hpp"
 #include "file/wire/layout/wire.hpp"
 
 namespace wherry::file {
 
 /// What a server does with a file or directory that a client has open. Of one thread at a time; blocks as the file
-/// system does. Calls that return ssize_t return -1 and errno as the kernel's do, others 0 or an errno value.
+/// system does. Calls that return ssize_t return -1 and errno as the kernel's do, others 0 or an errno value. Changes
+/// are ESTALE once a client that had the file delegated for writing was cut off.
 class Backing {
  public:
   explicit Backing(UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}
+  Backing(const Backing&) = delete;
+  Backing& operator=(const Backing&) = delete;
+  ~Backing() { set_delegation(nullptr); }
 
   /// Fewer bytes than there is room for: the end of the file.
   [[nodiscard]] ssize_t read(std::span<const iovec> into, std::uint64_t offset);
@@ -30,6 +36,15 @@ class Backing {
   [[nodiscard]] int flush(bool data_only);
   [[nodiscard]] int status(layout::FileStatus& status);
   [[nodiscard]] int set_size(std::uint64_t size);
+  /// What a write by a process without privileges does to set-user-ID and set-group-ID bits.
+  /// @param mode  that the file has
+  void drop_set_id(std::uint32_t mode) const;
+  /// `mode` as fallocate's.
+  [[nodiscard]] int allocate(int mode, std::uint64_t offset, std::uint64_t length);
+  /// Ends the one that was.
+  void set_delegation(std::shared_ptr<WriteDelegation> delegation);
+  /// Null: the file is not delegated for writing.
+  [[nodiscard]] WriteDelegation* delegation() const { return delegation_.get(); }
   /// What close(2) says. Nothing may follow.
   int close();
   /// For all other calls.
@@ -37,6 +52,7 @@ class Backing {
 
  private:
   UniqueFd descriptor_;
+  std::shared_ptr<WriteDelegation> delegation_{};
 };
 
 }  // namespace wherry::file

@@ -35,10 +35,25 @@ constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
 constexpr auto kSettled = 50ms;
 /// After a broken lease, for opens that did not wait but are tried again.
 constexpr auto kRest = 250ms;
-/// A client that does not heed a recall gets nothing for so long: each time an open would wait for it.
+/// A client that does not heed a recall gets nothing for so long: each time an open would wait for it. Doubled at each
+/// later recall, up to 64 times.
 constexpr auto kDistrust = 5s;
-/// Files that are read again and again at one time. Each takes a descriptor and is looked at every 10 ms.
+constexpr int kMostDoublings = 6;
+/// Files that are read or written again and again at one time. Each takes a descriptor and is looked at every 10 ms.
 constexpr std::size_t kMostLeases = 256;
+
+/// How often a client is told that a file is to be given back that it may write to.
+constexpr auto kRepeat = 250ms;
+/// What one client may keep of one file.
+constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20;
+
+/// Half of what is left: file systems need room for more than data.
+std::uint64_t room_on(int descriptor) {
+  struct statfs found{};
+  if (::fstatfs(descriptor, &found) != 0) return 0;
+  if (found.f_blocks == 0) return UINT64_MAX;  // tmpfs without a limit
+  return std::uint64_t{found.f_bavail} * static_cast<std::uint64_t>(found.f_bsize) / 2;
+}
 
 /// File systems whose files change by this kernel alone. FUSE's and NFS's have leases, too, which tell of no change
 /// that is made elsewhere.
@@ -124,12 +139,54 @@ bool Delegations::grant(std::uint64_t client, int descriptor) {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (!may_hold(client, now)) return false;
+    if (has_writer(identity)) return false;  // the lease that is made below would break its own
     const auto known = files_.find(identity);
     if (known != files_.end()) return prolong(known->second, client, now);
     if (leases_ >= std::min(kMostLeases, budget_.each()) || !budget_.take()) return false;
     ++leases_;
   }
   return make(identity, client, lease_on(descriptor));
+}
+
+std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, int descriptor) {
+  struct stat found{};
+  if (!grants_ || ::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode) || !is_local(descriptor)) return nullptr;
+  const Identity identity{.device = found.st_dev, .inode = found.st_ino};
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  look_at_writers(now);  // it may have been given back a moment ago
+  // A file that rests is left to opens that are tried again.
+  if (!may_hold(client, now) || files_.contains(identity) || has_writer(identity)) return nullptr;
+  if (leases_ >= std::min(kMostLeases, budget_.each()) || !budget_.take()) return nullptr;
+  auto taken = WriteDelegation::take(descriptor, client, timeout_);
+  if (taken == nullptr) {
+    budget_.give_back(1);
+    return nullptr;
+  }
+  ++leases_;
+  writers_.push_back({.delegation = taken});
+  changed_.notify_all();
+  return taken;
+}
+
+std::uint64_t Delegations::reserve(const WriteDelegation& writer, int descriptor) {
+  const std::uint64_t room = room_on(descriptor);
+  const std::lock_guard lock(mutex_);
+  std::uint64_t others = 0;
+  Writer* own = nullptr;
+  for (Writer& one : writers_) {
+    if (one.delegation.get() == &writer)
+      own = &one;
+    else if (one.delegation->file().device == writer.file().device)
+      others += one.reserved;
+  }
+  if (own == nullptr || writer.was_recalled()) return 0;
+  own->reserved = std::min(kMostKept, room - std::min(room, others));
+  return own->reserved;
+}
+
+bool Delegations::has_writer(const Identity& identity) const {
+  return std::ranges::any_of(writers_, [&](const Writer& one) { return one.delegation->file() == identity; });
 }
 
 /// One that takes no recalls, or heeds none, gets no more.
@@ -209,7 +266,7 @@ void Delegations::look() {
 void Delegations::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (files_.empty()) {
+    if (files_.empty() && writers_.empty()) {
       changed_.wait(lock);
       continue;
     }
@@ -223,6 +280,7 @@ void Delegations::run() {
 }
 
 void Delegations::look_at_all(Clock::time_point now, Ended& ended) {
+  look_at_writers(now);
   for (auto next = files_.begin(); next != files_.end();) {
     const auto at = next++;
     File& file = at->second;
@@ -236,24 +294,54 @@ void Delegations::look_at_all(Clock::time_point now, Ended& ended) {
   }
 }
 
+void Delegations::look_at_writers(Clock::time_point now) {
+  const auto is_over = [&](Writer& one) {
+    const WriteDelegation::State state = one.delegation->look(now);
+    const Identity& file = one.delegation->file();
+    if (state == WriteDelegation::State::recalled && now >= one.next_recall) {
+      recall(one.delegation->client(), file);
+      one.next_recall = now + kRepeat;
+    }
+    if (state != WriteDelegation::State::over) return false;
+    if (one.delegation->was_recalled()) files_[file].rests_until = now + kRest;
+    if (one.delegation->was_cut_off()) distrust(one.delegation->client(), now);
+    --leases_;
+    budget_.give_back(1);
+    return true;
+  };
+  std::erase_if(writers_, is_over);
+}
+
+void Delegations::recall(std::uint64_t number, const Identity& identity) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  auto& recalls = client->second->recalls_;
+  if (std::ranges::find(recalls, identity) == recalls.end()) recalls.push_back(identity);
+  ::eventfd_write(client->second->descriptor(), 1);
+}
+
 void Delegations::recall(const Identity& identity, File& file, Clock::time_point now) {
   for (auto& [number, holder] : file.holders) {
     if (holder.recalled || now < holder.since + kSettled) continue;
     holder.recalled = now;
-    const auto client = clients_.find(number);
-    if (client == clients_.end()) continue;
-    client->second->recalls_.push_back(identity);
-    ::eventfd_write(client->second->descriptor(), 1);
+    recall(number, identity);
   }
+}
+
+void Delegations::distrust(std::uint64_t number, Clock::time_point now) {
+  const auto client = clients_.find(number);
+  if (client == clients_.end()) return;
+  int& before = client->second->unheeded_;
+  client->second->trusted_ = std::max(client->second->trusted_, now + kDistrust * (1 << before));
+  before = std::min(before + 1, kMostDoublings);
 }
 
 void Delegations::expire(File& file, Clock::time_point now) {
   for (auto next = file.holders.begin(); next != file.holders.end();) {
     const auto holder = next++;
     if (now < holder->second.until) continue;
-    const auto client = clients_.find(holder->first);
     const bool had_time = holder->second.recalled && now >= *holder->second.recalled + margin_;
-    if (had_time && client != clients_.end()) client->second->trusted_ = now + kDistrust;
+    if (had_time) distrust(holder->first, now);
     file.holders.erase(holder);
   }
 }

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/server/server_handles.hpp"
+#include "file/server/write_delegation.hpp"
 #include "file/wire/layout/wire.hpp"
 
 namespace wherry::file {
@@ -31,6 +33,8 @@ namespace wherry::file {
 ///
 /// The kernel tells of a broken lease by a signal, which would be the whole process's. Leases are looked at every 10 ms
 /// instead, while there are any.
+///
+/// One client alone may have a file for writing (WriteDelegation). Its recall is repeated until the delegation is over.
 ///
 /// Threads: any. `grant` blocks as the file system does, without a lock.
 class Delegations {
@@ -64,12 +68,14 @@ class Delegations {
     // By Delegations::mutex_:
     std::vector<Identity> recalls_{};
     Clock::time_point trusted_{};  ///< from then on: after a recall that was not heeded
+    int unheeded_ = 0;             ///< recalls
   };
 
   /// @param grants  false: refuses all
   /// @param margin  how much longer a delegation lasts here than a client is told
-  Delegations(HandleBudget& budget, bool grants, std::chrono::milliseconds margin)
-      : budget_(budget), grants_(grants), margin_(margin) {}
+  /// @param timeout  as of WriteDelegation
+  Delegations(HandleBudget& budget, bool grants, std::chrono::milliseconds margin, std::chrono::milliseconds timeout)
+      : budget_(budget), grants_(grants), margin_(margin), timeout_(timeout) {}
   Delegations(const Delegations&) = delete;
   Delegations& operator=(const Delegations&) = delete;
   ~Delegations();
@@ -77,6 +83,11 @@ class Delegations {
   /// Delegates the file of this descriptor, or does so for longer. False: the client is not known, the file is open for
   /// writing or was a moment ago, or no lease on it would tell of all changes, or is to be had.
   [[nodiscard]] bool grant(std::uint64_t client, int descriptor);
+  /// Delegates the file of a descriptor for writing. Null: as `grant`, or others have it open.
+  [[nodiscard]] std::shared_ptr<WriteDelegation> grant_write(std::uint64_t client, int descriptor);
+  /// How many bytes of a file that is delegated for writing its client may keep: there is to be room for them, beside
+  /// those that others may keep. 0: it was recalled, or there is no room.
+  [[nodiscard]] std::uint64_t reserve(const WriteDelegation& writer, int descriptor);
   /// Which of the files that were recalled are still waited for. For what is to be done before they are given back
   /// there is time from now on.
   [[nodiscard]] std::vector<Identity> heed(std::uint64_t client, std::span<const Identity> files);
@@ -98,6 +109,11 @@ class Delegations {
     bool broken = false;
     Clock::time_point rests_until{};
   };
+  struct Writer {
+    std::shared_ptr<WriteDelegation> delegation;
+    std::uint64_t reserved = 0;
+    Clock::time_point next_recall{};
+  };
   using Files = std::map<Identity, File>;
   /// Leases that have ended, closed without the lock.
   using Ended = std::vector<UniqueFd>;
@@ -108,7 +124,11 @@ class Delegations {
   bool make(const Identity& identity, std::uint64_t client, UniqueFd lease);
   void run();
   void look_at_all(Clock::time_point now, Ended& ended);
+  void look_at_writers(Clock::time_point now);
   void recall(const Identity& identity, File& file, Clock::time_point now);
+  void recall(std::uint64_t number, const Identity& identity);
+  [[nodiscard]] bool has_writer(const Identity& identity) const;
+  void distrust(std::uint64_t number, Clock::time_point now);
   void expire(File& file, Clock::time_point now);
   void end(File& file, Clock::time_point now, Ended& ended);
   Holder* recalled_holder(std::uint64_t client, const Identity& identity);
@@ -116,11 +136,13 @@ class Delegations {
   HandleBudget& budget_;
   const bool grants_;
   const std::chrono::milliseconds margin_;
+  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Client*> clients_;
   Files files_;
-  std::size_t leases_ = 0;  ///< of `files_`, and those that are being made
+  std::vector<Writer> writers_;
+  std::size_t leases_ = 0;  ///< of `files_` and `writers_`, and those that are being made
   bool stopping_ = false;
   std::thread thread_;
 };

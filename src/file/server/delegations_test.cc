@@ -23,6 +23,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/client/host_connection.hpp"
+#include "tests/common/recall_watcher.hpp"
 #include "tests/common/served_directory.hpp"
 
 namespace wherry::file {
@@ -33,54 +34,6 @@ using namespace std::chrono_literals;
 using Files = std::vector<FileIdentity>;
 
 constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
-
-/// The connection by which a client hears of recalls.
-class Watcher {
- public:
-  struct Answer {
-    int error = 0;
-    std::uint64_t value = 0;
-    Files files{};
-  };
-
-  explicit Watcher(const ServedDirectory& served) : connection_(served.address(), 0, {}, Timeout()) {
-    number_ = ask(FileCall::await_recalls, 0).value;
-    EXPECT_NE(number_, 0U);
-  }
-
-  [[nodiscard]] std::uint64_t number() const { return number_; }
-  Files await_recalls() { return ask(FileCall::await_recalls, number_).files; }
-  void give_back(const Files& files) { EXPECT_EQ(ask(FileCall::give_back, number_, files).error, 0); }
-
-  Answer ask(FileCall call, std::uint64_t number, const Files& files = {}) {
-    send(call, number, files);
-    std::vector<std::byte> payload;
-    const auto head = connection_.receive(payload, 65536);
-    if (!head) return {.error = ECONNRESET};
-    Answer answer{.error = static_cast<int>(head->error),
-                  .value = head->value,
-                  .files = Files(payload.size() / sizeof(FileIdentity))};
-    if (!payload.empty()) std::memcpy(answer.files.data(), payload.data(), payload.size());
-    return answer;
-  }
-  void send(FileCall call, std::uint64_t number, const Files& files = {}) {
-    FileRequest request{};
-    request.call = static_cast<std::uint32_t>(call);
-    request.offset = number;
-    const auto bytes = std::as_bytes(std::span(files));
-    ASSERT_TRUE(
-        connection_.send(request, {}, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Buffers({}), 0));
-  }
-
- private:
-  StreamConnection connection_;
-  std::uint64_t number_ = 0;
-};
-
-bool has_leases(const std::filesystem::path& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return ::fcntl(file.get(), F_SETLEASE, F_RDLCK) == 0;
-}
 
 class FileDelegations : public ::testing::Test {
  protected:
@@ -122,7 +75,7 @@ class FileDelegations : public ::testing::Test {
   /// However long this process is not run, no delegation expires by itself.
   ServedDirectory served_{{.delegation_margin = 1h}};
   Host host_{served_.client()};
-  Watcher watcher_{served_};
+  RecallWatcher watcher_{served_};
   FileIdentity file_{};
 };
 
@@ -184,8 +137,8 @@ TEST_F(FileDelegations, WhoeverDoesNotGiveBackIsNotWaitedForLongerThanItsTime) {
   const ServedDirectory served;
   std::ofstream(served.root() / "file") << "content";
   Host host(served.client());
-  Watcher first(served);
-  Watcher second(served);
+  RecallWatcher first(served);
+  RecallWatcher second(served);
   delegate(host, open(host), first.number());
   EXPECT_TRUE(UniqueFd(::open((served.root() / "file").c_str(), O_WRONLY | O_CLOEXEC)).valid());
   delegate(host, open(host), second.number());
@@ -197,12 +150,12 @@ TEST_F(FileDelegations, ReadersWaitForNobody) {
   delegate(host_, open(host_), watcher_.number());
   EXPECT_EQ(open_natively(O_RDONLY).get(), 0);
   Host other(served_.client());
-  Watcher others(served_);
+  RecallWatcher others(served_);
   EXPECT_TRUE(delegates(other, open(other), others.number()));
 }
 
 TEST_F(FileDelegations, EachClientIsToldAndAllHaveToGiveBack) {
-  Watcher second(served_);
+  RecallWatcher second(served_);
   const Host::Handle handle = open(host_);
   delegate(host_, handle, watcher_.number());
   EXPECT_TRUE(delegates(host_, handle, second.number()));
@@ -233,7 +186,7 @@ TEST_F(FileDelegations, OnlyAClientThatHearsOfRecallsGetsAny) {
   EXPECT_FALSE(delegates(host_, handle, watcher_.number() + 1));
   std::uint64_t gone = 0;
   {
-    Watcher left(served_);
+    RecallWatcher left(served_);
     gone = left.number();
   }
   while (delegates(host_, handle, gone)) std::this_thread::sleep_for(1ms);
@@ -249,7 +202,7 @@ TEST_F(FileDelegations, AServerCanDoWithoutThem) {
   const ServedDirectory without({.delegates = false});
   std::ofstream(without.root() / "file") << "content";
   Host host(without.client());
-  Watcher watcher(without);
+  RecallWatcher watcher(without);
   EXPECT_FALSE(delegates(host, open(host), watcher.number()));
 }
 
@@ -257,7 +210,7 @@ TEST_F(FileDelegations, ThoseOfAFileThatIsNotAskedForAnyMoreEnd) {
   const ServedDirectory served;
   std::ofstream(served.root() / "file") << "content";
   Host host(served.client());
-  const Watcher watcher(served);
+  const RecallWatcher watcher(served);
   const auto descriptors = [&] {
     const std::filesystem::directory_iterator all("/proc/" + std::to_string(served.pid()) + "/fd");
     return std::distance(begin(all), end(all));
@@ -283,7 +236,7 @@ TEST_F(FileDelegations, WhoeverTakesNoRecallsGetsNoMoreUntilItDoes) {
   }
   const Host::Handle handle = open(host_);
   while (delegates(host_, handle, watcher_.number())) std::this_thread::sleep_for(1ms);  // until all are recalled
-  const Watcher second(served_);
+  const RecallWatcher second(served_);
   EXPECT_TRUE(delegates(host_, handle, second.number()));
   EXPECT_EQ(watcher_.await_recalls().size(), kFileMaxIdentities);
   EXPECT_TRUE(delegates(host_, handle, watcher_.number()));

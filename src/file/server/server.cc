@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/machine.hpp"
 #include "file/server/server_worker.hpp"
-#include "file/wire/boot_id.hpp"
 #include "file/wire/ring.hpp"
 
 namespace wherry::file {
@@ -62,8 +62,9 @@ UniqueFd event() {
 
 Server::Server(ServerOptions options)
     : service_{Tree(options.root), HandleBudget::of_process(),
-               Terms{options.read_only, options.lends, options.delegates, options.delegation_margin}, hello_of(options),
-               std::move(options.at)},
+               Terms{options.read_only, options.lends, options.delegates, options.delegation_margin,
+                     options.recall_timeout},
+               hello_of(options), std::move(options.at)},
       most_connections_(options.connections != 0 ? options.connections : connections_possible()),
       stop_(event()),
       left_(event()),

@@ -24,6 +24,7 @@ struct ServerOptions {
   std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
   bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
   bool delegates = true;        ///< files are delegated (Delegations)
+  std::chrono::milliseconds recall_timeout = Terms().recall_timeout;
   std::chrono::milliseconds delegation_margin = Terms().delegation_margin;  ///< for tests
   AtFaultPoint at{};                                                        ///< for tests
 };

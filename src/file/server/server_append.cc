@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "file/server/server_calls.hpp"
+#include "file/wire/open_again.hpp"
 
 namespace wherry::file {
 namespace {
 
 /// Whether the file has these bytes there. The descriptor may be one for writing only.
 bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
-  const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
+  // A lease on the file must not be waited for: it may be the client's own.
+  const UniqueFd file = open_again(descriptor, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   std::vector<std::byte> there(bytes.size());
   std::size_t got = 0;
   while (got < there.size()) {
@@ -29,6 +30,11 @@ bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> byte
 }
 
 }  // namespace
+
+bool Calls::has(const Request& request, std::span<const std::byte> data) {
+  const OpenFile* const file = handles_.find(request.header.handle);
+  return file != nullptr && holds(file->backing->descriptor(), request.header.offset, data);
+}
 
 /// Of a repeated append it is first seen how much of it is in the file already: its end is compared with the data.
 Outcome Calls::append(const Request& request, std::span<const std::byte> data) {

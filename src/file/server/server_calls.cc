@@ -39,7 +39,7 @@ Outcome with_payload(int error, const T& content) {
 Outcome failed(int error) { return {.error = error}; }
 
 /// Of an open without waiting: EAGAIN is a lease.
-Outcome not_opened(int error) { return {.error = error, .leased = error == EAGAIN}; }
+Outcome not_opened(int error) { return error == EAGAIN ? Outcome::of_lease() : failed(error); }
 
 int open_flags(std::uint32_t asked) {
   using namespace layout;
@@ -147,12 +147,22 @@ Outcome Calls::perform(const Request& request) {
       return give_back(request);
     case FileCall::heed_recalls:
       return heed_recalls(request);
+    case FileCall::delegate_write:
+      return delegate_write(request);
+    case FileCall::return_write:
+      return return_write(request);
     case FileCall::open_locks:
       return open_locks(request);
     case FileCall::set_lock:
       return set_lock(request);
     case FileCall::get_lock:
       return get_lock(request);
+    case FileCall::make_ticket:
+      return make_ticket(request);
+    case FileCall::open_ticket:
+      return open_ticket(request);
+    case FileCall::end_tickets:
+      return end_tickets(request);
     case FileCall::read_link: {
       std::string target;
       Outcome outcome = failed(tree_.read_link(request.name, target));
@@ -166,13 +176,16 @@ Outcome Calls::perform(const Request& request) {
 }
 
 int Calls::refused(const Request& request) const {
-  if (!terms_.read_only) return 0;
+  if (const int error = refused_by_ticket(request); error != 0 || !terms_.read_only) return error;
   constexpr std::uint32_t kChanges =
       layout::kFileOpenWrite | layout::kFileOpenAppend | layout::kFileOpenCreate | layout::kFileOpenTruncate;
   switch (call_of(request)) {
     case FileCall::open:
+    case FileCall::make_ticket:
       return asks(request, kChanges) ? EROFS : 0;
     case FileCall::close:
+    case FileCall::open_ticket:
+    case FileCall::end_tickets:
     case FileCall::read:
     case FileCall::status:
     case FileCall::file_system:
@@ -308,9 +321,7 @@ Outcome Calls::allocate(const Request& request) {
   int mode = asks(request, layout::kFileAllocateKeepSize) ? FALLOC_FL_KEEP_SIZE : 0;
   if (asks(request, layout::kFileAllocatePunch)) mode |= FALLOC_FL_PUNCH_HOLE;
   if (asks(request, layout::kFileAllocateZero)) mode |= FALLOC_FL_ZERO_RANGE;
-  const int result = ::fallocate(file->backing->descriptor(), mode, static_cast<off_t>(header.offset),
-                                 static_cast<off_t>(header.length));
-  return failed(result == 0 ? 0 : errno);
+  return failed(file->backing->allocate(mode, header.offset, header.length));
 }
 
 Outcome Calls::seek(const Request& request) {

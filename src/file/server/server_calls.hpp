@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,16 +30,15 @@ struct Outcome {
   std::uint64_t value = 0;
   std::uint64_t position = 0;
   std::vector<std::byte> payload{};
-  bool leased = false;  ///< a lease on the file was in the way: nothing has happened yet
+
+  /// A lease on a file that is to be opened is in the way, or a write by a ticket that is to end: nothing has happened.
+  [[nodiscard]] static Outcome of_lease() { return {.error = EAGAIN, .position = layout::kFileLeased}; }
+  [[nodiscard]] bool is_leased() const { return error == EAGAIN && position == layout::kFileLeased; }
 };
 
 /// Whether what follows the header can be understood: a known call, names and lengths within the limits, nothing in the
 /// fields that are to be 0.
 [[nodiscard]] bool is_valid(const layout::FileRequest& header);
-
-/// How long an open waits for leases that others than this server have given, such as a Samba: its clients keep theirs
-/// for less.
-inline constexpr std::chrono::seconds kLeasePatience{5};
 
 /// What is served beside the files.
 struct Terms {
@@ -47,6 +47,8 @@ struct Terms {
   bool delegates = true;   ///< files too
   /// A client counts from when it asks, and its kernel from when it hears: so much later all delegations have ended.
   std::chrono::milliseconds delegation_margin{150};
+  /// A client that writes nothing for so long after files were recalled that it may write to is cut off.
+  std::chrono::milliseconds recall_timeout{5000};
 };
 
 /// A copy between two files that is to be done.
@@ -61,18 +63,21 @@ struct CopyPlan {
 /// All calls that move no file's data, of one client.
 class Calls {
  public:
-  Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations)
-      : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations) {}
+  /// @param tickets  null: none are made
+  Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations, Tickets* tickets)
+      : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations), tickets_(tickets) {}
 
   /// Does what a request asks for.
   [[nodiscard]] Outcome perform(const Request& request);
-  /// Why this request is not served here: EROFS, or 0.
+  /// Why this request is not served here, or 0: EROFS; and of a file that was opened by a ticket EACCES, ESTALE.
   [[nodiscard]] int refused(const Request& request) const;
   /// Of FileCall::copy: 0, or an errno value. Valid until the next call that closes a file.
   [[nodiscard]] int plan_copy(const Request& request, CopyPlan& plan);
   /// FileCall::append, once its data has come: one write of the file, so that what others append at the same time comes
   /// before or behind it.
   [[nodiscard]] Outcome append(const Request& request, std::span<const std::byte> data);
+  /// Whether the file of a write has these bytes where it writes.
+  [[nodiscard]] bool has(const Request& request, std::span<const std::byte> data);
   /// FileCall::set_xattr, once its value has come.
   [[nodiscard]] Outcome set_xattr(const Request& request, std::span<const std::byte> value);
 
@@ -106,10 +111,16 @@ class Calls {
   Outcome remove_xattr(const Request& request);
   Outcome delegate(const Request& request);
   Outcome give_back(const Request& request);
+  Outcome delegate_write(const Request& request);
+  Outcome return_write(const Request& request);
   Outcome heed_recalls(const Request& request);
   Outcome open_locks(const Request& request);
   Outcome set_lock(const Request& request);
   Outcome get_lock(const Request& request);
+  Outcome make_ticket(const Request& request);
+  Outcome open_ticket(const Request& request);
+  Outcome end_tickets(const Request& request);
+  [[nodiscard]] int refused_by_ticket(const Request& request) const;
   Outcome rename(const Request& request);
   [[nodiscard]] int settle(const Request& request, int error) const;
 
@@ -117,6 +128,7 @@ class Calls {
   Handles& handles_;
   const Terms& terms_;
   Delegations& delegations_;
+  Tickets* tickets_;
 };
 
 }  // namespace wherry::file

@@ -36,6 +36,7 @@ int Calls::plan_copy(const Request& request, CopyPlan& plan) {
   const OpenFile* const from = handles_.find(header.handle);
   const OpenFile* const target = handles_.find(to.handle);
   if (from == nullptr || target == nullptr || target->appends) return EBADF;
+  if (target->by != nullptr) return EACCES;
   if (header.offset > INT64_MAX - header.length || to.offset > INT64_MAX - header.length) return EINVAL;
   plan = {.from = from->backing.get(),
           .offset = header.offset,

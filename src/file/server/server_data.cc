@@ -11,12 +11,14 @@
 #include <string>
 
 #include "file/server/server_session.hpp"
+#include "file/wire/status.hpp"
 
 namespace wherry::file {
 namespace {
 
 using layout::FileAnswer;
 using layout::FileCall;
+using layout::kFileWriteKept;
 
 /// The client copies one piece out while the next is read from the file. A read begins with smaller ones, so that the
 /// client begins early.
@@ -57,8 +59,10 @@ void put(const Regions& regions, const FileAnswer& head) {
 
 ServerSession::Step ServerSession::begin_read(OpenFile* file) {
   const layout::FileRequest& header = request_.header;
-  if (file == nullptr || header.offset > INT64_MAX - header.length) {
-    answer({.error = file == nullptr ? EBADF : EINVAL});
+  int error = file == nullptr ? EBADF : calls_.refused(request_);
+  if (error == 0 && header.offset > INT64_MAX - header.length) error = EINVAL;
+  if (error != 0) {
+    answer({.error = error});
     return Step::on;
   }
   backing_ = file->backing.get();
@@ -127,11 +131,15 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
   offset_ = header.offset;
   left_ = header.length;
   moved_ = 0;
+  position_ = 0;
   error_ = calls_.refused(request_);
   if (error_ == 0 && file == nullptr) error_ = EBADF;
+  if (error_ == 0 && (append ? header.flags != 0 : (header.flags & ~kFileWriteKept) != 0)) error_ = EINVAL;
   if (error_ == 0 && (append != file->appends || (!append && header.offset > INT64_MAX - header.length)))
     error_ = EINVAL;
+  if (error_ == 0 && header.flags == kFileWriteKept && file->backing->delegation() == nullptr) error_ = ENOLCK;
   backing_ = error_ == 0 ? file->backing.get() : nullptr;
+  by_ = error_ == 0 ? file->by : nullptr;
   gathered_.clear();
   state_ = append ? State::gathering : State::writing;
   return Step::on;
@@ -140,18 +148,31 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
 /// Writes what has come straight out of this side's ring.
 ServerSession::Step ServerSession::write_piece() {
   if (left_ == 0) {
-    answer({.error = error_, .value = moved_});
+    layout::FileStatus status{};
+    const bool is_kept = backing_ != nullptr && request_.header.flags == kFileWriteKept;
+    if (is_kept && backing_->status(status) == 0) {
+      position_ = nanoseconds_of(status.modified);
+      if (moved_ != 0) backing_->drop_set_id(status.mode);  // others may have set them since it was delegated
+    }
+    answer({.error = error_, .value = moved_, .position = position_});
     return Step::on;
   }
   const ConstRegions seen = stream_.peek(left_);
   if (seen.empty()) return nothing_came();
   if (error_ == 0) write_pages(seen);
+  if (error_ == ENOLCK && left_ == request_.header.length) look_for(seen.first);
   const std::size_t bytes = seen.size();
   if (!stream_.consume(bytes).ok()) return Step::over;
   left_ -= bytes;
   turn_ -= std::min(turn_, bytes);
   pass(service_.at, FaultPoint::piece_written);
   return Step::on;
+}
+
+/// Of a repeated request: whether the first attempt has written the beginning, which is up to the end of a page.
+void ServerSession::look_for(std::span<const std::byte> data) {
+  const auto first = data.first(std::min<std::size_t>(data.size(), kPage - offset_ % kPage));
+  position_ = request_.header.repeated != 0 && calls_.has(request_, first) ? 1 : 0;
 }
 
 /// Writes up to the last end of a page in the file, and keeps the rest until more has come.
@@ -163,6 +184,11 @@ void ServerSession::write_pages(const ConstRegions& seen) {
     const std::size_t kept = std::min(done, gathered_.size());
     const auto parts = parts_of(seen, done - kept, total - rest - done - (gathered_.size() - kept));
     const std::array<iovec, 3> all{{{gathered_.data() + kept, gathered_.size() - kept}, parts[0], parts[1]}};
+    const Grant::Use use(by_.get());
+    if (!use) {
+      error_ = ESTALE;
+      return;
+    }
     const ssize_t put = backing_->write(all, offset_);
     if (put <= 0) {
       error_ = put < 0 ? errno : EIO;

@@ -22,7 +22,11 @@ HandleBudget HandleBudget::of_process() {
   return {all, all / 4};
 }
 
-Handles::~Handles() { budget_.give_back(open_); }
+Handles::~Handles() {
+  // Before any lock goes: another holder must find no write of a ticket under way.
+  for (Slot& slot : slots_) slot.file.tickets.end();
+  budget_.give_back(open_);
+}
 
 int Handles::reserve() {
   if (open_ >= budget_.each()) return EMFILE;
@@ -63,6 +67,7 @@ LockDescription* Handles::find_locks(std::uint64_t handle) {
 int Handles::close(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
   if (slot == nullptr) return EBADF;
+  slot->file.tickets.end();
   const int result = slot->file.backing != nullptr ? slot->file.backing->close() : 0;
   slot->file = {};
   // A generation that starts again could name another's file: that slot is given up.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "file/server/backing.hpp"
+#include "file/server/tickets.hpp"
 #include "file/wire/lock_description.hpp"
 
 namespace wherry::file {
@@ -43,6 +44,8 @@ struct OpenFile {
   std::unique_ptr<Backing> backing{};  ///< null: an owner of locks
   bool appends = false;
   std::unique_ptr<LockDescription> locks{};
+  TicketMaker tickets{};        ///< of those that were made of it
+  std::shared_ptr<Grant> by{};  ///< of the ticket that it was opened by
 };
 
 /// The files of one client, by handle. A handle that was closed does not name the next file that is opened.

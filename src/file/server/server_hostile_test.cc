@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/machine.hpp"
 #include "base/unique_fd.hpp"
-#include "file/wire/boot_id.hpp"
 #include "tests/common/answering_server.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/served_directory.hpp"

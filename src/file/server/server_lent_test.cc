@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/scoped_environment.hpp"
 #include "file/client/lent_file.hpp"
 #include "file/wire/status.hpp"
 #include "tests/common/pattern.hpp"
@@ -75,6 +76,28 @@ TEST(LentFiles, DataGoesWithoutTheServer) {
   EXPECT_EQ(requests(served), before);
   EXPECT_EQ(content_of(served.root() / "log").substr(10, 7), "between");
   EXPECT_EQ(content_of(served.root() / "log").size(), 27U);
+}
+
+void goes_through_the_server(const ServedDirectory& served, const HostOptions& options) {
+  Host host(options);
+  const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
+  ASSERT_EQ(file.error, 0);
+  EXPECT_FALSE(host.lends());
+  EXPECT_FALSE(moves_by_itself(served, host, file.handle));
+}
+
+TEST(LentFiles, AServerThatTheSystemDoesNotVouchForLendsNothing) {
+  const ServedDirectory served;
+  const ScopedEnvironment hidden("WHERRY_FAULTS", "hide_peer=1");
+  HostOptions options = borrower(served);
+  options.address.insert(std::string("wherry+").size(), "faulty+");
+  goes_through_the_server(served, options);
+}
+
+TEST(LentFiles, AServerOfAnotherMachineLendsNothing) {
+  const ServedDirectory served;
+  const ScopedEnvironment elsewhere("WHERRY_MACHINE", "another");
+  goes_through_the_server(served, borrower(served));
 }
 
 TEST(LentFiles, AttributesOfAnOpenFileGoWithoutTheServer) {

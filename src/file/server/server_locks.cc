@@ -29,7 +29,7 @@ Outcome Calls::open_locks(const Request& request) {
                                     flags == layout::kFileLockWhole, terms_.read_only, std::make_shared<HeldLocks>());
   if (made == nullptr) {
     const int error = errno;
-    return {.error = error, .leased = error == EAGAIN};
+    return error == EAGAIN ? Outcome::of_lease() : Outcome{.error = error};
   }
   return {.value = room.add({.locks = std::move(made)})};
 }
@@ -39,7 +39,7 @@ Outcome Calls::set_lock(const Request& request) {
   if (locks == nullptr) return {.error = EBADF};
   if (request.header.flags != (locks->is_whole() ? layout::kFileLockWhole : 0)) return {.error = EINVAL};
   const LockDescription::Answer answer = locks->set(lock_of(request.header));
-  return {.error = answer.error, .leased = answer.leased};
+  return answer.leased ? Outcome::of_lease() : Outcome{.error = answer.error};
 }
 
 Outcome Calls::get_lock(const Request& request) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Delegations, as a client asks for them and gives them back.
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -30,6 +32,33 @@ Outcome Calls::delegate(const Request& request) {
   if (const int error = file->backing->status(status); error != 0) return {.error = error};
   const auto bytes = std::as_bytes(std::span(&status, 1));
   return {.value = granted ? layout::kFileDelegationMs : 0, .payload = {bytes.begin(), bytes.end()}};
+}
+
+Outcome Calls::delegate_write(const Request& request) {
+  const OpenFile* const file = handles_.find(request.header.handle);
+  if (file == nullptr) return {.error = EBADF};
+  Backing& backing = *file->backing;
+  const int mode = ::fcntl(backing.descriptor(), F_GETFL) & O_ACCMODE;
+  if (mode != O_WRONLY && mode != O_RDWR) return {.error = EBADF};
+  if (!WriteDelegation::Change(backing.delegation()).is_allowed()) return {.error = ESTALE};
+  if (backing.delegation() == nullptr)
+    backing.set_delegation(delegations_.grant_write(request.header.offset, backing.descriptor()));
+  const WriteDelegation* const writer = backing.delegation();
+  const std::uint64_t room = writer != nullptr ? delegations_.reserve(*writer, backing.descriptor()) : 0;
+  if (room == 0) backing.set_delegation(nullptr);
+  layout::FileStatus status{};
+  if (const int error = backing.status(status); error != 0) return {.error = error};
+  const auto bytes = std::as_bytes(std::span(&status, 1));
+  return {.value = room, .payload = {bytes.begin(), bytes.end()}};
+}
+
+Outcome Calls::return_write(const Request& request) {
+  const OpenFile* const file = handles_.find(request.header.handle);
+  if (file == nullptr) return {.error = EBADF};
+  // A handle that was cut off stays it.
+  if (!WriteDelegation::Change(file->backing->delegation()).is_allowed()) return {.error = ESTALE};
+  file->backing->set_delegation(nullptr);
+  return {};
 }
 
 Outcome Calls::give_back(const Request& request) {

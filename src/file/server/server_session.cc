@@ -32,7 +32,7 @@ ServerSession::ServerSession(Stream stream, Service& service)
     : stream_(std::move(stream)),
       service_(service),
       handles_(service.budget),
-      calls_(service.tree, handles_, service.terms, service.delegations) {}
+      calls_(service.tree, handles_, service.terms, service.delegations, &service.tickets) {}
 
 ServerSession::Next ServerSession::advance(bool crowded) noexcept {
   turn_ = kTurnBytes;
@@ -63,6 +63,8 @@ ServerSession::Next ServerSession::advance(bool crowded) noexcept {
 ServerSession::Step ServerSession::step() {
   if (sent_ < out_.size()) return send_out();
   switch (state_) {
+    case State::following:
+      return follow();
     case State::reading:
       return read_piece();
     case State::gathering:
@@ -71,8 +73,6 @@ ServerSession::Step ServerSession::step() {
       return write_piece();
     case State::copying:
       return copy_piece();
-    case State::leased:
-      return perform();
     case State::watching:
       return watch();
     default:
@@ -113,6 +113,15 @@ ServerSession::Step ServerSession::greet() {
   std::memcpy(&hello, in_.data(), sizeof hello);
   if (hello.magic != layout::kFileMagic) return break_off("it is no client of wherry serve");
   if (hello.version != layout::kFileVersion) return break_off("it is of another version of Wherry");
+  if (hello.client != 0) member_.emplace(service_.processes, hello.client, hello.process);
+  state_ = State::following;
+  return Step::on;
+}
+
+/// Another thread may serve what an earlier process of the client has sent.
+ServerSession::Step ServerSession::follow() {
+  if (nothing_came() == Step::over) return Step::over;
+  if (member_ && member_->has_earlier()) return Step::later;
   const auto bytes = std::as_bytes(std::span(&service_.hello, 1));
   out_.assign(bytes.begin(), bytes.end());
   state_ = State::requests;
@@ -143,20 +152,10 @@ ServerSession::Step ServerSession::begin() {
   }
 }
 
-/// A call that opens a file for writing may meet leases. Clients that have delegations are told, and this one waits
-/// meanwhile, without the thread.
+/// A call that opens a file may meet leases. Clients that have delegations are told, and this one asks again.
 ServerSession::Step ServerSession::perform() {
-  if (state_ == State::leased && nothing_came() == Step::over) return Step::over;
   const Outcome outcome = calls_.perform(request_);
-  const auto now = std::chrono::steady_clock::now();
-  if (outcome.leased && state_ != State::leased) {
-    patience_ = now + kLeasePatience;
-    service_.delegations.look();
-  }
-  if (outcome.leased && now < patience_) {
-    state_ = State::leased;
-    return Step::later;
-  }
+  if (outcome.is_leased()) service_.delegations.look();
   answer(outcome);
   return Step::on;
 }

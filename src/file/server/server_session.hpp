@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,9 +11,11 @@
 #include <wherry/stream.hpp>
 
 #include "base/limited_log.hpp"
+#include "file/server/client_processes.hpp"
 #include "file/server/delegations.hpp"
 #include "file/server/server_calls.hpp"
 #include "file/server/server_handles.hpp"
+#include "file/server/tickets.hpp"
 #include "file/server/tree.hpp"
 #include "file/wire/fault_point.hpp"
 #include "file/wire/layout/wire.hpp"
@@ -28,8 +29,10 @@ struct Service {
   Terms terms;
   layout::FileHello hello{};
   AtFaultPoint at;
+  ClientProcesses processes{};
   log::LimitedLog warnings{"wherry serve"};  ///< each of them is caused by a client
-  Delegations delegations{budget, terms.delegates, terms.delegation_margin};
+  Delegations delegations{budget, terms.delegates, terms.delegation_margin, terms.recall_timeout};
+  Tickets tickets{budget};
 };
 
 /// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer
@@ -38,15 +41,14 @@ struct Service {
 ///
 /// States of a session, and what leads from one to the next:
 ///
-///   greeting   -> requests   take_message: the hello is right
+///   greeting   -> following  take_message: the hello is right
+///   following  -> requests   follow: no earlier process of the client is served
 ///   requests   -> reading, gathering, writing   begin: a read, an append or set_xattr, a write
 ///   reading    -> requests   read_piece: the last piece is sent
 ///   gathering  -> requests   gather: all data has come, and is used at once
 ///   writing    -> requests   write_piece: the last data has come
 ///   requests   -> copying    begin: a copy
 ///   copying    -> requests   copy_piece: all is copied, or the file has ended
-///   requests   -> leased     perform: a file is to be opened, and leases are in the way
-///   leased     -> requests   perform: they are gone, or have been waited for long enough
 ///   requests   -> watching   begin_watch: await_recalls
 ///   watching   -> requests   watch: there are recalls
 ///
@@ -72,7 +74,7 @@ class ServerSession {
   [[nodiscard]] int recall_descriptor() const { return watcher_ ? watcher_->descriptor() : -1; }
 
  private:
-  enum class State : std::uint8_t { greeting, requests, reading, gathering, writing, copying, leased, watching };
+  enum class State : std::uint8_t { greeting, following, requests, reading, gathering, writing, copying, watching };
   /// What a step came to; `on`: the next step may follow.
   enum class Step : std::uint8_t { on, readable, writable, later, over };
 
@@ -80,6 +82,7 @@ class ServerSession {
   Step send_out();
   Step take_message();
   Step greet();
+  Step follow();
   Step begin();
   Step begin_read(OpenFile* file);
   Step begin_write(OpenFile* file);
@@ -94,6 +97,7 @@ class ServerSession {
   Step begin_watch();
   Step watch();
   void write_pages(const ConstRegions& seen);
+  void look_for(std::span<const std::byte> data);
   Step nothing_came();
   void answer(const Outcome& outcome);
   [[nodiscard]] layout::FileAnswer head_of(std::size_t payload, bool last) const;
@@ -101,6 +105,7 @@ class ServerSession {
 
   Stream stream_;
   Service& service_;
+  std::optional<ClientProcesses::Member> member_;  ///< before `handles_`: until those are closed
   Handles handles_;
   Calls calls_;
   State state_ = State::greeting;
@@ -119,13 +124,14 @@ class ServerSession {
 
   // The read, write, append or copy under way.
   Backing* backing_ = nullptr;  ///< of an open file: no other request comes in between
+  std::shared_ptr<Grant> by_;   ///< of a write: the ticket's that its file was opened by
   Backing* target_ = nullptr;   ///< of a copy
   std::uint64_t offset_ = 0;
   std::uint64_t target_offset_ = 0;
-  std::uint64_t left_ = 0;                            ///< bytes to come
-  std::uint64_t moved_ = 0;                           ///< bytes that are in the file
-  int error_ = 0;                                     ///< of a write: what follows is dropped
-  std::chrono::steady_clock::time_point patience_{};  ///< how long leases are waited for
+  std::uint64_t left_ = 0;      ///< bytes to come
+  std::uint64_t moved_ = 0;     ///< bytes that are in the file
+  int error_ = 0;               ///< of a write: what follows is dropped
+  std::uint64_t position_ = 0;  ///< of its answer
   std::optional<Delegations::Client> watcher_;
   std::vector<std::byte> gathered_;  ///< data to be used at once; of a write the part of a page that has come last
 };

@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "file/wire/boot_id.hpp"
+#include "base/machine.hpp"
 #include "tests/common/pattern.hpp"
 #include "tests/common/served_directory.hpp"
 #include "tests/common/soak.hpp"

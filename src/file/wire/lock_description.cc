@@ -93,8 +93,38 @@ LockDescription::Answer LockDescription::open_for_writing() {
     held.type = static_cast<std::uint32_t>(FileLockType::read);
     if (const int error = lock_range(both.get(), *range_of(held)); error != 0) return {error};
   }
+  if (keep_) {
+    keep_(both.get());
+    give_up_all();
+  }
   descriptor_ = std::move(both);
   return {};
+}
+
+std::unique_ptr<LockDescription> LockDescription::resume(UniqueFd descriptor, bool whole, bool read_only,
+                                                         std::shared_ptr<HeldLocks> held) {
+  return std::unique_ptr<LockDescription>(
+      new LockDescription(std::move(descriptor), whole, read_only, std::move(held)));
+}
+
+LockDescription::~LockDescription() {
+  if (keep_) give_up_all();
+}
+
+void LockDescription::share(std::function<void(int)> keep) {
+  keep_ = std::move(keep);
+  keep_(descriptor_.get());
+}
+
+/// A duplicate keeps the description, and would keep its locks.
+void LockDescription::give_up_all() const {
+  struct flock all{};
+  all.l_type = F_UNLCK;
+  all.l_whence = SEEK_SET;
+  if (whole_)
+    ::flock(descriptor_.get(), LOCK_UN);
+  else
+    lock_range(descriptor_.get(), all);
 }
 
 LockDescription::Answer LockDescription::set(const FileLock& wanted) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -33,6 +34,18 @@ class LockDescription {
   static std::unique_ptr<LockDescription> open(int descriptor, Descriptor use, bool whole, bool read_only,
                                                std::shared_ptr<HeldLocks> held);
 
+  /// Goes on with the description of an earlier process, of which a duplicate was kept, and that has the locks of
+  /// `held`.
+  static std::unique_ptr<LockDescription> resume(UniqueFd descriptor, bool whole, bool read_only,
+                                                 std::shared_ptr<HeldLocks> held);
+  LockDescription(const LockDescription&) = delete;
+  LockDescription& operator=(const LockDescription&) = delete;
+  ~LockDescription();
+  /// From now on another process keeps duplicates: of the description that there is, and of a later one before that has
+  /// locks which this one has not. Locks end with this all the same.
+  /// @param keep  takes a descriptor
+  void share(std::function<void(int)> keep);
+
   [[nodiscard]] bool is_whole() const { return whole_; }
   Answer set(const layout::FileLock& wanted);
   /// What is in the way of a lock, if not this owner's: of type `none` if nothing is.
@@ -44,11 +57,13 @@ class LockDescription {
   LockDescription(UniqueFd descriptor, bool whole, bool read_only, std::shared_ptr<HeldLocks> held)
       : descriptor_(std::move(descriptor)), whole_(whole), read_only_(read_only), held_(std::move(held)) {}
   Answer open_for_writing();
+  void give_up_all() const;
 
   UniqueFd descriptor_;
   bool whole_;
   bool read_only_;
   std::shared_ptr<HeldLocks> held_;
+  std::function<void(int)> keep_{};
 };
 
 }  // namespace wherry::file

@@ -63,4 +63,8 @@ bool to_timespec(const layout::FileTime& time, timespec& result) {
   return true;
 }
 
+std::uint64_t nanoseconds_of(const layout::FileTime& time) {
+  return static_cast<std::uint64_t>(time.seconds) * kNanosecondsPerSecond + time.nanoseconds;
+}
+
 }  // namespace wherry::file

@@ -16,4 +16,7 @@ int file_system_of(int descriptor, layout::FileSystemStatus& status);
 /// As utimensat takes it. False if the nanoseconds make no sense.
 bool to_timespec(const layout::FileTime& time, timespec& result);
 
+/// Since 1970.
+std::uint64_t nanoseconds_of(const layout::FileTime& time);
+
 }  // namespace wherry::file

@@ -230,6 +230,33 @@ def test_a_filter_lets_in_only_who_is_named(context, pid_offset, welcome):
                 pull.recv()
 
 
+def test_a_filter_lets_in_nobody_whom_the_kernel_does_not_vouch_for(context, monkeypatch):
+    monkeypatch.setenv("WHERRY_FABRIC", "faulty+shm")
+    monkeypatch.setenv("WHERRY_FAULTS", "hide_peer=1")
+    ipc_filter_uid, ipc_filter_pid = 59, 58
+    with context.socket(zmq.PULL) as filtered, context.socket(zmq.PULL) as open_to_all:
+        for accepted in (0, os.getuid()):
+            filtered.setsockopt(ipc_filter_uid, accepted)
+        filtered.setsockopt(ipc_filter_pid, os.getpid())
+        pushes = []
+        for pull, timeout in (filtered, 500), (open_to_all, 20000):
+            pull.setsockopt(zmq.RCVTIMEO, timeout)
+            pull.bind("wherry://*:*")
+            push = context.socket(zmq.PUSH)
+            pushes.append(push)
+            push.setsockopt(zmq.LINGER, 0)
+            push.connect(last_endpoint(pull))
+            push.send(b"hello")
+        message = open_to_all.recv(copy=False)
+        assert message.bytes == b"hello"
+        with pytest.raises(zmq.ZMQError):
+            message.get("Peer-Uid")
+        with pytest.raises(zmq.Again):
+            filtered.recv()
+        for push in pushes:
+            push.close()
+
+
 def test_plain_tells_right_from_wrong(context):
     with context.socket(zmq.REP) as handler, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         handler.bind("inproc://zeromq.zap.01")

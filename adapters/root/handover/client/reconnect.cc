@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // WindowClient: connecting, and connecting again.
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
@@ -65,6 +66,10 @@ void WindowClient::Impl::greet() {
   // With options_.reconnect, connect_again does the waiting for a server.
   const Timeout wait = options_.reconnect.count() > 0 ? Timeout(0) : options_.connect_timeout;
   frames_ = FramedStream(start_connect(address_, kStreamOptions, wait).finish(options_.connect_timeout));
+  // Files are written into the server's memory. Asked here, as the worker computes for an hour before it writes.
+  if (!frames_.stream().windows().can_map()) {
+    fail(ENOTSUP, "the fabric cannot map the server's memory; use one that can, such as shm");
+  }
   RootRecord hello = record_of(RootKind::hello, layout::kRootVersion);
   if (options_.reconnect.count() > 0) hello.flags = layout::kRootReturns;
   std::memcpy(hello.id, id_, sizeof id_);

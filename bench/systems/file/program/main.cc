@@ -9,12 +9,15 @@
 #include "bench/systems/file/program/kernel_file.hpp"
 #include "bench/systems/file/program/run_job.hpp"
 
-int main() {
+int main(int count, char** /*words*/) {
   using namespace wherry::bench;
-  return answer_jobs("", [](const std::string& line) {
+  return answer_jobs("", [count](const std::string& line) {
     const auto open = [](const std::string& path, bool writes) {
       return std::make_unique<file::KernelFile>(path, writes);
     };
-    return to_line(file::run_job(file::job_in(line), {}, open));
+    if (count == 1) return to_line(file::run_job(file::job_in(line), {}, open));
+    return to_line(file::run_job(file::job_in(line), {}, [](const std::string& path, bool writes) {
+      return std::make_unique<file::PositionedFile>(path, writes);
+    }));
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry-bench-file-mount WHERRY FOLDER [OPTION of wherry mount]... -- COMMAND...: becomes a command that sees, over
-// the folder, a mount of a server of it. Nothing else sees that, and server and mount end with the command. Or check:
-// exit status 0 if mounting is permitted, else 1 and why not.
+// wherry-bench-file-mount WHERRY FOLDER [OPTION of wherry mount, or --no-lend]... -- COMMAND...: becomes a command that
+// sees, over the folder, a mount of a server of it. Nothing else sees that, and server and mount end with the command.
+// Or check: exit status 0 if mounting is permitted, else 1 and why not.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -57,11 +57,13 @@ bool is_mounted(const std::string& folder) {
   return ::statfs(folder.c_str(), &found) == 0 && found.f_type == file::kFuseMagic;
 }
 
-void mount(const std::string& wherry, const std::string& folder, const std::vector<std::string>& options) {
+void mount(const std::string& wherry, const std::string& folder, std::vector<std::string> options) {
   file::keep_mounts_private();
   ::setenv("WHERRY_JOB", fmt::format("bench-{}", ::getpid()).c_str(), 1);
   const std::string address = "wherry://0:7000";
-  start({wherry, "serve", "--quiet", "--root", folder, "--listen", address});
+  std::vector<std::string> server{wherry, "serve", "--quiet", "--root", folder, "--listen", address};
+  if (std::erase(options, "--no-lend") != 0) server.emplace_back("--no-lend");
+  start(server);
   std::vector<std::string> command{wherry, "mount", "--quiet", address, folder};
   command.insert(command.end(), options.begin(), options.end());
   const pid_t daemon = start(command);

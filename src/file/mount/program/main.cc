@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wherry-mount: what `wherry mount` becomes once it has read the command line (tools/mount.cc), a program of its own
-// since it alone needs libfuse. Its words are name=value.
+// since it alone needs libfuse. Its words are name=value. It is the supervisor, and starts itself again as the daemon.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <wherry/error.hpp>
 
@@ -25,21 +28,27 @@
 #include "base/service_process.hpp"
 #include "base/standard_descriptors.hpp"
 #include "base/unique_fd.hpp"
+#include "file/mount/kept_descriptors.hpp"
 #include "file/mount/session.hpp"
+#include "file/mount/supervisor.hpp"
 
 namespace {
 
 using wherry::Error;
 using wherry::printable;
 using wherry::UniqueFd;
+using wherry::file::mount::KeptDescriptors;
+using wherry::file::mount::KeptKind;
 using wherry::file::mount::MountOptions;
 using wherry::file::mount::Session;
+using wherry::file::mount::Supervisor;
 
 struct Options {
   MountOptions mount;
   std::string log;
   bool daemon = false;
   bool quiet = false;
+  int supervisor = -1;  ///< its socket; -1: this is the supervisor
 };
 
 std::size_t number_of(std::string_view value) {
@@ -55,12 +64,14 @@ void take(Options& options, std::string_view name, std::string_view value) {
   if (name == "log") options.log = value;
   if (name == "timeout-ms") options.mount.timeout = std::chrono::milliseconds(number_of(value));
   if (name == "threads") options.mount.threads = number_of(value);
+  if (name == "write-buffer") options.mount.write_buffer = number_of(value);
   if (name == "connections") options.mount.connections = number_of(value);
   if (name == "read-only") options.mount.read_only = number_of(value) != 0;
   if (name == "allow-other") options.mount.allow_other = number_of(value) != 0;
   if (name == "passthrough") options.mount.passthrough = number_of(value) != 0;
   if (name == "daemon") options.daemon = number_of(value) != 0;
   if (name == "quiet") options.quiet = number_of(value) != 0;
+  if (name == "supervisor") options.supervisor = static_cast<int>(number_of(value));
 }
 
 Options options_of(std::span<char* const> words) {
@@ -90,27 +101,51 @@ UniqueFd open_log(const std::string& name) {
   return log;
 }
 
-/// @param ready  -1, or where one byte says that the mount answers
-int serve(const Options& options, UniqueFd ready) {
-  const UniqueFd log = open_log(options.log);
-  ::umask(0);  // programs say which mode a file is to have
-  const UniqueFd signals = wherry::prepare_service_process({SIGINT, SIGTERM, SIGHUP});
+UniqueFd prepare_process() {
+  UniqueFd signals = wherry::prepare_service_process({SIGINT, SIGTERM, SIGHUP});
   if (!signals.valid()) throw Error(errno, "mount", "", "raise the limit of open files (ulimit -n)");
-  Session session(options.mount);
+  return signals;
+}
+
+void leave_folder(const Options& options) {
   if (options.daemon && ::chdir("/") != 0) throw Error(errno, "change to", "/", "");
+}
+
+/// The daemon. A later one has the folder and the lines of the supervisor by then.
+int serve(const Options& options) {
+  ::prctl(PR_SET_NAME, "wherry-mount");
+  ::fcntl(options.supervisor, F_SETFD, FD_CLOEXEC);
+  KeptDescriptors kept{UniqueFd(options.supervisor)};
+  const bool takes_over = kept.has({KeptKind::device});
+  const UniqueFd log = takes_over ? UniqueFd() : open_log(options.log);
+  ::umask(0);  // programs say which mode a file is to have
+  const UniqueFd signals = prepare_process();
+  Session session(options.mount, kept);
+  leave_folder(options);
   session.start();
-  if (!options.quiet) {
+  if (!takes_over && !options.quiet) {
     std::fprintf(stderr, "wherry mount: %s is mounted on %s%s\n", printable(options.mount.address).c_str(),
                  printable(session.directory()).c_str(), session.passes_through() ? " (passthrough)" : "");
   }
-  redirect(options, log.get());
-  if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
-  ready.reset();
+  if (!takes_over) redirect(options, log.get());
+  kept.say_ready();
   return session.wait(signals.get()) ? 0 : 1;
 }
 
+/// @param ready  -1, or where one byte says that the mount answers
+int supervise(const Options& options, std::vector<std::string> command, UniqueFd ready) {
+  const UniqueFd log = open_log(options.log);
+  Supervisor supervisor(std::move(command), prepare_process(), [&] {
+    redirect(options, log.get());
+    leave_folder(options);
+    if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
+    ready.reset();
+  });
+  return supervisor.run();
+}
+
 /// The parent returns when the mount answers, and with the child's exit status if it never will.
-int serve_as_daemon(const Options& options) {
+int supervise_as_daemon(const Options& options, std::vector<std::string> command) {
   // A pipe among them would not end before the daemon.
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   std::array<int, 2> ends{};
@@ -122,7 +157,7 @@ int serve_as_daemon(const Options& options) {
   if (child == 0) {
     answered.reset();
     ::setsid();
-    return serve(options, std::move(ready));
+    return supervise(options, std::move(command), std::move(ready));
   }
   ready.reset();
   char byte = 0;
@@ -140,8 +175,12 @@ int main(int argc, char** argv) {
   wherry::reserve_standard_descriptors();
   std::signal(SIGCHLD, SIG_DFL);  // ignored, it leaves no exit status of a child
   try {
-    const Options options = options_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-    return options.daemon ? serve_as_daemon(options) : serve(options, UniqueFd());
+    const auto words = std::span(argv, static_cast<std::size_t>(argc));
+    const Options options = options_of(words.subspan(1));
+    if (options.supervisor >= 0) return serve(options);
+    std::vector<std::string> command(words.begin(), words.end());
+    return options.daemon ? supervise_as_daemon(options, std::move(command))
+                          : supervise(options, std::move(command), UniqueFd());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "wherry mount: %s\n", printable(error.what()).c_str());
     return 1;

@@ -10,15 +10,21 @@
 //   | FileRequest | name | second | data |  any number | FileAnswer | payload |  one per request, or more (read)
 //   +-------------+------+--------+------+             +------------+---------+
 //
-// Data follows a write, an append and a set_xattr. Requests are served one after the other, and answered in that order.
-// A read is answered in pieces, so that one piece is copied out of the stream while the next is read from the file.
-// `FileAnswer::last` marks the last piece.
+// Data follows a write, an append and a set_xattr. A call that opens a file and meets a lease has done nothing: it is
+// answered at once (kFileLeased), and the client asks again. Were it to wait here, what ends the lease could wait
+// behind it. Requests are served one after the other, and answered in that order. A read is answered in pieces, so that
+// one piece is copied out of the stream while the next is read from the file. `FileAnswer::last` marks the last piece.
 //
 // A client that keeps what it knows of files has one more connection, which names it: its `await_recalls` is answered
 // when files that are delegated to it are to be given back. All its connections ask for delegations by that number.
+// A delegation for writing belongs to the handle by which it was asked for, ends with it, and is given back by it; its
+// recall is repeated until then.
 //
 // A handle of open_locks is one owner of locks, an open file description at the server. Its locks end with it, and it
 // ends with the connection: a lock is never moved to another one.
+//
+// A handle of open_ticket is of a file that another client has open, whose user trusts this one with its data: it gets
+// no more than that client's access, and as long as that client leaves it.
 //
 // Names are paths relative to the directory that is served, "." is that directory. No path leads out of it.
 #pragma once
@@ -34,7 +40,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 6;
+inline constexpr std::uint32_t kFileVersion = 7;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server ends the connection of a client that passes one.
@@ -47,13 +53,15 @@ inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;  ///< of 
 /// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
 /// server's descriptor of a file that it has opened, and use that by itself.
 struct FileHello {
-  std::uint32_t version;      // W: sender; kFileVersion
-  std::uint32_t magic;        // W: sender; kFileMagic
-  std::uint32_t read_only;    // W: server; 1 if it serves no changes; 0 from the client
-  std::uint32_t lends;        // W: server; 1 if it lends descriptors; 0 from the client
-  std::uint8_t boot[16];      // W: server; names one run of its kernel: data that was not flushed is lost with it
-  std::uint64_t root;         // W: server; 1 and the number of the directory's descriptor in its process; 0: not lent
-  std::uint8_t reserved[24];  // W: sender; 0
+  std::uint32_t version;     // W: sender; kFileVersion
+  std::uint32_t magic;       // W: sender; kFileMagic
+  std::uint32_t read_only;   // W: server; 1 if it serves no changes; 0 from the client
+  std::uint32_t lends;       // W: server; 1 if it lends descriptors; 0 from the client
+  std::uint8_t boot[16];     // W: server; names one run of its kernel: data that was not flushed is lost with it
+  std::uint64_t root;        // W: server; 1 and the number of the directory's descriptor in its process; 0: not lent
+  std::uint64_t client;      // W: client; names it through all its processes, each in place of an earlier one; 0: none
+  std::uint64_t process;     // W: client; among those, the later the higher: answered once none of an earlier is served
+  std::uint8_t reserved[8];  // W: sender; 0
 };
 static_assert(sizeof(FileHello) == 64 && std::is_trivially_copyable_v<FileHello>);
 static_assert(offsetof(FileHello, version) == 0);
@@ -62,7 +70,9 @@ static_assert(offsetof(FileHello, read_only) == 8);
 static_assert(offsetof(FileHello, lends) == 12);
 static_assert(offsetof(FileHello, boot) == 16);
 static_assert(offsetof(FileHello, root) == 32);
-static_assert(offsetof(FileHello, reserved) == 40);
+static_assert(offsetof(FileHello, client) == 40);
+static_assert(offsetof(FileHello, process) == 48);
+static_assert(offsetof(FileHello, reserved) == 56);
 
 enum class FileCall : std::uint32_t {
   open = 1,          ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more; answer: value is the
@@ -70,7 +80,8 @@ enum class FileCall : std::uint32_t {
                      ///< FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
-  write = 4,         ///< handle, offset, length, data; answer: value is the bytes written, also beside an error
+  write = 4,         ///< handle, offset, length, flags (kFileWriteKept), data; answer: value is the bytes written, also
+                     ///< beside an error
   append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
   status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
   set_size = 7,      ///< handle or name, offset
@@ -105,8 +116,15 @@ enum class FileCall : std::uint32_t {
   give_back = 34,      ///< offset: the client's number, second: FileIdentity, any number
   heed_recalls =
       35,  ///< the same; answer: FileIdentity, those that are still delegated, and are so for a time from now on
+  make_ticket = 36,     ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
+  open_ticket = 37,     ///< second: FileTicket; answer: as open's, a handle for read, write, flush, status and close
+  end_tickets = 38,     ///< handle; answered when no write by its tickets is under way, and none follows
+  delegate_write = 39,  ///< handle, offset: the client's number; answer: value is how many bytes the client may keep
+                        ///< that are not written yet, 0: none, the file is not delegated to it; FileStatus. Asked again
+                        ///< for room for more
+  return_write = 40,    ///< handle
 };
-inline constexpr std::uint32_t kFileCalls = 36;  ///< one more than the last
+inline constexpr std::uint32_t kFileCalls = 41;  ///< one more than the last
 
 // The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
 
@@ -157,6 +175,10 @@ static_assert(offsetof(FileAnswer, payload_bytes) == 12);
 static_assert(offsetof(FileAnswer, value) == 16);
 static_assert(offsetof(FileAnswer, position) == 24);
 
+/// `position` of an answer with EAGAIN: a lease is in the way of a file that is to be opened, or a write by a ticket
+/// that is to end. Nothing has happened.
+inline constexpr std::uint64_t kFileLeased = 1;
+
 // Bits of `open`'s flags.
 inline constexpr std::uint32_t kFileOpenRead = 1;
 inline constexpr std::uint32_t kFileOpenWrite = 2;
@@ -170,9 +192,13 @@ inline constexpr std::uint32_t kFileOpenSync = 256;
 inline constexpr std::uint32_t kFileOpenDataSync = 512;
 inline constexpr std::uint32_t kFileOpenAll = 1023;
 // Bits of the flags of other calls.
-inline constexpr std::uint32_t kFileLookNoFollow = 1;     ///< status, set_times, set_owner, ..._xattr
-inline constexpr std::uint32_t kFileXattrCreate = 2;      ///< set_xattr: EEXIST if the attribute is there
-inline constexpr std::uint32_t kFileXattrReplace = 4;     ///< set_xattr: ENODATA if it is not
+inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
+inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute is there
+inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it is not
+/// write: of data that was kept. ENOLCK if the file is not delegated by this handle. Then position is 1 if the request
+/// is a repeated one and the file has the beginning of its data there: the first attempt was made, or some of it.
+/// Otherwise position is the file's time of modification, in ns since 1970.
+inline constexpr std::uint32_t kFileWriteKept = 1;
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
 inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename
@@ -209,6 +235,16 @@ static_assert(sizeof(FileIdentity) == 16 && offsetof(FileIdentity, inode) == 8);
 inline constexpr std::uint64_t kFileDelegationMs = 100;
 /// Of one answer of await_recalls, and of one give_back.
 inline constexpr std::size_t kFileMaxIdentities = kFileMaxName / sizeof(FileIdentity);
+
+/// Lets another client open the file of a handle once, for what the ticket was asked for. What was opened by tickets of
+/// a handle ends with that handle: ESTALE.
+struct FileTicket {
+  std::uint8_t random[16];
+  auto operator<=>(const FileTicket&) const = default;
+};
+static_assert(sizeof(FileTicket) == 16);
+/// A ticket that was not used by then is void.
+inline constexpr std::uint64_t kFileTicketMs = 10'000;
 
 inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus comes with each entry
 

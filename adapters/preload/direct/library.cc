@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "direct.hpp"
+#include "file/direct/direct_files.hpp"
+
+namespace wherry::preload {
+namespace {
+
+using File = file::DirectFiles::File;
+
+bool (*patience)() = nullptr;
+// Never destroyed: other threads may be inside a call when the process exits.
+file::DirectFiles* files = nullptr;
+
+File& file_of(void* file) { return *static_cast<File*>(file); }
+
+template <class Call>
+std::int64_t guarded(Call call) noexcept {
+  try {
+    const Result result = call();
+    return result.failed() ? -result.error : static_cast<std::int64_t>(result.bytes);
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (const std::exception&) {
+    return -EIO;
+  }
+}
+
+bool connect(const layout::HostTicket& ticket) noexcept {
+  try {
+    if (files == nullptr) files = new file::DirectFiles(patience);
+    return files->connect(ticket) == 0;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void* open(const layout::HostTicket& ticket) noexcept {
+  try {
+    std::unique_ptr<File> made;
+    return files->open(ticket, made) == 0 ? made.release() : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+std::int64_t read(void* file, std::uint64_t offset, void* into, std::size_t bytes) noexcept {
+  return guarded([&] { return file_of(file).file->read(offset, {static_cast<std::byte*>(into), bytes}); });
+}
+
+std::int64_t write(void* file, std::uint64_t offset, const void* from, std::size_t bytes) noexcept {
+  return guarded([&] { return file_of(file).file->write(offset, {static_cast<const std::byte*>(from), bytes}); });
+}
+
+void boot(void* file, std::uint8_t (&id)[16]) noexcept {
+  const BootId of_server = file_of(file).host->boot();
+  std::ranges::copy(of_server, id);
+}
+
+void close(void* file) noexcept { delete static_cast<File*>(file); }
+
+void end() noexcept {
+  delete files;
+  files = nullptr;
+}
+
+void forget_after_fork(bool quiet) noexcept {
+  // Their memory stays: a thread of the parent's may have been inside.
+  if (quiet && files != nullptr) files->forget_after_fork();
+  files = nullptr;
+}
+
+constexpr Direct kDirect{.connect = connect,
+                         .open = open,
+                         .read = read,
+                         .write = write,
+                         .boot = boot,
+                         .close = close,
+                         .end = end,
+                         .forget_after_fork = forget_after_fork};
+
+}  // namespace
+}  // namespace wherry::preload
+
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_1(bool (*goes_on)()) {
+  wherry::preload::patience = goes_on;
+  return &wherry::preload::kDirect;
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "direct_files.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/stat.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/loaded_libraries.hpp"
+#include "descriptors.hpp"
+#include "direct_words.hpp"
+#include "directories.hpp"
+#include "file/mapped/signals_blocked.hpp"
+#include "next.hpp"
+#include "own_numbers.hpp"
+#include "vfork.hpp"
+
+namespace wherry::preload {
+namespace {
+
+/// After a file could not be opened, before another is tried: the server may be out of this process's reach. Doubled
+/// each time.
+constexpr std::uint32_t kOutOfReachMs = 1000;
+/// To open a file, and to close one.
+constexpr std::uint32_t kMostOpenMs = 2000;
+constexpr std::uint32_t kMostCloseMs = 100;
+
+struct alignas(64) Slot {
+  std::atomic<std::uint32_t> users{0};
+  std::atomic<bool> taken{false};
+  void* file = nullptr;
+  std::uint32_t device_major = 0;
+  std::uint32_t device_minor = 0;
+  std::uint64_t inode = 0;
+  int access = 0;
+  files::Path path = files::Path::kernel;
+  std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
+};
+
+// Pages of zeros take no memory until they are written to.
+constinit std::array<std::atomic<std::uint64_t>, kDescriptors> words{};
+constinit std::array<Slot, 256> slots{};
+constinit std::atomic<const Direct*> direct{nullptr};
+constinit std::atomic<bool> is_missing{false};
+constinit std::atomic<bool> opening{false};
+// 0: no; else until when no file is opened, in ms of the coarse clock, and a bit above.
+constinit std::atomic<std::uint64_t> out_of_reach{0};
+constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next time
+constinit std::atomic<bool> breaking_off{false};
+constinit std::atomic<bool> ended{false};
+constinit std::atomic<int> inside{0};
+enum class AfterFork : std::uint8_t { no, quiet, busy };
+constinit std::atomic<AfterFork> after_fork{AfterFork::no};  // what the library is still to be told
+
+constinit thread_local Patience patience __attribute__((tls_model("initial-exec")));
+
+bool goes_on() {
+  if (breaking_off.load(std::memory_order_relaxed) || is_over(patience.end_ms)) return false;
+  std::uint64_t pending = 0;
+  ::syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  return (pending & ~patience.mask_before) == 0;
+}
+
+const Direct* load() noexcept {
+  if (is_missing.load(std::memory_order_relaxed)) return nullptr;
+  close_direct_after_fork(false);
+  if (const Direct* const loaded = direct.load(std::memory_order_acquire)) return loaded;  // DIRECT acquire
+  std::array<char, PATH_MAX> path{};
+  const char* const own = path_of_this_library();
+  const char* const slash = own == nullptr ? nullptr : std::strrchr(own, '/');
+  const std::string_view name = kDirectLibrary;
+  const std::size_t folder = slash == nullptr ? path.size() : static_cast<std::size_t>(slash - own) + 1;
+  const Direct* made = nullptr;
+  if (folder + name.size() < path.size()) {
+    std::memcpy(path.data(), own, folder);
+    std::memcpy(path.data() + folder, name.data(), name.size());
+    void* const library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
+    auto* const get = library == nullptr ? nullptr : reinterpret_cast<GetDirect*>(::dlsym(library, kGetDirect));
+    if (get != nullptr) made = get(goes_on);
+    // The program asks for its own errors.
+    if (made == nullptr) ::dlerror();
+  }
+  if (made == nullptr) is_missing.store(true, std::memory_order_relaxed);
+  direct.store(made, std::memory_order_release);  // DIRECT release: the library's own data
+  return made;
+}
+
+/// The file of a descriptor as far as the kernel knows it by itself: the mount is not asked.
+bool look(int fd, struct statx& found) noexcept {
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &found) == 0;
+}
+
+/// The path of the descriptor's file, if that is on a mount, below one of the directories.
+std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept {
+  if (!S_ISREG(found.stx_mode) || !on_mount_device(found.stx_dev_major, found.stx_dev_minor)) return std::nullopt;
+  const auto path = path_past_mount(fd);
+  if (path != files::Path::automatic && path != files::Path::host) return std::nullopt;
+  return path;
+}
+
+/// The access of a descriptor; -1: transfers past the mount would do something else than the kernel's call.
+int access_of(int fd) noexcept {
+  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
+  constexpr int kOther = O_DIRECT | O_PATH | O_SYNC | O_DSYNC;
+  if (flags < 0 || (flags & kOther) != 0) return -1;
+  const int access = flags & O_ACCMODE;
+  return access == O_WRONLY && (flags & O_APPEND) != 0 ? -1 : access;
+}
+
+int free_slot() noexcept {
+  for (std::size_t i = 0; i < slots.size(); i++) {
+    if (!slots[i].taken.exchange(true, std::memory_order_acquire)) return static_cast<int>(i);  // SLOT acquire
+  }
+  return -1;
+}
+
+/// No file is there, or it is closed.
+void give_back(Slot& slot) noexcept {
+  slot.file = nullptr;
+  slot.taken.store(false, std::memory_order_release);  // SLOT release: it is not used any more
+}
+
+/// For the holder of a DirectCall.
+void leave(Slot& slot) noexcept {
+  if (slot.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // USERS release, acquire: what others have done
+  patience.end_ms = now_ms() + kMostCloseMs;
+  direct.load(std::memory_order_acquire)->close(slot.file);  // DIRECT acquire
+  give_back(slot);
+}
+
+bool ask_mount(int fd, layout::HostTicket& ticket) noexcept {
+  return WHERRY_NEXT(ioctl, fd, layout::kHostTicketGet, &ticket) == 0;
+}
+
+bool is_for_now(int error) { return error == EBUSY || error == ENFILE || error == EMFILE || error == EINTR; }
+
+/// No file is opened for a time.
+void stay_away() noexcept {
+  const std::uint32_t pause = out_of_reach_ms.load(std::memory_order_relaxed);
+  out_of_reach_ms.store(std::min(2 * pause, kMostPauseMs), std::memory_order_relaxed);
+  out_of_reach.store(std::uint64_t{1} << 32 | (now_ms() + pause), std::memory_order_relaxed);
+}
+
+/// Opens the file of a descriptor. Returns the word that it gets.
+std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
+  const std::uint64_t later = pause_after(failures + 1);
+  struct statx found{};
+  if (!look(fd, found)) return kNew;
+  const auto path = path_on_mount(fd, found);
+  const int access = access_of(fd);
+  if (!path || access < 0) return kNever;
+  if (writes && access != O_WRONLY) return later;
+  const Direct* const library = load();
+  if (library == nullptr) return Word::of(kNever);
+  // Asked for last: one that is not used stays at the server for a time.
+  layout::HostTicket ticket{};
+  ticket.access = layout::kHostTicketNone;
+  if (!ask_mount(fd, ticket)) return is_for_now(errno) ? later : Word::of(kNever);
+  const int number = free_slot();
+  if (number < 0) return later;
+  Slot& slot = slots[static_cast<unsigned>(number)];
+  const StandardNumbersTaken standard;
+  const OpenNumbers before = OpenNumbers::now();
+  const bool reached = before && library->connect(ticket);
+  ticket.access = writes ? layout::kHostTicketWrites : layout::kHostTicketReads;
+  const bool given = reached && ask_mount(fd, ticket);
+  const int error = errno;
+  if (given) slot.file = library->open(ticket);
+  if (!before || !before.note_new_ones()) {
+    if (slot.file != nullptr) library->close(slot.file);
+    give_back(slot);
+    is_missing.store(true, std::memory_order_relaxed);
+    return Word::of(kNever);
+  }
+  if (slot.file == nullptr) {
+    give_back(slot);
+    if (!reached || given) stay_away();
+    return !reached || given || is_for_now(error) ? later : Word::of(kNever);
+  }
+  out_of_reach_ms.store(kOutOfReachMs, std::memory_order_relaxed);
+  slot.device_major = found.stx_dev_major;
+  slot.device_minor = found.stx_dev_minor;
+  slot.inode = found.stx_ino;
+  slot.access = access;
+  slot.path = *path;
+  slot.failures.store(failures, std::memory_order_relaxed);
+  slot.users.store(1, std::memory_order_release);  // USERS release: the fields
+  return Word::of(kFirstSlot + static_cast<std::uint32_t>(number));
+}
+
+/// One at a time: for other threads the kernel's call will do.
+void try_opening(int fd, bool writes, std::uint64_t before) noexcept {
+  if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
+  const std::uint64_t after = open_file(fd, writes, Word{before}.failures());
+  // Meanwhile it may have been closed.
+  // WORD release: the slot
+  if (!words[static_cast<unsigned>(fd)].compare_exchange_strong(before, after, std::memory_order_release)) {
+    if (const int slot = Word{after}.slot(); slot >= 0) leave(slots[static_cast<unsigned>(slot)]);
+  }
+  opening.store(false, std::memory_order_release);  // OPENING release
+}
+
+/// The slot of a descriptor, whose users this is one of then; -1: it has none.
+int enter(int fd) noexcept {
+  auto& place = words[static_cast<unsigned>(fd)];
+  const Word word{place.load(std::memory_order_acquire)};  // WORD acquire: the slot
+  if (word.slot() < 0) return -1;
+  Slot& slot = slots[static_cast<unsigned>(word.slot())];
+  std::uint32_t users = slot.users.load(std::memory_order_relaxed);
+  do {
+    if (users == 0) return -1;
+  } while (
+      !slot.users.compare_exchange_weak(users, users + 1, std::memory_order_acq_rel));  // USERS acquire: the fields
+  if (place.load(std::memory_order_acquire) == word.word) return word.slot();  // WORD acquire: it is the same slot
+  leave(slot);
+  return -1;
+}
+
+/// For the holder of a DirectCall.
+void forget(int fd, std::uint64_t after) noexcept {
+  // WORD acquire: the slot
+  const Word before{words[static_cast<unsigned>(fd)].exchange(after, std::memory_order_acquire)};
+  if (before.slot() >= 0) leave(slots[static_cast<unsigned>(before.slot())]);
+}
+
+}  // namespace
+
+DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(patience) {
+  const std::uint64_t all = ~std::uint64_t{0};
+  if (!before_.active) {
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &patience.mask_before, sizeof all);
+    inside.fetch_add(1, std::memory_order_seq_cst);  // BREAK-OFF barrier
+  }
+  patience.active = true;
+  patience.end_ms = now_ms() + most_ms;
+}
+
+DirectCall::~DirectCall() {
+  const std::uint64_t mask = patience.mask_before;
+  patience = before_;
+  if (before_.active) return;
+  inside.fetch_sub(1, std::memory_order_release);  // INSIDE release: the library's own data
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+}
+
+DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) {
+  if (breaking_off.load(std::memory_order_seq_cst)) return;  // BREAK-OFF barrier
+  const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
+  if (word.kind() == kNew || (word.waits() && is_over(word.time()))) {
+    patience.end_ms = now_ms() + kMostOpenMs;
+    try_opening(fd, writes, word.word);
+    patience.end_ms = now_ms() + kMostWaitMs;
+  }
+  const int slot = enter(fd);
+  if (slot < 0) return;
+  slot_ = slot;
+  const bool fits = writes == (slots[static_cast<unsigned>(slot)].access == O_WRONLY);
+  if (fits && bytes >= (path() == files::Path::host ? 1 : kLeastOfAutomatic) && is_same_file()) return;
+  slot_ = -1;
+  leave(slots[static_cast<unsigned>(slot)]);
+}
+
+DirectUse::~DirectUse() {
+  if (slot_ >= 0) leave(slots[static_cast<unsigned>(slot_)]);
+}
+
+/// A call that passed no hook may have given the number to another file.
+bool DirectUse::is_same_file() const noexcept {
+  const Slot& slot = slots[static_cast<unsigned>(slot_)];
+  struct statx found{};
+  return look(fd_, found) && found.stx_dev_major == slot.device_major && found.stx_dev_minor == slot.device_minor &&
+         found.stx_ino == slot.inode && access_of(fd_) == slot.access;
+}
+
+files::Path DirectUse::path() const noexcept { return slots[static_cast<unsigned>(slot_)].path; }
+
+std::int64_t DirectUse::read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept {
+  return direct.load(std::memory_order_relaxed)->read(slots[static_cast<unsigned>(slot_)].file, offset, into, bytes);
+}
+
+std::int64_t DirectUse::write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept {
+  return direct.load(std::memory_order_relaxed)->write(slots[static_cast<unsigned>(slot_)].file, offset, from, bytes);
+}
+
+void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
+  direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
+}
+
+void DirectUse::succeeded() const noexcept {
+  slots[static_cast<unsigned>(slot_)].failures.store(0, std::memory_order_relaxed);
+}
+
+void DirectUse::give_up() noexcept {
+  std::uint64_t word = Word::of(kFirstSlot + static_cast<std::uint32_t>(slot_));
+  if (words[static_cast<unsigned>(fd_)].compare_exchange_strong(
+          word, pause_after(slots[static_cast<unsigned>(slot_)].failures.load(std::memory_order_relaxed) + 1)))
+    leave(slots[static_cast<unsigned>(slot_)]);
+}
+
+bool is_ready(int fd) noexcept {
+  const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
+  if (word.slot() >= 0) return true;
+  const std::uint64_t until = out_of_reach.load(std::memory_order_relaxed);
+  if (until != 0 && !is_over(static_cast<std::uint32_t>(until))) return false;
+  return word.kind() == kNew || (word.waits() && is_over(word.time()));
+}
+
+void forget_direct(int fd) noexcept {
+  auto& place = words[static_cast<unsigned>(fd)];
+  std::uint64_t word = place.load(std::memory_order_relaxed);
+  if (word == kNew || (Word{word}.slot() < 0 && place.compare_exchange_strong(word, kNew, std::memory_order_relaxed)))
+    return;
+  const int error = errno;
+  const DirectCall here(kMostCloseMs);
+  forget(fd, kNew);
+  errno = error;
+}
+
+void never_direct(int fd) noexcept {
+  if (least_direct() == SIZE_MAX) return;
+  const int error = errno;
+  const DirectCall here(kMostCloseMs);
+  forget(fd, kNever);
+  errno = error;
+}
+
+void closes_number(int fd) noexcept {
+  if (direct.load(std::memory_order_relaxed) == nullptr || in_vfork_child() || !take_own_number(fd)) return;
+  // The library closes it itself.
+  if (!patience.active) end_direct();
+}
+
+void end_direct() noexcept {
+  const int error = errno;
+  const file::mapped::SignalsBlocked blocked;  // a handler would wait for the thread that it interrupts
+  const auto wait = [] {
+    while (inside.load(std::memory_order_seq_cst) != 0) sched_yield();  // INSIDE acquire, BREAK-OFF barrier
+  };
+  if (breaking_off.exchange(true, std::memory_order_seq_cst)) {    // BREAK-OFF barrier: no transfer begins from now on
+    while (!ended.load(std::memory_order_acquire)) sched_yield();  // ENDED acquire: the descriptors are closed
+    return;
+  }
+  wait();
+  for (int each = 0; each < kDescriptors; each++) forget_direct(each);
+  // Others that were closing descriptors have closed their files.
+  wait();
+  if (const Direct* const library = direct.load(std::memory_order_acquire)) {  // DIRECT acquire
+    const DirectCall here(kMostCloseMs);
+    library->end();
+  }
+  ended.store(true, std::memory_order_release);  // ENDED release: the descriptors are closed
+  errno = error;
+}
+
+void forget_direct_after_fork() noexcept {
+  // Looks first: stores would cost the child its own pages.
+  const bool quiet = inside.load(std::memory_order_relaxed) == 0;
+  if (!quiet) inside.store(0, std::memory_order_relaxed);
+  if (opening.load(std::memory_order_relaxed)) opening.store(false, std::memory_order_relaxed);
+  // The thread that ends it is the parent's.
+  if (breaking_off.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
+  if (direct.load(std::memory_order_relaxed) == nullptr) return;
+  for (int fd = 0; fd < kDescriptors; fd++) {
+    auto& word = words[static_cast<unsigned>(fd)];
+    if (word.load(std::memory_order_relaxed) != kNew) word.store(kNew, std::memory_order_relaxed);
+  }
+  for (Slot& slot : slots) {
+    if (slot.taken.load(std::memory_order_relaxed)) give_back(slot);
+  }
+  forget_own_numbers();
+  after_fork.store(quiet ? AfterFork::quiet : AfterFork::busy, std::memory_order_relaxed);
+}
+
+void close_direct_after_fork(bool handled) noexcept {
+  if (after_fork.load(std::memory_order_relaxed) == AfterFork::no) return;
+  const bool quiet = after_fork.exchange(AfterFork::no, std::memory_order_relaxed) == AfterFork::quiet;
+  const DirectCall here(kMostCloseMs);
+  direct.load(std::memory_order_acquire)->forget_after_fork(quiet && handled);  // DIRECT acquire
+}
+
+}  // namespace wherry::preload

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "direct_transfers.hpp"
+
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include "descriptors.hpp"
+#include "directories.hpp"
+#include "file/direct/path_costs.hpp"
+#include "next.hpp"
+#include "report.hpp"
+#include "vfork.hpp"
+
+namespace wherry::preload {
+namespace {
+
+/// The kernel moves no more in one call.
+constexpr std::size_t kMostBytes = 0x7FFFF000;
+constexpr std::uint64_t kPageBytes = 4096;
+
+/// Whether the kernel counts a page that a mapping has changed until the mount has it: since Linux 6.16 FUSE has no
+/// copies of such pages on their way.
+bool counts_changed_pages() noexcept {
+  static constinit std::atomic<int> known{-1};
+  int counts = known.load(std::memory_order_relaxed);
+  if (counts >= 0) return counts != 0;
+  utsname system{};
+  int major = 0;
+  int minor = 0;
+  const char* const end = system.release + sizeof system.release;
+  if (::uname(&system) == 0) {
+    const auto first = std::from_chars(system.release, end, major);
+    if (first.ptr < end && *first.ptr == '.') std::from_chars(first.ptr + 1, end, minor);
+  }
+  counts = major > 6 || (major == 6 && minor >= 16) ? 1 : 0;
+  known.store(counts, std::memory_order_relaxed);
+  return counts != 0;
+}
+
+enum class Pages : std::uint8_t { missing, there, changed };
+
+/// What the kernel has of a range of the file.
+Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  struct {
+    std::uint64_t offset;
+    std::uint64_t length;
+  } range{};
+  struct {
+    std::uint64_t cached, changed, written, evicted, recently_evicted;
+  } found{};
+  constexpr long kCachestat = 451;
+  range.offset = offset / kPageBytes * kPageBytes;
+  range.length = (offset + bytes + kPageBytes - 1) / kPageBytes * kPageBytes - range.offset;
+  if (!counts_changed_pages() || ::syscall(kCachestat, fd, &range, &found, 0) != 0) return Pages::changed;
+  if (found.changed != 0 || found.written != 0) return Pages::changed;
+  return found.cached >= range.length / kPageBytes ? Pages::there : Pages::missing;
+}
+
+bool is_usual(std::size_t bytes, off_t offset) noexcept {
+  return bytes != 0 && bytes <= kMostBytes && offset >= 0 && offset <= INT64_MAX - static_cast<off_t>(kMostBytes);
+}
+
+/// Whether the process may write so far.
+bool is_within_limit(std::size_t bytes, off_t offset) noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+  return limit.rlim_cur == RLIM_INFINITY || static_cast<std::uint64_t>(offset) + bytes <= limit.rlim_cur;
+}
+
+using Kind = file::PathCosts::Kind;
+using Way = file::PathCosts::Way;
+
+constinit file::PathCosts costs;
+
+std::uint64_t now_ns() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// The way of one transfer, and when it began.
+struct Chosen {
+  std::optional<Way> way{};  ///< nothing: none is chosen, the call is the kernel's
+  Kind kind = Kind::miss;
+  std::uint64_t begun = 0;  ///< 0: its time is of no use
+
+  void note(ssize_t moved, std::size_t bytes) const noexcept {
+    if (begun == 0 || moved != static_cast<ssize_t>(bytes)) return;
+    costs.note(kind, *way, bytes, now_ns() - begun);
+  }
+};
+
+Chosen choose(const DirectUse& use, Kind kind, std::size_t bytes) noexcept {
+  if (use.path() == files::Path::host) return {.way = Way::host, .kind = kind, .begun = 0};
+  return {.way = costs.choose(kind, bytes).way, .kind = kind, .begun = now_ns()};
+}
+
+enum class Written : std::uint8_t { not_begun, all, in_part };
+
+/// Tells the mount of a write, and the kernel of the size that follows from it.
+bool tell(int fd, const layout::HostWritten& written) noexcept {
+  struct stat status{};
+  return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0 && ::fstat(fd, &status) == 0;
+}
+
+Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, Chosen& chosen) noexcept {
+  const DirectCall here(kMostWaitMs);
+  DirectUse use(fd, true, bytes);
+  if (!use) return Written::not_begun;
+  chosen = choose(use, Kind::write, bytes);
+  if (chosen.way == Way::kernel) return Written::not_begun;
+  layout::HostWritten written{
+      .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
+  use.boot(written.boot);
+  const std::int64_t put = use.write(written.offset, buffer, bytes);
+  if (put == static_cast<std::int64_t>(bytes) && tell(fd, written)) {
+    use.succeeded();
+    return Written::all;
+  }
+  // The kernel's call writes it all again, and before it a handler may write: nothing of this write may come after
+  // that.
+  written.failed = 1;
+  tell(fd, written);
+  use.give_up();
+  return Written::in_part;
+}
+
+}  // namespace
+
+bool may_be_direct(int fd, std::size_t bytes) noexcept {
+  return bytes >= least_direct() && !in_vfork_child() && entry_of(fd) != nullptr && is_ready(fd);
+}
+
+std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  if (!is_usual(bytes, offset)) return std::nullopt;
+  pthread_testcancel();
+  const int error = errno;
+  const auto at = static_cast<std::uint64_t>(offset);
+  Chosen chosen;
+  std::int64_t got = -1;
+  {
+    const DirectCall here(kMostWaitMs);
+    DirectUse use(fd, false, bytes);
+    const Pages pages = use ? pages_of(fd, at, bytes) : Pages::changed;
+    if (pages != Pages::changed) chosen = choose(use, pages == Pages::there ? Kind::hit : Kind::miss, bytes);
+    if (chosen.way == Way::host) got = use.read(at, buffer, bytes);
+    if (chosen.way == Way::host && got >= 0) use.succeeded();
+    if (chosen.way == Way::host && got < 0) use.give_up();
+    if (reports() && pages == Pages::there) count_hit(fd);
+  }
+  errno = error;
+  if (chosen.way == Way::kernel) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (got < 0 && chosen.way != Way::kernel) return std::nullopt;
+  chosen.note(got, bytes);
+  if (reports()) count_transfer(fd, false, chosen.way == Way::host ? Route::host : Route::kernel, got);
+  return got;
+}
+
+std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+  if (!is_usual(bytes, offset) || !is_within_limit(bytes, offset)) return std::nullopt;
+  pthread_testcancel();
+  const int error = errno;
+  Chosen chosen;
+  const Written done = write_once(fd, buffer, bytes, offset, chosen);
+  errno = error;
+  if (done != Written::all && chosen.way != Way::kernel) return std::nullopt;
+  const ssize_t put =
+      done == Written::all ? static_cast<ssize_t>(bytes) : WHERRY_NEXT(pwrite, fd, buffer, bytes, offset);
+  chosen.note(put, bytes);
+  if (reports()) count_transfer(fd, true, done == Written::all ? Route::host : Route::kernel, put);
+  return put;
+}
+
+}  // namespace wherry::preload

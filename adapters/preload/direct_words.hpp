@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of a descriptor for transfers past a mount, in a word.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace wherry::preload {
+
+/// After a file could not be opened, or a transfer has failed. Doubled each time.
+inline constexpr std::uint32_t kPauseMs = 200;
+inline constexpr std::uint32_t kMostPauseMs = 60'000;
+inline constexpr std::uint32_t kMostFailures = 9;  // counted
+
+// What the lower half of a word says; from kFirstSlot on it is a slot.
+inline constexpr std::uint32_t kNew = 0;
+inline constexpr std::uint32_t kNever = 1;
+// And failures; the upper half: from when it may be opened, in ms of the coarse clock.
+inline constexpr std::uint32_t kMount = 2;
+inline constexpr std::uint32_t kFirstSlot = 16;
+
+struct Word {
+  std::uint64_t word = kNew;
+  [[nodiscard]] std::uint32_t kind() const { return static_cast<std::uint32_t>(word); }
+  [[nodiscard]] std::uint32_t time() const { return static_cast<std::uint32_t>(word >> 32); }
+  [[nodiscard]] bool waits() const { return kind() >= kMount && kind() <= kMount + kMostFailures; }
+  [[nodiscard]] std::uint32_t failures() const { return waits() ? kind() - kMount : 0; }
+  [[nodiscard]] int slot() const { return kind() < kFirstSlot ? -1 : static_cast<int>(kind() - kFirstSlot); }
+  static std::uint64_t of(std::uint32_t kind, std::uint32_t time = 0) { return std::uint64_t{time} << 32 | kind; }
+};
+
+/// Of the coarse clock.
+inline std::uint32_t now_ms() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return static_cast<std::uint32_t>(time.tv_sec * 1000 + time.tv_nsec / 1'000'000);
+}
+
+inline bool is_over(std::uint32_t end_ms) { return static_cast<std::int32_t>(now_ms() - end_ms) >= 0; }
+
+/// What a descriptor gets when it has failed so often one after the other.
+inline std::uint64_t pause_after(std::uint32_t failures) {
+  const std::uint32_t counted = std::min(failures, kMostFailures);
+  return Word::of(kMount + counted, now_ms() + std::min(kPauseMs << (counted - 1), kMostPauseMs));
+}
+
+}  // namespace wherry::preload

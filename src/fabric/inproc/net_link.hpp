@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network between the two ends of an "inproc-net" connection, as badly as a network may behave:
+//
+//  - Memory changes only while an engine of its side runs: the service thread, which sleeps up to 300 us first, or a
+//    waiter that calls `progress`.
+//  - Puts are complete for their sender once the wire has them, long before they are delivered. They are delivered in
+//    pieces, in any order, with words torn; only the word of a signal is stored whole, after all that came before it.
+//  - A queue that is full takes nothing for a while.
+//  - Sources that were not registered break the connection.
+//  - A closed end drops what was not acknowledged. The other hears of it up to 50 ms later.
+//  - The cable can be cut: nothing arrives, both sides live, and are dead to each other after a limit.
+//
+// May include: base, arch, layout, memory.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "fabric/inproc/pair.hpp"
+#include "fabric/inproc/wire.hpp"
+#include "fabric/send_queue.hpp"
+
+namespace wherry::fabric::inproc {
+
+/// How words travel: with a payload, as libfabric's tcp provider has it, or in messages of their own.
+enum class WordsTravel : std::uint8_t { with_payload, alone };
+
+/// All calls from any thread. `side` is the side that calls.
+class NetLink final : public Carried, public std::enable_shared_from_this<NetLink> {
+ public:
+  using Item = SendQueue::Item;
+
+  NetLink(std::array<Side*, 2> sides, WordsTravel words, std::uint64_t seed)
+      : sides_(sides), words_(words), random_(static_cast<std::minstd_rand::result_type>(seed)) {}
+
+  /// Takes a prefix of a put, or nothing if the queue is full: then rings `space` once it has room. 0, too: dead, or
+  /// the source is not registered.
+  std::size_t put(std::size_t side, std::uint64_t to, std::span<const std::byte> source);
+  /// Takes all of it. False: dead, or source or destination is not registered.
+  bool push(std::size_t side, Item item);
+  [[nodiscard]] bool has_room(std::size_t side);
+  /// Waits until the other side's engine has delivered everything that was pushed before.
+  Result flush(std::size_t side, const Deadline& deadline);
+  void progress(std::size_t side);
+  [[nodiscard]] bool is_gone(std::size_t side);
+  /// Nothing touches memory of this side's afterwards, nor sources of its puts.
+  void leave(std::size_t side) noexcept;
+
+  /// For tests: nothing arrives from now on, and after `limit` both sides are dead to each other.
+  void cut(std::chrono::nanoseconds limit);
+  void heal();
+
+  std::optional<Clock::time_point> run() override;
+
+ private:
+  /// A part of a message's payload that is delivered at once.
+  struct Piece {
+    std::size_t from;
+    std::size_t bytes;
+  };
+  struct Message {
+    Item item;
+    std::vector<std::byte> payload;
+    std::vector<Piece> pieces;  ///< not delivered yet
+    Clock::time_point not_before;
+  };
+  /// From one side to the other.
+  struct Direction {
+    SendQueue queue;
+    std::deque<Message> wire;
+    std::size_t wire_bytes = 0;
+    std::size_t unacknowledged = 0;  ///< delivered messages of which the sender's engine does not know
+    std::uint64_t delivered = 0;     ///< by number of pushes
+    std::uint64_t acknowledged = 0;
+    bool wants_room = false;  ///< a put took nothing
+    std::uint64_t rung[2] = {};
+  };
+
+  static constexpr std::size_t kMostQueued = std::size_t{128} << 10;
+  static constexpr std::size_t kMostItems = 64;
+  static constexpr std::size_t kMostOnWire = std::size_t{256} << 10;
+  static constexpr std::size_t kMostPieces = 4;
+
+  [[nodiscard]] Direction& from(std::size_t side) { return directions_[side]; }
+  [[nodiscard]] bool has_room(const Direction& direction) const;
+  bool accept(std::size_t side, Item item);
+  bool refuse_unregistered(std::size_t side, const Item& item);
+  void tick(Clock::time_point now);
+  void declare_gone(std::size_t side);
+  bool advance(std::size_t side, Clock::time_point now);
+  bool deliver(std::size_t side, Clock::time_point now);
+  static void deliver_piece(Message& message, std::size_t which);
+  bool retire(std::size_t side);
+  void store(std::size_t side, const SendQueue::Word& word);
+  bool acknowledge(std::size_t side);
+  bool transmit(std::size_t side, Clock::time_point now);
+  void cut_into_pieces(Message& message);
+  void call_service(Clock::time_point now);
+  [[nodiscard]] std::optional<Clock::time_point> next_run(bool moved, Clock::time_point now) const;
+  std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
+
+  std::mutex mutex_;
+  std::condition_variable progress_;
+  const std::array<Side*, 2> sides_;
+  const WordsTravel words_;
+  std::minstd_rand random_;
+  std::array<Direction, 2> directions_;  // [side that sends]
+  std::array<bool, 2> left_{};
+  std::array<bool, 2> gone_{};                               // [side]: the other is gone, and this one knows
+  std::array<std::optional<Clock::time_point>, 2> gone_at_;  // [side]: when it is to hear of it
+  bool cut_ = false;
+  Clock::time_point service_at_{};
+  bool with_service_ = false;
+};
+
+}  // namespace wherry::fabric::inproc

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/direct/direct_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "file/direct/bounce_buffer.hpp"
+#include "file/wire/hello.hpp"
+
+namespace wherry::file {
+namespace {
+
+using layout::FileCall;
+
+/// For a server that serves the mount meanwhile, and so is there.
+constexpr std::chrono::seconds kConnectTimeout{2};
+
+layout::FileRequest request_of(FileCall call, std::uint64_t handle) {
+  layout::FileRequest request{};
+  request.call = static_cast<std::uint32_t>(call);
+  request.handle = handle;
+  return request;
+}
+
+iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
+
+}  // namespace
+
+DirectHost::DirectHost(const std::string& address, std::function<bool()> goes_on)
+    : connection_(
+          std::make_unique<StreamConnection>(address, 0, AtFaultPoint(), StreamConnection::kNoWait, kConnectTimeout)),
+      boot_(boot_id_of(connection_->server())) {
+  connection_->set_patience(std::move(goes_on));
+}
+
+void DirectHost::break_off() {
+  broken_.store(true, std::memory_order_relaxed);
+  connection_.reset();
+}
+
+/// While another thread uses the connection they are left to that one, which comes here after its turn.
+void DirectHost::close_left() noexcept {
+  while (true) {
+    {
+      const std::lock_guard lock(left_mutex_);
+      if (left_.empty()) return;
+    }
+    const std::unique_lock turn(mutex_, std::try_to_lock);
+    if (!turn.owns_lock()) return;
+    std::vector<std::uint64_t> left;
+    {
+      const std::lock_guard lock(left_mutex_);
+      left.swap(left_);
+    }
+    for (const std::uint64_t handle : left) (void)ask(request_of(FileCall::close, handle), {}, {}, {});
+  }
+}
+
+std::optional<layout::FileAnswer> DirectHost::ask(const layout::FileRequest& request, std::string_view second,
+                                                  std::span<const std::byte> data, std::span<std::byte> payload) {
+  if (connection_ == nullptr) return {};
+  const iovec buffer = buffer_of(data);
+  std::optional<layout::FileAnswer> answer;
+  if (connection_->send(request, {}, second, Buffers(std::span(&buffer, 1)), data.size()))
+    answer = connection_->receive(payload);
+  if (!answer) break_off();
+  return answer;
+}
+
+int DirectHost::open(const layout::FileTicket& ticket, std::unique_ptr<File>& file) {
+  const Turn turn(*this);
+  const std::string_view second(reinterpret_cast<const char*>(&ticket), sizeof ticket);
+  layout::FileStatus status{};
+  const auto answer =
+      ask(request_of(FileCall::open_ticket, 0), second, {}, std::as_writable_bytes(std::span(&status, 1)));
+  if (!answer) return ECONNRESET;
+  if (answer->error != 0) return static_cast<int>(answer->error);
+  file = std::make_unique<File>(*this, answer->value);
+  return 0;
+}
+
+DirectHost::File::~File() {
+  {
+    const std::lock_guard lock(host_.left_mutex_);
+    host_.left_.push_back(handle_);
+  }
+  host_.close_left();
+}
+
+/// One request, by memory that is there.
+Result DirectHost::File::read_piece(std::uint64_t offset, std::span<std::byte> into) {
+  const Turn turn(host_);
+  if (host_.connection_ == nullptr) return Result::failure(ECONNRESET);
+  layout::FileRequest request = request_of(FileCall::read, handle_);
+  request.offset = offset;
+  request.length = into.size();
+  const iovec room = buffer_of(into);
+  std::optional<HostConnection::Read> got;
+  if (host_.connection_->send(request, {}, {}, Buffers({}), 0))
+    got = host_.connection_->receive_data(Buffers(std::span(&room, 1)), request.length);
+  if (!got) {
+    host_.break_off();
+    return Result::failure(ECONNRESET);
+  }
+  return got->error != 0 ? Result::failure(got->error) : Result::moved(got->bytes);
+}
+
+Result DirectHost::File::read(std::uint64_t offset, std::span<std::byte> into) {
+  const BounceBuffer bounce;
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const std::size_t length = std::min(into.size() - done, BounceBuffer::kBytes);
+    const Result got = read_piece(offset + done, bounce.first(length));
+    if (!got.ok()) return got;
+    if (!bounce.copy_to(into.subspan(done, got.bytes))) return Result::failure(EFAULT);
+    done += got.bytes;
+    if (got.bytes < length) break;
+  }
+  return Result::moved(done);
+}
+
+Result DirectHost::File::write(std::uint64_t offset, std::span<const std::byte> from) {
+  const BounceBuffer bounce;
+  std::size_t done = 0;
+  while (done < from.size()) {
+    const std::size_t length = std::min(from.size() - done, BounceBuffer::kBytes);
+    if (!bounce.fill(from.subspan(done, length))) return Result::failure(EFAULT);
+    layout::FileRequest request = request_of(FileCall::write, handle_);
+    request.offset = offset + done;
+    request.length = length;
+    const Turn turn(host_);
+    const auto answer = host_.ask(request, {}, bounce.first(length), {});
+    if (!answer) return Result::failure(ECONNRESET);
+    if (answer->error != 0) return Result::failure(static_cast<int>(answer->error));
+    if (answer->value != length) return Result::failure(EIO);
+    done += length;
+  }
+  return Result::moved(done);
+}
+
+}  // namespace wherry::file

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a ticket gives: one file, once, with the access that it was made for, as long as its maker leaves it.
+#include "file/direct/direct_host.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "file/server/tickets.hpp"
+#include "tests/common/served_directory.hpp"
+
+namespace wherry::file {
+namespace {
+
+using namespace layout;
+
+class TicketsOfFiles : public ::testing::Test {
+ protected:
+  TicketsOfFiles() { std::ofstream(served_.root() / "file") << "content"; }
+
+  [[nodiscard]] Host::Handle open(std::uint32_t flags) {
+    const Host::Opened opened = maker_.open("file", flags);
+    EXPECT_EQ(opened.error, 0);
+    return opened.handle;
+  }
+  [[nodiscard]] FileTicket ticket(Host::Handle handle, std::uint32_t flags) {
+    FileTicket made{};
+    EXPECT_EQ(maker_.tickets().make(handle, flags, made), 0);
+    return made;
+  }
+  [[nodiscard]] std::unique_ptr<DirectHost::File> opened_by(const FileTicket& by) {
+    std::unique_ptr<DirectHost::File> file;
+    EXPECT_EQ(direct_.open(by, file), 0);
+    return file;
+  }
+  static std::string read(DirectHost::File& file) {
+    std::string text(100, '\0');
+    const Result got = file.read(0, std::as_writable_bytes(std::span(text)));
+    EXPECT_TRUE(got.ok()) << got.to_string();
+    return text.substr(0, got.bytes);
+  }
+
+  ServedDirectory served_{{.lends = false}};
+  Host maker_{served_.client()};
+  DirectHost direct_{served_.address(), [] { return true; }};
+};
+
+TEST_F(TicketsOfFiles, OpenTheFileWhateverBecameOfItsName) {
+  const FileTicket by = ticket(open(kFileOpenRead), kFileOpenRead);
+  std::filesystem::remove(served_.root() / "file");
+  std::ofstream(served_.root() / "file") << "another";
+  EXPECT_EQ(read(*opened_by(by)), "content");
+}
+
+TEST_F(TicketsOfFiles, AreUsedOnce) {
+  const FileTicket by = ticket(open(kFileOpenRead), kFileOpenRead);
+  const auto first = opened_by(by);
+  std::unique_ptr<DirectHost::File> second;
+  EXPECT_EQ(direct_.open(by, second), ESTALE);
+  EXPECT_EQ(direct_.open(FileTicket(), second), ESTALE);
+}
+
+TEST_F(TicketsOfFiles, GiveNoMoreAccessThanTheyWereMadeFor) {
+  const Host::Handle both = open(kFileOpenRead | kFileOpenWrite);
+  const auto reader = opened_by(ticket(both, kFileOpenRead));
+  EXPECT_EQ(reader->write(0, as_data("xyz")).error, EBADF);
+  const auto writer = opened_by(ticket(both, kFileOpenWrite));
+  EXPECT_TRUE(writer->write(0, as_data("C")).ok());
+  std::string room(3, '\0');
+  EXPECT_EQ(writer->read(0, std::as_writable_bytes(std::span(room))).error, EBADF);
+  EXPECT_EQ(content_of(served_.root() / "file"), "Content");
+}
+
+TEST_F(TicketsOfFiles, AreNotMadeForAccessThatTheirMakerLacks) {
+  FileTicket none{};
+  EXPECT_EQ(maker_.tickets().make(open(kFileOpenRead), kFileOpenWrite, none), EACCES);
+  EXPECT_EQ(maker_.tickets().make(open(kFileOpenWrite), kFileOpenRead, none), EACCES);
+  EXPECT_EQ(maker_.tickets().make(open(kFileOpenRead), 0, none), EINVAL);
+  EXPECT_EQ(maker_.tickets().make(1, kFileOpenRead, none), EBADF);
+  const Host::Opened directory = maker_.open(".", kFileOpenRead | kFileOpenDirectory);
+  EXPECT_EQ(maker_.tickets().make(directory.handle, kFileOpenRead, none), EINVAL);
+}
+
+TEST_F(TicketsOfFiles, EndWithTheHandleTheyWereMadeOf) {
+  const Host::Handle handle = open(kFileOpenRead);
+  const auto file = opened_by(ticket(handle, kFileOpenRead));
+  const FileTicket unused = ticket(handle, kFileOpenRead);
+  EXPECT_EQ(read(*file), "content");
+  EXPECT_EQ(maker_.close(handle), 0);
+  std::string room(3, '\0');
+  EXPECT_EQ(file->read(0, std::as_writable_bytes(std::span(room))).error, ESTALE);
+  std::unique_ptr<DirectHost::File> other;
+  EXPECT_EQ(direct_.open(unused, other), ESTALE);
+}
+
+TEST_F(TicketsOfFiles, ChangeNothingOnceTheirMakerHasEndedThem) {
+  const Host::Handle handle = open(kFileOpenWrite);
+  std::vector<std::unique_ptr<DirectHost::File>> writers;
+  writers.push_back(opened_by(ticket(handle, kFileOpenWrite)));
+  std::atomic<bool> begun{false};
+  std::thread writer([&] {
+    const std::string data(100'000, 'w');
+    while (writers[0]->write(0, as_data(data)).ok()) begun = true;
+  });
+  while (!begun) std::this_thread::yield();
+  EXPECT_EQ(maker_.tickets().end(handle), 0);
+  ASSERT_EQ(::truncate((served_.root() / "file").c_str(), 0), 0);
+  writer.join();
+  EXPECT_EQ(content_of(served_.root() / "file"), "");
+  // Later ones are not concerned.
+  EXPECT_TRUE(opened_by(ticket(handle, kFileOpenWrite))->write(0, as_data("new")).ok());
+  EXPECT_EQ(content_of(served_.root() / "file"), "new");
+}
+
+TEST_F(TicketsOfFiles, AreBoundedInNumberUntilTheyAreUsed) {
+  const Host::Handle handle = open(kFileOpenRead);
+  std::vector<FileTicket> made(1);
+  while (maker_.tickets().make(handle, kFileOpenRead, made.back()) == 0) made.emplace_back();
+  EXPECT_LE(made.size() - 1, Tickets::kMost);
+  FileTicket one{};
+  EXPECT_EQ(maker_.tickets().make(handle, kFileOpenRead, one), ENFILE);
+  const auto used = opened_by(made.front());
+  EXPECT_EQ(maker_.tickets().make(handle, kFileOpenRead, one), 0);
+}
+
+TEST_F(TicketsOfFiles, EndWithTheServer) {
+  const auto file = opened_by(ticket(open(kFileOpenRead), kFileOpenRead));
+  served_.kill();
+  std::string room(3, '\0');
+  EXPECT_EQ(file->read(0, std::as_writable_bytes(std::span(room))).error, ECONNRESET);
+  EXPECT_TRUE(direct_.is_broken());
+}
+
+TEST_F(TicketsOfFiles, AreNotWaitedForAtAStoppedServerLongerThanTheCallerWill) {
+  std::atomic<bool> goes_on{true};
+  DirectHost host(served_.address(), [&] { return goes_on.load(); });
+  std::unique_ptr<DirectHost::File> file;
+  ASSERT_EQ(host.open(ticket(open(kFileOpenRead), kFileOpenRead), file), 0);
+  ::kill(served_.pid(), SIGSTOP);
+  while (content_of("/proc/" + std::to_string(served_.pid()) + "/stat").find(") T ") == std::string::npos)
+    std::this_thread::yield();
+  std::thread reader([&] {
+    std::string room(3, '\0');
+    EXPECT_EQ(file->read(0, std::as_writable_bytes(std::span(room))).error, ECONNRESET);
+  });
+  goes_on = false;
+  reader.join();
+  ::kill(served_.pid(), SIGCONT);
+}
+
+}  // namespace
+}  // namespace wherry::file

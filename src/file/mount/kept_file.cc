@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/kept_file.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "file/wire/status.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+/// What is left of the parts behind so many bytes.
+std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip) {
+  std::vector<iovec> rest;
+  for (const iovec& part : parts) {
+    const std::size_t skipped = std::min(skip, part.iov_len);
+    skip -= skipped;
+    if (skipped == part.iov_len) continue;
+    rest.push_back({static_cast<std::byte*>(part.iov_base) + skipped, part.iov_len - skipped});
+  }
+  return rest;
+}
+
+}  // namespace
+
+bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::string& name) {
+  const std::lock_guard turn(writing_);
+  // Another call has given it back already: this is found no more.
+  if (over_) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    identity_ = {.device = identity.device, .inode = identity.inode};
+    number_ = buffer_.add_file(identity, name);
+    if (!number_) return false;
+  }
+  layout::FileStatus status{};
+  std::uint64_t room = 0;
+  const Hosts::Use host = file_.file().use();
+  if (host->writes().delegate(file_.file().handle(), client, status, room) != 0 || room == 0) return false;
+  is_delegated_ = true;
+  size_ = status.size;
+  modified_ = nanoseconds_of(status.modified);
+  buffer_.set_written(*number_, size_, modified_);
+  const std::lock_guard lock(mutex_);
+  identity_ = {.device = status.device, .inode = status.inode};
+  room_ = room;
+  // Each write would have to look at the bits first.
+  held_ = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
+  return held_;
+}
+
+/// At the end. False: there is no memory for it.
+bool KeptFile::make_room_for_record() {
+  try {
+    records_.emplace_back();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> from) {
+  const std::lock_guard lock(mutex_);
+  Kept kept;
+  if (!held_) return {.why = Why::over};
+  const std::size_t asked = from.size();
+  from = from.first(std::min<std::uint64_t>(asked, room_));
+  const bool goes_on = is_open_ended_ && !records_.empty() &&
+                       buffer_.offset(records_.back()) + buffer_.data(records_.back()).size() == offset;
+  if (goes_on && bytes_ < most_) kept.bytes = buffer_.extend(records_.back(), from);
+  while (kept.bytes < from.size() && bytes_ + kept.bytes < most_) {
+    const auto rest = from.subspan(kept.bytes);
+    if (!make_room_for_record()) break;
+    const auto record =
+        buffer_.add(*number_, offset + kept.bytes, rest.first(std::min(rest.size(), WriteBuffer::kPiece)));
+    if (!record) {
+      records_.pop_back();
+      break;
+    }
+    records_.back() = *record;
+    is_open_ended_ = true;
+    kept.bytes += std::min(rest.size(), WriteBuffer::kPiece);
+  }
+  const bool is_first = bytes_ == 0 && kept.bytes != 0;
+  if (is_first) since_ = Clock::now();
+  kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
+  bytes_ += kept.bytes;
+  kept_ += kept.bytes;
+  room_ -= kept.bytes;
+  if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
+  return kept;
+}
+
+/// What follows one another in the file.
+KeptFile::Batch KeptFile::next_batch() {
+  Batch batch;
+  const std::lock_guard lock(mutex_);
+  for (const WriteBuffer::RecordNumber record : records_) {
+    const std::uint64_t offset = buffer_.offset(record);
+    const auto data = buffer_.data(record);
+    if (batch.records == 0) batch.offset = offset;
+    if (offset != batch.offset + batch.bytes || batch.bytes + data.size() > kMostSent) break;
+    batch.parts.push_back({const_cast<std::byte*>(data.data()), data.size()});
+    batch.bytes += data.size();
+    ++batch.records;
+  }
+  if (batch.records == records_.size()) is_open_ended_ = false;
+  return batch;
+}
+
+bool KeptFile::write_some() {
+  const std::lock_guard turn(writing_);
+  return write_batch();
+}
+
+void KeptFile::write_all() {
+  std::uint64_t all = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    all = kept_;
+  }
+  const std::lock_guard turn(writing_);
+  const auto is_written = [&] {
+    const std::lock_guard lock(mutex_);
+    return written_ >= all;
+  };
+  while (!is_written() && write_batch()) continue;
+}
+
+/// An error is noted, and what is known of the file, before the records go: a daemon may be killed at any instruction,
+/// and the next one compares the file with that.
+bool KeptFile::write_batch() {
+  const Batch batch = next_batch();
+  if (batch.records == 0) return false;
+  buffer_.set_sending(*number_, true);
+  if (const int error = send(batch); error != 0) fail(error);
+  buffer_.set_written(*number_, size_, modified_);
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < batch.records; ++i) {
+      buffer_.remove(records_.front());
+      records_.pop_front();
+    }
+    bytes_ -= batch.bytes;
+    written_ += batch.bytes;
+    since_ = Clock::now();
+  }
+  buffer_.set_sending(*number_, false);
+  return true;
+}
+
+int KeptFile::send(const Batch& batch) {
+  const Hosts::Use host = file_.file().use();
+  const Host::Handle handle = file_.file().handle();
+  std::size_t done = 0;
+  while (done < batch.bytes) {
+    const std::vector<iovec> parts = parts_from(batch.parts, done);
+    HostWrites::Written written;
+    if (is_delegated_)
+      written = host->writes().write(handle, batch.offset + done, parts);
+    else
+      written.result = host->write(handle, batch.offset + done, parts);
+    if (is_delegated_ && written.result.error == ENOLCK) {
+      if (const int error = check_unchanged(batch, written.begun); error != 0) return error;
+      is_delegated_ = false;
+      const std::lock_guard lock(mutex_);
+      held_ = false;
+      continue;
+    }
+    done += written.result.bytes;
+    if (written.result.bytes == 0) return written.result.failed() ? written.result.error : EIO;
+    size_ = std::max(size_, batch.offset + done);
+    if (written.modified != 0) modified_ = written.modified;
+  }
+  return 0;
+}
+
+/// The server was started again, and does not know of the delegation. What is kept is written only over what was there,
+/// or over the beginning of the same request, which was on its way at that moment.
+int KeptFile::check_unchanged(const Batch& batch, bool begun) {
+  layout::FileStatus now{};
+  if (const int error = file_.file().use()->status(file_.file().handle(), now); error != 0) return error;
+  if (begun) return now.size >= size_ && now.size <= std::max(size_, batch.offset + batch.bytes) ? 0 : ESTALE;
+  return now.size == size_ && nanoseconds_of(now.modified) == modified_ ? 0 : ESTALE;
+}
+
+void KeptFile::fail(int error) {
+  file_.errors().note(error);
+  for (const auto& other : nodes_.open_files(node_)) {
+    if (other.get() != &file_) other->errors().note_other(error);
+  }
+  const std::lock_guard lock(mutex_);
+  held_ = false;
+}
+
+void KeptFile::renew(std::uint64_t client) {
+  write_all();
+  const std::lock_guard turn(writing_);
+  if (!is_delegated_) return;
+  layout::FileStatus status{};
+  std::uint64_t room = 0;
+  const Hosts::Use host = file_.file().use();
+  if (host->writes().delegate(file_.file().handle(), client, status, room) != 0) room = 0;
+  is_delegated_ = room != 0;
+  const std::lock_guard lock(mutex_);
+  room_ = room;
+  held_ = held_ && room != 0;
+}
+
+void KeptFile::give_back(bool closes) {
+  {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+  }
+  const std::lock_guard turn(writing_);
+  if (over_) return;
+  while (write_batch()) continue;
+  if (is_delegated_ && !closes) file_.file().use()->writes().give_back(file_.file().handle());
+  if (number_) buffer_.remove_file(*number_);
+  is_delegated_ = false;
+  over_ = true;
+}
+
+bool KeptFile::recall(const FileIdentity& file) {
+  const std::lock_guard lock(mutex_);
+  if (identity_ != file) return false;
+  recalled_ = true;
+  return true;
+}
+
+void KeptFile::recall() {
+  const std::lock_guard lock(mutex_);
+  recalled_ = true;
+}
+
+void KeptFile::rename(const std::string& name) {
+  const std::lock_guard turn(writing_);
+  if (number_ && !over_) buffer_.rename(*number_, name);
+}
+
+KeptFile::Clock::time_point KeptFile::due() const {
+  const std::lock_guard lock(mutex_);
+  if (recalled_ || bytes_ >= kSentFrom) return {};
+  return records_.empty() ? Clock::time_point::max() : since_ + kKeptFor;
+}
+
+bool KeptFile::is_recalled() const {
+  const std::lock_guard lock(mutex_);
+  return recalled_;
+}
+
+bool KeptFile::is_held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "file/client/host_writes.hpp"
+#include "file/mount/open_file.hpp"
+#include "file/mount/write_buffer.hpp"
+
+namespace wherry::file::mount {
+
+/// An open file that is delegated to this mount for writing, and what is kept of writes to it. Records are written in
+/// the order in which they were kept.
+///
+/// States, and what leads from one to the next:
+///
+///   asking -> held   ask: the server delegates the file
+///   asking -> over   ask: it does not
+///   held   -> ending give_back begins; a request has failed; the server does not know of the delegation any more.
+///                    Nothing more is kept
+///   ending -> over   give_back: all is written, or has failed, and the file is given back
+///
+/// Threads: any. Calls that write to the server block as Host does, and go one after the other.
+class KeptFile {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using FileIdentity = layout::FileIdentity;
+  /// A request has this many bytes at most, and what is kept is written from so many on, or when it is so old.
+  static constexpr std::size_t kMostSent = std::size_t{1} << 20;
+  static constexpr std::size_t kSentFrom = std::size_t{256} << 10;
+  static constexpr std::chrono::milliseconds kKeptFor{50};
+
+  /// @param file  stays until `give_back` has returned
+  /// @param most  bytes that may be kept of it
+  KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most)
+      : buffer_(buffer), nodes_(nodes), node_(node), file_(file), most_(most) {}
+  KeptFile(const KeptFile&) = delete;
+  KeptFile& operator=(const KeptFile&) = delete;
+  ~KeptFile() = default;
+
+  [[nodiscard]] NodeId node() const { return node_; }
+  [[nodiscard]] const OpenFile& file() const { return file_; }
+
+  /// Once. False: nothing is to be kept.
+  bool ask(std::uint64_t client, const Identity& identity, const std::string& name);
+  enum class Why : std::uint8_t { done, full, no_room, over };
+  struct Kept {
+    std::size_t bytes = 0;
+    Why why = Why::done;
+    bool wakes = false;  ///< from now on there is something to write, or enough
+  };
+  /// Keeps as much as it can.
+  Kept keep(std::uint64_t offset, std::span<const std::byte> from);
+  /// Writes what is kept, and asks whether more may be.
+  void renew(std::uint64_t client);
+  /// One request. False: nothing is kept.
+  bool write_some();
+  /// All that was kept before.
+  void write_all();
+  /// Writes all, and ends the delegation.
+  /// @param closes  the server's handle is closed next, which ends it too
+  void give_back(bool closes);
+
+  /// Others want it. Returns whether it is this file.
+  bool recall(const FileIdentity& file);
+  void recall();
+  void rename(const std::string& name);
+  /// When there is something to do about it: to give it back if it was recalled, otherwise `write_some`.
+  [[nodiscard]] Clock::time_point due() const;
+  [[nodiscard]] bool is_recalled() const;
+  [[nodiscard]] bool is_held() const;
+
+ private:
+  struct Batch {
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+    std::vector<iovec> parts{};
+    std::size_t records = 0;
+  };
+  bool make_room_for_record();
+  Batch next_batch();
+  bool write_batch();
+  int send(const Batch& batch);
+  int check_unchanged(const Batch& batch, bool begun);
+  void fail(int error);
+
+  WriteBuffer& buffer_;
+  const Nodes& nodes_;
+  const NodeId node_;
+  OpenFile& file_;
+  const std::size_t most_;
+
+  std::mutex writing_;  ///< held during requests to the server; taken before `mutex_`
+  // By writing_:
+  bool is_delegated_ = false;   ///< as far as is known
+  std::uint64_t size_ = 0;      ///< of the server's file
+  std::uint64_t modified_ = 0;  ///< when it was written to last
+  bool over_ = false;
+
+  mutable std::mutex mutex_;
+  bool held_ = false;
+  bool recalled_ = false;
+  FileIdentity identity_{};
+  std::optional<WriteBuffer::FileNumber> number_{};
+  std::deque<WriteBuffer::RecordNumber> records_{};
+  bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
+  std::size_t bytes_ = 0;
+  std::uint64_t kept_ = 0;     ///< bytes so far
+  std::uint64_t written_ = 0;  ///< of them
+  std::uint64_t room_ = 0;
+  Clock::time_point since_{};
+};
+
+}  // namespace wherry::file::mount

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/kept_state.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <string>
+
+#include "file/mount/deferred_errors.hpp"
+#include "file/mount/kept_descriptors.hpp"
+#include "file/mount/layout/kept_descriptors.hpp"
+#include "file/mount/nodes.hpp"
+#include "file/mount/open_file.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using layout::KeptWord;
+
+Identity directory(std::uint64_t inode) { return {.device = 1, .inode = inode, .type = S_IFDIR}; }
+Identity file(std::uint64_t inode) { return {.device = 1, .inode = inode, .type = S_IFREG}; }
+
+struct KeptStateTest : testing::Test {
+  UniqueFd memory = KeptState::make_memory();
+};
+
+TEST_F(KeptStateTest, TheNextDaemonFindsFilesUnderTheirNumbersAndNames) {
+  NodeId folder = 0;
+  NodeId text = 0;
+  NodeId last = 0;
+  {
+    KeptState state(memory);
+    Nodes nodes(directory(2), &state);
+    folder = nodes.refer(kRootNode, "folder", directory(3));
+    text = nodes.refer(folder, "text", file(4));
+    nodes.refer(folder, "second", file(4));
+    nodes.refer(kRootNode, "gone", file(5));
+    nodes.rename(kRootNode, "folder", kRootNode, "moved", false);
+    last = nodes.refer(kRootNode, "last", file(6));
+    nodes.forget(last, 1);
+  }
+  KeptState state(memory);
+  Nodes nodes(directory(2), &state);
+  nodes.restore(state.load());
+  EXPECT_EQ(nodes.path(text), "moved/second");
+  nodes.remove_name(folder, "second");
+  EXPECT_EQ(nodes.path(text), "moved/text");
+  EXPECT_EQ(nodes.refer(folder, "text", file(4)), text);
+  EXPECT_FALSE(nodes.identity(last));
+  EXPECT_GT(nodes.refer(kRootNode, "new", file(7)), last);
+  nodes.forget(text, 2);
+  EXPECT_TRUE(nodes.path(text));
+  nodes.forget(text, 1);
+  EXPECT_FALSE(nodes.path(text));
+}
+
+TEST_F(KeptStateTest, ALogThatHasGrownIsWrittenAnewAndLosesNothing) {
+  KeptState state(memory);
+  {
+    KeptState::Batch batch(&state);
+    batch.add_text(KeptWord::directory, "/mnt");
+    batch.add(KeptWord::device, 7);
+    batch.add_open({.head = {},
+                    .number = 3,
+                    .node = 9,
+                    .request = 1,
+                    .device = 0,
+                    .file_system = 5,
+                    .flags = 2,
+                    .mode = 1,
+                    .backing = 4,
+                    .errors = 0});
+    batch.add(KeptWord::begun, 11, 12);
+    batch.add_renaming(13, {.flags = 2, .from = "from", .to = "to"});
+    batch.add_locker({.head = {}, .number = 1, .node = 9, .owner = 2, .open = 3, .process = 4, .whole = 0});
+    batch.add_lock(1, {.offset = 0, .length = 10, .type = 2, .reserved = 0});
+  }
+  Nodes nodes(directory(2), &state);
+  const NodeId node = nodes.refer(kRootNode, "first", file(3));
+  constexpr int kMany = 100'000;  // several times the shortest log
+  for (int i = 0; i < kMany; ++i) nodes.forget(nodes.refer(kRootNode, "name", file(4)), 1);
+  struct stat status{};
+  ASSERT_EQ(::fstat(memory.get(), &status), 0);
+  EXPECT_LT(status.st_blocks * 512, 8 << 20);
+  const KeptSnapshot left = KeptState(memory).load();
+  EXPECT_EQ(left.text(KeptWord::directory), "/mnt");
+  EXPECT_EQ(left.number(KeptWord::device), 7U);
+  EXPECT_EQ(left.number(KeptWord::last_open), 3U);
+  EXPECT_EQ(left.open.at(3).backing, 4);
+  EXPECT_EQ(left.begun.at(11), 12U);
+  EXPECT_EQ(left.renaming.at(13).to, "to");
+  EXPECT_EQ(left.lockers.at(1).held->all().size(), 1U);
+  EXPECT_EQ(left.names.at(kRootNode).at("first").node, node);
+  EXPECT_EQ(left.nodes.size(), 1U);
+  EXPECT_GE(left.number(KeptWord::last_node), static_cast<std::uint64_t>(kMany));
+}
+
+TEST_F(KeptStateTest, TheNextDaemonTellsOfErrorsThatThisOneHasNotToldOf) {
+  KeptState state(memory);
+  KeptState::Batch(&state).add_open({.head = {},
+                                     .number = 3,
+                                     .node = 9,
+                                     .request = 1,
+                                     .device = 0,
+                                     .file_system = 0,
+                                     .flags = 2,
+                                     .mode = 1,
+                                     .backing = 0,
+                                     .errors = 0});
+  DeferredErrors errors;
+  errors.keep_in(&state, 3);
+  errors.note(ENOSPC);
+  errors.note_other(EIO);
+  DeferredErrors next;
+  next.keep_in(&state, 3, state.load().open.at(3).errors);
+  EXPECT_EQ(next.take(), ENOSPC);
+  EXPECT_EQ(state.load().open.at(3).errors, static_cast<std::uint32_t>(EIO) << 16);
+  EXPECT_EQ(next.take_for_sync(), EIO);
+  EXPECT_EQ(state.load().open.at(3).errors, 0U);
+}
+
+/// A file that is renamed to and fro has one of two names, at whatever instruction the process is killed.
+TEST_F(KeptStateTest, AKillAtAnyInstructionLeavesAWholeState) {
+  constexpr int kKills = 10;
+  for (int kill = 0; kill < kKills; ++kill) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      KeptState state(memory);
+      Nodes nodes(directory(2), &state);
+      nodes.restore(state.load());
+      if (kill == 0) nodes.refer(kRootNode, "one", file(3));
+      if (nodes.path(2) == "other") nodes.rename(kRootNode, "other", kRootNode, "one", false);
+      if (::write(ends[1], "", 1) != 1) ::_exit(1);
+      while (true) {
+        nodes.rename(kRootNode, "one", kRootNode, "other", false);
+        nodes.rename(kRootNode, "other", kRootNode, "one", false);
+      }
+    }
+    char byte = 0;
+    ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+    ::usleep(static_cast<useconds_t>(kill * 633));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    const KeptSnapshot left = KeptState(memory).load();
+    ASSERT_EQ(left.nodes.size(), 1U);
+    ASSERT_EQ(left.names.size(), 1U);
+    const auto& names = left.names.at(kRootNode);
+    ASSERT_EQ(names.size(), 1U);
+    ASSERT_TRUE(names.contains("one") || names.contains("other"));
+  }
+}
+
+TEST(KeptDescriptorsTest, WhatIsKeptIsThereForTheNextOne) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd supervisor(ends[0]);
+  const UniqueFd memory(::memfd_create("test", MFD_CLOEXEC));
+  const KeptKey key{.kind = KeptKind::memory, .id = 5};
+  const auto send = [&](layout::KeeperWord word, int descriptor) {
+    return KeeperSocket::send(supervisor.get(), static_cast<std::uint32_t>(word), key, descriptor);
+  };
+  ASSERT_TRUE(send(layout::KeeperWord::keep, memory.get()) && send(layout::KeeperWord::all, -1));
+  KeptDescriptors kept{UniqueFd(ends[1])};
+  EXPECT_FALSE(kept.has({.kind = KeptKind::device}));
+  const UniqueFd taken = kept.take(key);
+  struct stat one{};
+  struct stat other{};
+  ASSERT_TRUE(::fstat(memory.get(), &one) == 0 && ::fstat(taken.get(), &other) == 0);
+  EXPECT_EQ(one.st_ino, other.st_ino);
+  ASSERT_TRUE(kept.keep({.kind = KeptKind::file, .id = 6}, taken.get()));
+  const KeeperSocket::Received received = KeeperSocket::receive(supervisor.get(), true);
+  EXPECT_EQ(received.key, (KeptKey{.kind = KeptKind::file, .id = 6}));
+  EXPECT_TRUE(received.descriptor.valid());
+  EXPECT_EQ(KeeperSocket::receive(supervisor.get(), false).word, 0U);
+}
+
+}  // namespace
+}  // namespace wherry::file::mount

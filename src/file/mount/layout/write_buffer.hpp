@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mount keeps of writes until they are on their way to the server. Lies in a memfd, so that a program that is
+// started after this one was killed finds what was acknowledged:
+//
+//   +-------------------+---------------+-----------------+--------------------+
+//   | WriteBufferHeader | WriteFile x N | WriteRecord x M | M pieces of memory |
+//   +-------------------+---------------+-----------------+--------------------+
+//
+// A record has the piece of its number. One whose sequence is not 0 is committed: its data was acknowledged. Records of
+// a file are to be written in the order of their sequences.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace wherry::layout {
+
+inline constexpr std::uint32_t kWriteBufferVersion = 1;
+inline constexpr std::uint32_t kWriteBufferMagic = 0x46554257;  ///< "WBUF" as bytes
+inline constexpr std::uint32_t kWriteBufferPiece = 32768;       ///< bytes of one record at most
+inline constexpr std::uint32_t kWriteBufferFiles = 256;
+
+using Word64 = std::atomic<std::uint64_t>;
+using Word32 = std::atomic<std::uint32_t>;
+static_assert(Word64::is_always_lock_free && sizeof(Word64) == 8 && Word32::is_always_lock_free && sizeof(Word32) == 4);
+
+/// W: the mount, once, before anything else.
+struct WriteBufferHeader {
+  std::uint32_t version;  ///< kWriteBufferVersion
+  std::uint32_t magic;
+  std::uint32_t records;
+  std::uint32_t reserved[13];
+};
+static_assert(sizeof(WriteBufferHeader) == 64 && std::is_trivially_copyable_v<WriteBufferHeader>);
+static_assert(offsetof(WriteBufferHeader, version) == 0 && offsetof(WriteBufferHeader, magic) == 4);
+static_assert(offsetof(WriteBufferHeader, records) == 8 && offsetof(WriteBufferHeader, reserved) == 12);
+
+/// A file of which records may be there. W: the mount.
+struct WriteFile {
+  Word64 used;           ///< 1: the rest is valid; 0: free
+  Word64 sending;        ///< not 0: a request with its first records is on its way. The server may have written them
+  std::uint64_t device;  ///< with `inode` and `born`: which file
+  std::uint64_t inode;
+  std::int64_t born_seconds;
+  std::uint32_t born_nanoseconds;
+  std::uint32_t reserved;
+  Word64 modified;  ///< when the server's file was written to last, ns since 1970
+  Word64 size;      ///< of the server's file
+  Word64 name;      ///< which of the two is valid
+  std::uint64_t padding;
+  char names[2][4096];  ///< relative to the directory that is served, ends with a zero
+};
+static_assert(sizeof(WriteFile) == 80 + 8192);
+static_assert(offsetof(WriteFile, used) == 0 && offsetof(WriteFile, sending) == 8);
+static_assert(offsetof(WriteFile, device) == 16 && offsetof(WriteFile, inode) == 24 &&
+              offsetof(WriteFile, born_seconds) == 32);
+static_assert(offsetof(WriteFile, born_nanoseconds) == 40 && offsetof(WriteFile, reserved) == 44);
+static_assert(offsetof(WriteFile, modified) == 48 && offsetof(WriteFile, size) == 56);
+static_assert(offsetof(WriteFile, name) == 64 && offsetof(WriteFile, padding) == 72);
+static_assert(offsetof(WriteFile, names) == 80);
+
+/// W: the mount.
+struct WriteRecord {
+  Word64 sequence;       ///< stored last; 0: free
+  std::uint64_t offset;  ///< in the file
+  std::uint32_t file;    ///< which WriteFile
+  Word32 length;         ///< grows
+  std::uint64_t reserved;
+};
+static_assert(sizeof(WriteRecord) == 32);
+static_assert(offsetof(WriteRecord, sequence) == 0 && offsetof(WriteRecord, offset) == 8);
+static_assert(offsetof(WriteRecord, file) == 16 && offsetof(WriteRecord, length) == 20);
+static_assert(offsetof(WriteRecord, reserved) == 24);
+
+}  // namespace wherry::layout

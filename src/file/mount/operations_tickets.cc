@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way past the mount: tickets for the server, and word of what was written by them.
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "file/mount/operations_serve.hpp"
+#include "layout/host_ticket.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+/// The content of an ioctl of a regular file, if it is one of these.
+template <class T>
+bool take(unsigned flags, std::span<const std::byte> in, T& into) {
+  if ((flags & FUSE_IOCTL_DIR) != 0 || in.size() != sizeof into) return false;
+  std::memcpy(&into, in.data(), sizeof into);
+  return true;
+}
+
+int give_ticket(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file, layout::HostTicket& wanted) {
+  const std::string& address = system.tree().hosts().address();
+  const bool is_none = wanted.access == layout::kHostTicketNone;
+  if (!is_none && wanted.access != layout::kHostTicketReads && wanted.access != layout::kHostTicketWrites)
+    return EINVAL;
+  if (address.size() >= sizeof wanted.address) return EOPNOTSUPP;
+  layout::FileTicket ticket{};
+  if (is_none && file.backing() != nullptr) return EOPNOTSUPP;
+  const bool writes = wanted.access == layout::kHostTicketWrites;
+  const int error = is_none ? 0 : system.files().make_ticket(node, file, writes, ticket);
+  if (error != 0) return error;
+  layout::HostTicket made{.version = layout::kHostTicketVersion, .access = wanted.access, .random = {}, .address = {}};
+  std::memcpy(made.random, ticket.random, sizeof made.random);
+  std::memcpy(made.address, address.data(), address.size());
+  fuse_reply_ioctl(request, 0, &made, sizeof made);
+  return 0;
+}
+
+/// The kernel drops its pages in another thread than those that serve the mount: pages that are being read are waited
+/// for.
+int take_word(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
+              const layout::HostWritten& written) {
+  BootId boot{};
+  std::memcpy(boot.data(), written.boot, sizeof written.boot);
+  LockWaits::Prepared dropping = LockWaits::prepare({.node = node,
+                                                     .attempt =
+                                                         [&system, node] {
+                                                           system.tree().drop(node, Kept::pages);
+                                                           return 0;
+                                                         },
+                                                     .answer =
+                                                         [request](int error) {
+                                                           if (error != 0)
+                                                             fuse_reply_err(request, error);
+                                                           else
+                                                             fuse_reply_ioctl(request, 0, nullptr, 0);
+                                                         }});
+  // First, whatever else fails: the program writes again.
+  if (const int error = written.failed != 0 ? OpenFiles::end_write_tickets(file) : 0; error != 0) return error;
+  if (const int error = OpenFiles::note_written(file, boot); error != 0) return error;
+  if (const int error = drop_set_id(request, system, node); error != 0) return error;
+  system.locks().grants().hand_over(std::move(dropping));
+  return 0;
+}
+
+void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argument*/, fuse_file_info* info,
+             unsigned flags, const void* in, std::size_t in_bytes, std::size_t /*out_bytes*/) {
+  const std::span content(static_cast<const std::byte*>(in), in_bytes);
+  serve(request, [&](FileSystem& system) {
+    layout::HostTicket wanted{};
+    layout::HostWritten written{};
+    if (command == layout::kHostTicketGet && take(flags, content, wanted))
+      return give_ticket(request, system, node, file_of(request, info), wanted);
+    if (command == layout::kHostTicketWritten && take(flags, content, written))
+      return take_word(request, system, node, file_of(request, info), written);
+    return ENOTTY;
+  });
+}
+
+}  // namespace
+
+void set_ticket_operations(fuse_lowlevel_ops& table) { table.ioctl = control; }
+
+}  // namespace wherry::file::mount

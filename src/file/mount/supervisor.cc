@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/mount/supervisor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "base/log.hpp"
+#include "file/mount/layout/kept_descriptors.hpp"
+#include "file/mount/mount_point.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+using layout::KeeperWord;
+
+/// In a row, of daemons that have answered no request.
+constexpr int kMostDeaths = 10;
+/// Before the second daemon in a row that has answered none; doubled before each later one.
+constexpr int kFirstPauseMs = 20;
+constexpr int kLongestPauseMs = 250;
+
+/// At a daemon whose threads end one after the other.
+constexpr int kPauseMs = 1;
+constexpr int kFewLooks = 20;
+constexpr int kManyLooks = 5000;  ///< where it cannot be seen what a thread does
+constexpr int kReapPauseMs = 100;
+
+/// What the threads do that are left of a process that was killed.
+enum class Doing : std::uint8_t {
+  tells_kernel,  ///< to drop pages. It waits for a page that is being read, and for an answer therefore; changes
+                 ///< nothing
+  calls,         ///< any other system call, which may change files
+  unknown,
+};
+
+Doing doing_of(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "syscall");
+  if (!file) return Doing::unknown;
+  long number = -1;
+  unsigned long descriptor = 0;
+  // The word "running" is there instead of numbers while it runs.
+  if (!(file >> number >> std::hex >> descriptor)) return file.bad() ? Doing::unknown : Doing::calls;
+  if (number < 0) return Doing::unknown;
+  if (number != SYS_write && number != SYS_writev) return Doing::calls;
+  std::error_code error;
+  const bool is_device =
+      std::filesystem::read_symlink(thread / "fd" / std::to_string(descriptor), error) == "/dev/fuse";
+  return is_device ? Doing::tells_kernel : Doing::calls;
+}
+
+/// Of all threads but the first: a call if one makes any, then what is not known.
+Doing doing_of(pid_t process) {
+  std::error_code error;
+  int count = 0;
+  bool is_known = true;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", error)) {
+    if (thread.path().filename() == std::to_string(process)) continue;  // has ended, and waits for the others
+    const Doing doing = doing_of(thread.path());
+    if (doing == Doing::calls) return doing;
+    is_known = is_known && doing == Doing::tells_kernel;
+    ++count;
+  }
+  return is_known && count > 0 ? Doing::tells_kernel : Doing::unknown;
+}
+
+const char* cause_of(int status) { return ::strsignal(WTERMSIG(status)); }
+
+}  // namespace
+
+Supervisor::Supervisor(std::vector<std::string> command, UniqueFd signals, std::function<void()> ready)
+    : command_(std::move(command)), signals_(std::move(signals)), ready_(std::move(ready)) {}
+
+/// Between fork and exec the child makes system calls only. A signal that comes before the daemon takes signals stays
+/// blocked, and pending, until then.
+void Supervisor::start() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw Error(errno, "start", command_.front(), "raise the limit of open files (ulimit -n)");
+  socket_.reset(ends[0]);
+  UniqueFd other(ends[1]);
+  std::vector<std::string> words = command_;
+  words.push_back(kSocketWord + std::to_string(other.get()));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  daemon_ = ::fork();
+  if (daemon_ < 0) throw Error(errno, "start", command_.front(), "allow more processes (ulimit -u, pids.max)");
+  if (daemon_ == 0) {
+    ::fcntl(other.get(), F_SETFD, 0);
+    ::execv("/proc/self/exe", arguments.data());
+    ::_exit(127);
+  }
+  other.reset();  // so that what is sent to a daemon that has died does not wait
+  const auto keep = static_cast<std::uint32_t>(KeeperWord::keep);
+  for (const auto& [key, descriptor] : kept_) KeeperSocket::send(socket_.get(), keep, key, descriptor.get());
+  KeeperSocket::send(socket_.get(), static_cast<std::uint32_t>(KeeperWord::all), {});
+}
+
+void Supervisor::pass_signal() {
+  signalfd_siginfo signal{};
+  if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
+  ending_ = static_cast<int>(signal.ssi_signo);
+  ::kill(daemon_, ending_);
+}
+
+void Supervisor::take_messages() {
+  for (auto message = KeeperSocket::receive(socket_.get(), false); message.word != 0;
+       message = KeeperSocket::receive(socket_.get(), false))
+    take(std::move(message));
+}
+
+void Supervisor::take(KeeperSocket::Received message) {
+  switch (static_cast<KeeperWord>(message.word)) {
+    case KeeperWord::keep:
+      if (message.descriptor.valid()) kept_[message.key] = std::move(message.descriptor);
+      break;
+    case KeeperWord::drop:
+      kept_.erase(message.key);
+      break;
+    case KeeperWord::mounted:
+      directory_ = message.text;
+      mounted_ = mounted_device(directory_);
+      break;
+    case KeeperWord::ready:
+      if (const auto ready = std::exchange(ready_, nullptr); ready) ready();
+      break;
+    case KeeperWord::served:
+      deaths_ = 0;
+      break;
+    case KeeperWord::all:
+      break;
+  }
+}
+
+/// Serves the daemon, and returns how it has ended. What it has said before is taken.
+int Supervisor::wait_for_daemon() {
+  std::array<pollfd, 2> wanted{{{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
+  looks_ = 0;
+  while (true) {
+    const int timeout = ending_daemons_.empty() ? -1 : kReapPauseMs;
+    if (::poll(wanted.data(), wanted.size(), looks_ != 0 ? kPauseMs : timeout) < 0) continue;
+    if (wanted[0].revents != 0) pass_signal();
+    take_messages();
+    reap();
+    if ((wanted[1].revents & POLLHUP) != 0) wanted[1].fd = -1;
+    if (int status = 0; wanted[1].fd < 0 && has_ended(status)) {
+      take_messages();
+      return status;
+    }
+  }
+}
+
+/// Its end of the socket is closed: it has ended, or all of its threads have but one with descriptors of its own.
+bool Supervisor::has_ended(int& status) {
+  if (::waitpid(daemon_, &status, WNOHANG) == daemon_) return true;
+  ++looks_;
+  if (looks_ < kFewLooks) return false;
+  const Doing doing = doing_of(daemon_);
+  if (looks_ == kManyLooks && doing == Doing::calls)
+    log::write(log::Level::warning, "wherry mount: the next daemon waits for a call of the one that has ended");
+  if (doing == Doing::calls || (doing == Doing::unknown && looks_ < kManyLooks)) return false;
+  log::write(log::Level::info, "wherry mount: a thread of the daemon still waits for a page");
+  ending_daemons_.push_back(daemon_);
+  status = SIGKILL;
+  return true;
+}
+
+void Supervisor::reap() {
+  std::erase_if(ending_daemons_, [](pid_t daemon) { return ::waitpid(daemon, nullptr, WNOHANG) != 0; });
+}
+
+bool Supervisor::is_to_start_again(int status) {
+  return WIFSIGNALED(status) && kept_.contains({KeptKind::device}) && deaths_ < kMostDeaths;
+}
+
+/// A signal ends it.
+void Supervisor::pause() {
+  if (++deaths_ == 1) return;
+  pollfd wanted{signals_.get(), POLLIN, 0};
+  ::poll(&wanted, 1, std::min(kFirstPauseMs << std::min(deaths_ - 2, 6), kLongestPauseMs));
+}
+
+int Supervisor::run() {
+  start();
+  while (true) {
+    const int status = wait_for_daemon();
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || !mounted_)) return WEXITSTATUS(status);
+    if (!is_to_start_again(status)) return give_up();
+    log::write(log::Level::warning,
+               std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; another one is started");
+    pause();
+    try {
+      start();
+      // The daemon before has not heard of it, or has not come to an end.
+      if (ending_ != 0) ::kill(daemon_, ending_);
+    } catch (const Error& error) {
+      log::write(log::Level::error, std::string("wherry mount: ") + error.what());
+      return give_up();
+    }
+  }
+}
+
+/// The mount answers no more once the device is closed: then it can be detached.
+int Supervisor::give_up() {
+  const bool had_device = kept_.contains({KeptKind::device});
+  kept_.clear();
+  if (!had_device || !mounted_ || mounted_device(directory_) != mounted_) return 1;
+  log::write(log::Level::error, "wherry mount: no daemon serves " + directory_ + " any more: it is unmounted");
+  unmount(directory_, true);
+  return 1;
+}
+
+}  // namespace wherry::file::mount

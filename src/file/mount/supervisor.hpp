@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "file/mount/kept_descriptors.hpp"
+
+namespace wherry::file::mount {
+
+/// Runs the daemon of a mount as a process of its own, keeps its descriptors, and starts the next one with them if the
+/// daemon is killed or crashes. The kernel's device stays open meanwhile, so that calls on the mount wait.
+///
+/// It never looks at the mount, which may not answer. One thread.
+class Supervisor {
+ public:
+  /// @param command  of the daemon: a program, its words, and one more: kSocketWord and the socket's number
+  /// @param signals  a descriptor of signals (signalfd), which are passed on to the daemon
+  /// @param ready  called once, when the mount answers
+  Supervisor(std::vector<std::string> command, UniqueFd signals, std::function<void()> ready);
+  static constexpr const char* kSocketWord = "supervisor=";
+
+  /// Returns the exit status when the daemon has ended in order, or cannot be started again. Throws Error where the
+  /// first one cannot be started.
+  int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void start();
+  void pass_signal();
+  void take_messages();
+  void take(KeeperSocket::Received message);
+  [[nodiscard]] int wait_for_daemon();
+  [[nodiscard]] bool has_ended(int& status);
+  void reap();
+  [[nodiscard]] bool is_to_start_again(int status);
+  void pause();
+  int give_up();
+
+  std::vector<std::string> command_;
+  UniqueFd signals_;
+  std::function<void()> ready_;
+  std::map<KeptKey, UniqueFd> kept_;
+  std::string directory_;
+  std::optional<dev_t> mounted_;
+  int ending_ = 0;  ///< a signal that was passed on
+  pid_t daemon_ = 0;
+  int looks_ = 0;                      ///< at a daemon that has closed its end of the socket
+  std::vector<pid_t> ending_daemons_;  ///< that were killed and wait for the kernel, which waits for the next daemon
+  UniqueFd socket_;
+  int deaths_ = 0;  ///< since a daemon last served a request
+};
+
+}  // namespace wherry::file::mount

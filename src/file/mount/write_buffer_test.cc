@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whenever a mount is killed, what it had acknowledged is found in the memory, and nothing else.
+#include "file/mount/write_buffer.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <wherry/error.hpp>
+
+#include "file/mount/replay.hpp"
+#include "tests/common/served_directory.hpp"
+
+namespace wherry::file::mount {
+namespace {
+
+constexpr std::size_t kPiece = WriteBuffer::kPiece;
+const Identity kFile{.device = 7, .inode = 8, .born_seconds = 9, .born_nanoseconds = 10};
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// What is in a memfd at this moment, in another one.
+UniqueFd copy_of(int memory) {
+  struct stat found{};
+  EXPECT_EQ(::fstat(memory, &found), 0);
+  std::string all(static_cast<std::size_t>(found.st_size), '\0');
+  EXPECT_EQ(::pread(memory, all.data(), all.size(), 0), found.st_size);
+  UniqueFd copy(::memfd_create("copy", MFD_CLOEXEC));
+  EXPECT_EQ(::pwrite(copy.get(), all.data(), all.size(), 0), found.st_size);
+  return copy;
+}
+
+class WriteBufferTest : public ::testing::Test {
+ protected:
+  UniqueFd memory_ = WriteBuffer::make(8 * kPiece);
+  WriteBuffer buffer_{UniqueFd(::dup(memory_.get()))};
+};
+
+TEST_F(WriteBufferTest, KeepsAsMuchAsItHasRoomFor) {
+  const auto file = buffer_.add_file(kFile, "file");
+  ASSERT_TRUE(file);
+  const std::string piece(kPiece, 'p');
+  std::vector<WriteBuffer::RecordNumber> records;
+  while (const auto record = buffer_.add(*file, records.size() * kPiece, bytes_of(piece))) records.push_back(*record);
+  EXPECT_EQ(records.size(), 8U);
+  buffer_.remove(records.front());
+  const auto record = buffer_.add(*file, 5, bytes_of("first "));
+  ASSERT_TRUE(record);
+  EXPECT_EQ(buffer_.extend(*record, bytes_of("second")), 6U);
+  EXPECT_EQ(text_of(buffer_.data(*record)), "first second");
+  EXPECT_EQ(buffer_.offset(*record), 5U);
+  EXPECT_EQ(buffer_.extend(*record, bytes_of(piece)), kPiece - 12);
+  EXPECT_EQ(buffer_.extend(*record, bytes_of(piece)), 0U);
+}
+
+/// A random walk; after each step the memory is looked at as by the next program.
+TEST_F(WriteBufferTest, AtEachMomentWhatWasKeptIsFoundInItsOrder) {
+  struct Record {
+    WriteBuffer::RecordNumber number;
+    std::uint64_t offset;
+    std::string data;
+  };
+  std::mt19937 random(1);
+  std::deque<Record> model;
+  const auto file = buffer_.add_file(kFile, "file");
+  std::uint64_t size = 0;
+  for (int step = 0; step < 300; ++step) {
+    const std::string data(random() % 5000 + 1, static_cast<char>('a' + step % 26));
+    switch (random() % 4) {
+      case 0:
+      case 1:
+        if (const auto added = buffer_.add(*file, random(), bytes_of(data)))
+          model.push_back({*added, buffer_.offset(*added), data});
+        break;
+      case 2:
+        if (!model.empty()) model.back().data += data.substr(0, buffer_.extend(model.back().number, bytes_of(data)));
+        break;
+      default:
+        if (!model.empty()) buffer_.remove(model.front().number);
+        if (!model.empty()) model.pop_front();
+        ++size;
+        buffer_.set_written(*file, size, size + 5);
+        buffer_.set_sending(*file, size % 2 == 0);
+        buffer_.rename(*file, "name " + std::to_string(size));
+    }
+    const WriteBuffer next(copy_of(memory_.get()));
+    const auto left = next.left();
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0].identity, kFile);
+    EXPECT_EQ(left[0].name, size == 0 ? "file" : "name " + std::to_string(size));
+    EXPECT_EQ(left[0].size, size);
+    EXPECT_EQ(left[0].sending, size != 0 && size % 2 == 0);
+    ASSERT_EQ(left[0].records.size(), model.size());
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      EXPECT_EQ(next.offset(left[0].records[i]), model[i].offset);
+      EXPECT_EQ(text_of(next.data(left[0].records[i])), model[i].data);
+    }
+  }
+}
+
+TEST_F(WriteBufferTest, WhatTheNextProgramKeepsComesBehindWhatWasLeft) {
+  const auto file = buffer_.add_file(kFile, "file");
+  ASSERT_TRUE(buffer_.add(*file, 0, bytes_of("first")));
+  WriteBuffer next(copy_of(memory_.get()));
+  ASSERT_TRUE(next.add(*file, 0, bytes_of("second")));
+  const auto left = next.left();
+  ASSERT_EQ(left.at(0).records.size(), 2U);
+  EXPECT_EQ(text_of(next.data(left[0].records[1])), "second");
+}
+
+TEST_F(WriteBufferTest, ARecordThatIsNotCommittedIsNotThere) {
+  const auto file = buffer_.add_file(kFile, "file");
+  const auto record = buffer_.add(*file, 0, bytes_of("data"));
+  const UniqueFd cut = copy_of(memory_.get());
+  const std::size_t head = sizeof(layout::WriteBufferHeader) + layout::kWriteBufferFiles * sizeof(layout::WriteFile);
+  const std::uint64_t not_yet = 0;
+  ASSERT_EQ(
+      ::pwrite(cut.get(), &not_yet, sizeof not_yet, static_cast<off_t>(head + *record * sizeof(layout::WriteRecord))),
+      8);
+  const WriteBuffer next(UniqueFd(::dup(cut.get())));
+  EXPECT_TRUE(next.left().at(0).records.empty());
+}
+
+TEST_F(WriteBufferTest, NothingInTheMemoryLeadsOutOfIt) {
+  std::mt19937 random(2);
+  const auto file = buffer_.add_file(kFile, "file");
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(buffer_.add(*file, 0, bytes_of("data")));
+  const std::size_t head = sizeof(layout::WriteBufferHeader) + layout::kWriteBufferFiles * sizeof(layout::WriteFile);
+  for (int i = 0; i < 50; ++i) {
+    const UniqueFd broken = copy_of(memory_.get());
+    for (int k = 0; k < 100; ++k) {
+      const std::uint64_t word = random() * std::uint64_t{0x100000001};
+      const std::size_t at = k % 2 == 0 ? head + random() % (8 * sizeof(layout::WriteRecord))
+                                        : sizeof(layout::WriteBufferHeader) + random() % sizeof(layout::WriteFile);
+      ASSERT_EQ(::pwrite(broken.get(), &word, 8, static_cast<off_t>(at)), 8);
+    }
+    const WriteBuffer next(UniqueFd(::dup(broken.get())));
+    for (const auto& left : next.left()) {
+      for (const auto record : left.records) EXPECT_LE(next.data(record).size(), kPiece);
+    }
+  }
+  const UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
+  EXPECT_THROW(WriteBuffer(UniqueFd(::dup(other.get()))), Error);
+  ASSERT_EQ(::ftruncate(memory_.get(), 100), 0);
+  EXPECT_THROW(WriteBuffer(UniqueFd(::dup(memory_.get()))), Error);
+}
+
+class Replaying : public ::testing::Test {
+ protected:
+  Replaying() { std::ofstream(path()) << "content"; }
+  [[nodiscard]] std::filesystem::path path() const { return served_.root() / "file"; }
+  /// As a mount that keeps a write.
+  WriteBuffer::FileNumber keep(std::uint64_t offset, const std::string& data) {
+    FileStatus status{};
+    EXPECT_EQ(host_.names().status("file", false, status), 0);
+    Identity identity = identity_of(status);
+    const auto file = buffer_.add_file(identity, "file");
+    const auto time = status.modified;
+    buffer_.set_written(*file, status.size,
+                        static_cast<std::uint64_t>(time.seconds) * 1'000'000'000 + time.nanoseconds);
+    EXPECT_TRUE(buffer_.add(*file, offset, bytes_of(data)));
+    return *file;
+  }
+
+  using FileStatus = layout::FileStatus;
+  ServedDirectory served_;
+  Host host_{served_.client()};
+  WriteBuffer buffer_{WriteBuffer::make(8 * kPiece)};
+};
+
+TEST_F(Replaying, WritesWhatWasLeft) {
+  const auto file = keep(7, " and more");
+  ASSERT_TRUE(buffer_.add(file, 0, bytes_of("CON")));
+  const auto replayed = replay(buffer_, host_);
+  ASSERT_EQ(replayed.size(), 1U);
+  EXPECT_EQ(replayed[0].name, "file");
+  EXPECT_EQ(replayed[0].bytes, 12U);
+  EXPECT_EQ(replayed[0].error, 0);
+  EXPECT_EQ(content_of(path()), "CONtent and more");
+  EXPECT_TRUE(buffer_.left().empty());
+  EXPECT_TRUE(replay(buffer_, host_).empty());
+}
+
+TEST_F(Replaying, DoesNotWriteOverWhatOthersHaveWritten) {
+  keep(0, "card");
+  std::ofstream(path()) << "of the host";
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, ESTALE);
+  EXPECT_EQ(content_of(path()), "of the host");
+}
+
+TEST_F(Replaying, DoesNotWriteToAnotherFileOfTheName) {
+  keep(0, "card");
+  std::ofstream(served_.root() / "other") << "content";
+  std::filesystem::rename(served_.root() / "other", path());
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, ESTALE);
+  keep(0, "card");
+  std::filesystem::remove(path());
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, ESTALE);
+}
+
+TEST_F(Replaying, RepeatsWhatWasOnItsWay) {
+  const auto file = keep(7, " and more");
+  buffer_.set_sending(file, true);
+  std::ofstream(path(), std::ios::app) << " and more";
+  ASSERT_TRUE(buffer_.add(file, 16, bytes_of(", later")));
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, 0);
+  EXPECT_EQ(content_of(path()), "content and more, later");
+}
+
+TEST_F(Replaying, DoesNotTakeWhatOthersHaveWrittenForWhatWasOnItsWay) {
+  buffer_.set_sending(keep(7, " and more"), true);
+  std::ofstream(path(), std::ios::app) << " of the host";
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, ESTALE);
+  EXPECT_EQ(content_of(path()), "content of the host");
+}
+
+}  // namespace
+}  // namespace wherry::file::mount

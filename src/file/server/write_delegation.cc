@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/server/write_delegation.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+namespace wherry::file {
+namespace {
+
+/// Whether the kernel keeps a lease for longer than a client has time. 0: for ever.
+bool outlasts(WriteDelegation::Clock::duration all) {
+  long seconds = -1;
+  std::ifstream("/proc/sys/fs/lease-break-time") >> seconds;
+  return seconds == 0 || std::chrono::seconds(seconds) > all;
+}
+
+}  // namespace
+
+std::shared_ptr<WriteDelegation> WriteDelegation::take(int descriptor, std::uint64_t client, Clock::duration timeout) {
+  struct stat found{};
+  if (!outlasts((kTimeouts + 1) * timeout) || ::fstat(descriptor, &found) != 0) return nullptr;
+  // The same description by a number of its own, which stays until the lease is given up.
+  UniqueFd lease(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!lease.valid()) return nullptr;
+  // Of all signals this one does nothing by default. SIGIO would end the process.
+  if (::fcntl(lease.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(lease.get(), F_SETLEASE, F_WRLCK) != 0) return nullptr;
+  const Identity file{.device = found.st_dev, .inode = found.st_ino};
+  return std::shared_ptr<WriteDelegation>(new WriteDelegation(std::move(lease), file, client, timeout));
+}
+
+void WriteDelegation::end() {
+  const std::lock_guard lock(mutex_);
+  if (!lease_.valid()) return;
+  recalled_ = recalled_ || ::fcntl(lease_.get(), F_GETLEASE) != F_WRLCK;
+  give_up();
+}
+
+void WriteDelegation::give_up() {
+  ::fcntl(lease_.get(), F_SETLEASE, F_UNLCK);
+  lease_.reset();
+}
+
+WriteDelegation::State WriteDelegation::look(Clock::time_point now) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return State::held;  // during a change, which looks itself
+  advance(now);
+  return !lease_.valid() ? State::over : recalled_ ? State::recalled : State::held;
+}
+
+bool WriteDelegation::was_recalled() const {
+  const std::lock_guard lock(mutex_);
+  return recalled_;
+}
+
+bool WriteDelegation::was_cut_off() const {
+  const std::lock_guard lock(mutex_);
+  return cut_off_;
+}
+
+/// A server that was stopped finds the lease long broken: time counts from when it was seen whole.
+void WriteDelegation::advance(Clock::time_point now) {
+  if (!lease_.valid()) return;
+  if (!recalled_ && ::fcntl(lease_.get(), F_GETLEASE) == F_WRLCK) {
+    whole_ = now;
+    return;
+  }
+  if (!recalled_) told_ = now;
+  recalled_ = true;
+  if (now < told_ + timeout_ && now < whole_ + kTimeouts * timeout_) return;
+  cut_off_ = true;
+  give_up();
+}
+
+WriteDelegation::Change::Change(WriteDelegation* delegation) : delegation_(delegation) {
+  if (delegation_ == nullptr) return;
+  lock_ = std::unique_lock(delegation_->mutex_);
+  delegation_->advance(Clock::now());
+}
+
+WriteDelegation::Change::~Change() {
+  if (delegation_ != nullptr) delegation_->told_ = Clock::now();
+}
+
+}  // namespace wherry::file

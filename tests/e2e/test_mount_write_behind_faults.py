@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wherry mount: writes that are acknowledged before the server has them. No error is lost, and nothing that others wrote."""
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from keeping import BLOCK, Program, need_leases, opened, served, stopped, write_until_kept
+from mounting import mounted
+from serving import enter_mount_namespace
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(tmp_path_factory):
+    enter_mount_namespace()
+    need_leases(tmp_path_factory.mktemp("leases"))
+
+
+def test_a_card_that_is_stopped_is_waited_for_and_then_writes_nothing(tmp_path):
+    with served(tmp_path, "--recall-timeout", "0.5") as (server, card, root, here):
+        file = opened(here / "file")
+        write_until_kept(file, root / "file")
+        os.fsync(file)
+        with stopped(server.process):
+            os.pwrite(file, b"of the card", 0)
+            os.kill(card.daemon(), signal.SIGSTOP)
+        (root / "file").write_bytes(b"of the host")  # waits until the card is cut off
+        os.kill(card.daemon(), signal.SIGCONT)
+        with pytest.raises(OSError) as failed:
+            os.fsync(file)
+        assert failed.value.errno == errno.ESTALE
+        with pytest.raises(OSError) as failed:
+            os.pwrite(file, b"of the card", 0)
+        assert failed.value.errno == errno.ESTALE
+        os.close(file)
+        assert (root / "file").read_bytes() == b"of the host" == (here / "file").read_bytes()
+        (here / "file").write_bytes(b"of the card")
+        assert (root / "file").read_bytes() == b"of the card"
+
+
+def fill_up(folder):
+    with open(folder / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(BLOCK))
+
+
+@pytest.mark.parametrize("told_by", ["write", "fsync", "close", "fsync of another"])
+def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
+    with mounted("-t", "tmpfs", "-o", "size=4M", "small", tmp_path / "root") as root:
+        with served(tmp_path) as (server, _, _, here):
+            file = opened(here / "file")
+            write_until_kept(file, root / "file")
+            with stopped(server.process):
+                assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
+                fill_up(root)
+            if told_by == "fsync of another":
+                other = opened(here / "file", os.O_RDONLY)
+                with pytest.raises(OSError) as failed:
+                    os.fsync(other)
+                os.fsync(other)  # once
+                assert failed.value.errno == errno.ENOSPC
+                os.close(other)
+            calls = {"write": lambda: os.pwrite(file, b"x", 0) or os.pread(file, 1, 0) or os.pwrite(file, b"x", 0),
+                     "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
+            with pytest.raises(OSError) as failed:
+                if told_by == "write":
+                    os.fstat(file)  # by then it is written
+                calls.get(told_by, calls["fsync"])()
+            assert failed.value.errno == errno.ENOSPC
+            os.unlink(root / "filler")
+            os.pwrite(file, bytes(BLOCK), 1 << 20)
+            os.fsync(file)
+            os.close(file)
+
+
+def test_a_full_disk_is_found_by_the_write_itself(tmp_path):
+    with mounted("-t", "tmpfs", "-o", "size=4M", "small", tmp_path / "root"):
+        with served(tmp_path) as (_, _, root, here):
+            file = opened(here / "file")
+            written = 0
+            with pytest.raises(OSError) as failed:
+                while True:
+                    written += os.pwrite(file, b"x" * BLOCK, written)
+            assert failed.value.errno == errno.ENOSPC
+            os.close(file)
+            assert (root / "file").read_bytes() == b"x" * written
+
+
+def test_a_server_that_is_started_again_gets_what_was_kept(tmp_path):
+    with served(tmp_path) as (server, _, root, here), Program() as program:
+        file = program.open(here / "file", os.O_RDWR | os.O_CREAT)
+        content = b""
+        for i in range(3):
+            content += write_until_kept(file, root / "file", len(content), program)
+            os.kill(server.process.pid, signal.SIGSTOP)
+            content += b"%08d" % i
+            program.pwrite(file, content[-8:], len(content) - 8)
+            server.kill()
+            server.start()
+            assert program.fsync(file) is None
+            assert (root / "file").read_bytes() == content
+
+
+def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path):
+    script = """
+import os, sys
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(20000):
+    assert os.write(file, b"%07d " % i * 100) == 800
+os.fsync(file)
+os.close(file)
+"""
+    with served(tmp_path) as (server, _, root, here):
+        program = subprocess.Popen([sys.executable, "-c", script, here / "file"])
+        while program.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(0.05)
+            server.kill()
+            server.start()
+        assert program.returncode == 0
+        assert (root / "file").read_bytes() == b"".join(b"%07d " % i * 100 for i in range(20000))
+
+
+def test_what_others_have_written_meanwhile_is_not_written_over(tmp_path):
+    with served(tmp_path) as (server, _, root, here), Program() as program:
+        file = program.open(here / "file", os.O_RDWR | os.O_CREAT)
+        size = len(write_until_kept(file, root / "file", by=program))
+        program.fsync(file)
+        with stopped(server.process):
+            assert program.pwrite(file, b"of the card", 0) == 11
+            server.kill()
+        content = b"of the host" * 100
+        (root / "file").write_bytes(content.ljust(size, b"."))
+        server.start()
+        assert program.fsync(file) == -errno.ESTALE
+        assert (root / "file").read_bytes() == content.ljust(size, b".")
+
+
+@pytest.mark.parametrize("end", ["SIGTERM", "umount"])
+def test_a_mount_that_ends_writes_what_was_kept(tmp_path, end):
+    with served(tmp_path) as (_, card, root, here):
+        file = opened(here / "file")
+        content = write_until_kept(file, root / "file")
+        for i in range(100):
+            content += b"%08d" % i
+            os.pwrite(file, content[-8:], len(content) - 8)
+        if end == "umount":
+            os.close(file)
+            subprocess.run(["umount", here], check=True)
+        assert card.end() == ""
+        assert (root / "file").read_bytes() == content
+        if end != "umount":
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+
+def test_writes_that_are_lost_at_the_end_are_named_in_the_log(tmp_path):
+    with served(tmp_path, mount=["--timeout", "0"]) as (server, card, root, here), Program() as program:
+        file = program.open(here / "file", os.O_RDWR | os.O_CREAT)
+        write_until_kept(file, root / "file", by=program)
+        program.fsync(file)
+        with stopped(server.process):
+            program.pwrite(file, b"lost", 0)
+            server.kill()
+        assert "writes to file are lost: Input/output error" in card.end()
