@@ -68,9 +68,11 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   if (!held_) return {.why = Why::over};
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_));
-  const bool goes_on = is_open_ended_ && !records_.empty() &&
-                       buffer_.offset(records_.back()) + buffer_.data(records_.back()).size() == offset;
-  if (goes_on && bytes_ < most_) kept.bytes = buffer_.extend(records_.back(), from);
+  const auto goes_on = [&](WriteBuffer::RecordNumber last) {
+    return buffer_.offset(last) + buffer_.data(last).size() == offset;
+  };
+  if (is_open_ended_ && !records_.empty() && goes_on(records_.back().number) && bytes_ < most_)
+    kept.bytes = buffer_.extend(records_.back().number, from);
   while (kept.bytes < from.size() && bytes_ + kept.bytes < most_) {
     const auto rest = from.subspan(kept.bytes);
     if (!make_room_for_record()) break;
@@ -80,12 +82,11 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
       records_.pop_back();
       break;
     }
-    records_.back() = *record;
+    records_.back() = {.number = *record, .kept_at = Clock::now()};
     is_open_ended_ = true;
     kept.bytes += std::min(rest.size(), WriteBuffer::kPiece);
   }
   const bool is_first = bytes_ == 0 && kept.bytes != 0;
-  if (is_first) since_ = Clock::now();
   kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
   bytes_ += kept.bytes;
   kept_ += kept.bytes;
@@ -98,9 +99,9 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
 KeptFile::Batch KeptFile::next_batch() {
   Batch batch;
   const std::lock_guard lock(mutex_);
-  for (const WriteBuffer::RecordNumber record : records_) {
-    const std::uint64_t offset = buffer_.offset(record);
-    const auto data = buffer_.data(record);
+  for (const Record& record : records_) {
+    const std::uint64_t offset = buffer_.offset(record.number);
+    const auto data = buffer_.data(record.number);
     if (batch.records == 0) batch.offset = offset;
     if (offset != batch.offset + batch.bytes || batch.bytes + data.size() > kMostSent) break;
     batch.parts.push_back({const_cast<std::byte*>(data.data()), data.size()});
@@ -141,12 +142,11 @@ bool KeptFile::write_batch() {
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < batch.records; ++i) {
-      buffer_.remove(records_.front());
+      buffer_.remove(records_.front().number);
       records_.pop_front();
     }
     bytes_ -= batch.bytes;
     written_ += batch.bytes;
-    since_ = Clock::now();
   }
   buffer_.set_sending(*number_, false);
   return true;
@@ -244,7 +244,7 @@ void KeptFile::rename(const std::string& name) {
 KeptFile::Clock::time_point KeptFile::due() const {
   const std::lock_guard lock(mutex_);
   if (recalled_ || bytes_ >= kSentFrom) return {};
-  return records_.empty() ? Clock::time_point::max() : since_ + kKeptFor;
+  return records_.empty() ? Clock::time_point::max() : records_.front().kept_at + kKeptFor;
 }
 
 bool KeptFile::is_recalled() const {

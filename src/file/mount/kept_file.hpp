@@ -85,6 +85,10 @@ class KeptFile {
     std::vector<iovec> parts{};
     std::size_t records = 0;
   };
+  struct Record {
+    WriteBuffer::RecordNumber number{};
+    Clock::time_point kept_at{};  ///< its first byte
+  };
   bool make_room_for_record();
   Batch next_batch();
   bool write_batch();
@@ -110,13 +114,12 @@ class KeptFile {
   bool recalled_ = false;
   FileIdentity identity_{};
   std::optional<WriteBuffer::FileNumber> number_{};
-  std::deque<WriteBuffer::RecordNumber> records_{};
+  std::deque<Record> records_{};
   bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
   std::size_t bytes_ = 0;
   std::uint64_t kept_ = 0;     ///< bytes so far
   std::uint64_t written_ = 0;  ///< of them
   std::uint64_t room_ = 0;
-  Clock::time_point since_{};
 };
 
 }  // namespace wherry::file::mount

@@ -16,6 +16,7 @@
 
 #include "base/unique_fd.hpp"
 #include "file/mount/file_system.hpp"
+#include "file/mount/kept_file.hpp"
 #include "tests/common/recall_watcher.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -132,6 +133,25 @@ TEST_F(KeptWrites, ALookSeesTheKeptWriteBeforeIt) {
         EXPECT_EQ(last, "12345678");
     }
   }
+}
+
+TEST_F(KeptWrites, EachIsDueByItsOwnAgeHoweverManyRequestsTheyTake) {
+  wait_for_client();
+  Nodes& nodes = system_.tree().nodes();
+  WriteBuffer buffer(WriteBuffer::make(1 << 20));
+  KeptFile kept(buffer, nodes, entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(kept.ask(system_.delegations().client(), nodes.identity(entry_.node).value(), "file"));
+  const auto keep = [&](std::uint64_t offset) {
+    EXPECT_EQ(kept.keep(offset, std::as_bytes(std::span("8 bytes", 8))).bytes, 8U);
+    return KeptFile::Clock::now() + KeptFile::kKeptFor;
+  };
+  const std::vector<KeptFile::Clock::time_point> due{keep(0), keep(100), keep(200)};
+  for (const auto latest : due) {
+    EXPECT_LE(kept.due(), latest);
+    EXPECT_TRUE(kept.write_some());
+  }
+  EXPECT_EQ(kept.due(), KeptFile::Clock::time_point::max());
+  kept.give_back(false);
 }
 
 TEST_F(KeptWrites, AnOpenOfTheHostCallsTheFileBackOnce) {
