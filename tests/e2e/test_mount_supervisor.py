@@ -48,6 +48,21 @@ def test_programs_go_on_after_the_daemon_was_killed(tmp_path, serve):
         assert not is_mounted(here)
 
 
+@pytest.mark.parametrize("serve", [[], [NO_PASSTHROUGH]], ids=["passed through", "lent"])
+def test_a_file_without_a_name_is_served_on_in_every_call(tmp_path, serve):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", *serve) as server:
+        mount = Mount(server, tmp_path / "here")
+        with mount as here:
+            with open(here / "file", "wb+", buffering=0) as file:
+                file.write(b"content")
+                os.unlink(here / "file")
+                mount.kill_daemon()
+                for _ in range(3000):  # the mount asks for a delegation now and then
+                    assert os.fstat(file.fileno()).st_size == 7
+                    assert os.pread(file.fileno(), 7, 0) == b"content"
+
+
 @SERVERS
 def test_what_was_mapped_is_written_when_a_later_daemon_ends(tmp_path, serve):
     (tmp_path / "root").mkdir()

@@ -107,12 +107,13 @@ int Delegations::look(NodeId node, const Identity& identity, OpenFile& file, lay
   // Known before the server grants it: it may be recalled before the answer is here.
   note(node, {.device = identity.device, .inode = identity.inode});
   const int error = host->delegate(file.file().handle(), number, status, kept_for);
-  // EIO: no server is found again, which a file that is lent does not need.
-  if (error == EBUSY || error == ECONNRESET || error == EIO) return host->status(file.file().handle(), status);
-  file.delegation().note(kept_for != 0ms);
+  const bool was_asked = error != EBUSY && error != ECONNRESET && error != EIO;
+  if (was_asked) file.delegation().note(kept_for != 0ms);
+  // A file that is lent needs no server, and none that has the file: after a kill of the daemon, one without a name.
+  if (error != 0) return host->status(file.file().handle(), status);
   // As overlayfs may call it from now on.
-  if (error == 0) note(node, {.device = status.device, .inode = status.inode});
-  return error;
+  note(node, {.device = status.device, .inode = status.inode});
+  return 0;
 }
 
 void Delegations::note(NodeId node, const FileIdentity& file) {
