@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from keeping import need_leases, write_until_kept
 from locking import lockers
 from program import PROGRAM
 from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, children_of, enter_mount_namespace, is_mounted
@@ -83,20 +84,21 @@ def test_what_was_mapped_is_written_when_a_later_daemon_ends(tmp_path, serve):
 
 
 def test_writes_that_were_kept_are_written_by_the_next_daemon(tmp_path):
+    need_leases(tmp_path)
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", "--no-lend") as server:
         mount = Mount(server, tmp_path / "here")
         with mount as here:
             file = os.open(here / "file", os.O_WRONLY | os.O_CREAT, 0o644)
-            for i in range(50):  # from the fourth on they are kept
-                os.pwrite(file, b"%04d" % i, 4 * i)
+            content = write_until_kept(file, server.root / "file")
             server.process.send_signal(signal.SIGSTOP)
-            for i in range(50, 100):
-                os.pwrite(file, b"%04d" % i, 4 * i)
+            for i in range(50):
+                content += b"%04d" % i
+                assert os.pwrite(file, content[-4:], len(content) - 4) == 4
             mount.kill_daemon()
             server.process.send_signal(signal.SIGCONT)
             os.close(file)
-            assert (server.root / "file").read_bytes() == b"".join(b"%04d" % i for i in range(100))
+            assert (server.root / "file").read_bytes() == content
 
 
 @pytest.mark.parametrize("serve", [[], [NO_PASSTHROUGH]], ids=["passed through", "lent"])
