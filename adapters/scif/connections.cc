@@ -5,12 +5,22 @@
 
 #include "adapters/scif/calls.hpp"
 #include "adapters/scif/rendezvous.hpp"
+#include "base/log.hpp"
+#include "fabric/fabric.hpp"
 
 using namespace wherry;
 using namespace wherry::scif;
 
 scif_epd_t scif_open() {
-  return guarded([] { return add(Endpoint::open()); });
+  return guarded([] {
+    try {
+      fabric::require_mapping("open an endpoint of SCIF");
+    } catch (const Error& error) {
+      log::write(log::Level::error, error.what());  // the program learns a number only
+      throw;
+    }
+    return add(Endpoint::open());
+  });
 }
 
 int scif_close(scif_epd_t epd) {

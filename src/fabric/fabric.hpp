@@ -66,6 +66,9 @@ class Fabric {
 Fabric& find(std::string_view name);
 /// The fabric an address names, else the configured one (WHERRY_FABRIC).
 Fabric& find(const Address& address);
+/// For what loads and stores its peers' memory and reaches them over shm, whichever fabric is configured. Throws
+/// Error(ENOTSUP) if that is one whose peers cannot map each other's memory: the caller expects a network to be used.
+void require_mapping(std::string_view operation);
 /// Names of all fabrics built in.
 std::span<const std::string> names();
 

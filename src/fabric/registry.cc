@@ -71,6 +71,18 @@ Fabric& find(const Address& address) {
   return find(address.fabric.empty() ? config::text(config::Key::fabric) : address.fabric);
 }
 
+void require_mapping(std::string_view operation) {
+  const std::string name = config::text(config::Key::fabric);
+  if (name == "shm") return;
+  try {
+    (void)find(name).share(1);
+  } catch (const Error& error) {
+    if (error.code().value() != ENOTSUP) throw;
+    throw Error(ENOTSUP, std::string(operation), "fabric " + name,
+                "its peers cannot map each other's memory; unset WHERRY_FABRIC to reach processes of this machine");
+  }
+}
+
 std::span<const std::string> names() { return registry().names(); }
 
 }  // namespace wherry::fabric

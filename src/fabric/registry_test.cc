@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "base/scoped_environment.hpp"
+
 namespace wherry::fabric {
 namespace {
 
@@ -63,6 +65,26 @@ TEST(Registry, AnUnknownNameIsRefusedWithTheListOfKnownOnes) {
 
 TEST(Registry, AnAddressMayNameItsFabric) {
   EXPECT_EQ(find(Address{.fabric = "inproc", .node = {}, .port = {}}).name(), "inproc");
+}
+
+TEST(Registry, WhatMapsItsPeersRefusesAConfiguredFabricThatCannot) {
+  const ScopedEnvironment hidden("WHERRY_FAULTS", "hide_map=1");
+  for (const char* name : {"inproc-put", "inproc-net", "faulty+shm"}) {
+    const ScopedEnvironment configured("WHERRY_FABRIC", name);
+    try {
+      require_mapping("open it");
+      ADD_FAILURE() << "took " << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), ENOTSUP);
+      EXPECT_EQ(error.address(), "fabric " + std::string(name));
+      EXPECT_EQ(error.advice(),
+                "its peers cannot map each other's memory; unset WHERRY_FABRIC to reach processes of this machine");
+    }
+  }
+  for (const char* name : {"", "shm", "inproc"}) {
+    const ScopedEnvironment configured("WHERRY_FABRIC", name);
+    EXPECT_NO_THROW(require_mapping("open it")) << name;
+  }
 }
 
 }  // namespace

@@ -29,6 +29,13 @@ TEST_F(ScifRefusal, OfANodeBeyondTheirNumberIsEnodev) {
   EXPECT_FAILS(ECONNREFUSED, scif_connect(epd, &to));
 }
 
+TEST_F(ScifRefusal, OfANetworkIsEnotsupWhenOpened) {
+  const ScopedEnvironment network("WHERRY_FABRIC", "inproc-net");
+  testing::internal::CaptureStderr();
+  EXPECT_FAILS(ENOTSUP, scif_open());
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("its peers cannot map each other's memory"), std::string::npos);
+}
+
 TEST_F(ScifRefusal, OfACardWhoseProgramComesLaterEndsWhenItComes) {
   const SharedValue<std::atomic<int>> tries;
   Child host([&] {

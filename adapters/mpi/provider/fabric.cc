@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "fabric/fabric.hpp"
 #include "completion_queue.hpp"
 #include "counter.hpp"
 #include "domain.hpp"
@@ -69,6 +70,7 @@ Fabric& Fabric::of(fid_t handle) { return object_of<Fabric, fid_fabric>(handle);
 
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
   return guarded([&] {
+    fabric::require_mapping("open the MPI provider");
     *fabric = new Fabric(attributes->api_version, context);
     return 0;
   });

@@ -260,6 +260,18 @@ TEST_F(Libfabric, IsToldNoWhereAVariableIsWrong) {
   EXPECT_EQ(refused, nullptr);
 }
 
+TEST_F(Libfabric, IsToldNoWhereANetworkIsConfigured) {
+  const Info info = offered(hints().get());
+  ASSERT_NE(info, nullptr);
+  ::setenv("WHERRY_FABRIC", "inproc-net", 1);
+  testing::internal::CaptureStderr();
+  Owned<fid_fabric> fabric;
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric.object, nullptr), -ENOTSUP);
+  ::unsetenv("WHERRY_FABRIC");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("its peers cannot map each other's memory"), std::string::npos);
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric.object, nullptr), 0);
+}
+
 TEST_F(Libfabric, OffersToInjectWhatIsSentUnasked) {
   ::setenv("WHERRY_MPI_EAGER", "4K", 1);
   const Info lowered = offered(nullptr);
