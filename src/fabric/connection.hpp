@@ -77,10 +77,14 @@ class Connection : public Bells {
   /// dead. Failed: ETIMEDOUT, the deadline passed; ECONNRESET, the connection was seen to be dead.
   [[nodiscard]] virtual Result flush(Deadline deadline) = 0;
 
-  /// Does on this thread what is due on this connection, for a waiter that looks at its memory again and again: there
-  /// only this, or a thread of the fabric's that is slower, makes memory change. Never waits. From any thread. Where
-  /// neither `map` nor `progresses` is, looking gains nothing, and keeps the fabric's thread from a core.
-  virtual void progress() {}
+  /// Does on this thread what is due on this connection, for the waiter of `bell` that looks at its memory again and
+  /// again: there only this, or a service thread of the fabric's that is slower, makes memory change. Never waits. From
+  /// any thread. The service thread leaves the connection alone until `end_progress`, `arm`, or ServicePark::kLease
+  /// after the last call. Where neither `map` nor `progresses` is, looking gains nothing, and keeps the service thread
+  /// from a core.
+  virtual void progress(Bell /*bell*/) {}
+  /// The waiter does not look any more. Cheap; may be called without `progress`.
+  virtual void end_progress(Bell /*bell*/) {}
   [[nodiscard]] virtual bool progresses() const { return false; }
 
   /// True once the peer has closed or died. Costs a system call; cheap once true. Everything the peer had published is

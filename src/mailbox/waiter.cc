@@ -90,7 +90,14 @@ Waiter::Looks Waiter::looks() noexcept {
 
 void Waiter::progress_active() noexcept {
   for (Pair* pair : bells_.active()) {
-    if (pair->connection != nullptr) pair->connection->progress();
+    if (pair->connection != nullptr) pair->connection->progress(Bell::data);
+  }
+}
+
+/// Of those that are active still: of the others the bell was armed, which ends it, too.
+void Waiter::end_progress() noexcept {
+  for (Pair* pair : bells_.active()) {
+    if (pair->connection != nullptr) pair->connection->end_progress(Bell::data);
   }
 }
 

@@ -52,6 +52,7 @@ class Waiter {
   enum class Looks : std::uint8_t { unknown, straight, through, never };
   Looks looks() noexcept;
   void progress_active() noexcept;
+  void end_progress() noexcept;
   template <class Ready>
   bool look(stream::SpinBudget& spin, Ready&& ready, const fabric::Deadline& deadline) noexcept;
   bool report(bool found) noexcept;
@@ -76,7 +77,9 @@ bool Waiter::look(stream::SpinBudget& spin, Ready&& ready, const fabric::Deadlin
       progress_active();
       return ready();
     };
-    return spin.look(through, deadline);
+    const bool is_ready = spin.look(through, deadline);
+    end_progress();
+    return is_ready;
   }
   return how != Looks::never && spin.look(ready, deadline);
 }

@@ -152,7 +152,7 @@ bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
 bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
   if (active_.empty() || (unmapped_ != 0 && !progress_all())) return false;
   std::size_t looks = 0;
-  return spin_.look(
+  const bool stirred = spin_.look(
       [&] {
         if (unmapped_ != 0) (void)progress_all();
         if (any_stirs()) return true;
@@ -163,6 +163,8 @@ bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
         return found.any() || interrupted_.load(std::memory_order_relaxed);
       },
       deadline);
+  if (unmapped_ != 0) end_progress();
+  return stirred;
 }
 
 /// Does what is due for active streams on put fabrics. False: looking gains nothing for one of them.
@@ -172,6 +174,12 @@ bool Poller::Impl::progress_all() const {
     if (!polled.receiver.is_mapped()) all = polled.receiver.progress() && all;
   }
   return all;
+}
+
+void Poller::Impl::end_progress() const {
+  for (const Polled& polled : active_) {
+    if (!polled.receiver.is_mapped()) polled.receiver.end_progress();
+  }
 }
 
 bool Poller::Impl::any_stirs() const {

@@ -91,6 +91,7 @@ class Poller::Impl {
   void look(Found& found);
   bool any_stirs() const;
   bool progress_all() const;
+  void end_progress() const;
   bool asking_is_due();
   void ask(Found& found);
   void sleep(Found& found, fabric::Deadline deadline);

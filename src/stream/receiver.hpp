@@ -57,9 +57,10 @@ class Receiver {
   [[nodiscard]] bool is_mapped() const { return remote_ != nullptr; }
   /// On a put fabric: does what is due (Connection::progress). False: to look again and again gains nothing.
   [[nodiscard]] bool progress() {
-    connection_.progress();
+    connection_.progress(fabric::Bell::data);
     return connection_.progresses();
   }
+  void end_progress() { connection_.end_progress(fabric::Bell::data); }
   /// After the bell rang: silences it, and finds out whether a death rang it.
   void on_bell();
 
@@ -71,7 +72,8 @@ class Receiver {
   [[nodiscard]] Result state();
   template <class Ready>
   bool look_for_bytes(Ready&& ready, fabric::Deadline deadline) {
-    return remote_ != nullptr ? spin_.look(ready, deadline) : spin_.look_through(connection_, ready, deadline);
+    return remote_ != nullptr ? spin_.look(ready, deadline)
+                              : spin_.look_through(connection_, fabric::Bell::data, ready, deadline);
   }
   [[nodiscard]] Result copy_out(std::span<const iovec> buffers);
   enum class Need : std::uint8_t { something, all };

@@ -68,7 +68,8 @@ class Sender {
   std::optional<Result> account_split(const std::optional<Result>& result);
   template <class Ready>
   bool look_for_space(Ready&& ready, fabric::Deadline deadline) {
-    return remote_ != nullptr ? spin_.look(ready, deadline) : spin_.look_through(connection_, ready, deadline);
+    return remote_ != nullptr ? spin_.look(ready, deadline)
+                              : spin_.look_through(connection_, fabric::Bell::space, ready, deadline);
   }
   template <class Ready>
   fabric::Wake sleep_for_space(Ready&& ready, fabric::Deadline deadline);

@@ -73,16 +73,19 @@ class SpinBudget {
     return false;
   }
 
-  /// The same on a put fabric: by way of its progress. False at once where it has none.
+  /// The same on a put fabric, by the waiter for `bell`: by way of the connection's progress, whose service thread
+  /// stays parked meanwhile. False at once where it has none.
   template <class Ready>
-  bool look_through(fabric::Connection& connection, Ready&& ready, fabric::Deadline deadline = {}) {
+  bool look_through(fabric::Connection& connection, fabric::Bell bell, Ready&& ready, fabric::Deadline deadline = {}) {
     soon_ = false;
-    return connection.progresses() && look(
-                                          [&] {
-                                            connection.progress();
-                                            return ready();
-                                          },
-                                          deadline);
+    if (!connection.progresses()) return false;
+    const auto through = [&] {
+      connection.progress(bell);
+      return ready();
+    };
+    const bool is_ready = look(through, deadline);
+    connection.end_progress(bell);
+    return is_ready;
   }
 
   /// Whether the last look succeeded almost at once.

@@ -7,8 +7,10 @@
 #include <random>
 #include <thread>
 
+#include "arch/pause.hpp"
 #include "base/child_process.hpp"
 #include "fabric/inproc/net_end.hpp"
+#include "fabric/service_park.hpp"
 #include "tests/common/sanitizer.hpp"
 #include "tests/common/soak.hpp"
 #include "tests/conformance/fabric_pair.hpp"
@@ -54,17 +56,17 @@ TEST_P(FabricNet, ACloseWithoutAFlushLosesWhatWasTaken) {
 
 TEST_P(FabricNet, APutIsNeverSeenInPartOnceItsWordIs) {
   constexpr std::size_t kMost = 200'000;
-  const std::uint64_t rounds = soaking() ? 20'000 : 1'500;
+  const std::uint64_t rounds = soaking() ? kMost : 1'500;
   const Ends ends = connect_pair({.segment_bytes = kPage}, {.segment_bytes = 50 * kPage});
   std::vector<std::size_t> sizes;
   std::mt19937_64 random(1);
-  // Every size up to 1000, and others up to the largest.
+  // Every size up to 1000, and others up to the largest; every size in `make soak`.
   for (std::uint64_t round = 0; round < rounds; ++round)
-    sizes.push_back(round < 1000 ? round + 1 : 1 + random() % kMost);
+    sizes.push_back(round < 1000 || soaking() ? round + 1 : 1 + random() % kMost);
   sizes.back() = kMost;
   std::thread receiver([&] {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
-      while (word(*ends.acceptor, 0).load(std::memory_order_acquire) < round) ends.acceptor->progress();
+      while (word(*ends.acceptor, 0).load(std::memory_order_acquire) < round) ends.acceptor->progress(Bell::data);
       ASSERT_TRUE(filled(ends.acceptor->segment().subspan(kPayload, sizes[round - 1]), round)) << round;
       ASSERT_TRUE(ends.acceptor->signal(64, round, Bell::space));
     }
@@ -212,6 +214,71 @@ TEST_P(FabricNet, ACableThatStaysCutIsADeathForBothSides) {
     EXPECT_FALSE(ends.connector->signal(0, 3, Bell::data));
     EXPECT_EQ(ends.connector->flush({}).error, ECONNRESET);
     EXPECT_EQ(word(*ends.acceptor, 0).load(std::memory_order_acquire), 1U);
+  }
+}
+
+/// A peer that sends a number again and again, each time it is answered.
+class Echo {
+ public:
+  Echo(Connection& end, std::uint64_t rounds)
+      : thread_([&end, rounds] {
+          for (std::uint64_t round = 1; round <= rounds; ++round) {
+            EXPECT_TRUE(end.signal(0, round, Bell::data));
+            EXPECT_EQ(await(end, 64, round, Bell::space), Wake::rung);
+          }
+        }) {}
+  ~Echo() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+TEST_P(FabricNet, TheServiceIsParkedWhileAWaiterDrivesTheConnection) {
+  using Clock = fabric::ServicePark::Clock;
+  constexpr auto kLonger = 600us;  // than the service thread sleeps before it delivers
+  const Ends ends = connect_pair();
+  Connection& end = *ends.acceptor;
+  const auto at = [&end] { return word(end, 0).load(std::memory_order_acquire); };
+  int seen = 0;
+  for (std::uint64_t round = 1; round <= 300 && seen < 20; ++round) {
+    const auto leased = Clock::now();
+    end.progress(Bell::data);
+    ASSERT_TRUE(ends.connector->signal(0, round, Bell::data));
+    while (Clock::now() < leased + kLonger) arch::pause();
+    const std::uint64_t early = at();
+    // Where this thread was kept from its core the lease has run out.
+    if (Clock::now() < leased + fabric::ServicePark::kLease) {
+      EXPECT_EQ(early, round - 1);
+      ++seen;
+    }
+    end.end_progress(Bell::data);
+    while (at() < round) std::this_thread::yield();
+  }
+  if (seen == 0) GTEST_SKIP() << "this thread was kept from its core each time";
+}
+
+TEST_P(FabricNet, AWaiterThatIsStoppedDoesNotSilenceTheService) {
+  const Ends ends = connect_pair();
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    ends.acceptor->progress(Bell::data);  // and no more
+    ASSERT_TRUE(ends.connector->signal(0, round, Bell::data));
+    while (word(*ends.acceptor, 0).load(std::memory_order_acquire) < round) std::this_thread::yield();
+  }
+}
+
+TEST_P(FabricNet, WhatAWaiterLeavesBehindTheServiceDelivers) {
+  const std::uint64_t rounds = soaking() ? 200'000 : 2'000;
+  const Ends ends = connect_pair();
+  Connection& end = *ends.acceptor;
+  const Echo echo(*ends.connector, rounds);
+  std::mt19937_64 random(2);
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    const auto arrived = [&] { return word(end, 0).load(std::memory_order_acquire) >= round; };
+    for (auto looks = random() % 30; looks > 0 && !arrived(); --looks) end.progress(Bell::data);
+    if (random() % 2 == 0) end.end_progress(Bell::data);
+    // Sleeps, which ends it, too.
+    ASSERT_EQ(await(end, 0, round, Bell::data), Wake::rung);
+    ASSERT_TRUE(end.signal(64, round, Bell::space));
   }
 }
 

@@ -33,7 +33,8 @@ class FaultyConnection final : public Connection {
                       Bell bell) override;
   std::shared_ptr<std::byte[]> buffer(std::size_t bytes) override { return inner_->buffer(bytes); }
   [[nodiscard]] bool sends_any_memory() const override { return inner_->sends_any_memory(); }
-  void progress() override { inner_->progress(); }
+  void progress(Bell bell) override { inner_->progress(bell); }
+  void end_progress(Bell bell) override { inner_->end_progress(bell); }
   [[nodiscard]] bool progresses() const override { return inner_->progresses(); }
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   Exposure* exposure() override { return exposure_.get(); }

@@ -132,13 +132,18 @@ Result NetEnd::flush(Deadline deadline) {
   return origin_.inherited() ? Result::failure(ECONNRESET) : link_->flush(side_, deadline);
 }
 
-void NetEnd::progress() {
-  if (!origin_.inherited()) link_->progress(side_);
+void NetEnd::progress(Bell bell) {
+  if (!origin_.inherited()) link_->progress(side_, bell);
+}
+
+void NetEnd::end_progress(Bell bell) {
+  if (!origin_.inherited()) link_->end_progress(side_, bell);
 }
 
 /// In this side's own page: the network has no memory that both sides see.
 void NetEnd::arm(Bell bell) {
   if (origin_.inherited()) return;
+  link_->end_progress(side_, bell);
   silence(bell);
   layout::Word& epoch = own().page.waiters[index(bell)].epoch;
   epoch.store((epoch.load(std::memory_order_relaxed) + 1) | 1, std::memory_order_release);  // SLEEP

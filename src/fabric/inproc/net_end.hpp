@@ -31,7 +31,8 @@ class NetEnd final : public End {
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   Result flush(Deadline deadline) override;
   [[nodiscard]] bool progresses() const override { return true; }
-  void progress() override;
+  void progress(Bell bell) override;
+  void end_progress(Bell bell) override;
 
   void arm(Bell bell) override;
   void disarm(Bell bell) override;

@@ -53,7 +53,7 @@ bool NetLink::accept(std::size_t side, Item item) {
   tick(now);
   if (gone_[side] || refuse_unregistered(side, item)) return false;
   from(side).queue.push(std::move(item));
-  call_service(now);
+  call_service_for(side, now);
   return true;
 }
 
@@ -72,7 +72,7 @@ Result NetLink::flush(std::size_t side, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   Direction& direction = from(side);
   const std::uint64_t pushed = direction.queue.pushed();
-  (void)advance(side, Clock::now());
+  (void)drive(side, Clock::now());
   const auto over = [&] { return gone_[side] || direction.acknowledged >= pushed; };
   if (!deadline) {
     progress_.wait(lock, over);
@@ -82,9 +82,17 @@ Result NetLink::flush(std::size_t side, const Deadline& deadline) {
   return gone_[side] ? Result::failure(ECONNRESET) : Result::moved(0);
 }
 
-void NetLink::progress(std::size_t side) {
+void NetLink::progress(std::size_t side, Bell bell) {
   const std::lock_guard lock(mutex_);
-  (void)advance(side, Clock::now());
+  const auto now = Clock::now();
+  parks_[side].drive(bell, now);
+  (void)drive(side, now);
+}
+
+void NetLink::end_progress(std::size_t side, Bell bell) {
+  if (!parks_[side].end(bell)) return;
+  const std::lock_guard lock(mutex_);
+  if (has_work(side)) call_service_for(side, Clock::now());
 }
 
 bool NetLink::is_gone(std::size_t side) {
@@ -124,7 +132,7 @@ void NetLink::heal() {
   const auto now = Clock::now();
   tick(now);
   cut_ = false;
-  with_service_ = false;  // it sleeps until the limit
+  service_ = Service::idle;  // it sleeps until the limit
   for (const std::size_t side : {0U, 1U}) {
     if (!left_[1 - side]) gone_at_[side].reset();
   }
@@ -255,34 +263,68 @@ void NetLink::cut_into_pieces(Message& message) {
   if (at < bytes) message.pieces.push_back({at, bytes - at});
 }
 
+/// The engine of one side on the caller's thread. What it moved is work for the other side's.
+bool NetLink::drive(std::size_t side, Clock::time_point now) {
+  const bool moved = advance(side, now);
+  for (const std::size_t end : {side, 1 - side}) {
+    if (moved && has_work(end)) call_service_for(end, now);
+  }
+  return moved;
+}
+
+/// Whether the engine of this side has something to do, now or soon.
+bool NetLink::has_work(std::size_t side) {
+  const Direction& sends = from(side);
+  if (cut_ || gone_[side]) return false;
+  return !from(1 - side).wire.empty() || !sends.queue.empty() || sends.wants_room || sends.unacknowledged != 0 ||
+         sends.acknowledged != sends.delivered;
+}
+
+void NetLink::call_service_for(std::size_t side, Clock::time_point now) {
+  if (service_ == Service::called) return;
+  const auto parked = parks_[side].defer(now);
+  if (!parked) return call_service(now);
+  if (service_ == Service::idle) set_service(Service::parked, *parked);
+}
+
 void NetLink::call_service(Clock::time_point now) {
-  if (with_service_) return;
-  with_service_ = true;
-  service_at_ = below(4) == 0 ? now + std::chrono::microseconds(below(kLongestSleepUs)) : now;
+  if (service_ == Service::called) return;
+  set_service(Service::called, below(4) == 0 ? now + std::chrono::microseconds(below(kLongestSleepUs)) : now);
+}
+
+void NetLink::set_service(Service service, Clock::time_point at) {
+  service_ = service;
+  service_at_ = at;
   Wire::of_networks().take(shared_from_this());
 }
 
 std::optional<Carried::Clock::time_point> NetLink::run() {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  if (now < service_at_) return service_at_;
+  if (service_ != Service::idle && now < service_at_) return service_at_;
+  tick(now);
   bool moved = false;
-  for (const std::size_t side : {0U, 1U}) moved = advance(side, now) || moved;
-  const auto next = next_run(moved, now);
-  with_service_ = next.has_value();
+  std::array<std::optional<Clock::time_point>, 2> parked;
+  for (const std::size_t side : {0U, 1U}) {
+    if (has_work(side)) parked[side] = parks_[side].defer(now);
+    if (!parked[side] && advance(side, now)) moved = true;
+  }
+  const auto next = moved ? now : next_run(parked, now);
+  service_ = !next ? Service::idle : next == parked[0] || next == parked[1] ? Service::parked : Service::called;
+  service_at_ = next.value_or(Clock::time_point{});
   return next;
 }
 
-std::optional<Carried::Clock::time_point> NetLink::next_run(bool moved, Clock::time_point now) const {
-  if (moved) return now;
+/// `parked`: until when waiters drive the sides.
+std::optional<Carried::Clock::time_point> NetLink::next_run(
+    const std::array<std::optional<Clock::time_point>, 2>& parked, Clock::time_point now) const {
   std::optional<Clock::time_point> next;
   const auto at_most = [&next](Clock::time_point at) { next = next ? std::min(*next, at) : at; };
-  for (const auto& at : gone_at_) {
-    if (at) at_most(*at);
-  }
-  for (const Direction& direction : directions_) {
-    if (cut_ || direction.wire.empty()) continue;
-    for (const Message& message : direction.wire) at_most(std::max(message.not_before, now));
+  for (const std::size_t side : {0U, 1U}) {
+    if (gone_at_[side]) at_most(*gone_at_[side]);
+    if (parked[side]) at_most(*parked[side]);
+    if (cut_ || parked[side]) continue;
+    for (const Message& message : directions_[1 - side].wire) at_most(std::max(message.not_before, now));
   }
   return next;
 }

@@ -2,7 +2,7 @@
 // The network between the two ends of an "inproc-net" connection, as badly as a network may behave:
 //
 //  - Memory changes only while an engine of its side runs: the service thread, which sleeps up to 300 us first, or a
-//    waiter that calls `progress`.
+//    waiter that calls `progress`, which parks the service thread.
 //  - Puts are complete for their sender once the wire has them, long before they are delivered. They are delivered in
 //    pieces, in any order, with words torn; only the word of a signal is stored whole, after all that came before it.
 //  - A queue that is full takes nothing for a while.
@@ -26,6 +26,7 @@
 #include "fabric/inproc/pair.hpp"
 #include "fabric/inproc/wire.hpp"
 #include "fabric/send_queue.hpp"
+#include "fabric/service_park.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -48,7 +49,8 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   [[nodiscard]] bool has_room(std::size_t side);
   /// Waits until the other side's engine has delivered everything that was pushed before.
   Result flush(std::size_t side, const Deadline& deadline);
-  void progress(std::size_t side);
+  void progress(std::size_t side, Bell bell);
+  void end_progress(std::size_t side, Bell bell);
   [[nodiscard]] bool is_gone(std::size_t side);
   /// Nothing touches memory of this side's afterwards, nor sources of its puts.
   void leave(std::size_t side) noexcept;
@@ -60,6 +62,8 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   std::optional<Clock::time_point> run() override;
 
  private:
+  /// Of the service thread. It is called while there is work, unless waiters drive all sides that have some.
+  enum class Service : std::uint8_t { idle, parked, called };
   /// A part of a message's payload that is delivered at once.
   struct Piece {
     std::size_t from;
@@ -102,8 +106,13 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   bool acknowledge(std::size_t side);
   bool transmit(std::size_t side, Clock::time_point now);
   void cut_into_pieces(Message& message);
+  bool drive(std::size_t side, Clock::time_point now);
+  [[nodiscard]] bool has_work(std::size_t side);
+  void call_service_for(std::size_t side, Clock::time_point now);
   void call_service(Clock::time_point now);
-  [[nodiscard]] std::optional<Clock::time_point> next_run(bool moved, Clock::time_point now) const;
+  void set_service(Service service, Clock::time_point at);
+  [[nodiscard]] std::optional<Clock::time_point> next_run(const std::array<std::optional<Clock::time_point>, 2>& parked,
+                                                          Clock::time_point now) const;
   std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
 
   std::mutex mutex_;
@@ -116,8 +125,9 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   std::array<bool, 2> gone_{};                               // [side]: the other is gone, and this one knows
   std::array<std::optional<Clock::time_point>, 2> gone_at_;  // [side]: when it is to hear of it
   bool cut_ = false;
-  Clock::time_point service_at_{};
-  bool with_service_ = false;
+  std::array<ServicePark, 2> parks_;
+  Service service_ = Service::idle;
+  Clock::time_point service_at_{};  ///< when it runs, or looks whether the leases have run out
 };
 
 }  // namespace wherry::fabric::inproc
