@@ -188,6 +188,7 @@ def test_both_summaries_can_be_read_by_a_program(tmp_path, transport):
         assert summary["seconds"] > 0 and summary["gigabytes_per_second"] > 0
     (session,) = collected["shippers"]
     assert session["label"] == "worker 7" and session["pid"] == shipper.pid and session["node"] == 0
+    assert session["pid_vouched"] == (transport == "wherry")
     assert session["status"] == "complete" and session["incomplete_file"] is None
 
 

@@ -29,7 +29,8 @@ json to_json(const std::vector<Failure>& failures) {
 json to_json(const ShipperReport& shipper) {
   return {{"label", shipper.label},
           {"address", shipper.address},
-          {"pid", shipper.pid},
+          {"pid", shipper.pid != 0 ? shipper.pid : shipper.stated_pid},
+          {"pid_vouched", shipper.pid != 0},
           {"node", shipper.node ? json(*shipper.node) : json()},
           {"status", name_of(shipper.end)},
           {"files", shipper.stored.files},
@@ -104,7 +105,8 @@ void ShipperReport::add_failure(Failure failure) {
 }
 
 std::string ShipperReport::who() const {
-  std::string details = pid != 0 ? fmt::format("pid {}", pid) : address;
+  const std::int64_t known = pid != 0 ? pid : stated_pid;
+  std::string details = known != 0 ? fmt::format("pid {}", known) : address;
   if (node) details += fmt::format(", node {}", *node);
   return label.empty() ? fmt::format("shipper ({})", details) : fmt::format("'{}' ({})", printable(label), details);
 }

@@ -51,7 +51,8 @@ struct PathCounts {
 struct ShipperReport {
   std::string label;
   std::string address;
-  std::int64_t pid = 0;  ///< as the operating system says, or else the shipper itself; 0: unknown
+  std::int64_t pid = 0;         ///< as the operating system says; 0: it does not vouch for the shipper
+  std::int64_t stated_pid = 0;  ///< as the shipper says; 0: unknown
   std::optional<std::uint32_t> node;
   SessionEnd end = SessionEnd::died;
   Amounts stored;

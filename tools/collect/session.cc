@@ -94,7 +94,7 @@ void Session::greet() {
                     hello.version, layout::kShipVersion));
   }
   report_.label = read_text(hello.label_bytes, layout::kShipMaxLabel, "label");
-  if (report_.pid == 0) report_.pid = hello.pid;
+  report_.stated_pid = hello.pid;
   if (!report_.node) report_.node = hello.node;
   totals_.announced_files += hello.total_files;
   totals_.announced_bytes += hello.total_bytes;

@@ -45,7 +45,9 @@ std::size_t MissingWorkers::give_up() {
 
 std::set<pid_t> MissingWorkers::processes() const {
   std::set<pid_t> processes;
-  for (const Missing& missing : missing_) processes.insert(missing.worker.process);
+  for (const Missing& missing : missing_) {
+    if (missing.worker.process != 0) processes.insert(missing.worker.process);
+  }
   return processes;
 }
 
