@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/key_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <wherry/error.hpp>
+
+namespace wherry {
+namespace {
+
+using testing::HasSubstr;
+
+class KeyFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "key-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    file_ = folder_ + "/key";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string refusal(int expected) const {
+    try {
+      (void)read_key_file(file_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().value(), expected);
+      return error.what();
+    }
+    ADD_FAILURE() << "the key was read";
+    return "";
+  }
+
+  std::string folder_;
+  std::string file_;
+};
+
+TEST_F(KeyFile, IsPrivateAndReadAgain) {
+  make_key_file(file_);
+  struct stat status{};
+  ASSERT_EQ(::stat(file_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  const Key key = read_key_file(file_);
+  EXPECT_EQ(read_key_file(file_), key);
+  EXPECT_NE(key, Key{});
+  make_key_file(file_ + "2");
+  EXPECT_NE(read_key_file(file_ + "2"), key);
+}
+
+TEST_F(KeyFile, IsNotOverwritten) {
+  make_key_file(file_);
+  const Key key = read_key_file(file_);
+  try {
+    make_key_file(file_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), EEXIST);
+  }
+  EXPECT_EQ(read_key_file(file_), key);
+}
+
+TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
+  make_key_file(file_);
+  ASSERT_EQ(::chmod(file_.c_str(), 0644), 0);
+  EXPECT_THAT(refusal(EACCES), HasSubstr("chmod 600 " + file_));
+}
+
+TEST_F(KeyFile, ThatIsNotThereSaysHowToMakeOne) { EXPECT_THAT(refusal(ENOENT), HasSubstr("wherry key " + file_)); }
+
+TEST_F(KeyFile, ThatHoldsSomethingElseIsRefused) {
+  make_key_file(file_);
+  const std::string good = [this] {
+    std::ifstream in(file_);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }();
+  const auto hold = [this](const std::string& text) { std::ofstream(file_, std::ios::trunc) << text; };
+  for (const std::string& bad : {std::string(), good.substr(1), good + "0", good.substr(0, good.size() - 2) + "x\n",
+                                 good.substr(0, good.size() - 2)}) {
+    hold(bad);
+    EXPECT_THAT(refusal(EINVAL), HasSubstr("wherry key")) << bad;
+  }
+  hold(good.substr(0, good.size() - 1));  // an editor may take the newline away
+  EXPECT_NO_THROW((void)read_key_file(file_));
+}
+
+}  // namespace
+}  // namespace wherry
