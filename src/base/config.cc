@@ -14,6 +14,7 @@
 
 #include "base/file_paths.hpp"
 #include "base/name.hpp"
+#include "base/port_range.hpp"
 
 namespace wherry::config {
 namespace {
@@ -81,6 +82,8 @@ bool is_file_path_list(std::string_view value) {
 }
 
 bool is_machine_name(std::string_view value) { return value.empty() || is_job_name(value); }
+
+bool is_port_range(std::string_view value) { return PortRange::parse(value).has_value(); }
 
 bool is_layout(std::string_view value) { return value == "adaptive" || value == "topology" || value == "equal"; }
 
@@ -154,6 +157,18 @@ constexpr std::array kOptions{
     Option{Key::mpi_eager, "mpi_eager", "WHERRY_MPI_EAGER", "16K", "bytes",
            "the longest message of an MPI process that is sent before its receiver asks for it", Kind::bytes, 64,
            16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
+    Option{Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
+           "a file with the host of each node, one a line from node 0 on, as MPI's hostfiles are", Kind::word, 0, 0,
+           "the path of a file", nullptr},
+    Option{Key::ports, "ports", "WHERRY_PORTS", "47000-47999", "",
+           "the TCP ports that are listened on for other hosts: those that a firewall has to let in", Kind::word, 0, 0,
+           "a range of ports from 1024 to 65535, such as 47000-47999", is_port_range},
+    Option{Key::network_key, "network_key", "WHERRY_KEY", "", "",
+           "the file with the key that processes of different hosts prove to each other to hold; wherry key makes it",
+           Kind::word, 0, 0, "the path of a file", nullptr},
+    Option{Key::host_timeout, "host_timeout", "WHERRY_HOST_TIMEOUT", "5000", "ms",
+           "how long another host, or the network to it, may be silent before its connections end", Kind::number, 1000,
+           600'000, "a number of milliseconds from 1000 to 600000", nullptr},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::machine, "machine", "WHERRY_MACHINE", "", "",
