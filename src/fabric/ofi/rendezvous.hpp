@@ -24,24 +24,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_file.hpp"
+#include "base/port_range.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/bell.hpp"
-#include "fabric/offer.hpp"
+#include "fabric/ofi/introduction.hpp"
 #include "fabric/ofi/socket_address.hpp"
 
 namespace wherry::fabric::ofi {
-
-/// What a side says of itself. The peer's comes with a valid proof, but is the statement of another process all the
-/// same: every number in it is to be checked.
-struct Introduction {
-  static constexpr std::size_t kMostData = 1024;
-
-  std::uint16_t node = 0;
-  std::uint16_t port = 0;  ///< 0: a connector, which binds none
-  std::uint64_t segment_bytes = 0;
-  Greeting greeting{};
-  std::vector<std::byte> data;  ///< the data endpoint's address and what else it needs; opaque here, up to kMostData
-};
 
 /// What admits one data endpoint. Derived from the key and from both hellos: both sides compute the same one, it is
 /// never sent here, and no two meetings have the same.
@@ -60,17 +50,14 @@ struct Meeting {
 
 /// What all processes of a job agree upon.
 struct Settings {
-  using Key = std::array<std::byte, 32>;
-
   Key key{};
   std::string job;
-  std::uint16_t first_port = 47000;
-  std::uint16_t last_port = 47999;
+  PortRange ports{47000, 47999};
   /// How long a host or a link may be silent before the connection ends.
   std::chrono::milliseconds host_timeout{5000};
 
-  /// From WHERRY_KEY, WHERRY_JOB, WHERRY_PORTS, WHERRY_HOST_TIMEOUT. Throws Error that says what to do: no key (EACCES),
-  /// a key that others may read (EACCES), a malformed one (EINVAL).
+  /// From WHERRY_KEY, WHERRY_JOB, WHERRY_PORTS, WHERRY_HOST_TIMEOUT. Throws Error that says what to do: no key
+  /// (EACCES), a key that others may read (EACCES), a malformed one (EINVAL).
   static Settings from_environment();
 };
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a side says of itself while it connects.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/offer.hpp"
+#include "fabric/ofi/layout/rendezvous_messages.hpp"
+
+namespace wherry::fabric::ofi {
+
+/// The peer's comes with a valid proof, but is the statement of another process all the same: every number in it is to
+/// be checked.
+struct Introduction {
+  static constexpr std::size_t kMostData = layout::kMostDataBytes;
+
+  std::uint16_t node = 0;
+  std::uint16_t port = 0;  ///< 0: a connector, which binds none
+  std::uint64_t segment_bytes = 0;
+  Greeting greeting{};
+  std::vector<std::byte> data;  ///< the data endpoint's address and what else it needs; opaque here, up to kMostData
+};
+
+}  // namespace wherry::fabric::ofi

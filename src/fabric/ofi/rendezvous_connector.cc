@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <list>
+#include <utility>
+
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+
+#include "base/readable.hpp"
+#include "base/retry_schedule.hpp"
+#include "fabric/ofi/ports.hpp"
+#include "fabric/ofi/rendezvous.hpp"
+#include "fabric/ofi/search.hpp"
+
+namespace wherry::fabric::ofi {
+namespace {
+
+using Clock = Timer::Clock;
+
+constexpr std::uint64_t kSearchTimerId = 0;
+/// An address that does not answer that soon is not given up, but the next is tried beside it (RFC 8305).
+constexpr auto kHeadStart = std::chrono::milliseconds(250);
+/// A pass ends although an address has not answered, if another has: the listener may have come up there.
+constexpr auto kPassTime = std::chrono::seconds(1);
+constexpr std::size_t kMostAddresses = 16;
+
+}  // namespace
+
+class RendezvousConnector::State {
+ public:
+  State(const Settings& settings, const std::string& host, std::uint16_t node, std::uint16_t port, Introduction own,
+        const Deadline& until)
+      : wanted_{.settings = settings,
+                .job = job_number(settings.job),
+                .node = node,
+                .port = port,
+                .order = PortOrder(settings.ports, job_number(settings.job), node, port),
+                .own = std::move(own)},
+        name_(Address{.fabric = "ofi", .node = node, .port = port}.to_string() + " on " + host),
+        until_(until),
+        poller_(make_poller()) {
+    std::uint64_t id = kSearchTimerId;
+    for (const SocketAddress& address : resolve(host)) {
+      if (id == kMostAddresses) break;
+      searches_.emplace_back(wanted_, address, poller_.get(), ++id);
+    }
+    if (!poll_for(poller_.get(), timer_.descriptor(), EPOLLIN, kSearchTimerId)) {
+      throw Error(errno, "connect", name_, "raise fs.epoll.max_user_watches");
+    }
+    begin_pass();
+    set_timer();
+  }
+
+  std::optional<Meeting> advance() {
+    if (failure_) throw Error(*failure_);
+    try {
+      return try_meet();
+    } catch (const Error& error) {
+      failure_ = error;
+      searches_.clear();
+      throw;
+    }
+  }
+
+  [[nodiscard]] int descriptor() const { return poller_.get(); }
+  [[nodiscard]] bool is_answered() const {
+    return is_done_ || std::ranges::any_of(searches_, [](const Search& each) { return each.is_answered(); });
+  }
+
+ private:
+  std::optional<Meeting> try_meet() {
+    if (is_done_) return std::nullopt;
+    const auto now = Clock::now();
+    hear();
+    for (Search& each : searches_) {
+      if (each.limit() <= now) each.advance(now);
+    }
+    for (Search& each : searches_) {
+      if (each.state() == Search::State::met) return take(each);
+    }
+    throw_if_final();
+    if (is_answered()) {
+      keep_answered();
+    } else {
+      go_on(now);
+    }
+    if (until_ && now >= *until_) give_up();
+    set_timer();
+    return std::nullopt;
+  }
+
+  void hear() {
+    std::array<epoll_event, kMostAddresses + 1> events{};
+    const int count = ::epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+      if (id == kSearchTimerId) continue;
+      // What has come counts, however late it is looked at.
+      std::next(searches_.begin(), static_cast<std::ptrdiff_t>(id - 1))->advance(Clock::time_point::min());
+    }
+  }
+
+  Meeting take(Search& search) {
+    Meeting meeting = search.take();
+    searches_.clear();
+    is_done_ = true;
+    timer_.set(Clock::time_point::max());
+    return meeting;
+  }
+
+  void throw_if_final() const {
+    for (const Search& each : searches_) {
+      if (each.failure().is_final()) throw error_of(each.failure());
+    }
+  }
+
+  /// The other addresses are of the same host: they wait until that one has failed.
+  void keep_answered() {
+    bool is_kept = false;
+    for (Search& each : searches_) {
+      if (each.runs() && (is_kept || !each.is_answered())) each.stop();
+      is_kept |= each.is_answered();
+    }
+  }
+
+  void begin_pass() {
+    for (Search& each : searches_) each.stop();
+    const auto now = Clock::now();
+    next_pass_ = Clock::time_point::max();
+    pass_end_ = now + kPassTime;
+    begin_next(now);
+  }
+
+  /// The next address of the pass, if one has not been tried.
+  bool begin_next(Clock::time_point now) {
+    const auto next =
+        std::ranges::find_if(searches_, [](const Search& each) { return each.state() == Search::State::idle; });
+    if (next == searches_.end()) return false;
+    next->begin(pass_, !until_);
+    next_address_ = now + kHeadStart;
+    return true;
+  }
+
+  void go_on(Clock::time_point now) {
+    if (next_pass_ != Clock::time_point::max()) {
+      if (now < next_pass_) return;
+      ++pass_;
+      begin_pass();
+    }
+    while (is_pass_over(now)) {
+      if (begin_next(now)) continue;
+      if (!until_ || !retry_.plan_next(until_)) give_up();
+      next_pass_ = retry_.next();
+      pass_end_ = Clock::time_point::max();
+      return;
+    }
+    if (now >= next_address_ && !begin_next(now)) next_address_ = Clock::time_point::max();
+    if (now >= pass_end_) pass_end_ = now + kPassTime;
+  }
+
+  [[nodiscard]] bool is_pass_over(Clock::time_point now) const {
+    const auto has = [this](Search::State state) {
+      return std::ranges::any_of(searches_, [state](const Search& each) { return each.state() == state; });
+    };
+    if (std::ranges::none_of(searches_, [](const Search& each) { return each.runs(); })) return true;
+    return until_ && now >= pass_end_ && has(Search::State::ended) && !has(Search::State::asked) &&
+           !has(Search::State::idle);
+  }
+
+  void set_timer() {
+    auto next = std::min(next_pass_, until_.value_or(Clock::time_point::max()));
+    if (!is_answered() && next_pass_ == Clock::time_point::max()) next = std::min({next, next_address_, pass_end_});
+    for (const Search& each : searches_) next = std::min(next, each.limit());
+    timer_.set(next);
+  }
+
+  [[noreturn]] void give_up() const {
+    Failure gravest;
+    for (const Search& each : searches_) {
+      for (const Failure& failure : {each.failure(), each.pending()}) {
+        if (failure.gravity > gravest.gravity) gravest = failure;
+      }
+    }
+    throw error_of(gravest);
+  }
+
+  [[nodiscard]] Error error_of(const Failure& failure) const {
+    using seconds = std::chrono::duration<double>;
+    const bool is_waiting = until_ && !failure.is_final();
+    const std::string waited = is_waiting ? "; waited " + human_time(seconds(retry_.waited()).count()) : "";
+    return {failure.error != 0 ? failure.error : ETIMEDOUT, "connect", name_, failure.advice + waited};
+  }
+
+  const Wanted wanted_;
+  const std::string name_;
+  const Deadline until_;
+  UniqueFd poller_;
+  Timer timer_;
+  std::list<Search> searches_;  // in the order of their ids, which begin at 1
+  RetrySchedule retry_;
+  std::size_t pass_ = 0;
+  Clock::time_point next_pass_ = Clock::time_point::max();
+  Clock::time_point pass_end_ = Clock::time_point::max();
+  Clock::time_point next_address_ = Clock::time_point::max();
+  std::optional<Error> failure_;
+  bool is_done_ = false;
+};
+
+RendezvousConnector::RendezvousConnector(const Settings& settings, const std::string& host, std::uint16_t node,
+                                         std::uint16_t port, Introduction own, const Deadline& until)
+    : state_(std::make_unique<State>(settings, host, node, port, std::move(own), until)) {}
+RendezvousConnector::RendezvousConnector(RendezvousConnector&&) noexcept = default;
+RendezvousConnector& RendezvousConnector::operator=(RendezvousConnector&&) noexcept = default;
+RendezvousConnector::~RendezvousConnector() = default;
+
+int RendezvousConnector::descriptor() const { return state_->descriptor(); }
+std::optional<Meeting> RendezvousConnector::advance() { return state_->advance(); }
+bool RendezvousConnector::waits_for_listener() const { return !state_->is_answered(); }
+
+}  // namespace wherry::fabric::ofi

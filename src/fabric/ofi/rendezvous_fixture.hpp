@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a job of its own, and both sides of a rendezvous driven by one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "fabric/ofi/meeting_socket.hpp"
+#include "fabric/ofi/rendezvous.hpp"
+
+namespace wherry::fabric::ofi {
+
+/// Unlike that of any other test that runs now.
+inline Settings test_settings() {
+  static int count = 0;
+  Settings settings;
+  settings.ports = {20000, 31999};  // the kernel gives others to connections of its own choice
+  settings.key.fill(std::byte{1});
+  settings.job = "rendezvous-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+  return settings;
+}
+
+inline Introduction test_introduction(const std::string& text) {
+  Introduction own{.node = 3, .port = 0, .segment_bytes = 4096, .greeting = {}, .data = {}};
+  std::memcpy(own.greeting.data(), text.data(), text.size());
+  own.data.resize(text.size());
+  std::memcpy(own.data.data(), text.data(), text.size());
+  return own;
+}
+
+inline Deadline seconds_from_now(int seconds) { return Timer::Clock::now() + std::chrono::seconds(seconds); }
+
+/// Until `is_done` both are driven whenever one of their descriptors is readable, and only then.
+inline void drive(RendezvousListener* listener, RendezvousConnector* connector, std::optional<Meeting>* meeting,
+                  const std::function<bool()>& is_done) {
+  while (!is_done()) {
+    std::array<pollfd, 2> polled{};
+    polled[0] = {.fd = listener != nullptr ? listener->descriptor() : -1, .events = POLLIN, .revents = 0};
+    polled[1] = {.fd = connector != nullptr ? connector->descriptor() : -1, .events = POLLIN, .revents = 0};
+    ASSERT_GT(::poll(polled.data(), polled.size(), -1), 0);
+    if (polled[0].revents != 0) listener->advance();
+    if (polled[1].revents != 0) {
+      if (auto made = connector->advance()) *meeting = std::move(made);
+    }
+  }
+}
+
+struct BothEnds {
+  std::optional<Meeting> listener;
+  std::optional<Meeting> connector;
+};
+
+/// Drives both until they have met.
+inline BothEnds meet(RendezvousListener& listener, RendezvousConnector& connector) {
+  BothEnds ends;
+  drive(&listener, &connector, &ends.connector, [&] { return listener.visitor() != nullptr; });
+  ends.listener = listener.accept(test_introduction("listener"));
+  drive(&listener, &connector, &ends.connector, [&] { return ends.connector.has_value(); });
+  return ends;
+}
+
+/// What the connector throws; the listener, if there is one, is driven meanwhile.
+inline Error failure_of(RendezvousListener* listener, RendezvousConnector& connector) {
+  try {
+    std::optional<Meeting> meeting;
+    drive(listener, &connector, &meeting, [&] { return meeting.has_value(); });
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "they have met";
+  return {0, "", "", ""};
+}
+
+}  // namespace wherry::fabric::ofi
