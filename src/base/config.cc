@@ -83,6 +83,9 @@ bool is_file_path_list(std::string_view value) {
 
 bool is_machine_name(std::string_view value) { return value.empty() || is_job_name(value); }
 
+// What the file holds is its reader's to say.
+bool is_path(std::string_view value) { return value.size() < 4096; }
+
 bool is_port_range(std::string_view value) { return PortRange::parse(value).has_value(); }
 
 bool is_layout(std::string_view value) { return value == "adaptive" || value == "topology" || value == "equal"; }
@@ -159,13 +162,13 @@ constexpr std::array kOptions{
            16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
     Option{Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
            "a file with the host of each node, one a line from node 0 on, as MPI's hostfiles are", Kind::word, 0, 0,
-           "the path of a file", nullptr},
+           "the path of a file", is_path},
     Option{Key::ports, "ports", "WHERRY_PORTS", "47000-47999", "",
            "the TCP ports that are listened on for other hosts: those that a firewall has to let in", Kind::word, 0, 0,
            "a range of ports from 1024 to 65535, such as 47000-47999", is_port_range},
     Option{Key::network_key, "network_key", "WHERRY_KEY", "", "",
            "the file with the key that processes of different hosts prove to each other to hold; wherry key makes it",
-           Kind::word, 0, 0, "the path of a file", nullptr},
+           Kind::word, 0, 0, "the path of a file", is_path},
     Option{Key::host_timeout, "host_timeout", "WHERRY_HOST_TIMEOUT", "5000", "ms",
            "how long another host, or the network to it, may be silent before its connections end", Kind::number, 1000,
            600'000, "a number of milliseconds from 1000 to 600000", nullptr},

@@ -130,6 +130,11 @@ TEST(Config, WordsAreChecked) {
   EXPECT_FALSE(accepts("WHERRY_FAULTS", Key::faults, "=1"));
   EXPECT_TRUE(accepts("WHERRY_COPY", Key::copy, "backward-out"));
   EXPECT_FALSE(accepts("WHERRY_COPY", Key::copy, "sideways"));
+  EXPECT_TRUE(accepts("WHERRY_PORTS", Key::ports, "47000-47999"));
+  EXPECT_TRUE(accepts("WHERRY_PORTS", Key::ports, "1024-1024"));
+  for (const char* bad : {"47000", "47999-47000", "80-90", "1-65536", "47000-", "-1", "47000-47999 ", "a-b"}) {
+    EXPECT_FALSE(accepts("WHERRY_PORTS", Key::ports, bad)) << bad;
+  }
   EXPECT_TRUE(accepts("WHERRY_LOG", Key::log, "debug"));
   EXPECT_FALSE(accepts("WHERRY_LOG", Key::log, "loud"));
 }

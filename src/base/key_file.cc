@@ -49,7 +49,7 @@ void check_owner_and_mode(int fd, const std::string& file) {
 void make_key_file(const std::string& file) {
   Key key{};
   if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    throw Error(errno, "make key", file, "the kernel gives no random numbers");
+    throw Error(errno, "make key", file, "no random numbers");
   }
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!fd.valid()) {

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -63,6 +66,7 @@ TEST_F(KeyFile, IsNotOverwritten) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code().value(), EEXIST);
+    EXPECT_THAT(error.what(), HasSubstr("a key is never overwritten; use another name, or remove the file first"));
   }
   EXPECT_EQ(read_key_file(file_), key);
 }
@@ -70,10 +74,41 @@ TEST_F(KeyFile, IsNotOverwritten) {
 TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
   make_key_file(file_);
   ASSERT_EQ(::chmod(file_.c_str(), 0644), 0);
-  EXPECT_THAT(refusal(EACCES), HasSubstr("chmod 600 " + file_));
+  EXPECT_THAT(refusal(EACCES), HasSubstr("other users may read or write the key; make it private: chmod 600 " + file_));
 }
 
-TEST_F(KeyFile, ThatIsNotThereSaysHowToMakeOne) { EXPECT_THAT(refusal(ENOENT), HasSubstr("wherry key " + file_)); }
+TEST_F(KeyFile, OfAnotherUserIsRefused) {
+  make_key_file(file_);
+  if (::geteuid() != 0 || ::chown(file_.c_str(), 1, 1) != 0) GTEST_SKIP() << "this user cannot give a file away";
+  EXPECT_THAT(refusal(EACCES), HasSubstr("the file belongs to user 1; use a copy of your own"));
+}
+
+TEST_F(KeyFile, HasToBeAFile) {
+  ASSERT_EQ(::mkdir(file_.c_str(), 0700), 0);
+  EXPECT_THAT(refusal(EINVAL), HasSubstr("WHERRY_KEY names a file made by wherry key"));
+}
+
+TEST_F(KeyFile, IsNotLeftHalfWritten) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  std::string text;
+  try {
+    make_key_file(file_);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  (void)::signal(SIGXFSZ, handler);
+  EXPECT_THAT(text, HasSubstr("free space there, or name another directory"));
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+TEST_F(KeyFile, ThatIsNotThereSaysHowToMakeOne) {
+  EXPECT_THAT(refusal(ENOENT), HasSubstr("make one with: wherry key " + file_));
+}
 
 TEST_F(KeyFile, ThatHoldsSomethingElseIsRefused) {
   make_key_file(file_);
@@ -85,7 +120,7 @@ TEST_F(KeyFile, ThatHoldsSomethingElseIsRefused) {
   for (const std::string& bad : {std::string(), good.substr(1), good + "0", good.substr(0, good.size() - 2) + "x\n",
                                  good.substr(0, good.size() - 2)}) {
     hold(bad);
-    EXPECT_THAT(refusal(EINVAL), HasSubstr("wherry key")) << bad;
+    EXPECT_THAT(refusal(EINVAL), HasSubstr("the file holds no key; make one with: wherry key FILE")) << bad;
   }
   hold(good.substr(0, good.size() - 1));  // an editor may take the newline away
   EXPECT_NO_THROW((void)read_key_file(file_));

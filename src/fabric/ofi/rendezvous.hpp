@@ -90,7 +90,7 @@ class RendezvousListener {
 
   /// The connector that has waited longest. Null: none waits. Valid until the next call of advance, accept or refuse.
   [[nodiscard]] const Visitor* visitor() const;
-  /// Answers the visitor, who is then no longer one; the meeting's socket is the caller's. Empty: it has gone.
+  /// Answers the visitor, which then is one no longer; the meeting's socket is the caller's. Empty: it has gone.
   std::optional<Meeting> accept(const Introduction& own);
   /// Drops the visitor. Its connector throws Error(ECONNREFUSED) with this reason (up to 255 bytes are sent).
   void refuse(std::string_view reason);
@@ -116,7 +116,7 @@ class RendezvousConnector {
   /// Readable while `advance` has something to do: an epoll descriptor, owned by this object.
   [[nodiscard]] int descriptor() const;
   /// Returns the meeting once the listener has accepted, and once only; its socket is then the caller's. Throws Error,
-  /// and then always: ECONNREFUSED (nobody listens there, or the listener refused), ETIMEDOUT, EACCES (another key),
+  /// and then always: ECONNREFUSED (no listener there, or it refused), ETIMEDOUT, EACCES (another key),
   /// EPROTO (another version), ECONNRESET (the listener ended), EHOSTUNREACH. The text says what to do.
   std::optional<Meeting> advance();
   /// True while no listener for (node, port) has been found.

@@ -27,7 +27,7 @@ namespace wherry::fabric::ofi {
 inline Settings test_settings() {
   static int count = 0;
   Settings settings;
-  settings.ports = {20000, 31999};  // the kernel gives others to connections of its own choice
+  settings.ports = {20000, 20999};  // the kernel gives others to connections of its own choice
   settings.key.fill(std::byte{1});
   settings.job = "rendezvous-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
   return settings;
