@@ -18,6 +18,7 @@ Action add_bench(CLI::App& command);
 Action add_collect(CLI::App& command);
 Action add_config(CLI::App& command);
 Action add_doctor(CLI::App& command);
+Action add_key(CLI::App& command);
 Action add_mount(CLI::App& command);
 Action add_mpirun(CLI::App& command);
 Action add_pipe(CLI::App& command);

@@ -44,6 +44,7 @@ constexpr std::array kCommands{
             wherry::tools::normalised},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
     Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},
+    Command{"key", "Make the key that hosts prove to each other to hold", wherry::tools::add_key},
     Command{"config", "Print every option and its value", wherry::tools::add_config},
     Command{"doctor", "Check this machine and say what to change", wherry::tools::add_doctor},
 };
