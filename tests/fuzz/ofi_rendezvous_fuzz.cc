@@ -30,7 +30,7 @@ constexpr std::uint16_t kPort = 80;
 constexpr std::uint64_t kFirstId = 2;
 
 Settings settings() {
-  return {.key = {}, .job = "fuzz", .ports = {20000, 20999}, .host_timeout = std::chrono::hours(1)};
+  return {.key = {}, .job = "fuzz", .ports = {20000, 20015}, .host_timeout = std::chrono::hours(1)};
 }
 
 struct Pair {

@@ -35,11 +35,12 @@ bool Callers::add(UniqueFd socket) {
   watch_host(socket.get(), settings_.host_timeout);
   const std::uint64_t id = next_id_++;
   if (!poll_for(poller_, socket.get(), kListened, id)) return false;
-  Caller caller{.socket = std::move(socket),
-                .give_up = Timer::Clock::now() + settings_.host_timeout,
-                .transcript = Transcript(settings_.key),
-                .incoming = {},
-                .visitor = {}};
+  Caller caller{
+      .socket = std::move(socket),
+      .give_up = Timer::Clock::now() + 2 * settings_.host_timeout,  // a connector gives up before, and knows why
+      .transcript = Transcript(settings_.key),
+      .incoming = {},
+      .visitor = {}};
   caller.incoming.expect(sizeof(layout::Question));
   strangers_.emplace(id, std::move(caller));
   return true;

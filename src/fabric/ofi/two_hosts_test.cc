@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rendezvous between two network namespaces: links that are cut, hosts that do not answer, paths that carry small
+// packets only, names of which one address does not work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/child_process.hpp"
+#include "fabric/ofi/rendezvous.hpp"
+#include "fabric/ofi/rendezvous_fixture.hpp"
+#include "fabric/ofi/two_hosts.hpp"
+
+namespace wherry::fabric::ofi {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint16_t kNode = 5;
+constexpr std::uint16_t kPort = 80;
+constexpr const char* kFar = "10.97.0.2";
+
+/// Runs it in a process of its own, in two namespaces; skips the test where there can be none.
+void between_hosts(const std::function<bool(TwoHosts&)>& test) {
+  constexpr int kRefused = 77;
+  Child process([&] {
+    TwoHosts hosts;
+    if (!hosts.join()) std::_Exit(kRefused);
+    return test(hosts);
+  });
+  const int status = process.wait();
+  if (status == kRefused) GTEST_SKIP() << "no network namespaces for this user, or no iproute2";
+  EXPECT_EQ(status, 0);
+}
+
+bool is_true(bool condition, const char* what) {
+  if (!condition) std::fprintf(stderr, "not so: %s\n", what);
+  return condition;
+}
+#define WHERRY_REQUIRE(condition) \
+  if (!is_true(condition, #condition)) return false
+
+Settings settings_for(milliseconds host_timeout) {
+  Settings settings = test_settings();
+  settings.host_timeout = host_timeout;
+  return settings;
+}
+
+RendezvousListener far_listener(TwoHosts& hosts, const Settings& settings) {
+  std::optional<RendezvousListener> listener;
+  hosts.in_far([&] { listener.emplace(settings, kNode, kPort); });
+  return std::move(*listener);
+}
+
+RendezvousConnector near_connector(const Settings& settings, const std::string& host,
+                                   const Deadline& until = std::nullopt) {
+  return {settings, host, kNode, kPort, test_introduction("c"), until};
+}
+
+bool ends(const Meeting& meeting, milliseconds within) {
+  pollfd polled{.fd = meeting.socket.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, static_cast<int>(within.count())) > 0;
+}
+constexpr milliseconds kEver{-1};
+
+bool fails_with(RendezvousListener* listener, RendezvousConnector connector, int error, const std::string& text) {
+  const Error failure = failure_of(listener, connector);
+  const bool is_right = failure.code().value() == error && std::string(failure.what()).find(text) != std::string::npos;
+  if (!is_right) std::fprintf(stderr, "%s\n", failure.what());
+  return is_right;
+}
+
+TEST(TwoHosts, ACutThatHealsIsNoDeathAndOneThatDoesNotIsBothSides) {
+  between_hosts([](TwoHosts& hosts) {
+    const Settings settings = settings_for(milliseconds(2000));
+    RendezvousListener listener = far_listener(hosts, settings);
+    RendezvousConnector connector = near_connector(settings, kFar);
+    const BothEnds both = meet(listener, connector);
+    WHERRY_REQUIRE(both.connector->local.to_string().starts_with("10.97.0.1:"));
+    WHERRY_REQUIRE(hosts.far_ip("link set far0 down"));
+    std::this_thread::sleep_for(milliseconds(500));
+    WHERRY_REQUIRE(hosts.far_ip("link set far0 up"));
+    WHERRY_REQUIRE(!ends(*both.connector, milliseconds(2500)));
+    WHERRY_REQUIRE(!ends(*both.listener, milliseconds(0)));
+    WHERRY_REQUIRE(hosts.far_ip("link set far0 down"));
+    return ends(*both.connector, kEver) && ends(*both.listener, kEver);
+  });
+}
+
+TEST(TwoHosts, APeerThatIsStoppedLivesAndOneThatIsKilledDoesNot) {
+  between_hosts([](TwoHosts& hosts) {
+    const Settings settings = settings_for(milliseconds(1000));
+    RendezvousListener listener = far_listener(hosts, settings);
+    Child peer([&] {
+      BothEnds ends;
+      drive(&listener, nullptr, nullptr, [&] { return listener.visitor() != nullptr; });
+      const auto meeting = listener.accept(test_introduction("l"));
+      ::pause();
+      return true;
+    });
+    RendezvousConnector connector = near_connector(settings, kFar);
+    std::optional<Meeting> meeting;
+    drive(nullptr, &connector, &meeting, [&] { return meeting.has_value(); });
+    listener = far_listener(hosts, settings_for(milliseconds(1000)));  // this process's copy would outlive the peer
+    ::kill(peer.pid(), SIGSTOP);
+    WHERRY_REQUIRE(!ends(*meeting, milliseconds(2500)));
+    ::kill(peer.pid(), SIGKILL);
+    return ends(*meeting, kEver);
+  });
+}
+
+TEST(TwoHosts, AHostThatDropsEverythingIsNamedInTime) {
+  between_hosts([](TwoHosts& hosts) {
+    Settings settings = settings_for(milliseconds(300));
+    RendezvousListener listener = far_listener(hosts, settings);
+    WHERRY_REQUIRE(hosts.far_ip("route add blackhole 10.97.0.1/32"));
+    const std::string text = ":" + std::to_string(listener.tcp_port()) + " did not answer: a firewall drops it? ";
+    WHERRY_REQUIRE(fails_with(&listener, near_connector(settings, kFar), ETIMEDOUT, kFar + text));
+    settings.host_timeout = milliseconds(600'000);
+    const auto until = Timer::Clock::now() + milliseconds(300);
+    return fails_with(&listener, near_connector(settings, kFar, until), ETIMEDOUT, text);
+  });
+}
+
+TEST(TwoHosts, AHostWithoutARouteIsNamed) {
+  between_hosts([](TwoHosts&) {
+    return fails_with(nullptr, near_connector(settings_for(milliseconds(300)), "192.0.2.1"), ENETUNREACH,
+                      "192.0.2.1:") &&
+           fails_with(nullptr, near_connector(settings_for(milliseconds(300)), "192.0.2.1"), ENETUNREACH,
+                      "cannot be reached; correct its address in WHERRY_HOSTS, or the route to it");
+  });
+}
+
+TEST(TwoHosts, APathThatCarriesSmallPacketsOnlyShowsWhileConnecting) {
+  between_hosts([](TwoHosts& hosts) {
+    const Settings settings = settings_for(milliseconds(500));
+    RendezvousListener listener = far_listener(hosts, settings);
+    WHERRY_REQUIRE(TwoHosts::ip("link set near0 gso_max_segs 1"));  // as on a wire
+    WHERRY_REQUIRE(hosts.far_ip("link set far0 mtu 1300"));
+    WHERRY_REQUIRE(hosts.far_ip("route change 10.97.0.0/24 dev far0 src 10.97.0.2 advmss 1460"));
+    return fails_with(&listener, near_connector(settings, kFar), ETIMEDOUT, "path MTU?");
+  });
+}
+
+TEST(TwoHosts, AnAddressThatDoesNotWorkIsPassedBy) {
+  between_hosts([](TwoHosts& hosts) {
+    const Settings settings = settings_for(milliseconds(600'000));
+    RendezvousListener listener = far_listener(hosts, settings);
+    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
+    // The kernel takes a moment to see the cable; until then the other address is taken.
+    for (int family = AF_INET; family != AF_INET6;) {
+      RendezvousConnector first = near_connector(settings, "far");
+      family = meet(listener, first).connector->remote.family();
+    }
+    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    RendezvousConnector second = near_connector(settings, "far");
+    WHERRY_REQUIRE(meet(listener, second).connector->remote.family() == AF_INET);
+    WHERRY_REQUIRE(hosts.far_ip("-6 route del blackhole 2001:db8::1/128"));
+    WHERRY_REQUIRE(hosts.far_ip("addr del 10.97.0.2/24 dev far0"));
+    RendezvousConnector third = near_connector(settings, "far");
+    return meet(listener, third).connector->remote.family() == AF_INET6;
+  });
+}
+
+TEST(TwoHosts, AListenerThatComesLaterIsFoundBesideAnAddressThatDoesNotWork) {
+  between_hosts([](TwoHosts& hosts) {
+    const Settings settings = settings_for(milliseconds(600'000));
+    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
+    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    RendezvousConnector connector = near_connector(settings, "far", seconds_from_now(1000));
+    std::optional<Meeting> none;
+    int calls = 0;
+    drive(nullptr, &connector, &none, [&] { return ++calls > 100; });  // the other address has refused by then
+    RendezvousListener listener = far_listener(hosts, settings);
+    return meet(listener, connector).connector->remote.family() == AF_INET;
+  });
+}
+
+}  // namespace
+}  // namespace wherry::fabric::ofi
