@@ -38,6 +38,7 @@ enum class Key : std::uint8_t {
   ports,
   network_key,
   host_timeout,
+  libfabric,
   faults,
   machine,
   log,

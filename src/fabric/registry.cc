@@ -6,6 +6,7 @@
 
 #include "base/config.hpp"
 #include "base/found_once.hpp"
+#include "fabric/modules.hpp"
 
 namespace wherry::fabric {
 
@@ -46,6 +47,7 @@ Fabric& Registry::find_locked(std::string_view name, std::string_view asked) {
       return *fabrics_.emplace(name, decorator->second(inner)).first->second;
     }
   }
+  if (auto module = load_module(name)) return *fabrics_.emplace(name, std::move(module)).first->second;
   throw Error(EINVAL, "find fabric", std::string(asked), list());
 }
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ends of one process, over the loopback interface and the real library.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/key_file.hpp"
+#include "base/scoped_environment.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/retrying_connect.hpp"
+#include "fabric/wait_for_events.hpp"
+
+namespace wherry::fabric::ofi {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+class OfiConnectionTest : public ::testing::Test {
+ protected:
+  OfiConnectionTest()
+      : file_(std::filesystem::temp_directory_path() / ("wherry-ofi-test-" + std::to_string(::getpid()))),
+        key_("WHERRY_KEY", (make_key_file(file_), file_.c_str())) {}
+  ~OfiConnectionTest() override { std::filesystem::remove(file_); }
+
+  void connect(const Offer& connector = {.segment_bytes = kPage}, const Offer& acceptor = {.segment_bytes = kPage}) {
+    Fabric& fabric = find("ofi");
+    const auto listener = fabric.listen(Address{.fabric = "ofi", .node = {}, .port = {}});
+    const auto connecting = fabric.connect(listener->local(), connector);
+    while (acceptor_ == nullptr) {
+      ASSERT_TRUE(wait_until_readable(listener->descriptor(), {}));
+      acceptor_ = listener->try_accept(acceptor);
+    }
+    connector_ = finish(*connecting, listener->local(), {});
+  }
+
+  static std::atomic<std::uint64_t>& word(Connection& end, std::uint64_t offset) {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(end.segment().data() + offset);
+  }
+  static void await(Connection& end, std::uint64_t offset, std::uint64_t value) {
+    while (word(end, offset).load(std::memory_order_acquire) != value) {
+      end.arm(Bell::data);
+      if (word(end, offset).load(std::memory_order_acquire) == value) break;
+      ASSERT_EQ(end.wait(Bell::data, {}), Wake::rung);
+    }
+    end.disarm(Bell::data);
+  }
+
+  const std::string file_;
+  const ScopedEnvironment key_;
+  std::unique_ptr<Connection> connector_, acceptor_;
+};
+
+TEST_F(OfiConnectionTest, BytesAndTheirWordArrive) {
+  connect();
+  std::vector<std::byte> source(1000, std::byte{7});
+  ASSERT_TRUE(connector_->put_and_signal(64, source, 0, 5, Bell::data));
+  await(*acceptor_, 0, 5);
+  EXPECT_EQ(std::memcmp(acceptor_->segment().data() + 64, source.data(), source.size()), 0);
+  ASSERT_TRUE(acceptor_->signal(8, std::uint64_t{1} << 63, Bell::data));
+  await(*connector_, 8, std::uint64_t{1} << 63);
+}
+
+TEST_F(OfiConnectionTest, AFlushIsAnsweredAndAGetBringsWhatWasPut) {
+  connect();
+  std::vector<std::byte> source(kPage, std::byte{9}), back(kPage);
+  EXPECT_EQ(connector_->put(0, source), source.size());
+  EXPECT_TRUE(connector_->flush({}).ok());
+  EXPECT_EQ(std::memcmp(acceptor_->segment().data(), source.data(), source.size()), 0);
+  ASSERT_TRUE(connector_->get(back, 0));
+  EXPECT_TRUE(connector_->flush({}).ok());
+  EXPECT_EQ(back, source);
+}
+
+TEST_F(OfiConnectionTest, AnEndIsNews) {
+  connect();
+  acceptor_->arm(Bell::data);
+  connector_.reset();
+  while (acceptor_->wait(Bell::data, {}) != Wake::gone) {
+  }
+  EXPECT_TRUE(acceptor_->peer_gone());
+  EXPECT_FALSE(acceptor_->signal(0, 1, Bell::data));
+  EXPECT_EQ(acceptor_->flush({}).error, ECONNRESET);
+}
+
+}  // namespace
+}  // namespace wherry::fabric::ofi

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/ofi/endpoint.hpp"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <wherry/error.hpp>
+
+#include "fabric/ofi/library.hpp"
+
+namespace wherry::fabric::ofi {
+namespace {
+
+constexpr auto kVersion = FI_VERSION(1, 14);
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { Library::instance().freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+[[noreturn]] void fail(long result, const char* operation, const char* advice) {
+  const int error = static_cast<int>(-result);
+  throw Error(error > 0 && error < FI_ERRNO_OFFSET ? error : EIO, operation, "",
+              std::string(Library::instance().strerror(error)) + "; " + advice);
+}
+
+void check(long result, const char* operation) {
+  if (result != 0) fail(result, operation, "FI_LOG_LEVEL=warn makes libfabric say more");
+}
+
+template <class Object>
+void close_object(Object*& object) noexcept {
+  if (object != nullptr) (void)::fi_close(&object->fid);
+  object = nullptr;
+}
+
+int descriptor_of(fid* object) {
+  int descriptor = -1;
+  check(::fi_control(object, FI_GETWAIT, &descriptor), "get libfabric's descriptor");
+  return descriptor;
+}
+
+bool may_sleep_on(fid_fabric* fabric, fid* object) { return ::fi_trywait(fabric, &object, 1) == FI_SUCCESS; }
+
+Info find_provider() {
+  const Library& library = Library::instance();
+  const Info hints(library.dupinfo(nullptr));
+  if (hints == nullptr) throw Error(ENOMEM, "find a provider of libfabric", "tcp", "free memory");
+  constexpr auto kOrder = FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS;
+  hints->caps = FI_MSG | FI_RMA;
+  hints->ep_attr->type = FI_EP_MSG;
+  hints->domain_attr->threading = FI_THREAD_SAFE;
+  hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+  hints->tx_attr->msg_order = kOrder;
+  hints->rx_attr->msg_order = kOrder;
+  hints->fabric_attr->prov_name = ::strdup("tcp");
+  fi_info* found = nullptr;
+  const int result = library.getinfo(kVersion, nullptr, nullptr, 0, hints.get(), &found);
+  if (result != 0) fail(result, "find libfabric's provider tcp", "fi_info -p tcp shows whether it is there");
+  return Info(found);
+}
+
+/// Addresses of an info are freed with it, by the C library's free.
+void set_address(void*& field, std::size_t& bytes, const SocketAddress& address) {
+  std::free(field);
+  field = std::malloc(address.length());
+  if (field == nullptr) throw Error(ENOMEM, "connect a data endpoint", address.to_string(), "free memory");
+  std::memcpy(field, address.get(), address.length());
+  bytes = address.length();
+}
+
+Info at(const fi_info* info, const SocketAddress& local) {
+  Info made(Library::instance().dupinfo(info));
+  if (made == nullptr) throw Error(ENOMEM, "make a data endpoint", local.to_string(), "free memory");
+  made->addr_format = local.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+  set_address(made->src_addr, made->src_addrlen, local);
+  std::free(std::exchange(made->dest_addr, nullptr));
+  made->dest_addrlen = 0;
+  return made;
+}
+
+std::uint64_t random_key() {
+  std::uint64_t key = 0;
+  while (::getrandom(&key, sizeof(key), 0) != sizeof(key)) {
+  }
+  return key;
+}
+
+}  // namespace
+
+Registration::~Registration() { close_object(region_); }
+
+std::uint64_t Registration::key() const { return ::fi_mr_key(region_); }
+
+Knock::Knock(Knock&& other) noexcept
+    : listener_(other.listener_), info_(std::exchange(other.info_, nullptr)), token_(other.token_) {}
+
+Knock::~Knock() {
+  if (info_ == nullptr) return;
+  (void)::fi_reject(listener_, info_->handle, nullptr, 0);
+  Library::instance().freeinfo(info_);
+}
+
+fi_info* Knock::release() { return std::exchange(info_, nullptr); }
+
+struct Domain::Listening {
+  std::string local;
+  std::uint16_t port;
+  fid_pep* endpoint;
+};
+
+Domain::Domain() : info_(find_provider().release()) {
+  check(Library::instance().fabric(info_->fabric_attr, &fabric_, nullptr), "open libfabric's fabric");
+  check(::fi_domain(fabric_, info_, &domain_, nullptr), "open libfabric's domain");
+  fi_eq_attr attributes{};
+  attributes.wait_obj = FI_WAIT_FD;
+  check(::fi_eq_open(fabric_, &attributes, &events_, nullptr), "open libfabric's event queue");
+  descriptor_ = descriptor_of(&events_->fid);
+}
+
+Domain::~Domain() {
+  for (Listening& listening : listening_) close_object(listening.endpoint);
+  close_object(events_);
+  close_object(domain_);
+  close_object(fabric_);
+  Library::instance().freeinfo(info_);
+}
+
+bool Domain::may_sleep() const { return may_sleep_on(fabric_, &events_->fid); }
+
+std::optional<Domain::News> Domain::read() {
+  alignas(fi_eq_cm_entry) std::array<std::byte, sizeof(fi_eq_cm_entry) + 256> space;
+  std::uint32_t event = 0;
+  const auto bytes = ::fi_eq_read(events_, &event, space.data(), space.size(), 0);
+  if (bytes == -FI_EAVAIL) return read_error();
+  if (bytes < static_cast<long>(sizeof(fi_eq_cm_entry))) return std::nullopt;
+  const auto& entry = *reinterpret_cast<const fi_eq_cm_entry*>(space.data());
+  switch (event) {
+    case FI_CONNREQ:
+      return on_knock(entry.fid, entry.info,
+                      std::span<const std::byte>(space).first(static_cast<std::size_t>(bytes))
+                          .subspan(sizeof(fi_eq_cm_entry)));
+    case FI_CONNECTED:
+      return News{.kind = News::Kind::connected, .context = entry.fid->context};
+    case FI_SHUTDOWN:
+      return News{.kind = News::Kind::gone, .context = entry.fid->context};
+    default:
+      return News{.kind = News::Kind::connected};
+  }
+}
+
+std::optional<Domain::News> Domain::read_error() {
+  fi_eq_err_entry error{};
+  if (::fi_eq_readerr(events_, &error, 0) < 0) return std::nullopt;
+  void* const context = error.fid == nullptr ? nullptr : error.fid->context;
+  return News{.kind = News::Kind::gone, .context = context, .error = error.err};
+}
+
+std::optional<Domain::News> Domain::on_knock(fid* listener, fi_info* info, std::span<const std::byte> data) {
+  Token token{};
+  std::copy_n(data.begin(), std::min(data.size(), token.size()), token.begin());
+  return News{.kind = News::Kind::knock,
+              .knock = std::optional<Knock>(std::in_place, reinterpret_cast<fid_pep*>(listener), info, token)};
+}
+
+std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports) {
+  const std::string host = local.with_port(0).to_string();
+  const auto known = std::ranges::find(listening_, host, &Listening::local);
+  if (known != listening_.end()) return known->port;
+  const auto start = random_key() % ports.size();
+  for (std::uint32_t i = 0; i < ports.size(); ++i) {
+    const auto port = static_cast<std::uint16_t>(ports.first + (start + i) % ports.size());
+    const Info info = at(info_, local.with_port(port));
+    fid_pep* endpoint = nullptr;
+    check(::fi_passive_ep(fabric_, info.get(), &endpoint, nullptr), "make a listening endpoint");
+    int result = ::fi_pep_bind(endpoint, &events_->fid, 0);
+    if (result == 0) result = ::fi_listen(endpoint);
+    if (result == 0) {
+      listening_.push_back({host, port, endpoint});
+      return port;
+    }
+    close_object(endpoint);
+    if (result != -FI_EADDRINUSE) check(result, "listen for data endpoints");
+  }
+  throw Error(EADDRINUSE, "listen for data endpoints", local.to_string(),
+              "no port of " + ports.to_string() + " is free; set WHERRY_PORTS to a larger range");
+}
+
+std::unique_ptr<Registration> Domain::expose(std::span<std::byte> memory) const {
+  fid_mr* region = nullptr;
+  int result = 0;
+  // A key of another region's is as good as impossible, and is then drawn again.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    result = ::fi_mr_reg(domain_, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, random_key(), 0,
+                         &region, nullptr);
+    if (result != -FI_ENOKEY) break;
+  }
+  if (result != 0) fail(result, "register memory", "raise the limit of locked memory (ulimit -l), or free memory");
+  const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  return std::make_unique<Registration>(region, by_address ? reinterpret_cast<std::uint64_t>(memory.data()) : 0);
+}
+
+Endpoint::Endpoint(Domain& domain, const SocketAddress& local, const SocketAddress& remote, const Token& token,
+                   void* context)
+    : fabric_(domain.fabric_) {
+  const Info info = at(domain.info_, local.with_port(0));
+  set_address(info->dest_addr, info->dest_addrlen, remote);
+  try {
+    open(domain, info.get(), context);
+    check(::fi_connect(endpoint_, remote.get(), token.data(), token.size()), "connect a data endpoint");
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Endpoint::Endpoint(Domain& domain, Knock knock, void* context) : fabric_(domain.fabric_) {
+  try {
+    open(domain, knock.info(), context);
+    const Info info(knock.release());
+    check(::fi_accept(endpoint_, nullptr, 0), "accept a data endpoint");
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void Endpoint::open(Domain& domain, fi_info* info, void* context) {
+  check(::fi_endpoint(domain.domain_, info, &endpoint_, context), "make a data endpoint");
+  fi_cq_attr attributes{};
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = FI_WAIT_FD;
+  attributes.size = 4 * kMostInFlight;
+  check(::fi_cq_open(domain.domain_, &attributes, &completions_, nullptr), "open a completion queue");
+  check(::fi_ep_bind(endpoint_, &domain.events_->fid, 0), "bind a data endpoint");
+  check(::fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "bind a data endpoint");
+  check(::fi_enable(endpoint_), "enable a data endpoint");
+  descriptor_ = descriptor_of(&completions_->fid);
+  carries_words_ = info->domain_attr->cq_data_size >= sizeof(std::uint64_t);
+  most_bytes_ = info->ep_attr->max_msg_size;
+  for (auto& buffer : received_) {
+    if (!post_receive(buffer)) check(-FI_EOTHER, "post a receive");
+  }
+}
+
+Endpoint::~Endpoint() { close(); }
+
+void Endpoint::close() noexcept {
+  close_object(endpoint_);
+  close_object(completions_);
+}
+
+bool Endpoint::post_receive(layout::LinkMessage& buffer) {
+  return ::fi_recv(endpoint_, &buffer, sizeof(buffer), nullptr, 0, &buffer) == 0;
+}
+
+namespace {
+
+Endpoint::Posted posted(long result) {
+  if (result == 0) return Endpoint::Posted::yes;
+  return result == -FI_EAGAIN ? Endpoint::Posted::full : Endpoint::Posted::dead;
+}
+
+}  // namespace
+
+Endpoint::Posted Endpoint::write(std::span<const std::byte> source, const RemotePlace& to,
+                                 std::optional<std::uint64_t> data) {
+  return posted(data ? ::fi_writedata(endpoint_, source.data(), source.size(), nullptr, *data, 0, to.address, to.key,
+                                      nullptr)
+                     : ::fi_write(endpoint_, source.data(), source.size(), nullptr, 0, to.address, to.key, nullptr));
+}
+
+Endpoint::Posted Endpoint::read(std::span<std::byte> into, const RemotePlace& from) {
+  return posted(::fi_read(endpoint_, into.data(), into.size(), nullptr, 0, from.address, from.key, nullptr));
+}
+
+Endpoint::Posted Endpoint::send(const layout::LinkMessage& message) {
+  // Completions come in order, so the oldest place is free.
+  layout::LinkMessage& place = sent_[next_sent_];
+  place = message;
+  const Posted result = posted(::fi_send(endpoint_, &place, sizeof(place), nullptr, 0, nullptr));
+  if (result == Posted::yes) next_sent_ = (next_sent_ + 1) % sent_.size();
+  return result;
+}
+
+int Endpoint::poll(Handler& handler, int most) {
+  int handled = 0;
+  while (handled < most) {
+    std::array<fi_cq_data_entry, 16> entries;
+    const auto got = ::fi_cq_read(completions_, entries.data(), entries.size());
+    if (got == -FI_EAGAIN) return handled;
+    if (got < 0) return -1;
+    for (const auto& entry : std::span(entries).first(static_cast<std::size_t>(got))) {
+      if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+        handler.on_word(entry.data);
+      } else if ((entry.flags & FI_RECV) != 0) {
+        auto& buffer = *static_cast<layout::LinkMessage*>(entry.op_context);
+        const layout::LinkMessage message = buffer;
+        const bool whole = entry.len == sizeof(message);
+        if (!whole || !post_receive(buffer)) return -1;
+        handler.on_message(message);
+      } else if ((entry.flags & FI_READ) != 0) {
+        handler.on_read();
+      } else {
+        handler.on_sent();
+      }
+    }
+    handled += static_cast<int>(got);
+  }
+  return handled;
+}
+
+bool Endpoint::may_sleep() const { return may_sleep_on(fabric_, &completions_->fid); }
+
+}  // namespace wherry::fabric::ofi

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// libfabric, loaded when the first connection needs it: WHERRY_LIBFABRIC, else libfabric.so.1.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+#include <string>
+
+namespace wherry::fabric::ofi {
+
+/// The entry points that are symbols; all other calls go through the objects' tables.
+struct Library {
+  decltype(&::fi_getinfo) getinfo;
+  decltype(&::fi_freeinfo) freeinfo;
+  decltype(&::fi_dupinfo) dupinfo;
+  decltype(&::fi_fabric) fabric;
+  decltype(&::fi_strerror) strerror;
+  decltype(&::fi_version) version;
+  std::string file;
+
+  /// Throws Error(ENOTSUP) that says what to install: no such library, or not one of libfabric's.
+  static const Library& instance();
+};
+
+}  // namespace wherry::fabric::ofi

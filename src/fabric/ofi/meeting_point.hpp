@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listener and Connecting between hosts: a rendezvous, and then a link.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/fork_generation.hpp"
+#include "fabric/ofi/connection.hpp"
+#include "fabric/ofi/rendezvous.hpp"
+#include "fabric/ofi/service.hpp"
+#include "fabric/rendezvous.hpp"
+
+namespace wherry::fabric::ofi {
+
+class OfiListener final : public Listener {
+ public:
+  /// Throws what RendezvousListener and Service throw.
+  OfiListener(const Settings& settings, const Address& address);
+  ~OfiListener() override;
+
+  std::unique_ptr<Connection> try_accept(const Offer& offer) override;
+  [[nodiscard]] int descriptor() const override;
+  [[nodiscard]] const Address& local() const override { return local_; }
+
+ private:
+  class Port;  // what the service drives
+
+  std::unique_ptr<Connection> meet(const Offer& offer);
+
+  const Settings settings_;
+  Service& service_;
+  std::shared_ptr<Port> port_;
+  Address local_;
+  const Origin origin_;
+};
+
+class OfiConnecting final : public Connecting {
+ public:
+  /// Waits until the host has answered whether somebody listens there. Throws what RendezvousConnector throws.
+  OfiConnecting(const Settings& settings, const std::string& host, const Address& address, const Offer& offer);
+  ~OfiConnecting() override;
+
+  std::unique_ptr<Connection> try_finish() override;
+  [[nodiscard]] int descriptor() const override { return epoll_.get(); }
+
+ private:
+  void find_listener();
+  void begin_link(Meeting meeting);
+  void watch(int descriptor) const;
+
+  Service& service_;
+  const Address address_;
+  const bool exposes_;
+  std::optional<OwnSegment> segment_;
+  std::optional<RendezvousConnector> rendezvous_;
+  std::optional<Meeting> met_;
+  std::uint16_t data_port_ = 0;
+  std::shared_ptr<Link> link_;
+  UniqueFd epoll_;
+  const Origin origin_;
+};
+
+}  // namespace wherry::fabric::ofi
