@@ -98,7 +98,12 @@ void Link::on_connected() {
 void Link::on_end(int error) {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return;
-  if (error != 0) log::write(log::Level::info, "ofi: a data endpoint failed: error " + std::to_string(error));
+  if (error != 0 && !connected_) {
+    // A peer that closes refuses first, and then ends the rendezvous socket.
+    log::write(log::Level::info, "ofi: a data endpoint failed: error " + std::to_string(error));
+    fail_later();
+    return;
+  }
   finish(*service_);
 }
 
@@ -127,7 +132,8 @@ void Link::on_socket() {
   std::byte byte{};
   const auto got = ::recv(meeting_.socket.get(), &byte, 1, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got < 0 || !connected_) {
+  ended_by_peer_ = got == 0;
+  if (got != 0 || !connected_) {
     finish(*service_);
     return;
   }
@@ -444,6 +450,11 @@ void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
 
 void Link::break_off(const char* reason) {
   if (!std::exchange(broken_, true)) log::write(log::Level::error, std::string("ofi: a peer sent ") + reason);
+}
+
+bool Link::is_ended_by_peer() {
+  const std::lock_guard lock(mutex_);
+  return ended_by_peer_;
 }
 
 bool Link::is_open() {

@@ -78,6 +78,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   [[nodiscard]] bool is_open();
   /// Readable once `is_open` or `is_gone`.
   [[nodiscard]] int opening_descriptor() const { return opening_.descriptor(); }
+  /// Once it is gone: the peer, or its host, has ended it in order.
+  [[nodiscard]] bool is_ended_by_peer();
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
 
  private:
@@ -146,6 +148,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   std::unique_ptr<Registration> registered_;
   std::optional<ExposedMemory> exposed_;
   bool connected_ = false;
+  bool ended_by_peer_ = false;  // its rendezvous socket has ended
   bool broken_ = false;  // the service is to end the connection
   std::optional<RemotePlace> peer_;
   SendQueue queue_;

@@ -116,9 +116,9 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
       continue;
     }
     const SocketAddress local = visitor->local;
+    auto link = std::make_shared<Link>();
     const std::uint16_t data_port = service_.domain().listen(local, settings_.ports);
     OwnSegment segment(offer);
-    auto link = std::make_shared<Link>();
     const Introduction own{.node = *local_.node,
                      .port = *local_.port,
                      .segment_bytes = offer.segment_bytes,
@@ -185,12 +185,12 @@ std::unique_ptr<Connection> OfiConnecting::try_finish() {
     if (!met_) return nullptr;
     begin_link(std::move(*met_));
   }
-  if (link_->is_gone()) {
+  if (link_->is_gone() && !link_->is_ended_by_peer()) {
     throw Error(ECONNREFUSED, "connect to", address_.to_string(),
                 "its data port " + std::to_string(data_port_) +
                     " could not be reached, or the listener ended; let a firewall pass all of WHERRY_PORTS");
   }
-  if (!link_->is_open()) return nullptr;
+  if (!link_->is_open() && !link_->is_gone()) return nullptr;
   Peer peer{.address = address_};
   return std::make_unique<OfiConnection>(std::move(*segment_), std::exchange(link_, nullptr), std::move(peer),
                                          exposes_);
