@@ -203,12 +203,12 @@ endfunction()
 
 # A program with a sanitizer takes longer to start than most of its tests to run: a few processes run them all. Each test
 # keeps its watchdog (tests/shared_process.cc), which names it; ctest's own is for what happens between tests. Tests of
-# put-only fabrics and of inproc-net have a process for themselves: the first starts a thread that stays, and in what is
-# forked beside another thread ThreadSanitizer finds nothing.
+# put-only fabrics, of inproc-net and of ofi have a process for themselves: the first starts a thread that stays, and in
+# what is forked beside another thread ThreadSanitizer finds nothing.
 set(WHERRY_SHARDS 4 CACHE STRING "Processes that run the tests of one program under a sanitizer")
 
 function(wherry_add_shards target labels timeout)
-  set(served "*put*:*Put*:*_net*:*Net*")
+  set(served "*put*:*Put*:*_net*:*Net*:*ofi*:*Ofi*")
   math(EXPR last "${WHERRY_SHARDS} - 1")
   foreach(shard RANGE ${last})
     wherry_add_shard(${target}.shard${shard} ${target} "${labels}" ${timeout} WHERRY_TEST_LEAVES_NO_THREAD=1

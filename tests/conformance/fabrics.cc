@@ -23,7 +23,7 @@ void let_hosts_meet() {
     ::fchmod(key, S_IRUSR | S_IWUSR);
     const std::string written = "wherry-key-1:" + std::string(64, '7') + "\n";
     if (::write(key, written.data(), written.size()) < 0) return false;
-    return ::setenv("WHERRY_KEY", text.c_str(), 1) == 0 && ::setenv("WHERRY_PORTS", "20000-31999", 1) == 0;
+    return ::setenv("WHERRY_KEY", text.c_str(), 1) == 0 && ::setenv("WHERRY_PORTS", "20000-20511", 1) == 0;
   }();
   static_cast<void>(made);
 }
@@ -73,13 +73,21 @@ std::vector<FabricUnderTest> fabrics_under_test() {
   };
   if (&wherry_fabric_ofi == nullptr) return fabrics;  // built without libfabric or libsodium
   let_hosts_meet();
-  fabrics.push_back({.label = "ofi", .fabric = "ofi", .maps = false, .rounds = 2000, .vouches = false});
+  fabrics.push_back({.label = "ofi",
+                     .fabric = "ofi",
+                     .maps = false,
+                     .rounds = 2000,
+                     .vouches = false,
+                     .reaches_all = false,
+                     .descriptors = 7});
   fabrics.push_back({.label = "faulty_ofi",
                      .fabric = "faulty+ofi",
                      .maps = false,
                      .faults = "seed=7,short=20,reorder=50,delay=20",
                      .rounds = 1000,
-                     .vouches = false});
+                     .vouches = false,
+                     .reaches_all = false,
+                     .descriptors = 7});
   return fabrics;
 }
 

@@ -2,6 +2,7 @@
 // The list of fabrics that the conformance suites run on. A new fabric is one line in fabrics.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -19,6 +20,8 @@ struct FabricUnderTest {
   std::uint64_t rounds = 20'000;  ///< of games; fewer where faults take their time
   bool vouches = true;            ///< peers have credentials
   bool rings_exactly = true;      ///< no spurious or delayed wake-ups
+  bool reaches_all = true;        ///< also exposed memory that cannot be moved, such as mappings of files
+  std::size_t descriptors = 4;    ///< that an end takes at most
 };
 
 std::vector<FabricUnderTest> fabrics_under_test();

@@ -150,9 +150,9 @@ std::optional<Domain::News> Domain::read() {
   const auto& entry = *reinterpret_cast<const fi_eq_cm_entry*>(space.data());
   switch (event) {
     case FI_CONNREQ:
-      return on_knock(entry.fid, entry.info,
-                      std::span<const std::byte>(space).first(static_cast<std::size_t>(bytes))
-                          .subspan(sizeof(fi_eq_cm_entry)));
+      return on_knock(
+          entry.fid, entry.info,
+          std::span<const std::byte>(space).first(static_cast<std::size_t>(bytes)).subspan(sizeof(fi_eq_cm_entry)));
     case FI_CONNECTED:
       return News{.kind = News::Kind::connected, .context = entry.fid->context};
     case FI_SHUTDOWN:
@@ -278,9 +278,9 @@ Endpoint::Posted posted(long result) {
 
 Endpoint::Posted Endpoint::write(std::span<const std::byte> source, const RemotePlace& to,
                                  std::optional<std::uint64_t> data) {
-  return posted(data ? ::fi_writedata(endpoint_, source.data(), source.size(), nullptr, *data, 0, to.address, to.key,
-                                      nullptr)
-                     : ::fi_write(endpoint_, source.data(), source.size(), nullptr, 0, to.address, to.key, nullptr));
+  return posted(
+      data ? ::fi_writedata(endpoint_, source.data(), source.size(), nullptr, *data, 0, to.address, to.key, nullptr)
+           : ::fi_write(endpoint_, source.data(), source.size(), nullptr, 0, to.address, to.key, nullptr));
 }
 
 Endpoint::Posted Endpoint::read(std::span<std::byte> into, const RemotePlace& from) {

@@ -85,7 +85,7 @@ class Domain {
   struct News {
     enum class Kind : std::uint8_t { knock, connected, gone } kind;
     void* context = nullptr;
-    int error = 0;                ///< gone: an errno value, 0 if the peer ended
+    int error = 0;                 ///< gone: an errno value, 0 if the peer ended
     std::optional<Knock> knock{};  ///< knock
   };
 

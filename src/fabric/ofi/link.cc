@@ -92,6 +92,7 @@ void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
 void Link::on_connected() {
   const std::lock_guard lock(mutex_);
   connected_ = true;
+  if (opening_ != nullptr) opening_->notify();
   (void)drive_locked();
 }
 
@@ -152,7 +153,7 @@ void Link::finish(Service& service) {
   queue_.clear();
   controls_.clear();
   for (const EventBell& bell : bells_) bell.notify();
-  opening_.notify();
+  if (opening_ != nullptr) opening_->notify();
   changed_.notify_all();
 }
 
@@ -384,7 +385,7 @@ void Link::on_welcome(const LinkMessage& message) {
     return;
   }
   peer_ = RemotePlace{message.a, message.b};
-  opening_.notify();
+  if (opening_ != nullptr) opening_->notify();
   changed_.notify_all();
 }
 
@@ -410,8 +411,8 @@ void Link::on_region_word(const LinkMessage& message) {
 void Link::on_reach(const LinkMessage& message) {
   RemotePlace place;
   const int error = exposed_ ? exposed_->find({message.a, message.b}, message.c, place) : ENXIO;
-  controls_.push_back(message_of(LinkKind::reached, message.number, place.key, place.address,
-                                 static_cast<std::uint64_t>(error)));
+  controls_.push_back(
+      message_of(LinkKind::reached, message.number, place.key, place.address, static_cast<std::uint64_t>(error)));
 }
 
 void Link::on_reached(const LinkMessage& message) {
@@ -455,6 +456,11 @@ void Link::break_off(const char* reason) {
 bool Link::is_ended_by_peer() {
   const std::lock_guard lock(mutex_);
   return ended_by_peer_;
+}
+
+void Link::forget_opening() {
+  const std::lock_guard lock(mutex_);
+  opening_.reset();
 }
 
 bool Link::is_open() {

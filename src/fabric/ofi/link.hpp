@@ -41,6 +41,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   /// Throws Error(EMFILE).
   Link() = default;
+  /// For a connector: `opening` is rung once it is open or gone.
+  explicit Link(std::shared_ptr<const EventBell> opening) : opening_(std::move(opening)) {}
 
   // How a connection begins: with one of the first two, before all else. With the service's mutex held.
   void dial(Service& service, Meeting meeting, const Sides& sides, std::uint16_t data_port);
@@ -76,8 +78,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_acquire); }  // GONE
   /// The peer's data endpoint has answered.
   [[nodiscard]] bool is_open();
-  /// Readable once `is_open` or `is_gone`.
-  [[nodiscard]] int opening_descriptor() const { return opening_.descriptor(); }
+  /// Rings it no more.
+  void forget_opening();
   /// Once it is gone: the peer, or its host, has ended it in order.
   [[nodiscard]] bool is_ended_by_peer();
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
@@ -136,20 +138,20 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   Meeting meeting_;
   Sides sides_;
-  EventBell opening_;
   std::array<EventBell, 2> bells_;
   std::array<std::atomic<std::uint64_t>, 2> epochs_{};  // [bell]: odd while this side sleeps or is about to
   std::atomic<bool> gone_{false};
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Service* service_ = nullptr;  // set by dial and expect
+  std::shared_ptr<const EventBell> opening_;  // null: nobody waits for it
+  Service* service_ = nullptr;                // set by dial and expect
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Registration> registered_;
   std::optional<ExposedMemory> exposed_;
   bool connected_ = false;
   bool ended_by_peer_ = false;  // its rendezvous socket has ended
-  bool broken_ = false;  // the service is to end the connection
+  bool broken_ = false;         // the service is to end the connection
   std::optional<RemotePlace> peer_;
   SendQueue queue_;
   std::deque<layout::LinkMessage> controls_;  // go before what is in the queue

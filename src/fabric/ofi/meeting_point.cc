@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/meeting_point.hpp"
 
-#include <sys/epoll.h>
-
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include <wherry/error.hpp>
 
 #include "base/config.hpp"
 #include "base/log.hpp"
-#include "base/refused_call.hpp"
 #include "fabric/check.hpp"
 #include "fabric/wait_for_events.hpp"
 
@@ -101,8 +97,8 @@ std::unique_ptr<Connection> OfiListener::try_accept(const Offer& offer) {
   return connection;
 }
 
-/// With the service's mutex held: the data endpoint of the connector knocks as soon as it has the answer, and is then to
-/// be expected. Null: the visitors have gone or were refused.
+/// With the service's mutex held: the data endpoint of the connector knocks as soon as it has the answer, and is then
+/// to be expected. Null: the visitors have gone or were refused.
 std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
   while (const auto* visitor = port_->rendezvous.visitor()) {
     const Introduction& caller = visitor->peer;
@@ -120,10 +116,10 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
     const std::uint16_t data_port = service_.domain().listen(local, settings_.ports);
     OwnSegment segment(offer);
     const Introduction own{.node = *local_.node,
-                     .port = *local_.port,
-                     .segment_bytes = offer.segment_bytes,
-                     .greeting = offer.greeting,
-                     .data = data_of(data_port)};
+                           .port = *local_.port,
+                           .segment_bytes = offer.segment_bytes,
+                           .greeting = offer.greeting,
+                           .data = data_of(data_port)};
     auto meeting = port_->rendezvous.accept(own);
     if (!meeting) continue;
     Peer peer = peer_of(meeting->peer, local_.fabric);
@@ -135,76 +131,122 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
   return nullptr;
 }
 
+/// Driven by its maker until a listener is found, and then by the service, with its mutex held: what the acceptor sends
+/// does not wait for the connector's program.
+class OfiConnecting::Attempt final : public Served {
+ public:
+  Attempt(const Settings& settings, const std::string& host, const Address& address, const Introduction& own,
+          const Link::Sides& sides)
+      : news(std::make_shared<EventBell>()),
+        link(std::make_shared<Link>(news)),
+        rendezvous_(std::in_place, settings, host, *address.node, *address.port, own, Deadline{}),
+        address_(address),
+        sides_(sides) {}
+
+  /// Hosts answer, not programs: this ends soon, or by the time that a rendezvous gives a host.
+  void find_listener() {
+    while (!met_ && rendezvous_->waits_for_listener()) {
+      (void)wait_until_readable(rendezvous_->descriptor(), {});
+      met_ = rendezvous_->advance();
+    }
+  }
+
+  void begin(Service& service, const std::shared_ptr<Attempt>& self) {
+    service_ = &service;
+    if (!met_) service.watch(rendezvous_->descriptor(), self);
+    (void)serve(-1);
+  }
+
+  bool serve(int /*descriptor*/) override {
+    if (!rendezvous_) return false;
+    try {
+      if (!met_) met_ = rendezvous_->advance();
+      if (met_) dial(std::move(*met_));
+    } catch (const Error& error) {
+      failure = error;
+      stop();
+      news->notify();
+    }
+    return false;
+  }
+
+  void stop() noexcept {
+    if (rendezvous_) service_->unwatch(rendezvous_->descriptor());
+    rendezvous_.reset();
+  }
+
+  const std::shared_ptr<const EventBell> news;
+  const std::shared_ptr<Link> link;
+  std::optional<Error> failure;  // with the service's mutex held
+  std::uint16_t data_port = 0;   // likewise
+
+ private:
+  void dial(Meeting meeting) {
+    stop();
+    data_port = data_port_of(meeting.peer);
+    if (data_port == 0 || objection_to(meeting.peer.segment_bytes) != nullptr) {
+      throw Error(EPROTO, "connect to", address_.to_string(), "the listener's answer makes no sense; use one version");
+    }
+    sides_.peer_bytes = meeting.peer.segment_bytes;
+    link->dial(*service_, std::move(meeting), sides_, data_port);
+  }
+
+  std::optional<RendezvousConnector> rendezvous_;
+  std::optional<Meeting> met_;
+  const Address address_;
+  Link::Sides sides_;
+  Service* service_ = nullptr;
+};
+
 OfiConnecting::OfiConnecting(const Settings& settings, const std::string& host, const Address& address,
                              const Offer& offer)
-    : service_(Service::instance()),
-      address_(address),
-      exposes_(offer.exposes),
-      segment_(offer),
-      link_(std::make_shared<Link>()),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_.valid()) throw Error(errno, "connect to", address.to_string(), advice_on(errno, "epoll_create1"));
-  const Introduction own{.node = own_node(),
-                         .port = 0,
-                         .segment_bytes = offer.segment_bytes,
-                         .greeting = offer.greeting,
-                         .data = {}};
-  rendezvous_.emplace(settings, host, *address.node, *address.port, own, Deadline{});
-  find_listener();
-  watch(rendezvous_->descriptor());
-  watch(link_->opening_descriptor());
+    : address_(address), exposes_(offer.exposes), segment_(offer) {
+  const Introduction own{
+      .node = own_node(), .port = 0, .segment_bytes = offer.segment_bytes, .greeting = offer.greeting, .data = {}};
+  attempt_ = std::make_shared<Attempt>(settings, host, address, own, Link::Sides{segment_->bytes(), 0, offer.exposes});
+  attempt_->find_listener();
+  // libfabric is loaded here: not before there is something to connect to.
+  service_ = &Service::instance();
+  const std::lock_guard lock(service_->mutex());
+  attempt_->begin(*service_, attempt_);
 }
 
 OfiConnecting::~OfiConnecting() {
-  if (link_ != nullptr && !origin_.inherited()) link_->close();
+  if (finished_ || origin_.inherited()) return;
+  {
+    const std::lock_guard lock(service_->mutex());
+    attempt_->stop();
+  }
+  attempt_->link->close();
 }
 
-void OfiConnecting::watch(int descriptor) const {
-  epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-    throw Error(errno, "connect to", address_.to_string(), advice_on(errno, "epoll_ctl"));
-  }
-}
-
-/// Hosts answer, not programs: this ends soon, or by the time that a rendezvous gives a host.
-void OfiConnecting::find_listener() {
-  while (rendezvous_->waits_for_listener()) {
-    (void)wait_until_readable(rendezvous_->descriptor(), {});
-    if (rendezvous_->waits_for_listener() && met_) break;
-    if (!met_) met_ = rendezvous_->advance();
-  }
-}
+int OfiConnecting::descriptor() const { return attempt_->news->descriptor(); }
 
 std::unique_ptr<Connection> OfiConnecting::try_finish() {
   if (origin_.inherited()) {
     throw Error(EBADF, "connect to", address_.to_string(),
                 "this attempt is of the process that started it; connect again after a fork");
   }
-  if (rendezvous_) {
-    if (!met_) met_ = rendezvous_->advance();
-    if (!met_) return nullptr;
-    begin_link(std::move(*met_));
+  const auto link = attempt_->link;
+  {
+    const std::lock_guard lock(service_->mutex());
+    if (attempt_->failure) {
+      const Error& failure = *attempt_->failure;
+      const int error = failure.code().value();
+      throw Error(error == ECONNRESET ? ECONNREFUSED : error, failure.operation(), failure.address(), failure.advice());
+    }
+    if (link->is_gone() && !link->is_ended_by_peer()) {
+      throw Error(ECONNREFUSED, "connect to", address_.to_string(),
+                  "its data port " + std::to_string(attempt_->data_port) +
+                      " cannot be reached; let the firewalls pass all of WHERRY_PORTS");
+    }
   }
-  if (link_->is_gone() && !link_->is_ended_by_peer()) {
-    throw Error(ECONNREFUSED, "connect to", address_.to_string(),
-                "its data port " + std::to_string(data_port_) +
-                    " could not be reached, or the listener ended; let a firewall pass all of WHERRY_PORTS");
-  }
-  if (!link_->is_open() && !link_->is_gone()) return nullptr;
+  if (!link->is_open() && !link->is_gone()) return nullptr;
+  link->forget_opening();
   Peer peer{.address = address_};
-  return std::make_unique<OfiConnection>(std::move(*segment_), std::exchange(link_, nullptr), std::move(peer),
-                                         exposes_);
-}
-
-void OfiConnecting::begin_link(Meeting meeting) {
-  rendezvous_.reset();
-  data_port_ = data_port_of(meeting.peer);
-  if (data_port_ == 0 || objection_to(meeting.peer.segment_bytes) != nullptr) {
-    throw Error(EPROTO, "connect to", address_.to_string(), "the listener's answer makes no sense; use one version");
-  }
-  const Link::Sides sides{segment_->bytes(), meeting.peer.segment_bytes, exposes_};
-  const std::lock_guard lock(service_.mutex());
-  link_->dial(service_, std::move(meeting), sides, data_port_);
+  auto connection = std::make_unique<OfiConnection>(std::move(*segment_), link, std::move(peer), exposes_);
+  finished_ = true;
+  return connection;
 }
 
 }  // namespace wherry::fabric::ofi

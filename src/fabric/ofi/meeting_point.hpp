@@ -38,27 +38,23 @@ class OfiListener final : public Listener {
 
 class OfiConnecting final : public Connecting {
  public:
-  /// Waits until the host has answered whether somebody listens there. Throws what RendezvousConnector throws.
+  /// Waits until the host has answered whether somebody listens there. Throws what RendezvousConnector and Service
+  /// throw.
   OfiConnecting(const Settings& settings, const std::string& host, const Address& address, const Offer& offer);
   ~OfiConnecting() override;
 
   std::unique_ptr<Connection> try_finish() override;
-  [[nodiscard]] int descriptor() const override { return epoll_.get(); }
+  [[nodiscard]] int descriptor() const override;
 
  private:
-  void find_listener();
-  void begin_link(Meeting meeting);
-  void watch(int descriptor) const;
+  class Attempt;  // what the service drives
 
-  Service& service_;
   const Address address_;
   const bool exposes_;
   std::optional<OwnSegment> segment_;
-  std::optional<RendezvousConnector> rendezvous_;
-  std::optional<Meeting> met_;
-  std::uint16_t data_port_ = 0;
-  std::shared_ptr<Link> link_;
-  UniqueFd epoll_;
+  std::shared_ptr<Attempt> attempt_;
+  Service* service_ = nullptr;
+  bool finished_ = false;
   const Origin origin_;
 };
 

@@ -20,13 +20,13 @@ std::string host_of(const Address& address) {
   const std::string file = config::word(config::Key::hosts);
   if (file.empty()) {
     if (*address.node == own_node()) return "127.0.0.1";
-    throw Error(EINVAL, "connect to", address.to_string(),
+    throw Error(ECONNREFUSED, "connect to", address.to_string(),
                 "WHERRY_HOSTS is not set: make a file with the host of each node, one a line from node 0 on");
   }
   const Hosts hosts = Hosts::read(file);
   const std::string* host = hosts.host_of(*address.node);
   if (host == nullptr) {
-    throw Error(EINVAL, "connect to", address.to_string(),
+    throw Error(ECONNREFUSED, "connect to", address.to_string(),
                 file + " (WHERRY_HOSTS) names no host for node " + std::to_string(*address.node));
   }
   return *host;

@@ -19,7 +19,8 @@ namespace wherry::fabric::ofi {
 class OwnSegment {
  public:
   /// Throws Error(ENOMEM).
-  explicit OwnSegment(const Offer& offer) : bytes_(offer.memory, offer.segment_bytes), mapped_(offer.memory == nullptr) {
+  explicit OwnSegment(const Offer& offer)
+      : bytes_(offer.memory, offer.segment_bytes), mapped_(offer.memory == nullptr) {
     if (!mapped_) return;
     void* got = ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) {
