@@ -30,7 +30,10 @@ std::filesystem::path module_path() {
 std::unique_ptr<Fabric> load_module(std::string_view name) {
   if (name != kModuleName) return nullptr;
   if (&wherry_fabric_ofi != nullptr) return std::unique_ptr<Fabric>(wherry_fabric_ofi());
-  const std::string file = module_path().string();
+  return load_module_from(module_path().string());
+}
+
+std::unique_ptr<Fabric> load_module_from(const std::string& file) {
   void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const make = module == nullptr ? nullptr : ::dlsym(module, "wherry_fabric_ofi");
   if (make == nullptr) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "fabric/fabric.hpp"
@@ -16,5 +17,7 @@ inline constexpr std::string_view kModuleName = "ofi";
 
 /// Null: there is no module of that name. Throws Error(ENOTSUP) if it is not installed or cannot be loaded.
 std::unique_ptr<Fabric> load_module(std::string_view name);
+/// The same of a file.
+std::unique_ptr<Fabric> load_module_from(const std::string& file);
 
 }  // namespace wherry::fabric

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/scoped_environment.hpp"
+#include "fabric/modules.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -85,6 +86,18 @@ TEST(Registry, WhatMapsItsPeersRefusesAConfiguredFabricThatCannot) {
     const ScopedEnvironment configured("WHERRY_FABRIC", name);
     EXPECT_NO_THROW(require_mapping("open it")) << name;
   }
+}
+
+TEST(FabricModules, AModuleThatIsNotThereSaysWhatToInstall) {
+  try {
+    (void)load_module_from("/nowhere/libwherry-ofi.so");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOTSUP);
+    EXPECT_TRUE(error.advice().ends_with("; install libfabric-dev and libsodium-dev before Wherry is built"))
+        << error.advice();
+  }
+  EXPECT_EQ(load_module("nothing"), nullptr);
 }
 
 }  // namespace

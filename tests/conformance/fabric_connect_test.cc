@@ -204,6 +204,7 @@ TEST_P(FabricConnect, WithoutDescriptorsItSaysSoAndNothingIsBroken) {
     GTEST_SKIP() << "the sanitizers need descriptors of their own when something is thrown";
   const auto listener = listen();
   const auto first = tested().connect(listener->local(), {.segment_bytes = kPage});
+  EXPECT_TRUE(readable(listener->descriptor()));
   {
     const NoMoreDescriptors full;
     EXPECT_EQ(error_of([&] { (void)listen(); }), EMFILE);

@@ -15,7 +15,8 @@
 namespace wherry::conformance {
 namespace {
 
-/// A key that this process and its children have, and a range of ports that the kernel gives to nobody by itself.
+/// A key that this process and its children have, and ports that the kernel chooses for no connection by
+/// itself: few, as one attempt to connect looks at all, and others than most other processes of tests.
 void let_hosts_meet() {
   static const int key = ::memfd_create("wherry.key", 0);
   static const bool made = [] {
@@ -23,7 +24,10 @@ void let_hosts_meet() {
     ::fchmod(key, S_IRUSR | S_IWUSR);
     const std::string written = "wherry-key-1:" + std::string(64, '7') + "\n";
     if (::write(key, written.data(), written.size()) < 0) return false;
-    return ::setenv("WHERRY_KEY", text.c_str(), 1) == 0 && ::setenv("WHERRY_PORTS", "20000-20511", 1) == 0;
+    constexpr int kFirst = 20000, kEach = 128, kRanges = 90;
+    const int first = kFirst + ::getpid() % kRanges * kEach;
+    const std::string ports = std::to_string(first) + "-" + std::to_string(first + kEach - 1);
+    return ::setenv("WHERRY_KEY", text.c_str(), 1) == 0 && ::setenv("WHERRY_PORTS", ports.c_str(), 1) == 0;
   }();
   static_cast<void>(made);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection to another host, as both the program's threads and the service use it: what is to be sent, what has
-// arrived, who sleeps, and how it ends.
+// arrived, the bells, and how it ends.
 #pragma once
 
 #include <array>
@@ -144,7 +144,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<const EventBell> opening_;  // null: nobody waits for it
+  std::shared_ptr<const EventBell> opening_;  // null: its end has been told, or is an acceptor's
   Service* service_ = nullptr;                // set by dial and expect
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Registration> registered_;

@@ -38,7 +38,7 @@ class OfiListener final : public Listener {
 
 class OfiConnecting final : public Connecting {
  public:
-  /// Waits until the host has answered whether somebody listens there. Throws what RendezvousConnector and Service
+  /// Waits until the host has answered whether that address is listened on. Throws what RendezvousConnector and Service
   /// throw.
   OfiConnecting(const Settings& settings, const std::string& host, const Address& address, const Offer& offer);
   ~OfiConnecting() override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that serves all connections to other hosts of this process: a peer's writes arrive only while somebody
+// The thread that serves all connections to other hosts of this process: a peer's writes arrive only while a thread
 // reads the completion queue. It sleeps on descriptors, and never longer than a second.
 #pragma once
 
