@@ -10,7 +10,9 @@
 #include <ostream>
 #include <string>
 
+#include "arch/barrier.hpp"
 #include "fabric/modules.hpp"
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::conformance {
 namespace {
@@ -75,7 +77,11 @@ std::vector<FabricUnderTest> fabrics_under_test() {
        .rounds = 2000,
        .rings_exactly = false},
   };
-  if (&wherry_fabric_ofi == nullptr) return fabrics;  // built without libfabric or libsodium
+  // Built without libfabric or libsodium; or under a sanitizer, where a libfabric that was built without one is of no
+  // use to it.
+  if (&wherry_fabric_ofi == nullptr || WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0) {
+    return fabrics;
+  }
   let_hosts_meet();
   fabrics.push_back({.label = "ofi",
                      .fabric = "ofi",

@@ -13,11 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "arch/barrier.hpp"
 #include "base/key_file.hpp"
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/retrying_connect.hpp"
 #include "fabric/wait_for_events.hpp"
+#include "tests/common/sanitizer.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -30,6 +32,10 @@ class OfiConnectionTest : public ::testing::Test {
       : file_(std::filesystem::temp_directory_path() / ("wherry-ofi-test-" + std::to_string(::getpid()))),
         key_("WHERRY_KEY", (make_key_file(file_), file_.c_str())) {}
   ~OfiConnectionTest() override { std::filesystem::remove(file_); }
+
+  void SetUp() override {
+    if (WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0) GTEST_SKIP() << "libfabric has no sanitizer";
+  }
 
   void connect(const Offer& connector = {.segment_bytes = kPage}, const Offer& acceptor = {.segment_bytes = kPage}) {
     Fabric& fabric = find("ofi");

@@ -102,6 +102,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   static constexpr std::size_t kMostQueued = std::size_t{1} << 20;
   static constexpr std::size_t kMostItems = 256;
+  static constexpr std::size_t kMostControls = 4096;
 
   // With mutex_ held.
   void begin(Service& service, Meeting meeting, const Sides& sides);
@@ -118,6 +119,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   bool drive_locked();
   void break_off(const char* reason);
   void fail_later();
+  /// False: the peer asks, and takes no answers.
+  [[nodiscard]] bool may_answer() const { return controls_.size() < kMostControls; }
 
   // With the service's mutex held, too.
   void on_socket();

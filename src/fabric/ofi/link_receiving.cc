@@ -40,6 +40,7 @@ void Link::on_message(const LinkMessage& message) {
       on_region_word(message);
       return;
     case LinkKind::flush:
+      if (!may_answer()) break;
       controls_.push_back(message_of(LinkKind::flushed, 0, message.a));
       return;
     case LinkKind::flushed:
@@ -48,6 +49,7 @@ void Link::on_message(const LinkMessage& message) {
       changed_.notify_all();
       return;
     case LinkKind::reach:
+      if (!may_answer()) break;
       on_reach(message);
       return;
     case LinkKind::reached:
