@@ -54,6 +54,15 @@ def write_until_kept(file, there, offset=0, by=os):
     return content
 
 
+def append_until_kept(file, there, by=os):
+    """Appends to a file until the host's file lags behind. Returns what was appended."""
+    before, content = os.stat(there).st_size, b""
+    while os.stat(there).st_size == before + len(content):
+        content += bytes([65 + len(content) // 100 % 26]) * 100
+        assert by.write(file, content[-100:]) == 100
+    return content
+
+
 def opened(path, flags=os.O_RDWR | os.O_CREAT):
     return os.open(path, flags, 0o644)
 

@@ -83,13 +83,14 @@ def test_what_was_mapped_is_written_when_a_later_daemon_ends(tmp_path, serve):
             os.close(file)
 
 
-def test_writes_that_were_kept_are_written_by_the_next_daemon(tmp_path):
+@pytest.mark.parametrize("flags", [0, os.O_APPEND])
+def test_writes_that_were_kept_are_written_by_the_next_daemon(tmp_path, flags):
     need_leases(tmp_path)
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", "--no-lend") as server:
         mount = Mount(server, tmp_path / "here")
         with mount as here:
-            file = os.open(here / "file", os.O_WRONLY | os.O_CREAT, 0o644)
+            file = os.open(here / "file", os.O_WRONLY | os.O_CREAT | flags, 0o644)
             content = write_until_kept(file, server.root / "file")
             server.process.send_signal(signal.SIGSTOP)
             for i in range(50):
@@ -99,6 +100,27 @@ def test_writes_that_were_kept_are_written_by_the_next_daemon(tmp_path):
             server.process.send_signal(signal.SIGCONT)
             os.close(file)
             assert (server.root / "file").read_bytes() == content
+
+
+def test_kept_appends_are_made_once_though_the_daemon_is_killed_again_and_again(tmp_path):
+    script = """
+import os, sys
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for i in range(20000):
+    assert os.write(file, b"%07d " % i * 40) == 320
+os.close(file)
+"""
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", "--no-lend") as server:
+        mount = Mount(server, tmp_path / "here")
+        with mount as here:
+            program = subprocess.Popen([sys.executable, "-c", script, here / "file"])
+            while program.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(0.05)
+                mount.kill_daemon()
+            assert program.returncode == 0
+            assert (server.root / "file").read_bytes() == b"".join(b"%07d " % i * 40 for i in range(20000))
 
 
 @pytest.mark.parametrize("serve", [[], [NO_PASSTHROUGH]], ids=["passed through", "lent"])

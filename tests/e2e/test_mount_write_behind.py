@@ -7,9 +7,10 @@ import os
 import random
 import subprocess
 import threading
+import time
 
 import pytest
-from keeping import BLOCK, NO_LEND, need_leases, opened, served, stopped, write_until_kept
+from keeping import BLOCK, NO_LEND, append_until_kept, need_leases, opened, served, stopped, write_until_kept
 from program import PROGRAM, environment
 from serving import NO_PASSTHROUGH, enter_mount_namespace, mounts
 
@@ -32,6 +33,79 @@ def test_a_write_returns_without_the_server(tmp_path):
         assert (root / "file").read_bytes() == content
 
 
+APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
+
+
+def test_an_append_returns_without_the_server(tmp_path):
+    with served(tmp_path) as (server, _, root, here):
+        (root / "file").write_bytes(b"there before")
+        file = opened(here / "file", APPEND)
+        content = b"there before" + append_until_kept(file, root / "file")
+        with stopped(server.process):
+            for i in range(100):
+                os.lseek(file, 0, os.SEEK_SET)  # says nothing about where it goes
+                assert os.write(file, b"%08d" % i) == 8
+                content += b"%08d" % i
+        assert os.fstat(file).st_size == len(content)
+        assert os.pread(file, 1 << 20, 0) == content == (root / "file").read_bytes()
+        os.ftruncate(file, 5)
+        assert os.pread(file, 1 << 20, 0) == b"there"
+        content = content[:5] + append_until_kept(file, root / "file")
+        fcntl.fcntl(file, fcntl.F_SETFL, 0)
+        os.pwrite(file, b"T", 0)
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        content = b"T" + content[1:] + append_until_kept(file, root / "file")
+        os.write(file, b"z" * 100_000)
+        os.write(file, b"end")
+        os.close(file)
+        assert (root / "file").read_bytes() == content + b"z" * 100_000 + b"end"
+
+
+def test_appends_of_a_card_and_the_host_are_whole_and_in_their_order(tmp_path):
+    rounds = 40
+    with served(tmp_path, mount=["--write-buffer", "512K"]) as (_, _, root, here):
+        file = opened(here / "file", APPEND)
+        lengths = [10, 100, 3000, 20_000, 32_768, 40_000]
+        done = threading.Event()
+
+        def append_on_the_host():
+            for i in range(rounds):
+                with open(root / "file", "ab", buffering=0) as there:
+                    there.write(b"h%08d" % i + b"." * 90 + b"\n")
+                time.sleep(0.02)  # the card has the file to itself again
+            done.set()
+        host = threading.Thread(target=append_on_the_host)
+        host.start()
+        count = 0
+        while count < 2000 or not done.is_set():
+            line = b"c%08d" % count + b"." * lengths[count % 7 % len(lengths)] + b"\n"
+            assert os.write(file, line) == len(line)
+            count += 1
+        host.join()
+        os.close(file)
+        lines = (root / "file").read_bytes().splitlines()
+        by_card = [line for line in lines if line.startswith(b"c")]
+        by_host = [line for line in lines if line.startswith(b"h")]
+        assert len(by_card) + len(by_host) == len(lines)
+        assert by_card == [b"c%08d" % i + b"." * lengths[i % 7 % len(lengths)] for i in range(count)]
+        assert by_host == [b"h%08d" % i + b"." * 90 for i in range(rounds)]
+
+
+def test_files_that_may_only_be_appended_to(tmp_path):
+    with served(tmp_path) as (_, _, root, here):
+        (root / "file").touch()
+        if subprocess.run(["chattr", "+a", root / "file"], capture_output=True).returncode != 0:
+            pytest.skip("chattr +a is refused here")
+        try:
+            file = os.open(here / "file", os.O_WRONLY | os.O_APPEND)
+            for i in range(100):
+                os.write(file, b"%08d" % i)
+                assert os.stat(root / "file").st_size == 8 * (i + 1)
+            os.close(file)
+        finally:
+            subprocess.run(["chattr", "-a", root / "file"], check=True)
+
+
 def test_no_memory_no_wait(tmp_path):
     with served(tmp_path, mount=["--write-buffer", "0"]) as (_, _, root, here):
         file = opened(here / "file")
@@ -48,7 +122,7 @@ def test_memory_that_is_no_size_is_refused(tmp_path):
     assert run.returncode == 2 and "much" in run.stderr
 
 
-@pytest.mark.parametrize("flags", [os.O_APPEND, os.O_SYNC, os.O_DSYNC])
+@pytest.mark.parametrize("flags", [os.O_APPEND | os.O_SYNC, os.O_SYNC, os.O_DSYNC])
 def test_what_is_to_be_there_at_once_is(tmp_path, flags):
     with served(tmp_path) as (_, _, root, here):
         file = opened(here / "file", os.O_WRONLY | os.O_CREAT | flags)

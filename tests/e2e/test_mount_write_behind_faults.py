@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from keeping import BLOCK, Program, need_leases, opened, served, stopped, write_until_kept
+from keeping import BLOCK, Program, append_until_kept, need_leases, opened, served, stopped, write_until_kept
 from mounting import mounted
 from serving import enter_mount_namespace
 
@@ -105,17 +105,43 @@ def test_a_server_that_is_started_again_gets_what_was_kept(tmp_path):
             assert (root / "file").read_bytes() == content
 
 
-def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path):
+def test_appends_that_were_kept_follow_what_is_there(tmp_path):
+    with served(tmp_path) as (server, _, root, here), Program() as program:
+        file = program.open(here / "file", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        content = b""
+        for i in range(3):
+            content += append_until_kept(file, root / "file", program)
+            os.kill(server.process.pid, signal.SIGSTOP)
+            content += b"%08d" % i
+            program.write(file, content[-8:])
+            server.kill()
+            server.start()
+            assert program.fsync(file) is None
+            assert (root / "file").read_bytes() == content
+        content += append_until_kept(file, root / "file", program)
+        program.fsync(file)
+        with stopped(server.process):
+            program.write(file, b"of the card")
+            server.kill()
+        with open(root / "file", "ab") as there:
+            there.write(b"of the host")
+        server.start()
+        assert program.fsync(file) == -errno.ESTALE
+        assert (root / "file").read_bytes() == content + b"of the host"
+
+
+@pytest.mark.parametrize("flags", ["0", "os.O_APPEND"])
+def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path, flags):
     script = """
 import os, sys
-file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | FLAGS)
 for i in range(20000):
     assert os.write(file, b"%07d " % i * 100) == 800
 os.fsync(file)
 os.close(file)
 """
     with served(tmp_path) as (server, _, root, here):
-        program = subprocess.Popen([sys.executable, "-c", script, here / "file"])
+        program = subprocess.Popen([sys.executable, "-c", script.replace("FLAGS", flags), here / "file"])
         while program.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(0.05)

@@ -22,6 +22,7 @@ int HostWrites::delegate(Handle handle, std::uint64_t client, layout::FileStatus
   layout::FileAnswer answer{};
   const int error = link_.call(asked, file.get(), bytes_of(status), &answer);
   if (error == 0) room = answer.value;
+  if (error == 0) file->end = status.size;
   return error;
 }
 
@@ -50,6 +51,7 @@ HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::
   file->unflushed = true;
   const int error = link_.call(asked, file.get(), {}, &answer);
   if (answer.value > asked.data_bytes) return {.result = Result::failure(EIO)};
+  file->end = std::max(file->end, offset + answer.value);
   if (error != 0) return {.result = Result::failure(error, answer.value), .begun = answer.position != 0};
   return {.result = Result::moved(answer.value), .modified = answer.position};
 }

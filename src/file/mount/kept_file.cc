@@ -33,7 +33,7 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   {
     const std::lock_guard lock(mutex_);
     identity_ = {.device = identity.device, .inode = identity.inode};
-    number_ = buffer_.add_file(identity, name);
+    number_ = buffer_.add_file(identity, name, file_.appends());
     if (!number_) return false;
   }
   layout::FileStatus status{};
@@ -47,6 +47,7 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   const std::lock_guard lock(mutex_);
   identity_ = {.device = status.device, .inode = status.inode};
   room_ = room;
+  end_ = status.size;
   // Each write would have to look at the bits first.
   held_ = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
   return held_;
@@ -75,24 +76,54 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
     kept.bytes = buffer_.extend(records_.back().number, from);
   while (kept.bytes < from.size() && bytes_ + kept.bytes < most_) {
     const auto rest = from.subspan(kept.bytes);
-    if (!make_room_for_record()) break;
-    const auto record =
-        buffer_.add(*number_, offset + kept.bytes, rest.first(std::min(rest.size(), WriteBuffer::kPiece)));
-    if (!record) {
-      records_.pop_back();
-      break;
-    }
-    records_.back() = {.number = *record, .kept_at = Clock::now()};
-    is_open_ended_ = true;
-    kept.bytes += std::min(rest.size(), WriteBuffer::kPiece);
+    const auto piece = rest.first(std::min(rest.size(), WriteBuffer::kPiece));
+    if (!add_record(offset + kept.bytes, piece)) break;
+    kept.bytes += piece.size();
   }
+  end_ = std::max(end_, offset + kept.bytes);
+  count(kept);
+  if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
+  return kept;
+}
+
+/// In one record, so that a daemon that is killed leaves all of it or nothing.
+KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const std::function<void(std::uint64_t)>& begin) {
+  const std::lock_guard lock(mutex_);
+  Kept kept;
+  if (!held_) return {.why = Why::over};
+  if (from.size() > room_) return {.why = Why::no_room};
+  if (bytes_ + from.size() > most_) return {.why = Why::full};
+  begin(end_);
+  const bool goes_on = is_open_ended_ && !records_.empty() &&
+                       buffer_.data(records_.back().number).size() + from.size() <= WriteBuffer::kPiece;
+  if (goes_on)
+    buffer_.extend(records_.back().number, from);
+  else if (!add_record(end_, from))
+    return {.why = Why::full};
+  kept.bytes = from.size();
+  end_ += from.size();
+  count(kept);
+  return kept;
+}
+
+/// False: there is no room.
+bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from) {
+  if (!make_room_for_record()) return false;
+  const auto record = buffer_.add(*number_, offset, from);
+  if (record)
+    records_.back() = {.number = *record, .kept_at = Clock::now()};
+  else
+    records_.pop_back();
+  is_open_ended_ = is_open_ended_ || record.has_value();
+  return record.has_value();
+}
+
+void KeptFile::count(Kept& kept) {
   const bool is_first = bytes_ == 0 && kept.bytes != 0;
   kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
   bytes_ += kept.bytes;
   kept_ += kept.bytes;
   room_ -= kept.bytes;
-  if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
-  return kept;
 }
 
 /// What follows one another in the file.
@@ -162,7 +193,7 @@ int KeptFile::send(const Batch& batch) {
     if (is_delegated_)
       written = host->writes().write(handle, batch.offset + done, parts);
     else
-      written.result = host->write(handle, batch.offset + done, parts);
+      written.result = send_undelegated(batch.offset + done, parts);
     if (is_delegated_ && written.result.error == ENOLCK) {
       if (const int error = check_unchanged(batch, written.begun); error != 0) return error;
       is_delegated_ = false;
@@ -176,6 +207,19 @@ int KeptFile::send(const Batch& batch) {
     if (written.modified != 0) modified_ = written.modified;
   }
   return 0;
+}
+
+/// Others may append meanwhile: what is kept of appends follows what they have appended, and does not replace it.
+Result KeptFile::send_undelegated(std::uint64_t offset, std::span<const iovec> parts) {
+  const Hosts::Use host = file_.file().use();
+  const Host::Handle handle = file_.file().handle();
+  if (!file_.appends()) return host->write(handle, offset, parts);
+  std::vector<std::byte> data;
+  for (const iovec& part : parts) {
+    const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
+    data.insert(data.end(), bytes, bytes + part.iov_len);
+  }
+  return host->append_again(handle, offset, data);
 }
 
 /// The server was started again, and does not know of the delegation. What is kept is written only over what was there,

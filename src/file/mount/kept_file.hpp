@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -59,6 +60,11 @@ class KeptFile {
   };
   /// Keeps as much as it can.
   Kept keep(std::uint64_t offset, std::span<const std::byte> from);
+  /// Keeps an append, all of it or nothing. Others cannot append while the file is delegated.
+  /// @param from  at most kMostAppended bytes
+  /// @param begin  called before, with the end of the file
+  static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
+  Kept append(std::span<const std::byte> from, const std::function<void(std::uint64_t)>& begin);
   /// Writes what is kept, and asks whether more may be.
   void renew(std::uint64_t client);
   /// One request. False: nothing is kept.
@@ -90,9 +96,12 @@ class KeptFile {
     Clock::time_point kept_at{};  ///< its first byte
   };
   bool make_room_for_record();
+  bool add_record(std::uint64_t offset, std::span<const std::byte> from);
+  void count(Kept& kept);
   Batch next_batch();
   bool write_batch();
   int send(const Batch& batch);
+  Result send_undelegated(std::uint64_t offset, std::span<const iovec> parts);
   int check_unchanged(const Batch& batch, bool begun);
   void fail(int error);
 
@@ -120,6 +129,7 @@ class KeptFile {
   std::uint64_t kept_ = 0;     ///< bytes so far
   std::uint64_t written_ = 0;  ///< of them
   std::uint64_t room_ = 0;
+  std::uint64_t end_ = 0;  ///< of the file with what is kept, while that is held
 };
 
 }  // namespace wherry::file::mount

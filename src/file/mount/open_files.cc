@@ -181,11 +181,14 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
     if (const int error = file.errors().take(); error != 0) return Result::failure(error);
   }
   // Under the server's kernel its descriptors are used, without a request.
-  const bool keeps = how == Write::kept && !file.appends() && !file.synchronises() && !tree_.hosts().lends();
-  const std::size_t kept = keeps ? tree_.write_behind().write(node, file, offset, from) : 0;
+  const bool keeps = !file.synchronises() && !tree_.hosts().lends();
+  const bool is_append = how == Write::at_the_end || how == Write::kept_at_the_end;
+  if (keeps && how == Write::kept_at_the_end && keep_append(node, file, from)) return Result::moved(from.size());
+  const bool keeps_at = keeps && how == Write::kept && !file.appends();
+  const std::size_t kept = keeps_at ? tree_.write_behind().write(node, file, offset, from) : 0;
   if (kept == from.size()) return Result::moved(kept);
   tree_.write_behind().give_back(node);
-  const Result result = put(node, file, offset + kept, from.subspan(kept), how == Write::at_the_end);
+  const Result result = put(node, file, offset + kept, from.subspan(kept), is_append);
   // What was kept is written, and the next call meets the error.
   return kept == 0 ? result : Result::moved(kept + result.bytes);
 }
@@ -206,6 +209,13 @@ Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::sp
   const std::uint32_t flags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
   const int error = tree_.open_again(node, append ? flags | layout::kFileOpenAppend : flags, opened, status);
   return error != 0 ? Result::failure(error) : by_handle(*opened);
+}
+
+/// False: it is to be made. A repeated one is compared with the file first.
+bool OpenFiles::keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from) {
+  if (!file.appends() || served_request().repeated) return false;
+  return tree_.write_behind().append(node, file, from,
+                                     [this](std::uint64_t end) { (void)tree_.attempts().begin(end); });
 }
 
 /// A repeated one is compared with what is behind the end that the first attempt saw.

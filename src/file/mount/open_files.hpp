@@ -46,10 +46,11 @@ class OpenFiles {
   void close(NodeId node, OpenFile* file);
   [[nodiscard]] Result read(NodeId node, OpenFile& file, std::uint64_t offset, std::span<std::byte> into);
   enum class Write : std::uint8_t {
-    kept,       ///< at the offset; it may be written to the server later, and an error of an earlier one is told
-    at_once,    ///< the same, and it has reached the server
-    page,       ///< of a shared mapping: errors of others are not told
-    at_the_end  ///< of the file, wherever that is
+    kept,            ///< at the offset; it may be written to the server later, and an error of an earlier one is told
+    at_once,         ///< the same, and it has reached the server
+    page,            ///< of a shared mapping: errors of others are not told
+    at_the_end,      ///< of the file, wherever that is, and it has reached the server
+    kept_at_the_end  ///< the same, and it may be written to the server later
   };
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
                              Write how);
@@ -89,6 +90,7 @@ class OpenFiles {
   [[nodiscard]] OpenFile* opened_before() const;
   Host::Opened make(const std::string& path, std::uint32_t wanted, std::uint32_t mode,
                     std::unique_ptr<Hosts::File>& file);
+  bool keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from);
   Result append(NodeId node, const Hosts::File& file, std::span<const std::byte> from);
   int make_way_for(NodeId node, const OpenFile& opened);
 

@@ -261,8 +261,9 @@ Result write_pages(FileSystem& system, fuse_ino_t node, OpenFile& file, std::spa
 }
 
 OpenFiles::Write way_of(int flags) {
-  if ((flags & O_APPEND) != 0) return OpenFiles::Write::at_the_end;
-  return (flags & (O_DSYNC | O_DIRECT)) != 0 ? OpenFiles::Write::at_once : OpenFiles::Write::kept;
+  const bool waits = (flags & (O_DSYNC | O_DIRECT)) != 0;
+  if ((flags & O_APPEND) != 0) return waits ? OpenFiles::Write::at_the_end : OpenFiles::Write::kept_at_the_end;
+  return waits ? OpenFiles::Write::at_once : OpenFiles::Write::kept;
 }
 
 void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t size, off_t offset,

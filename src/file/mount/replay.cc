@@ -36,29 +36,62 @@ bool is_unchanged(const WriteBuffer& buffer, const LeftFile& left, const layout:
   return now.size == left.size && nanoseconds_of(now.modified) == left.modified;
 }
 
+/// Of appends in one request, since the one that was on its way may have written some of them. What others append
+/// meanwhile stays. A request has this many bytes at most: more than that which was on its way.
+constexpr std::size_t kMostAppended = std::size_t{4} << 20;
+
+int append_left(const WriteBuffer& buffer, const LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
+  std::vector<std::byte> data;
+  std::uint64_t offset = buffer.offset(left.records.front());
+  const auto append = [&]() -> int {
+    const Result written = host.append_again(handle, offset, data);
+    bytes += written.bytes;
+    offset += written.bytes;
+    if (written.bytes != data.size()) return written.failed() ? written.error : EIO;
+    data.clear();
+    return 0;
+  };
+  for (const WriteBuffer::RecordNumber record : left.records) {
+    const auto more = buffer.data(record);
+    if (data.size() + more.size() > kMostAppended) {
+      if (const int error = append(); error != 0) return error;
+    }
+    data.insert(data.end(), more.begin(), more.end());
+  }
+  return append();
+}
+
+int write_at_offsets(const WriteBuffer& buffer, const LeftFile& left, Host& host, Host::Handle handle,
+                     std::size_t& bytes) {
+  for (const WriteBuffer::RecordNumber record : left.records) {
+    auto rest = buffer.data(record);
+    std::uint64_t offset = buffer.offset(record);
+    while (!rest.empty()) {
+      const Result written = host.write(handle, offset, rest);
+      if (written.bytes == 0) return written.failed() ? written.error : EIO;
+      offset += written.bytes;
+      rest = rest.subspan(written.bytes);
+      bytes += written.bytes;
+    }
+  }
+  return 0;
+}
+
 Replayed write_left(const WriteBuffer& buffer, const LeftFile& left, Host& host) {
   Replayed replayed{.name = left.name, .identity = left.identity};
-  constexpr std::uint32_t kFlags = layout::kFileOpenWrite | layout::kFileOpenNoFollow;
-  Host::Opened opened = host.open(left.name, kFlags | layout::kFileOpenRead);
+  const std::uint32_t flags =
+      layout::kFileOpenWrite | layout::kFileOpenNoFollow | (left.appends ? layout::kFileOpenAppend : 0);
+  Host::Opened opened = host.open(left.name, flags | layout::kFileOpenRead);
   const bool reads = opened.error != EACCES;
-  if (!reads) opened = host.open(left.name, kFlags);
+  if (!reads) opened = host.open(left.name, flags);
   const bool is_gone = opened.error == ENOENT || opened.error == ENOTDIR || opened.error == ELOOP;
   replayed.error = is_gone ? ESTALE : opened.error;
   if (opened.error != 0) return replayed;
   const bool begun = reads && has_begun(buffer, left, host, opened.handle);
   if (!is_same_file(identity_of(opened.status), left.identity) || !is_unchanged(buffer, left, opened.status, begun))
     replayed.error = ESTALE;
-  for (const WriteBuffer::RecordNumber record : left.records) {
-    auto rest = buffer.data(record);
-    std::uint64_t offset = buffer.offset(record);
-    while (replayed.error == 0 && !rest.empty()) {
-      const Result written = host.write(opened.handle, offset, rest);
-      if (written.bytes == 0) replayed.error = written.failed() ? written.error : EIO;
-      offset += written.bytes;
-      rest = rest.subspan(written.bytes);
-      replayed.bytes += written.bytes;
-    }
-  }
+  if (replayed.error == 0)
+    replayed.error = (left.appends ? append_left : write_at_offsets)(buffer, left, host, opened.handle, replayed.bytes);
   if (const int error = host.close(opened.handle); replayed.error == 0) replayed.error = error;
   return replayed;
 }

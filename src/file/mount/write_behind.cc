@@ -125,6 +125,27 @@ std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset
   return done;
 }
 
+bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte> from,
+                         const std::function<void(std::uint64_t)>& begin) {
+  if (from.size() > KeptFile::kMostAppended) return false;
+  Kept kept = find(node);
+  if (kept == nullptr) kept = ask(node, file);
+  if (kept == nullptr) return false;
+  bool is_renewed = false;
+  while (&kept->file() == &file) {
+    const KeptFile::Kept now = kept->append(from, begin);
+    if (now.wakes) wake();
+    if (now.why == KeptFile::Why::done) return true;
+    if (now.why == KeptFile::Why::over) break;
+    if (now.why == KeptFile::Why::no_room && std::exchange(is_renewed, true)) break;
+    if (now.why == KeptFile::Why::no_room) kept->renew(client_());
+    // The memory may be full of other files' writes.
+    if (now.why == KeptFile::Why::full && !kept->write_some()) break;
+  }
+  end(kept, false);
+  return false;
+}
+
 void WriteBehind::settle(NodeId node) {
   if (const Kept kept = find(node)) kept->write_all();
 }

@@ -95,7 +95,8 @@ WriteRecord& WriteBuffer::record(RecordNumber number) const {
 
 std::byte* WriteBuffer::piece(RecordNumber number) const { return start_ + head_of(records_) + number * kPiece; }
 
-std::optional<WriteBuffer::FileNumber> WriteBuffer::add_file(const Identity& identity, const std::string& name) {
+std::optional<WriteBuffer::FileNumber> WriteBuffer::add_file(const Identity& identity, const std::string& name,
+                                                             bool appends) {
   if (name.size() >= sizeof WriteFile::names[0]) return {};
   FileNumber number = 0;
   {
@@ -109,6 +110,7 @@ std::optional<WriteBuffer::FileNumber> WriteBuffer::add_file(const Identity& ide
   made.inode = identity.inode;
   made.born_seconds = identity.born_seconds;
   made.born_nanoseconds = identity.born_nanoseconds;
+  made.appends = appends ? 1 : 0;
   std::memcpy(made.names[0], name.c_str(), name.size() + 1);
   made.name.store(0, std::memory_order_relaxed);
   made.sending.store(0, std::memory_order_relaxed);
@@ -197,6 +199,7 @@ std::vector<WriteBuffer::LeftFile> WriteBuffer::left() const {
     one.size = found.size.load(std::memory_order_relaxed);
     one.modified = found.modified.load(std::memory_order_relaxed);
     one.sending = found.sending.load(std::memory_order_relaxed) != 0;
+    one.appends = found.appends != 0;
   }
   std::vector<std::pair<std::uint64_t, RecordNumber>> order;
   for (RecordNumber number = 0; number < records_; ++number) {

@@ -38,7 +38,8 @@ class WriteBuffer {
   [[nodiscard]] std::size_t bytes() const { return std::size_t{records_} * kPiece; }
 
   /// Empty: there are too many, or the name is too long.
-  std::optional<FileNumber> add_file(const Identity& identity, const std::string& name);
+  /// @param appends  its records are appends
+  std::optional<FileNumber> add_file(const Identity& identity, const std::string& name, bool appends = false);
   void remove_file(FileNumber file);
   void rename(FileNumber file, const std::string& name);
   /// As the server's file is, but for what is kept.
@@ -62,6 +63,7 @@ class WriteBuffer {
     std::uint64_t size = 0;
     std::uint64_t modified = 0;
     bool sending = false;
+    bool appends = false;
     std::vector<RecordNumber> records{};  ///< in their order
   };
   [[nodiscard]] std::vector<LeftFile> left() const;

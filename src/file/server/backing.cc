@@ -33,6 +33,25 @@ ssize_t changed(WriteDelegation* delegation, Call call) {
   return -1;
 }
 
+/// A description without O_APPEND, by which Linux takes pwrite for an append, while it lives.
+class NoAppend {
+ public:
+  explicit NoAppend(int descriptor) : descriptor_(descriptor), flags_(::fcntl(descriptor, F_GETFL)) {
+    is_allowed_ = ::fcntl(descriptor_, F_SETFL, flags_ & ~O_APPEND) == 0;
+  }
+  NoAppend(const NoAppend&) = delete;
+  NoAppend& operator=(const NoAppend&) = delete;
+  ~NoAppend() {
+    if (is_allowed_) ::fcntl(descriptor_, F_SETFL, flags_);
+  }
+  [[nodiscard]] bool is_allowed() const { return is_allowed_; }
+
+ private:
+  int descriptor_;
+  int flags_;
+  bool is_allowed_ = false;
+};
+
 }  // namespace
 
 ssize_t Backing::read(std::span<const iovec> into, std::uint64_t offset) {
@@ -45,6 +64,16 @@ ssize_t Backing::write(std::span<const iovec> from, std::uint64_t offset) {
     return ::pwritev(descriptor(), from.data(), static_cast<int>(from.size()), static_cast<off_t>(offset));
   });
 }
+
+ssize_t Backing::write_before_end(std::span<const iovec> from, std::uint64_t offset) {
+  return changed(delegation(), [&]() -> ssize_t {
+    const NoAppend here(descriptor());
+    if (!here.is_allowed()) return -1;
+    return ::pwritev(descriptor(), from.data(), static_cast<int>(from.size()), static_cast<off_t>(offset));
+  });
+}
+
+bool Backing::may_write_before_end() const { return NoAppend(descriptor()).is_allowed(); }
 
 ssize_t Backing::append(std::span<const std::byte> data) {
   return changed(delegation(), [&] { return ::write(descriptor(), data.data(), data.size()); });

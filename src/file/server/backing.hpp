@@ -29,6 +29,10 @@ class Backing {
   /// Fewer bytes than there is room for: the end of the file.
   [[nodiscard]] ssize_t read(std::span<const iovec> into, std::uint64_t offset);
   [[nodiscard]] ssize_t write(std::span<const iovec> from, std::uint64_t offset);
+  /// The same of a delegated file that was opened for appends: no append comes in between.
+  [[nodiscard]] ssize_t write_before_end(std::span<const iovec> from, std::uint64_t offset);
+  /// Whether that is allowed: not where the file's attributes forbid it (chattr +a).
+  [[nodiscard]] bool may_write_before_end() const;
   /// One write at the end of a file that was opened for that.
   [[nodiscard]] ssize_t append(std::span<const std::byte> data);
   /// As copy_file_range: 0 at the end of this file.

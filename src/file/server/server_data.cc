@@ -135,11 +135,13 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
   error_ = calls_.refused(request_);
   if (error_ == 0 && file == nullptr) error_ = EBADF;
   if (error_ == 0 && (append ? header.flags != 0 : (header.flags & ~kFileWriteKept) != 0)) error_ = EINVAL;
-  if (error_ == 0 && (append != file->appends || (!append && header.offset > INT64_MAX - header.length)))
+  const bool is_kept = header.flags == kFileWriteKept;
+  if (error_ == 0 && ((append != file->appends && !is_kept) || (!append && header.offset > INT64_MAX - header.length)))
     error_ = EINVAL;
-  if (error_ == 0 && header.flags == kFileWriteKept && file->backing->delegation() == nullptr) error_ = ENOLCK;
+  if (error_ == 0 && is_kept && file->backing->delegation() == nullptr) error_ = ENOLCK;
   backing_ = error_ == 0 ? file->backing.get() : nullptr;
   by_ = error_ == 0 ? file->by : nullptr;
+  appends_ = error_ == 0 && file->appends;
   gathered_.clear();
   state_ = append ? State::gathering : State::writing;
   return Step::on;
@@ -189,7 +191,7 @@ void ServerSession::write_pages(const ConstRegions& seen) {
       error_ = ESTALE;
       return;
     }
-    const ssize_t put = backing_->write(all, offset_);
+    const ssize_t put = appends_ ? backing_->write_before_end(all, offset_) : backing_->write(all, offset_);
     if (put <= 0) {
       error_ = put < 0 ? errno : EIO;
       return;

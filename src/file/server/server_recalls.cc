@@ -41,7 +41,8 @@ Outcome Calls::delegate_write(const Request& request) {
   const int mode = ::fcntl(backing.descriptor(), F_GETFL) & O_ACCMODE;
   if (mode != O_WRONLY && mode != O_RDWR) return {.error = EBADF};
   if (!WriteDelegation::Change(backing.delegation()).is_allowed()) return {.error = ESTALE};
-  if (backing.delegation() == nullptr)
+  const bool may_be_delegated = !file->appends || backing.may_write_before_end();
+  if (backing.delegation() == nullptr && may_be_delegated)
     backing.set_delegation(delegations_.grant_write(request.header.offset, backing.descriptor()));
   const WriteDelegation* const writer = backing.delegation();
   const std::uint64_t room = writer != nullptr ? delegations_.reserve(*writer, backing.descriptor()) : 0;

@@ -124,6 +124,7 @@ class ServerSession {
 
   // The read, write, append or copy under way.
   Backing* backing_ = nullptr;  ///< of an open file: no other request comes in between
+  bool appends_ = false;        ///< of a write: its file was opened for appends
   std::shared_ptr<Grant> by_;   ///< of a write: the ticket's that its file was opened by
   Backing* target_ = nullptr;   ///< of a copy
   std::uint64_t offset_ = 0;

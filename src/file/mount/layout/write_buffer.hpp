@@ -45,10 +45,10 @@ struct WriteFile {
   std::uint64_t inode;
   std::int64_t born_seconds;
   std::uint32_t born_nanoseconds;
-  std::uint32_t reserved;
-  Word64 modified;  ///< when the server's file was written to last, ns since 1970
-  Word64 size;      ///< of the server's file
-  Word64 name;      ///< which of the two is valid
+  std::uint32_t appends;  ///< 1: its records are appends; 0: they are writes at offsets
+  Word64 modified;        ///< when the server's file was written to last, ns since 1970
+  Word64 size;            ///< of the server's file
+  Word64 name;            ///< which of the two is valid
   std::uint64_t padding;
   char names[2][4096];  ///< relative to the directory that is served, ends with a zero
 };
@@ -56,7 +56,7 @@ static_assert(sizeof(WriteFile) == 80 + 8192);
 static_assert(offsetof(WriteFile, used) == 0 && offsetof(WriteFile, sending) == 8);
 static_assert(offsetof(WriteFile, device) == 16 && offsetof(WriteFile, inode) == 24 &&
               offsetof(WriteFile, born_seconds) == 32);
-static_assert(offsetof(WriteFile, born_nanoseconds) == 40 && offsetof(WriteFile, reserved) == 44);
+static_assert(offsetof(WriteFile, born_nanoseconds) == 40 && offsetof(WriteFile, appends) == 44);
 static_assert(offsetof(WriteFile, modified) == 48 && offsetof(WriteFile, size) == 56);
 static_assert(offsetof(WriteFile, name) == 64 && offsetof(WriteFile, padding) == 72);
 static_assert(offsetof(WriteFile, names) == 80);

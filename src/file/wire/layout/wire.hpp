@@ -195,9 +195,9 @@ inline constexpr std::uint32_t kFileOpenAll = 1023;
 inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
 inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute is there
 inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it is not
-/// write: of data that was kept. ENOLCK if the file is not delegated by this handle. Then position is 1 if the request
-/// is a repeated one and the file has the beginning of its data there: the first attempt was made, or some of it.
-/// Otherwise position is the file's time of modification, in ns since 1970.
+/// write: of data that was kept, also of appends. ENOLCK if the file is not delegated by this handle. Then position is
+/// 1 if the request is a repeated one and the file has the beginning of its data there: the first attempt was made, or
+/// some of it. Otherwise position is the file's time of modification, in ns since 1970.
 inline constexpr std::uint32_t kFileWriteKept = 1;
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
