@@ -142,7 +142,7 @@ bool Delegations::grant(std::uint64_t client, int descriptor) {
     if (has_writer(identity)) return false;  // the lease that is made below would break its own
     const auto known = files_.find(identity);
     if (known != files_.end()) return prolong(known->second, client, now);
-    if (leases_ >= std::min(kMostLeases, budget_.each()) || !budget_.take()) return false;
+    if (leases_ >= most_leases() || !budget_.take()) return false;
     ++leases_;
   }
   return make(identity, client, lease_on(descriptor));
@@ -157,7 +157,9 @@ std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, 
   look_at_writers(now);  // it may have been given back a moment ago
   // A file that rests is left to opens that are tried again.
   if (!may_hold(client, now) || files_.contains(identity) || has_writer(identity)) return nullptr;
-  if (leases_ >= std::min(kMostLeases, budget_.each()) || !budget_.take()) return nullptr;
+  // Others must be able to have some, too.
+  if (writers_of(client) >= most_writers()) return nullptr;
+  if (leases_ >= most_leases() || !budget_.take()) return nullptr;
   auto taken = WriteDelegation::take(descriptor, client, timeout_);
   if (taken == nullptr) {
     budget_.give_back(1);
@@ -183,6 +185,13 @@ std::uint64_t Delegations::reserve(const WriteDelegation& writer, int descriptor
   if (own == nullptr || writer.was_recalled()) return 0;
   own->reserved = std::min(kMostKept, room - std::min(room, others));
   return own->reserved;
+}
+
+std::size_t Delegations::most_leases() const { return std::min(kMostLeases, budget_.each()); }
+
+std::size_t Delegations::writers_of(std::uint64_t client) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(writers_, [client](const Writer& one) { return one.delegation->client() == client; }));
 }
 
 bool Delegations::has_writer(const Identity& identity) const {

@@ -83,7 +83,8 @@ class Delegations {
   /// Delegates the file of this descriptor, or does so for longer. False: the client is not known, the file is open for
   /// writing or was a moment ago, or no lease on it would tell of all changes, or is to be had.
   [[nodiscard]] bool grant(std::uint64_t client, int descriptor);
-  /// Delegates the file of a descriptor for writing. Null: as `grant`, or others have it open.
+  /// Delegates the file of a descriptor for writing. Null: as `grant`, or others have it open, or the client has
+  /// `most_writers` files for writing already.
   [[nodiscard]] std::shared_ptr<WriteDelegation> grant_write(std::uint64_t client, int descriptor);
   /// How many bytes of a file that is delegated for writing its client may keep: there is to be room for them, beside
   /// those that others may keep. 0: it was recalled, or there is no room.
@@ -95,6 +96,8 @@ class Delegations {
   void give_back(std::uint64_t client, std::span<const Identity> files);
   /// An open has met a lease: recalls what is in its way at once.
   void look();
+  /// How many files one client may have for writing.
+  [[nodiscard]] std::size_t most_writers() const { return most_leases() / kWriterShares; }
 
  private:
   struct Holder {
@@ -119,6 +122,9 @@ class Delegations {
   using Ended = std::vector<UniqueFd>;
 
   std::uint64_t add(Client& client);
+  static constexpr std::size_t kWriterShares = 4;
+  [[nodiscard]] std::size_t most_leases() const;
+  [[nodiscard]] std::size_t writers_of(std::uint64_t client) const;
   [[nodiscard]] bool may_hold(std::uint64_t client, Clock::time_point now) const;
   bool prolong(File& file, std::uint64_t client, Clock::time_point now);
   bool make(const Identity& identity, std::uint64_t client, UniqueFd lease);

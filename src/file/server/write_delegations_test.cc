@@ -222,6 +222,27 @@ TEST_F(WriteDelegations, AWriteOfWhatWasKeptDropsSetIdBitsThatOthersHaveSetMeanw
   EXPECT_EQ(after_a_write(01644), 01644U);
 }
 
+TEST_F(WriteDelegations, OneClientDoesNotGetAllOfThem) {
+  RecallWatcher other(served_);
+  std::vector<Host::Handle> granted;
+  const auto ask = [&](int i, const RecallWatcher& watcher) {
+    const Host::Opened made = host_.open("many " + std::to_string(i), kReadWrite | kFileOpenCreate, 0644);
+    EXPECT_EQ(made.error, 0);
+    const bool is_granted = room(host_, made.handle, watcher.number()) != 0;
+    if (is_granted) granted.push_back(made.handle);
+    EXPECT_EQ(write(host_, made.handle, "text").result.error, is_granted ? 0 : ENOLCK);
+    EXPECT_EQ(host_.write(made.handle, 0, std::as_bytes(std::span(std::string_view("text")))).bytes, 4U);
+    return is_granted;
+  };
+  int count = 0;
+  while (ask(count, watcher_)) ++count;
+  EXPECT_GE(count, 8);
+  EXPECT_LE(count, 64);
+  EXPECT_TRUE(ask(1000, other)) << "of another client";
+  EXPECT_EQ(host_.writes().give_back(granted.front()), 0);
+  EXPECT_TRUE(ask(1001, watcher_));
+}
+
 TEST_F(WriteDelegations, AClientThatAsksForNonsenseHarmsNobody) {
   Host other(served_.client());
   const Host::Handle theirs = open(other);
