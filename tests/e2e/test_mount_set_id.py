@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from serving import SERVERS, enter_mount_namespace, mounts
+from keeping import NO_LEND, Program, need_leases, write_until_kept
+from serving import NO_PASSTHROUGH, SERVERS, enter_mount_namespace, mounts
 
 # Since Linux 6.3 a change by a user outside the group removes the set-group-ID bit even if the group may not execute the
 # file. These kernels also remove the bits at an allocation, on every file system.
@@ -105,3 +106,35 @@ def test_bits_are_those_that_a_native_change_leaves(tmp_path, serve, user, group
     with mounts(tmp_path, serve=serve, mount=["--allow-other"]) as (_, here):
         seen = modes_after_changes(here, user, group, other_group)
     assert [one for one in zip(natively, seen) if one[0] != one[1]] == []
+
+
+def bits_after_a_kept_write(path, there, mode, owner, user, group, other_group):
+    """The host sets the bits of a file that a program has open, and then that writes. Natively `path` is `there`."""
+    with Program() as program:
+        file = program.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        os.chown(there, owner, 0)
+        program.setgroups([other_group])
+        program.setgid(group)
+        program.setuid(user)
+        if path != there:
+            write_until_kept(file, there, by=program)
+        os.chmod(there, mode)
+        assert program.pwrite(file, b"x", 0) == 1
+        assert program.fsync(file) is None
+        after = os.stat(there).st_mode & 0o7777
+        os.unlink(there)
+        return oct(after)
+
+
+@pytest.mark.parametrize("owner", [0, 65534])
+@pytest.mark.parametrize("user, group, other_group", [(0, 0, 0), (65534, 65534, 65534), (65534, 0, 65534), (65534, 65534, 0)])
+def test_a_kept_write_leaves_the_bits_that_a_native_one_leaves(tmp_path, owner, user, group, other_group):
+    (tmp_path / "native").mkdir()
+    need_leases(tmp_path / "native")
+    native = tmp_path / "native" / "file"
+    modes = (0o6777, 0o2767, 0o4666, 0o1777) if CLEARS_FOR_OUTSIDERS else (0o6777, 0o4666, 0o1777)
+    who = owner, user, group, other_group
+    with mounts(tmp_path, serve=[NO_LEND, NO_PASSTHROUGH], mount=["--allow-other"]) as (root, here):
+        for mode in modes:
+            natively = bits_after_a_kept_write(native, native, mode, *who)
+            assert bits_after_a_kept_write(here / "file", root / "file", mode, *who) == natively, oct(mode)

@@ -36,7 +36,8 @@ int HostWrites::give_back(Handle handle) {
   return error == ECONNRESET ? 0 : error;
 }
 
-HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::span<const iovec> from) {
+HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::span<const iovec> from,
+                                      std::uint32_t by) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return {.result = Result::failure(EBADF)};
@@ -44,7 +45,7 @@ HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::
   HostLink::Asked asked{.data = from};
   asked.data_bytes = std::min(Buffers(from).bytes(), layout::kFileMaxLength);
   asked.request.call = static_cast<std::uint32_t>(FileCall::write);
-  asked.request.flags = layout::kFileWriteKept;
+  asked.request.flags = layout::kFileWriteKept | by;
   asked.request.offset = offset;
   asked.request.length = asked.data_bytes;
   layout::FileAnswer answer{};

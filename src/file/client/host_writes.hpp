@@ -37,7 +37,8 @@ class HostWrites {
   /// Gives the file back, after all that was kept is written.
   int give_back(Handle handle);
   /// Writes what was kept. ESTALE: the server has not waited for this, and others may have changed the file.
-  [[nodiscard]] Written write(Handle handle, std::uint64_t offset, std::span<const iovec> from);
+  /// @param by  kFileWriteBy...
+  [[nodiscard]] Written write(Handle handle, std::uint64_t offset, std::span<const iovec> from, std::uint32_t by = 0);
 
  private:
   HostLink& link_;

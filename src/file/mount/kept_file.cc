@@ -48,6 +48,7 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   identity_ = {.device = status.device, .inode = status.inode};
   room_ = room;
   end_ = status.size;
+  group_ = status.group;
   // Each write would have to look at the bits first.
   held_ = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
   return held_;
@@ -63,7 +64,7 @@ bool KeptFile::make_room_for_record() {
   }
 }
 
-KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> from) {
+KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> from, const Writer& by) {
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (!held_) return {.why = Why::over};
@@ -81,13 +82,14 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
     kept.bytes += piece.size();
   }
   end_ = std::max(end_, offset + kept.bytes);
-  count(kept);
+  count(kept, by);
   if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
   return kept;
 }
 
 /// In one record, so that a daemon that is killed leaves all of it or nothing.
-KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const std::function<void(std::uint64_t)>& begin) {
+KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& by,
+                                const std::function<void(std::uint64_t)>& begin) {
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (!held_) return {.why = Why::over};
@@ -102,7 +104,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const std::func
     return {.why = Why::full};
   kept.bytes = from.size();
   end_ += from.size();
-  count(kept);
+  count(kept, by);
   return kept;
 }
 
@@ -118,7 +120,17 @@ bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from)
   return record.has_value();
 }
 
-void KeptFile::count(Kept& kept) {
+/// Once for each process: the groups of one that changes them are those that it had.
+std::uint32_t KeptFile::drops_by(const Writer& by) {
+  if (by.is_root()) return 0;
+  if (by == last_writer_) return last_drops_;
+  last_writer_ = by;
+  last_drops_ = layout::kFileWriteByUser | (by.is_in_group(group_) ? 0 : layout::kFileWriteByOutsider);
+  return last_drops_;
+}
+
+void KeptFile::count(Kept& kept, const Writer& by) {
+  if (kept.bytes != 0) drops_ |= drops_by(by);
   const bool is_first = bytes_ == 0 && kept.bytes != 0;
   kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
   bytes_ += kept.bytes;
@@ -139,7 +151,11 @@ KeptFile::Batch KeptFile::next_batch() {
     batch.bytes += data.size();
     ++batch.records;
   }
-  if (batch.records == records_.size()) is_open_ended_ = false;
+  batch.drops = drops_;
+  if (batch.records == records_.size()) {
+    is_open_ended_ = false;
+    drops_ = 0;
+  }
   return batch;
 }
 
@@ -191,7 +207,7 @@ int KeptFile::send(const Batch& batch) {
     const std::vector<iovec> parts = parts_from(batch.parts, done);
     HostWrites::Written written;
     if (is_delegated_)
-      written = host->writes().write(handle, batch.offset + done, parts);
+      written = host->writes().write(handle, batch.offset + done, parts, batch.drops);
     else
       written.result = send_undelegated(batch.offset + done, parts);
     if (is_delegated_ && written.result.error == ENOLCK) {

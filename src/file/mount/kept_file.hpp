@@ -15,6 +15,7 @@
 #include "file/client/host_writes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/write_buffer.hpp"
+#include "file/mount/writer.hpp"
 
 namespace wherry::file::mount {
 
@@ -59,12 +60,12 @@ class KeptFile {
     bool wakes = false;  ///< from now on there is something to write, or enough
   };
   /// Keeps as much as it can.
-  Kept keep(std::uint64_t offset, std::span<const std::byte> from);
+  Kept keep(std::uint64_t offset, std::span<const std::byte> from, const Writer& by = {});
   /// Keeps an append, all of it or nothing. Others cannot append while the file is delegated.
   /// @param from  at most kMostAppended bytes
   /// @param begin  called before, with the end of the file
   static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
-  Kept append(std::span<const std::byte> from, const std::function<void(std::uint64_t)>& begin);
+  Kept append(std::span<const std::byte> from, const Writer& by, const std::function<void(std::uint64_t)>& begin);
   /// Writes what is kept, and asks whether more may be.
   void renew(std::uint64_t client);
   /// One request. False: nothing is kept.
@@ -90,6 +91,7 @@ class KeptFile {
     std::size_t bytes = 0;
     std::vector<iovec> parts{};
     std::size_t records = 0;
+    std::uint32_t drops = 0;  ///< kFileWriteBy...
   };
   struct Record {
     WriteBuffer::RecordNumber number{};
@@ -97,7 +99,8 @@ class KeptFile {
   };
   bool make_room_for_record();
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);
-  void count(Kept& kept);
+  void count(Kept& kept, const Writer& by);
+  std::uint32_t drops_by(const Writer& by);
   Batch next_batch();
   bool write_batch();
   int send(const Batch& batch);
@@ -130,6 +133,10 @@ class KeptFile {
   std::uint64_t written_ = 0;  ///< of them
   std::uint64_t room_ = 0;
   std::uint64_t end_ = 0;  ///< of the file with what is kept, while that is held
+  gid_t group_ = 0;          ///< of the file
+  std::uint32_t drops_ = 0;  ///< what records that are kept do to set-user-ID bits: kFileWriteBy...
+  Writer last_writer_{};
+  std::uint32_t last_drops_ = 0;  ///< of that one
 };
 
 }  // namespace wherry::file::mount

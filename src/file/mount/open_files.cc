@@ -176,16 +176,17 @@ Result OpenFiles::read(NodeId node, OpenFile& file, std::uint64_t offset, std::s
   return file.file().use()->read(file.file().handle(), offset, into);
 }
 
-Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, Write how) {
+Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, Write how,
+                        const Writer& by) {
   if (how != Write::page) {
     if (const int error = file.errors().take(); error != 0) return Result::failure(error);
   }
   // Under the server's kernel its descriptors are used, without a request.
   const bool keeps = !file.synchronises() && !tree_.hosts().lends();
   const bool is_append = how == Write::at_the_end || how == Write::kept_at_the_end;
-  if (keeps && how == Write::kept_at_the_end && keep_append(node, file, from)) return Result::moved(from.size());
+  if (keeps && how == Write::kept_at_the_end && keep_append(node, file, from, by)) return Result::moved(from.size());
   const bool keeps_at = keeps && how == Write::kept && !file.appends();
-  const std::size_t kept = keeps_at ? tree_.write_behind().write(node, file, offset, from) : 0;
+  const std::size_t kept = keeps_at ? tree_.write_behind().write(node, file, offset, from, by) : 0;
   if (kept == from.size()) return Result::moved(kept);
   tree_.write_behind().give_back(node);
   const Result result = put(node, file, offset + kept, from.subspan(kept), is_append);
@@ -212,9 +213,9 @@ Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::sp
 }
 
 /// False: it is to be made. A repeated one is compared with the file first.
-bool OpenFiles::keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from) {
+bool OpenFiles::keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by) {
   if (!file.appends() || served_request().repeated) return false;
-  return tree_.write_behind().append(node, file, from,
+  return tree_.write_behind().append(node, file, from, by,
                                      [this](std::uint64_t end) { (void)tree_.attempts().begin(end); });
 }
 

@@ -18,6 +18,7 @@
 #include "file/mount/numbered.hpp"
 #include "file/mount/passthrough.hpp"
 #include "file/mount/served_tree.hpp"
+#include "file/mount/writer.hpp"
 
 namespace wherry::file::mount {
 
@@ -52,8 +53,9 @@ class OpenFiles {
     at_the_end,      ///< of the file, wherever that is, and it has reached the server
     kept_at_the_end  ///< the same, and it may be written to the server later
   };
+  /// @param by  decides about set-user-ID bits that are set while the write is kept
   [[nodiscard]] Result write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
-                             Write how);
+                             Write how, const Writer& by = {});
   /// Copies at the server. Fewer bytes: the end of the first file, an interrupt, or an error that the next call meets.
   /// EOPNOTSUPP: to be copied by reads and writes.
   /// @param is_interrupted  asked between pieces
@@ -90,7 +92,7 @@ class OpenFiles {
   [[nodiscard]] OpenFile* opened_before() const;
   Host::Opened make(const std::string& path, std::uint32_t wanted, std::uint32_t mode,
                     std::unique_ptr<Hosts::File>& file);
-  bool keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from);
+  bool keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by);
   Result append(NodeId node, const Hosts::File& file, std::span<const std::byte> from);
   int make_way_for(NodeId node, const OpenFile& opened);
 

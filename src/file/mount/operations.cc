@@ -9,9 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,30 +19,15 @@
 #include "file/mount/operations_serve.hpp"
 
 namespace wherry::file::mount {
-namespace {
 
-/// Not by fuse_req_getgroups, which in libfuse 3.14 reads past the end of its buffer.
-bool is_in_group(fuse_req_t request, gid_t group) {
+Writer writer_of(fuse_req_t request) {
   const fuse_ctx& caller = *fuse_req_ctx(request);
-  if (caller.gid == group) return true;
-  std::ifstream status("/proc/" + std::to_string(caller.pid) + "/status");
-  std::string line;
-  while (std::getline(status, line)) {
-    std::istringstream words(line);
-    std::string name;
-    if (!(words >> name) || name != "Groups:") continue;
-    for (gid_t one = 0; words >> one;) {
-      if (one == group) return true;
-    }
-  }
-  return false;
+  return {.user = caller.uid, .group = caller.gid, .process = caller.pid};
 }
 
-}  // namespace
-
 int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
-  if (fuse_req_ctx(request)->uid == 0) return 0;
-  return system.attributes().drop_set_id(node, [request](gid_t group) { return is_in_group(request, group); });
+  const Writer by = writer_of(request);
+  return by.is_root() ? 0 : system.attributes().drop_set_id(node, [&](gid_t group) { return by.is_in_group(group); });
 }
 
 namespace {
@@ -275,8 +258,9 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
     const bool drops = info->writepage == 0 && !system.tree().write_behind().keeps(node);
     if (const int error = drops ? drop_set_id(request, system, node) : 0; error != 0) return error;
     OpenFile& file = file_of(request, info);
-    const Result put = info->writepage != 0 ? write_pages(system, node, file, from, at)
-                                            : system.files().write(node, file, at, from, way_of(info->flags));
+    const Result put = info->writepage != 0
+                           ? write_pages(system, node, file, from, at)
+                           : system.files().write(node, file, at, from, way_of(info->flags), writer_of(request));
     if (put.failed() && put.bytes == 0) return put.error;
     fuse_reply_write(request, put.bytes);
     return 0;

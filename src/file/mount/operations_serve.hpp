@@ -49,6 +49,9 @@ void serve_status(fuse_req_t request, Call call) noexcept {
   });
 }
 
+/// The process that asks.
+Writer writer_of(fuse_req_t request);
+
 /// Set-user-ID and set-group-ID bits go with a change of a file's data. Returns 0 or an errno value.
 int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node);
 

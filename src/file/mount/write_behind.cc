@@ -107,13 +107,14 @@ WriteBehind::Kept WriteBehind::ask(NodeId node, OpenFile& file) {
   return nullptr;
 }
 
-std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from) {
+std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
+                               const Writer& by) {
   Kept kept = find(node);
   if (kept == nullptr) kept = ask(node, file);
   if (kept == nullptr) return 0;
   std::size_t done = 0;
   while (&kept->file() == &file && done < from.size()) {
-    const KeptFile::Kept now = kept->keep(offset + done, from.subspan(done));
+    const KeptFile::Kept now = kept->keep(offset + done, from.subspan(done), by);
     done += now.bytes;
     if (now.wakes) wake();
     if (now.why == KeptFile::Why::over) break;
@@ -125,7 +126,7 @@ std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset
   return done;
 }
 
-bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte> from,
+bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by,
                          const std::function<void(std::uint64_t)>& begin) {
   if (from.size() > KeptFile::kMostAppended) return false;
   Kept kept = find(node);
@@ -133,7 +134,7 @@ bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte>
   if (kept == nullptr) return false;
   bool is_renewed = false;
   while (&kept->file() == &file) {
-    const KeptFile::Kept now = kept->append(from, begin);
+    const KeptFile::Kept now = kept->append(from, by, begin);
     if (now.wakes) wake();
     if (now.why == KeptFile::Why::done) return true;
     if (now.why == KeptFile::Why::over) break;

@@ -50,10 +50,11 @@ class WriteBehind {
 
   /// Keeps a write, or the beginning of it. Fewer bytes: the rest is to be written by the caller; nothing that was kept
   /// before is unwritten then.
-  std::size_t write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from);
+  std::size_t write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
+                    const Writer& by);
   /// Keeps an append. False: it is to be made by the caller; nothing that was kept before is unwritten then.
   /// @param begin  called before, with the end of the file
-  bool append(NodeId node, OpenFile& file, std::span<const std::byte> from,
+  bool append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by,
               const std::function<void(std::uint64_t)>& begin);
   /// What was acknowledged of the file is written, or has failed.
   void settle(NodeId node);

@@ -40,9 +40,10 @@ class Backing {
   [[nodiscard]] int flush(bool data_only);
   [[nodiscard]] int status(layout::FileStatus& status);
   [[nodiscard]] int set_size(std::uint64_t size);
-  /// What a write by a process without privileges does to set-user-ID and set-group-ID bits.
+  /// What a write by others than root does to set-user-ID and set-group-ID bits.
   /// @param mode  that the file has
-  void drop_set_id(std::uint32_t mode) const;
+  /// @param by  kFileWriteBy...
+  void drop_set_id(std::uint32_t mode, std::uint32_t by) const;
   /// `mode` as fallocate's.
   [[nodiscard]] int allocate(int mode, std::uint64_t offset, std::uint64_t length);
   /// Ends the one that was.

@@ -48,6 +48,12 @@ std::array<iovec, 2> parts_of(const BasicRegions<Byte>& regions, std::size_t ski
   return {part(first), part(second)};
 }
 
+/// Flags of a write.
+bool is_way_to_write(std::uint32_t flags) {
+  constexpr std::uint32_t kAll = kFileWriteKept | layout::kFileWriteByUser | layout::kFileWriteByOutsider;
+  return flags == 0 || ((flags & kFileWriteKept) != 0 && (flags & ~kAll) == 0);
+}
+
 void put(const Regions& regions, const FileAnswer& head) {
   const auto bytes = std::as_bytes(std::span(&head, 1));
   const std::size_t first = std::min(bytes.size(), regions.first.size());
@@ -134,8 +140,8 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
   position_ = 0;
   error_ = calls_.refused(request_);
   if (error_ == 0 && file == nullptr) error_ = EBADF;
-  if (error_ == 0 && (append ? header.flags != 0 : (header.flags & ~kFileWriteKept) != 0)) error_ = EINVAL;
-  const bool is_kept = header.flags == kFileWriteKept;
+  if (error_ == 0 && (append ? header.flags != 0 : !is_way_to_write(header.flags))) error_ = EINVAL;
+  const bool is_kept = (header.flags & kFileWriteKept) != 0;
   if (error_ == 0 && ((append != file->appends && !is_kept) || (!append && header.offset > INT64_MAX - header.length)))
     error_ = EINVAL;
   if (error_ == 0 && is_kept && file->backing->delegation() == nullptr) error_ = ENOLCK;
@@ -151,10 +157,10 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
 ServerSession::Step ServerSession::write_piece() {
   if (left_ == 0) {
     layout::FileStatus status{};
-    const bool is_kept = backing_ != nullptr && request_.header.flags == kFileWriteKept;
+    const bool is_kept = backing_ != nullptr && (request_.header.flags & kFileWriteKept) != 0;
     if (is_kept && backing_->status(status) == 0) {
       position_ = nanoseconds_of(status.modified);
-      if (moved_ != 0) backing_->drop_set_id(status.mode);  // others may have set them since it was delegated
+      if (moved_ != 0) backing_->drop_set_id(status.mode, request_.header.flags);
     }
     answer({.error = error_, .value = moved_, .position = position_});
     return Step::on;

@@ -61,9 +61,9 @@ class WriteDelegations : public ::testing::Test {
   static void delegate(Host& host, Host::Handle handle, std::uint64_t client) {
     while (room(host, handle, client) == 0) std::this_thread::sleep_for(1ms);
   }
-  static HostWrites::Written write(Host& host, Host::Handle handle, std::string_view text, std::uint64_t offset = 0) {
+  static HostWrites::Written write(Host& host, Host::Handle handle, std::string_view text, std::uint32_t by = 0) {
     const iovec part{const_cast<char*>(text.data()), text.size()};
-    return host.writes().write(handle, offset, std::span(&part, 1));
+    return host.writes().write(handle, 0, std::span(&part, 1), by);
   }
   /// A program of the host opens the file, in a thread of its own, and reads what is in it.
   [[nodiscard]] std::future<std::string> read_natively(int flags) const {
@@ -207,19 +207,21 @@ TEST_F(WriteDelegations, AWriteOfWhatWasKeptTellsWhenTheFileHasChanged) {
             static_cast<std::uint64_t>(status.modified.seconds) * 1'000'000'000 + status.modified.nanoseconds);
 }
 
-TEST_F(WriteDelegations, AWriteOfWhatWasKeptDropsSetIdBitsThatOthersHaveSetMeanwhile) {
+TEST_F(WriteDelegations, AWriteOfWhatWasKeptDropsSetIdBitsAsANativeOneWould) {
   const Host::Handle handle = open(host_);
   delegate(host_, handle, watcher_.number());
-  const auto after_a_write = [&](::mode_t mode) {
+  const auto after_a_write = [&](::mode_t mode, std::uint32_t by) {
     EXPECT_EQ(::chmod(path().c_str(), mode), 0);
-    EXPECT_EQ(write(host_, handle, "kept").result.bytes, 4U);
+    EXPECT_EQ(write(host_, handle, "kept", by).result.bytes, 4U);
     struct stat found{};
     EXPECT_EQ(::stat(path().c_str(), &found), 0);
     return found.st_mode & 07777;
   };
-  EXPECT_EQ(after_a_write(06755), 0755U);
-  EXPECT_EQ(after_a_write(02745), 02745U) << "not executable by the group";
-  EXPECT_EQ(after_a_write(01644), 01644U);
+  EXPECT_EQ(after_a_write(06755, 0), 06755U) << "root";
+  EXPECT_EQ(after_a_write(06755, kFileWriteByUser), 0755U);
+  EXPECT_EQ(after_a_write(02745, kFileWriteByUser), 02745U) << "not executable by the group";
+  EXPECT_EQ(after_a_write(02745, kFileWriteByUser | kFileWriteByOutsider), 0745U);
+  EXPECT_EQ(after_a_write(01644, kFileWriteByUser | kFileWriteByOutsider), 01644U);
 }
 
 TEST_F(WriteDelegations, OneClientDoesNotGetAllOfThem) {

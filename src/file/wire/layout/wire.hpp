@@ -80,7 +80,7 @@ enum class FileCall : std::uint32_t {
                      ///< FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
-  write = 4,         ///< handle, offset, length, flags (kFileWriteKept), data; answer: value is the bytes written, also
+  write = 4,         ///< handle, offset, length, flags (kFileWrite...), data; answer: value is the bytes written, also
                      ///< beside an error
   append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
   status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
@@ -199,6 +199,11 @@ inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA i
 /// 1 if the request is a repeated one and the file has the beginning of its data there: the first attempt was made, or
 /// some of it. Otherwise position is the file's time of modification, in ns since 1970.
 inline constexpr std::uint32_t kFileWriteKept = 1;
+/// With kFileWriteKept. Set-user-ID and set-group-ID bits that were set since the file was delegated go as they do
+/// natively: by a process that is not root the first, and the second if the group may execute the file; by one outside
+/// of the file's group the second in any case.
+inline constexpr std::uint32_t kFileWriteByUser = 2;
+inline constexpr std::uint32_t kFileWriteByOutsider = 4;
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
 inline constexpr std::uint32_t kFileRemoveDirectory = 1;  ///< remove: as rmdir; otherwise as unlink
 inline constexpr std::uint32_t kFileRenameNoReplace = 1;  ///< rename
