@@ -28,14 +28,17 @@ layout::FileHello Host::server() const {
 
 /// What was written to it may not be flushed yet, which matters where the host can be started again without this
 /// process.
-Host::Handle Host::resume(std::string_view name, std::uint32_t flags, const FileStatus& same, bool lost,
-                          UniqueFd kept) {
+Host::Handle Host::resume(std::string_view name, std::uint32_t flags, const FileStatus& same, bool lost, UniqueFd kept,
+                          const std::optional<HostRun>& run) {
   const std::lock_guard lock(link_.mutex());
   auto made = std::make_shared<File>();
   made->name = name;
   made->flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
   made->status = same;
-  made->unflushed = (flags & layout::kFileOpenWrite) != 0 && link_.boot() != own_boot_id();
+  made->unflushed =
+      (flags & layout::kFileOpenWrite) != 0 && run.value_or(HostRun{.boot = link_.boot()}).boot != own_boot_id();
+  made->boot = run ? run->boot : link_.boot();
+  made->lost = run && run->lost;
   made->stale = lost;
   if (kept.valid() && !lost) made->kept = LentFile::keep(std::move(kept), flags);
   const auto lent = made->kept;
@@ -111,7 +114,15 @@ int Host::check_loss(Handle handle) {
   return told_of_loss(*file) != 0 ? EIO : error;
 }
 
-int Host::told_of_loss(File& file) { return std::exchange(file.lost, false) ? EIO : 0; }
+int Host::told_of_loss(File& file) { return HostLink::take_loss(file) ? EIO : 0; }
+
+void Host::note_runs(Handle handle, HostRun::Note note) {
+  const std::lock_guard lock(link_.mutex());
+  const auto file = link_.find(handle);
+  if (file == nullptr) return;
+  note({.boot = file->boot, .lost = file->lost});
+  file->note_run = std::move(note);
+}
 
 /// Returns the server's descriptor of the file, or null. It is taken once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
@@ -261,7 +272,7 @@ int Host::flush(Handle handle, bool data_only) {
   const int error = link_.call(asked, file.get());
   // A failed flush is reported once, as the kernel does.
   if (error == 0) file->unflushed = false;
-  return std::exchange(file->lost, false) ? EIO : error;
+  return told_of_loss(*file) != 0 ? EIO : error;
 }
 
 }  // namespace wherry::file

@@ -94,7 +94,11 @@ class Host {
   /// @param same  tells which file it is
   /// @param lost  locks on it were: it answers ESTALE
   /// @param kept  a descriptor of it, by which it is used where no name leads to it any more; or not valid
-  Handle resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost, UniqueFd kept);
+  /// @param run  as last noted by `note_runs`; empty: the one that HostOptions::greeted tells of
+  Handle resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost, UniqueFd kept,
+                const std::optional<HostRun>& run = {});
+  /// Calls `note` now, and with each change; it is not to call this host.
+  void note_runs(Handle handle, HostRun::Note note);
   /// An open file once more, also where its name is gone. `flags`: none that makes, cuts, or asks for a directory.
   Opened open_again(Handle handle, std::uint32_t flags);
   /// Without a server, and with nothing unflushed, there is nothing to close.

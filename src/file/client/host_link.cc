@@ -120,12 +120,14 @@ HostLink::Handle HostLink::add(std::shared_ptr<File> file) {
   if (place == files_.end()) place = files_.emplace(files_.end());
   const Handle own = std::uint64_t{++opened_} << 32 | static_cast<std::uint64_t>(place - files_.begin());
   file->own = own;
+  if (file->boot == BootId{}) file->boot = boot();
   *place = std::move(file);
   return own;
 }
 
 HostLink::Handle HostLink::resume(std::shared_ptr<File> file) {
   const Handle own = add(file);
+  if (connection_) begin_run(*file);
   if (connection_ && !reopen(*file)) connection_.reset();
   return own;
 }
@@ -281,17 +283,29 @@ bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   pass(options_.at, FaultPoint::connected);
   const layout::FileHello& hello = connection_->server();
   apply_noted_renames();
-  const bool other_boot = !std::ranges::equal(hello.boot, server_.boot);
   server_ = hello;
   note_lender();
   give_up_locks();
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
-    if (file && other_boot) {
-      file->lost = std::exchange(file->unflushed, false);
-      lent_.set(file->own, nullptr);
-    }
+    if (file) begin_run(*file);
     return !file || reopen(*file);
   });
+}
+
+/// What was not flushed is lost with the host's last run.
+void HostLink::begin_run(File& file) {
+  if (file.boot == boot()) return;
+  file.boot = boot();
+  const bool was_unflushed = std::exchange(file.unflushed, false);
+  file.lost = file.lost || was_unflushed;
+  lent_.set(file.own, nullptr);
+  if (file.note_run) file.note_run({.boot = file.boot, .lost = file.lost});
+}
+
+bool HostLink::take_loss(File& file) {
+  if (!std::exchange(file.lost, false)) return false;
+  if (file.note_run) file.note_run({.boot = file.boot, .lost = false});
+  return true;
 }
 
 /// Reopens one file, under any name that it may have by a rename that is under way. False if the connection broke.

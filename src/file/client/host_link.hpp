@@ -44,6 +44,15 @@ struct HostOptions {
   AtFaultPoint at{};  ///< for tests
 };
 
+/// A run of the host's kernel, and what it means for an open file: what a process leaves of this to the next one.
+struct HostRun {
+  using Note = std::function<void(const HostRun&)>;
+  BootId boot{};      ///< under which the file was opened last
+  bool lost = false;  ///< what was written to the file under the run before is, and no call has told of that yet
+
+  bool operator==(const HostRun&) const = default;
+};
+
 /// A way to a host's server that is made again when it breaks, and the files that are open by it, which are opened
 /// again then. What a Host and its parts have in common: each of their calls holds `mutex` from the first look at a
 /// file to the last, and `exchange` opens it while it waits for a server.
@@ -63,6 +72,8 @@ class HostLink {
     std::uint64_t end = 0;              ///< as last heard, for appends
     bool unflushed = false;             ///< written to through the server since the last flush
     bool lost = false;                  ///< the host started again meanwhile: to be told once
+    BootId boot{};                      ///< of the host, when it was opened there last
+    HostRun::Note note_run{};           ///< may be empty
     bool stale = false;                 ///< what has its name is another file now, or none
     bool closed = false;                ///< while another thread's call on it waits for the server
     std::uint64_t lent_as = 0;          ///< 1 and the number of the server's descriptor; 0: not lent, or refused
@@ -71,6 +82,8 @@ class HostLink {
     std::shared_ptr<HeldLocks> held{};  ///< of an owner of locks
     std::shared_ptr<File> locked{};     ///< the file that it has locks on
   };
+  /// Whether data that was written to the file is lost. That is told once.
+  static bool take_loss(File& file);
   /// A rename that is not answered yet: where it leads what is open.
   struct Renaming {
     Renaming(std::string_view old, std::string_view now, bool both) : from(old), to(now), exchanged(both) {}
@@ -148,6 +161,7 @@ class HostLink {
                                                 std::string& problem);
   bool take_over(std::unique_ptr<HostConnection> connection);
   void give_up_locks();
+  void begin_run(File& file);
   bool reopen(File& file);
   bool adopt(File& file);
   [[nodiscard]] std::vector<std::string> later_names(const std::string& name);

@@ -41,7 +41,7 @@ HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return {.result = Result::failure(EBADF)};
-  if (std::exchange(file->lost, false)) return {.result = Result::failure(EIO)};
+  if (HostLink::take_loss(*file)) return {.result = Result::failure(EIO)};
   HostLink::Asked asked{.data = from};
   asked.data_bytes = std::min(Buffers(from).bytes(), layout::kFileMaxLength);
   asked.request.call = static_cast<std::uint32_t>(FileCall::write);

@@ -61,9 +61,9 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
 }
 
 std::unique_ptr<Hosts::File> Hosts::resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same,
-                                           bool lost, UniqueFd kept) {
+                                           bool lost, UniqueFd kept, const std::optional<HostRun>& run) {
   Connection& connection = for_file();
-  return std::make_unique<File>(connection, connection.host.resume(name, flags, same, lost, std::move(kept)));
+  return std::make_unique<File>(connection, connection.host.resume(name, flags, same, lost, std::move(kept), run));
 }
 
 void Hosts::announce_rename(std::string_view from, std::string_view to, std::uint32_t flags) {

@@ -83,7 +83,7 @@ class Hosts {
                     const File* beside = nullptr);
   /// As Host::resume.
   std::unique_ptr<File> resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost,
-                               UniqueFd kept);
+                               UniqueFd kept, const std::optional<HostRun>& run);
   /// As of HostLink, on all connections.
   void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
   void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);

@@ -25,6 +25,7 @@ using layout::KeptName;
 using layout::KeptNode;
 using layout::KeptNumber;
 using layout::KeptOpen;
+using layout::KeptRun;
 using layout::KeptStart;
 using layout::KeptWord;
 
@@ -101,6 +102,10 @@ void KeptSnapshot::apply(std::span<const std::byte> record) {
   } else if (word == KeptWord::opened && read_record(record, opened)) {
     open[opened.number] = opened;
     numbers[KeptWord::last_open] = std::max(numbers[KeptWord::last_open], opened.number);
+  } else if (KeptRun run{}; word == KeptWord::run && read_record(record, run)) {
+    HostRun& noted = runs[run.number];
+    std::ranges::copy(run.boot, noted.boot.begin());
+    noted.lost = run.lost != 0;
   } else if (word == KeptWord::locker && read_record(record, locker)) {
     lockers[locker.number].locker = locker;
     lockers[locker.number].open.push_back(locker.open);
@@ -131,6 +136,7 @@ void KeptSnapshot::apply(KeptWord word, std::uint64_t number, std::uint64_t valu
       break;
     case KeptWord::closed:
       open.erase(number);
+      runs.erase(number);
       break;
     case KeptWord::failed:
       if (const auto found = open.find(number); found != open.end())
@@ -249,6 +255,7 @@ void KeptState::write(const KeptSnapshot& snapshot) {
     put(KeptWord::named, KeptName{.head = {}, .parent = parent, .node = node}, text);
   });
   for (const auto& [number, opened] : snapshot.open) put(KeptWord::opened, opened);
+  for (const auto& [number, run] : snapshot.runs) put_run(number, run);
   for (const auto& [number, known] : snapshot.lockers) {
     KeptLocker locker = known.locker;
     for (const std::uint64_t open : known.open) {
@@ -260,6 +267,12 @@ void KeptState::write(const KeptSnapshot& snapshot) {
   for (const auto& [request, value] : snapshot.begun)
     put(KeptWord::begun, KeptNumber{.head = {}, .number = request, .value = value});
   for (const auto& [request, renaming] : snapshot.renaming) put_renaming(request, renaming);
+}
+
+void KeptState::put_run(std::uint64_t open, const HostRun& run) {
+  KeptRun record{.head = {}, .number = open, .boot = {}, .lost = run.lost ? 1U : 0U, .reserved = 0};
+  std::ranges::copy(run.boot, record.boot);
+  put(KeptWord::run, record);
 }
 
 void KeptState::put_node(NodeId node, const Identity& identity) {
@@ -329,6 +342,10 @@ void KeptState::Batch::add_locker(const KeptLocker& locker) {
 
 void KeptState::Batch::add_lock(std::uint64_t locker, const layout::FileLock& lock) {
   if (state_ != nullptr) state_->put_lock(locker, lock);
+}
+
+void KeptState::Batch::add_run(std::uint64_t open, const HostRun& run) {
+  if (state_ != nullptr) state_->put_run(open, run);
 }
 
 void KeptState::Batch::add_text(KeptWord word, std::string_view text) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "file/client/host_link.hpp"
 #include "file/mount/identity.hpp"
 #include "file/mount/layout/kept_state.hpp"
 #include "file/wire/held_locks.hpp"
@@ -35,6 +36,7 @@ struct KeptSnapshot {
   std::unordered_map<NodeId, Node> nodes{};
   std::unordered_map<NodeId, std::unordered_map<std::string, Name>> names{};  ///< by directory
   std::map<std::uint64_t, layout::KeptOpen> open{};
+  std::map<std::uint64_t, HostRun> runs{};  ///< by the open file's number
   struct Renaming {
     std::uint64_t flags = 0;
     std::string from{};
@@ -96,6 +98,7 @@ class KeptState {
     void add_locker(const layout::KeptLocker& locker);
     void add_lock(std::uint64_t locker, const layout::FileLock& lock);
     void add_open(const layout::KeptOpen& open);
+    void add_run(std::uint64_t open, const HostRun& run);
     void add_text(layout::KeptWord word, std::string_view text);
 
    private:
@@ -114,6 +117,7 @@ class KeptState {
   void put_node(NodeId node, const Identity& identity);
   void put_renaming(std::uint64_t request, const KeptSnapshot::Renaming& renaming);
   void put_lock(std::uint64_t locker, const layout::FileLock& lock);
+  void put_run(std::uint64_t open, const HostRun& run);
   void put_text(layout::KeptWord word, std::string_view text);
 
   std::mutex mutex_;

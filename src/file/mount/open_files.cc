@@ -36,9 +36,12 @@ void OpenFiles::restore(const KeptSnapshot& left) {
     if ((open.flags & layout::kFileOpenDirectory) != 0) continue;
     const bool kept = tree_.kept_descriptors()->has({.kind = KeptKind::file, .id = number});
     const bool lost = Locks::were_lost(left, *tree_.kept_descriptors(), number);
+    const auto noted = left.runs.find(number);
+    const auto run = noted == left.runs.end() ? std::nullopt : std::optional(noted->second);
     const auto file =
-        std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost), open.flags, open.mode);
+        std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost, run), open.flags, open.mode);
     file->set_number(number);
+    tree_.keep_runs(file->file(), number);
     file->errors().keep_in(tree_.kept(), number, open.errors);
     std::shared_ptr<const Passthrough::Backing> backing;
     if (open.backing != 0) {
@@ -156,6 +159,7 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
                  .mode = file->mode(),
                  .backing = backing == nullptr ? 0 : backing->number(),
                  .errors = file->errors().untold()});
+  tree_.keep_runs(file->file(), file->number());
   numbered_.add(file->number(), file);
   tree_.nodes().add_open(node, file);
 }

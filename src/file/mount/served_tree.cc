@@ -51,6 +51,7 @@ ServedTree::ServedTree(const HostOptions& options, std::size_t connections, Uniq
       write_behind_(nodes_, std::move(writes)),
       attempts_(keeping.state) {
   if (const KeptSnapshot* const left = std::exchange(keeping_.left, nullptr); left != nullptr) {
+    first_run_ = boot_id_of(record_of<layout::FileHello>(left->text(layout::KeptWord::server)));
     nodes_.restore(*left);
     attempts_.restore(*left);
     last_number_ = left->number(layout::KeptWord::last_open);
@@ -59,7 +60,9 @@ ServedTree::ServedTree(const HostOptions& options, std::size_t connections, Uniq
     return;
   }
   KeptState::Batch batch(keeping.state);
-  batch.add_text(layout::KeptWord::server, text_of(hosts_.any()->server()));
+  const layout::FileHello server = hosts_.any()->server();
+  first_run_ = boot_id_of(server);
+  batch.add_text(layout::KeptWord::server, text_of(server));
   batch.add_text(layout::KeptWord::root, text_of(root_));
 }
 
@@ -92,7 +95,8 @@ int ServedTree::made_before(std::optional<std::uint64_t> first, int error, const
   return *made ? 0 : error;
 }
 
-std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost) {
+std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost,
+                                                const std::optional<HostRun>& run) {
   const Identity identity = nodes_.identity(node).value_or(Identity());
   layout::FileStatus same{};
   same.device = identity.device;
@@ -100,7 +104,20 @@ std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t numbe
   same.has_birth = identity.born_seconds != 0 || identity.born_nanoseconds != 0 ? 1 : 0;
   same.born = {.seconds = identity.born_seconds, .nanoseconds = identity.born_nanoseconds, .reserved = 0};
   UniqueFd kept = keeping_.descriptors->take({.kind = KeptKind::file, .id = number});
-  return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept));
+  return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept), run);
+}
+
+/// Of the run that all daemons know of nothing is noted. It is the first one of the mount, and hosts seldom have
+/// another.
+void ServedTree::keep_runs(const Hosts::File& file, std::uint64_t number) {
+  KeptState* const state = keeping_.state;
+  if (state == nullptr) return;
+  const auto note = [state, number, first = first_run_, is_noted = false](const HostRun& run) mutable {
+    if (!is_noted && run == HostRun{.boot = first}) return;
+    is_noted = true;
+    KeptState::Batch(state).add_run(number, run);
+  };
+  file.use()->note_runs(file.handle(), note);
 }
 
 void ServedTree::keep_open(NodeId parent, std::string_view name) {

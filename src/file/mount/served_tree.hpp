@@ -71,7 +71,11 @@ class ServedTree {
   [[nodiscard]] bool is_own_kernel();
   /// A file that an earlier daemon had open, whatever its name is.
   /// @param lost  its locks were: it answers ESTALE
-  std::unique_ptr<Hosts::File> resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost = false);
+  /// @param run  of the host, as the earlier daemon has noted it
+  std::unique_ptr<Hosts::File> resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost = false,
+                                      const std::optional<HostRun>& run = {});
+  /// Keeps for the next daemon what restarts of the host do to an open file.
+  void keep_runs(const Hosts::File& file, std::uint64_t number);
   [[nodiscard]] WriteBehind& write_behind() { return write_behind_; }
 
   /// Held from a path's making to the end of the call that takes it: no rename of this mount is in between.
@@ -165,6 +169,7 @@ class ServedTree {
   Hosts hosts_;
   Keeping keeping_;
   layout::FileStatus root_;
+  BootId first_run_{};            ///< of the host's kernel, when the mount was made
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
   WriteBehind write_behind_;

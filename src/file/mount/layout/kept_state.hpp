@@ -55,6 +55,7 @@ enum class KeptWord : std::uint32_t {
   first_request,  ///< of the kernel, by which both have agreed on what they do
   server,         ///< the server's FileHello
   root,           ///< the FileStatus of its directory
+  run,            ///< KeptRun; not a text
 };
 
 /// In front of each record. The next one follows at the next multiple of 8.
@@ -104,6 +105,16 @@ struct KeptOpen {
                          ///< lower half, of other open files in the upper one
 };
 static_assert(sizeof(KeptOpen) == 64 && offsetof(KeptOpen, file_system) == 40 && offsetof(KeptOpen, backing) == 56);
+
+/// A run of the host's kernel, for an open file: only if that is not the one that `server` tells of, or was not.
+struct KeptRun {
+  KeptHead head;
+  std::uint64_t number;   ///< of the open file
+  std::uint8_t boot[16];  ///< FileHello::boot
+  std::uint32_t lost;     ///< 1: what was written to the file before is, and no call has told of that yet; 0 otherwise
+  std::uint32_t reserved;
+};
+static_assert(sizeof(KeptRun) == 40 && offsetof(KeptRun, boot) == 16 && offsetof(KeptRun, lost) == 32);
 
 struct KeptLocker {
   KeptHead head;
