@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,59 @@ def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
             os.pwrite(file, bytes(BLOCK), 1 << 20)
             os.fsync(file)
             os.close(file)
+
+
+@contextlib.contextmanager
+def quota(folder, image):
+    """A file system on which no more than 4 MiB are allowed."""
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("no Btrfs for a quota here: apt-get install btrfs-progs")
+    with open(image, "wb") as made:
+        made.truncate(128 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True)
+    with mounted("-o", "loop", image, folder):
+        calls = [["quota", "enable", folder], ["qgroup", "limit", "4M", "0/5", folder]]
+        for call in calls:
+            if subprocess.run(["btrfs", *call], capture_output=True).returncode != 0:
+                pytest.skip("a quota is refused here")
+        yield
+
+
+def error_of(call):
+    with pytest.raises(OSError) as failed:
+        call()
+    return failed.value.errno
+
+
+@pytest.mark.parametrize("told_by", ["write", "fsync", "close"])
+def test_a_quota_that_others_use_up_is_told_of(tmp_path, told_by):
+    with quota(tmp_path / "root", tmp_path / "image"), served(tmp_path) as (server, _, root, here):
+        file = opened(here / "file")
+        write_until_kept(file, root / "file")
+        with stopped(server.process):
+            assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
+            fill_up(root)
+        if told_by == "write":
+            os.fstat(file)  # by then it is written
+        calls = {"write": lambda: os.pwrite(file, b"x", 0), "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
+        assert error_of(calls[told_by]) == errno.EDQUOT
+        with contextlib.suppress(OSError):
+            os.close(file)
+
+
+@pytest.mark.parametrize("mount", [[], ["--write-buffer", "0"]], ids=["kept", "direct"])
+def test_a_quota_is_the_error_that_it_is_natively(tmp_path, mount):
+    def write_all(folder):
+        with open(folder / "file", "wb", buffering=0) as file:
+            while True:
+                assert file.write(bytes(32 * BLOCK)) == 32 * BLOCK
+                os.fsync(file)
+
+    with quota(tmp_path / "root", tmp_path / "image"), served(tmp_path, mount=mount) as (_, _, root, here):
+        natively = error_of(lambda: write_all(root))
+        os.unlink(root / "file")
+        os.sync()
+        assert error_of(lambda: write_all(here)) == natively == errno.EDQUOT
 
 
 def test_a_full_disk_is_found_by_the_write_itself(tmp_path):
