@@ -2,6 +2,7 @@
 """wherry mount: locks exclude programs of one mount, of another mount, and of the host."""
 
 import contextlib
+import errno
 import os
 import random
 import signal
@@ -209,6 +210,45 @@ def test_a_signal_interrupts_who_waits(folders, name, kind):
         assert waiter.result() == "EINTR"
         assert holder.lock(kind, "file", "none") is None
         assert holder.lock(kind, "file", "write") is None
+
+
+IN_A_CIRCLE = {"one mount": (0, 0, 0), "the host": (-1, -1, -1)}
+
+
+@pytest.mark.parametrize("place", IN_A_CIRCLE.values(), ids=IN_A_CIRCLE)
+@pytest.mark.parametrize("kind", ("posix", "lockf"))
+@pytest.mark.parametrize("count", (2, 3))
+def test_who_would_wait_for_itself_is_told(folders, name, place, kind, count):
+    with lockers(*[folders[place[i]] / name for i in range(count)]) as programs:
+        for i, program in enumerate(programs):
+            assert program.lock(kind, "file", "write", 10 * i, 10) is None
+        for i, program in enumerate(programs[:-1]):
+            program.begin("lock", kind, "file", "write", 10 * i + 10, 10, True).wait_until_it_waits()
+        assert programs[-1].lock(kind, "file", "write", 0, 10, True) == errno.errorcode[errno.EDEADLK]
+        # The others go on.
+        assert programs[-1].lock(kind, "file", "none") is None
+        for i in reversed(range(count - 1)):
+            assert programs[i].result() is None
+            assert programs[i].lock(kind, "file", "none") is None
+
+
+OTHER_CIRCLES = {"two mounts": ("posix", (0, 1)), "a mount and the host": ("posix", (0, -1)),
+                 "open files of one mount": ("ofd", (0, 0)), "open files of the host": ("ofd", (-1, -1))}
+
+
+@pytest.mark.parametrize("kind, place", OTHER_CIRCLES.values(), ids=OTHER_CIRCLES)
+def test_who_waits_for_another_kernel_or_by_an_open_file_waits_until_a_signal(folders, name, kind, place):
+    with lockers(*[folders[i] / name for i in place]) as (one, other):
+        one.handle_alarms()
+        assert one.lock(kind, "file", "write", 0, 10) is None
+        assert other.lock(kind, "file", "write", 10, 10) is None
+        one.begin("lock", kind, "file", "write", 10, 10, True).wait_until_it_waits()
+        other.begin("lock", kind, "file", "write", 0, 10, True).wait_until_it_waits()
+        one.process.send_signal(signal.SIGUSR1)
+        assert one.result() == "EINTR"
+        assert not other.has_answered()
+        assert one.lock(kind, "file", "none") is None
+        assert other.result() is None
 
 
 @kinds

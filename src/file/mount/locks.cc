@@ -15,6 +15,15 @@ bool is_unlock(const layout::FileLock& lock) {
   return lock.type == static_cast<std::uint32_t>(layout::FileLockType::none);
 }
 
+/// Of two owners.
+bool conflict(const layout::FileLock& one, const layout::FileLock& other) {
+  constexpr auto kWrite = static_cast<std::uint32_t>(layout::FileLockType::write);
+  // A length of 0 is that to the end of all files.
+  const bool is_behind = one.length != 0 && one.length <= other.offset && one.offset <= other.offset - one.length;
+  const bool is_before = other.length != 0 && other.length <= one.offset && other.offset <= one.offset - other.length;
+  return (one.type == kWrite || other.type == kWrite) && !is_behind && !is_before;
+}
+
 /// Of making an owner at the server.
 int lock_error_of(int error) {
   switch (error) {
@@ -188,6 +197,58 @@ pid_t Locks::holder(NodeId node, const Key& asking, const layout::FileLock& lock
     if (key != asking && !key.whole && owner->held->overlap(lock)) return owner->process;
   }
   return 0;
+}
+
+/// Those that have a lock in the way of this one.
+std::set<std::uint64_t> Locks::owners_before(const Waiting& wait) const {
+  std::set<std::uint64_t> before;
+  const auto owners = nodes_.find(wait.node);
+  if (owners == nodes_.end()) return before;
+  for (const auto& [key, owner] : owners->second) {
+    if (key.whole || key.owner == wait.owner) continue;
+    const auto held = owner->held->all();
+    if (std::ranges::any_of(held, [&](const layout::FileLock& one) { return conflict(one, wait.lock); }))
+      before.insert(key.owner);
+  }
+  return before;
+}
+
+bool Locks::closes_circle(const Waiting& wait) const {
+  std::set<std::uint64_t> seen;
+  std::vector<Waiting> next{wait};
+  while (!next.empty()) {
+    const Waiting one = next.back();
+    next.pop_back();
+    for (const std::uint64_t owner : owners_before(one)) {
+      if (owner == wait.owner) return true;
+      if (!seen.insert(owner).second) continue;
+      for (const auto& [id, other] : waiting_) {
+        if (other.owner == owner) next.push_back(other);
+      }
+    }
+  }
+  return false;
+}
+
+int Locks::begin_wait(const void* id, NodeId node, const LockRequest& wanted) {
+  const Waiting wait{.node = node, .owner = wanted.owner, .lock = wanted.lock};
+  const std::lock_guard lock(mutex_);
+  if (closes_circle(wait)) return EDEADLK;
+  waiting_.emplace(id, wait);
+  return 0;
+}
+
+void Locks::end_wait(const void* id) {
+  const std::lock_guard lock(mutex_);
+  waiting_.erase(id);
+}
+
+bool Locks::is_deadlocked(const void* id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end() || !closes_circle(found->second)) return false;
+  waiting_.erase(found);
+  return true;
 }
 
 bool Locks::drop(NodeId node, std::uint64_t process) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +57,14 @@ class Locks {
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
   /// Replaces `lock` by what is in its way: of type `none` if nothing is.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
+  /// Notes what an owner waits for, for `is_deadlocked` and until `end_wait`. EDEADLK, and nothing is noted, if an
+  /// owner that is in the way waits for this one, itself or by way of others. Owners on other mounts, and on the host,
+  /// are not known here.
+  int begin_wait(const void* id, NodeId node, const LockRequest& wanted);
+  void end_wait(const void* id);
+  /// Whether that is so by now. The wait is noted no longer then.
+  bool is_deadlocked(const void* id);
+
   /// A process has closed a descriptor of the file. Returns whether it had locks on it.
   bool drop(NodeId node, std::uint64_t process);
   /// An open file is closed for good. Returns whether locks ended with it.
@@ -78,6 +87,11 @@ class Locks {
     std::vector<const OpenFile*> used{};  ///< by Locks::mutex_
   };
   using Owners = std::map<Key, std::shared_ptr<Owner>>;
+  struct Waiting {
+    NodeId node;
+    std::uint64_t owner;
+    layout::FileLock lock;
+  };
 
   std::shared_ptr<Owner> find(NodeId node, const Key& key);
   std::shared_ptr<Owner> find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process);
@@ -87,12 +101,15 @@ class Locks {
   void note_end(const Owner& owner);
   int open(Owner& owner, const OpenFile& by, bool whole);
   int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
+  [[nodiscard]] std::set<std::uint64_t> owners_before(const Waiting& wait) const;
+  [[nodiscard]] bool closes_circle(const Waiting& wait) const;
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
 
   Keeping keeping_;
   HandleBudget budget_ = HandleBudget::for_one();
   std::mutex mutex_;
   std::unordered_map<NodeId, Owners> nodes_;
+  std::map<const void*, Waiting> waiting_;
   std::uint64_t last_ = 0;  ///< number of an owner
 };
 

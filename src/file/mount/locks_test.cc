@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -113,6 +114,27 @@ TEST_P(LocksOfAServer, AfterAServerWasStartedAgainAnOwnerWithoutLocksLocksAnewAn
   OpenFile* const again = open();
   EXPECT_EQ(lock(1, again, false), 0);
   for (OpenFile* const file : {one, two, again}) system.files().close(node, file);
+}
+
+TEST_P(LocksTest, ACircleOfOwnersThatWaitIsFound) {
+  OpenFile* const file = open();
+  const auto wait = [&](int id, std::uint64_t owner, std::uint64_t offset, FileLockType type = FileLockType::write) {
+    static std::array<int, 8> ids{};
+    return system.locks().locks().begin_wait(
+        &ids.at(static_cast<std::size_t>(id)), node,
+        {.owner = owner,
+         .lock = {.offset = offset, .length = 10, .type = static_cast<std::uint32_t>(type), .reserved = 0}});
+  };
+  for (std::uint64_t owner = 1; owner <= 3; ++owner)
+    EXPECT_EQ(lock(owner, file, false, FileLockType::write, 10 * owner, 10), 0);
+  EXPECT_EQ(wait(0, 1, 20), 0);
+  EXPECT_EQ(wait(1, 2, 30), 0);
+  EXPECT_EQ(wait(2, 4, 10), 0) << "none waits for this one";
+  EXPECT_EQ(wait(3, 3, 40), 0) << "nobody is in the way";
+  EXPECT_EQ(wait(4, 3, 11, FileLockType::read), EDEADLK);
+  EXPECT_EQ(lock(2, file, false, FileLockType::none, 20, 10), 0);
+  EXPECT_EQ(wait(4, 3, 10), 0);
+  system.files().close(node, file);
 }
 
 using LocksOfFilesThatAreLent = LocksTest;

@@ -5,9 +5,14 @@
 // read, also where both wrote within one tick of the clock that times of modification are taken from.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "file/mount/operations_serve.hpp"
@@ -47,16 +52,47 @@ constexpr int kMoreRangeAttempts = 1;
 
 bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
 
+/// Whether a thread of the process waits in fcntl(F_SETLKW). The request of F_OFD_SETLKW is the same, and the owner of
+/// that may be several threads, of which one may give up what another one waits for: it is EDEADLK nowhere.
+bool waits_as_process(pid_t process) {
+  std::error_code error;
+  bool is_known = false;
+  const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
+    std::ifstream file(thread.path() / "syscall");
+    long number = -1;
+    unsigned long descriptor = 0;
+    unsigned long command = 0;
+    if (!(file >> number >> std::hex >> descriptor >> command)) continue;
+    is_known = true;
+    if (number == SYS_fcntl && command == F_SETLKW) return true;
+  }
+  return !is_known;
+}
+
 /// Grants the lock once it is there. The open file stays until then: the kernel refers to it during the call.
 void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
               int attempts, LockWaits::Prepared prepared) {
   const auto grant = std::make_shared<LockWaits::Prepared>(std::move(prepared));
   LockWaits& waits = system.locks().waits();
+  Locks& locks = system.locks().locks();
+  const bool may_lock_up = attempts == 0 && !wanted.whole;
+  // A lock of an open file description that is in a circle waits all the same, and is not noted.
+  if (may_lock_up && locks.begin_wait(request, node, wanted) != 0 && waits_as_process(wanted.process)) {
+    fuse_reply_err(request, EDEADLK);
+    return;
+  }
   waits.add({.id = request,
              .node = node,
-             .attempt = [&system, node, &file, wanted] { return system.locks().set(node, file, wanted); },
+             .attempt =
+                 [&system, &locks, request, node, &file, wanted] {
+                   const int error = system.locks().set(node, file, wanted);
+                   if (error != EAGAIN || !locks.is_deadlocked(request)) return error;
+                   return waits_as_process(wanted.process) ? EDEADLK : EAGAIN;
+                 },
              .answer =
-                 [&system, request, grant](int error) {
+                 [&system, &locks, request, grant](int error) {
+                   locks.end_wait(request);
                    if (error == 0)
                      system.locks().grants().hand_over(std::move(*grant));
                    else
