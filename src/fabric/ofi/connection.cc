@@ -77,7 +77,7 @@ Result OfiConnection::flush(Deadline deadline) {
   return origin_.inherited() ? Result::failure(ECONNRESET) : link_->flush(deadline);
 }
 
-void OfiConnection::progress() {
+void OfiConnection::progress(Bell /*bell*/) {
   if (!origin_.inherited()) (void)link_->drive();
 }
 

@@ -28,7 +28,7 @@ class OfiConnection final : public Connection, private Exposure {
   bool get(std::span<std::byte> destination, std::uint64_t offset) override;
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   Result flush(Deadline deadline) override;
-  void progress() override;
+  void progress(Bell bell) override;
   [[nodiscard]] bool progresses() const override { return true; }
 
   void arm(Bell bell) override;
