@@ -84,6 +84,7 @@ int unmap(void* start, std::size_t bytes) { return Mappings::instance().unmap(st
 Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by)
     : connection_(connection),
       exposure_(connection.exposure()),
+      maps_(connection.map() != nullptr),
       told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
       references_(std::make_shared<MappingReferences>(peers_)),
@@ -94,7 +95,10 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
   told_.version = layout::kWindowVersion;
 }
 
-int Space::flush(Clock::duration timeout) { return connection_.flush(time_after(timeout)).error; }
+/// A load/store fabric waits for nothing: a deadline would cost a look at the clock for each write.
+int Space::flush(Clock::duration timeout) {
+  return connection_.flush(maps_ ? fabric::Deadline{} : time_after(timeout)).error;
+}
 
 bool Space::peer_left() {
   return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
@@ -155,7 +159,7 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
   }
   // Only writing on a put fabric may complete later, where the word that says so follows behind. On a load/store fabric
   // the rest is complete but for memory that is not mapped there.
-  const bool later = writing && !options.complete && connection_.map() == nullptr;
+  const bool later = writing && !options.complete && !maps_;
   return move_parts(view, local, {first, bytes}, remote, writing, !later);
 }
 
@@ -163,9 +167,12 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
 int Space::move_parts(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing,
                       bool completes) {
   constexpr std::size_t kMost = std::size_t{16} << 20;
-  const std::size_t most = connection_.map() == nullptr ? kMost : SIZE_MAX;
+  if (maps_) {
+    const int error = move(view, local, part, remote, writing);
+    return error != 0 || !completes ? error : flush(kFenceTimeout);
+  }
   do {
-    const Part next{part.from, part.from + std::min(part.to - part.from, most)};
+    const Part next{part.from, part.from + std::min(part.to - part.from, kMost)};
     if (const int error = move(view, local, next, remote, writing); error != 0) return error;
     if (completes) {
       if (const int error = flush(kFenceTimeout); error != 0) return error;

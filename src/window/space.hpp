@@ -160,6 +160,7 @@ class Space {
 
   fabric::Connection& connection_;
   fabric::Exposure* const exposure_;  ///< null: the fabric has none, and there are no windows
+  const bool maps_;                   ///< a load/store fabric
   layout::WindowPage& told_;          ///< what the peer says: in the own segment
   PeersPage peers_;                   ///< what this side says: in the peer's
   const std::shared_ptr<MappingReferences> references_;
