@@ -75,9 +75,10 @@ class HostRuns : public testing::Test {
 TEST_F(HostRuns, ALossThatWasToldIsNotToldByTheNextDaemon) {
   ASSERT_EQ(in_next_daemon([](FileSystem& system) { return make(system, "file"); }), 0);
   start_host_again();
-  EXPECT_EQ(in_next_daemon([](FileSystem& system) { return connect_only(system) + write_first(system); }), EIO);
-  EXPECT_EQ(in_next_daemon(write_first), 0);
-  EXPECT_EQ(in_next_daemon(write_first), 0);
+  const auto connect_and_write = [](FileSystem& system) { return connect_only(system) + write_first(system); };
+  EXPECT_EQ(in_next_daemon(connect_and_write), EIO);
+  EXPECT_EQ(in_next_daemon(connect_and_write), 0);
+  EXPECT_EQ(in_next_daemon(connect_and_write), 0);
 }
 
 TEST_F(HostRuns, ALossThatWasNotToldIsToldByTheNextDaemon) {
