@@ -132,7 +132,7 @@ class KeptFile {
   std::uint64_t kept_ = 0;     ///< bytes so far
   std::uint64_t written_ = 0;  ///< of them
   std::uint64_t room_ = 0;
-  std::uint64_t end_ = 0;  ///< of the file with what is kept, while that is held
+  std::uint64_t end_ = 0;    ///< of the file with what is kept, while that is held
   gid_t group_ = 0;          ///< of the file
   std::uint32_t drops_ = 0;  ///< what records that are kept do to set-user-ID bits: kFileWriteBy...
   Writer last_writer_{};
