@@ -18,8 +18,8 @@ struct PortRange {
   static std::optional<PortRange> parse(std::string_view text) {
     constexpr std::uint16_t kFirstUnprivileged = 1024;
     PortRange range{};
+    const auto [hyphen, error] = std::from_chars(text.data(), text.data() + text.size(), range.first);
     const char* const end = text.data() + text.size();
-    const auto [hyphen, error] = std::from_chars(text.data(), end, range.first);
     if (error != std::errc() || hyphen == end || *hyphen != '-') return std::nullopt;
     const auto [stop, wrong] = std::from_chars(hyphen + 1, end, range.last);
     if (wrong != std::errc() || stop != end) return std::nullopt;

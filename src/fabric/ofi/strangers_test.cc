@@ -248,7 +248,7 @@ TEST_F(Strangers, WithoutDescriptorsACallerIsDroppedAndAPeerIsLetInLater) {
 /// A listener that this file plays, at the first port that a connector asks.
 class FalseListener {
  public:
-  FalseListener(const Settings& settings)
+  explicit FalseListener(const Settings& settings)
       : listening_(listen_on_first_free(PortOrder(settings.ports, job_number(settings.job), kNode, kPort))) {}
 
   /// Answers each connector with `said`, and its hello with what `reply` makes of it.
