@@ -229,10 +229,10 @@ TEST_F(Strangers, WithoutDescriptorsACallerIsDroppedAndAPeerIsLetInLater) {
   RendezvousConnector connector(settings_, "127.0.0.1", kNode, kPort, test_introduction("c"), seconds_from_now(1000));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd highest(::dup(connector.descriptor()));
+  const int lowest_free = UniqueFd(::dup(connector.descriptor())).get();
   pollfd polled{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&polled, 1, -1), 1);
-  const rlimit few{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  const rlimit few{.rlim_cur = static_cast<rlim_t>(lowest_free), .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   int error = 0;
   try {
@@ -240,6 +240,7 @@ TEST_F(Strangers, WithoutDescriptorsACallerIsDroppedAndAPeerIsLetInLater) {
   } catch (const Error& thrown) {
     error = thrown.code().value();
   }
+  EXPECT_EQ(::poll(&polled, 1, 0), 0) << "the service thread would spin";
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(error, EMFILE);
   EXPECT_TRUE(meet(listener_, connector).connector);

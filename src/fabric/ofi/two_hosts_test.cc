@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -136,6 +137,17 @@ TEST(TwoHosts, AHostWithoutARouteIsNamed) {
                       "192.0.2.1:") &&
            fails_with(nullptr, near_connector(settings_for(milliseconds(300)), "192.0.2.1"), ENETUNREACH,
                       "cannot be reached; correct its address in WHERRY_HOSTS, or the route to it");
+  });
+}
+
+/// The kernel may give a connection to a port of this host that very port, and join it with itself.
+TEST(TwoHosts, AConnectionWithItselfIsNoListener) {
+  between_hosts([](TwoHosts&) {
+    Settings settings = settings_for(milliseconds(600'000));
+    settings.ports = {20001, 20001};
+    std::ofstream ports("/proc/sys/net/ipv4/ip_local_port_range");
+    if (!(ports << "20001 20001" << std::flush)) return true;  // not in this container
+    return fails_with(nullptr, near_connector(settings, "127.0.0.1"), ECONNREFUSED, "nobody listens there");
   });
 }
 
