@@ -242,9 +242,12 @@ void forget(int fd, std::uint64_t after) noexcept {
 DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(patience) {
   const std::uint64_t all = ~std::uint64_t{0};
   if (!before_.active) {
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &patience.mask_before, sizeof all);
+    // The C library's: this library's own syscall() has cancellation disabled in it, and a handler may leave by a jump.
+    WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &all, &patience.mask_before, sizeof all);
     inside.fetch_add(1, std::memory_order_seq_cst);  // BREAK-OFF barrier
   }
+  // Not before signals are blocked: a handler that leaves by a jump would leave it so.
+  not_cancelled_.emplace();
   patience.active = true;
   patience.end_ms = now_ms() + most_ms;
 }
@@ -254,7 +257,9 @@ DirectCall::~DirectCall() {
   patience = before_;
   if (before_.active) return;
   inside.fetch_sub(1, std::memory_order_release);  // INSIDE release: the library's own data
-  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  // Before signals are not: a handler may leave by a jump, and nothing below is done then.
+  not_cancelled_.reset();
+  WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
 DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <wherry/file_path.hpp>
 
@@ -26,7 +27,7 @@ struct Patience {
 
 /// Around all calls of libwherry-direct.so: no handler runs in this thread, which might call it again, or leave by a
 /// jump. Nor is the thread cancelled. A signal that comes ends a call that waits for the server; the kernel's call is
-/// made then, after the handler.
+/// made then, after the handler, which may leave by a jump.
 class DirectCall {
  public:
   /// @param most_ms  how long the server is waited for
@@ -36,7 +37,7 @@ class DirectCall {
   ~DirectCall();
 
  private:
-  NotCancelled not_cancelled_;  ///< the last to end
+  std::optional<NotCancelled> not_cancelled_;  ///< within the time in which signals are blocked
   Patience before_;
 };
 
