@@ -13,7 +13,7 @@ namespace wherry::preload {
 /// After a file could not be opened, or a transfer has failed. Doubled each time.
 inline constexpr std::uint32_t kPauseMs = 200;
 inline constexpr std::uint32_t kMostPauseMs = 60'000;
-inline constexpr std::uint32_t kMostFailures = 9;  // counted
+inline constexpr std::uint32_t kMostFailures = 10;  // counted; the last pause is kMostPauseMs
 
 // What the lower half of a word says; from kFirstSlot on it is a slot.
 inline constexpr std::uint32_t kNew = 0;
