@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry mount: programs may ask for a way past it, by an ioctl of a file that they have open."""
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import os
 import struct
+import subprocess
 
 import pytest
-from serving import NO_PASSTHROUGH, enter_mount_namespace, mounts
+from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
+from waiting import wait_until
 
 READS, WRITES = 1, 2
 TICKET = struct.Struct("<II16s104s")
@@ -80,6 +83,41 @@ def test_a_file_that_may_be_mapped_to_write_has_no_tickets_for_writing(here):
         pass
     assert len(ticket(writer, WRITES)) == 2
     os.close(writer)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_unused_tickets_end_with_the_mounts_session(tmp_path, killed):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/file").write_bytes(b"x" * 8192)
+    with Server(tmp_path / "root", *THROUGH_THE_SERVER) as server:
+
+        def descriptors():
+            found = 0
+            for number in os.listdir(f"/proc/{server.process.pid}/fd"):
+                try:
+                    found += os.readlink(f"/proc/{server.process.pid}/fd/{number}").endswith("root/file")
+                except FileNotFoundError:
+                    pass
+            return found
+
+        mount = Mount(server, tmp_path / "mount")
+        reader, writer = opened(tmp_path / "mount/file", os.O_RDONLY), opened(tmp_path / "mount/file", os.O_WRONLY)
+        assert all(len(ticket(reader, READS)) == len(ticket(writer, WRITES)) == 2 for _ in range(5))
+        assert descriptors() >= 10
+        if killed:
+            mount.kill()
+        else:
+            mount.end()
+        wait_until(lambda: descriptors() == 0, "the end of the session's files")
+        for file in (reader, writer):
+            with contextlib.suppress(OSError):  # of a mount that is gone
+                os.close(file)
+        if killed:
+            subprocess.run(["umount", "--lazy", tmp_path / "mount"], check=False)
+        with Mount(server, tmp_path / "again") as again:
+            file = opened(again / "file", os.O_RDONLY)
+            assert len(ticket(file, READS)) == 2
+            os.close(file)
 
 
 def test_where_the_kernel_moves_the_data_there_are_none(tmp_path):
