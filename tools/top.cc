@@ -27,6 +27,7 @@ constexpr const char* kClearScreen = "\033[H\033[2J";
 struct TopOptions {
   bool once = false;
   bool json = false;
+  bool files = false;
   double interval = 1;  // seconds
 };
 
@@ -42,15 +43,20 @@ Screen screen() {
   return {size.ws_row > 1 ? size.ws_row - 1U : 0U, size.ws_col};
 }
 
+std::string text(const TopOptions& options, const Reading& before, const Reading& now, const Screen& terminal) {
+  return options.files ? top_files_text(now, terminal.lines, terminal.columns)
+                       : top_text(before, now, terminal.lines, terminal.columns);
+}
+
 void show(const TopOptions& options, const Reading& before, const Reading& now) {
   const bool redraw = !options.once && isatty(STDOUT_FILENO) == 1;
   if (options.json) {
     fmt::print("{}\n", top_json(before, now));
   } else if (redraw) {
     const Screen terminal = screen();
-    fmt::print("{}{}", kClearScreen, top_text(before, now, terminal.lines, terminal.columns));
+    fmt::print("{}{}", kClearScreen, text(options, before, now, terminal));
   } else {
-    fmt::print("{}{}", top_text(before, now, 0, 0), options.once ? "" : "\n");
+    fmt::print("{}{}", text(options, before, now, {}), options.once ? "" : "\n");
   }
   std::fflush(stdout);
 }
@@ -72,12 +78,16 @@ Action add_top(CLI::App& command) {
   auto options = std::make_shared<TopOptions>();
   command.add_flag("--once", options->once, "Show one interval and exit");
   command.add_flag("--json", options->json, "Print one JSON object a line instead of a table");
+  command.add_flag("--files", options->files,
+                   "Show by which way programs move the data of a mount's files, and what each way takes");
   command.add_option("--interval", options->interval, "Seconds to measure rates over, between two pictures")
       ->check(CLI::Range(kShortestInterval, kLongestInterval))
       ->capture_default_str();
   command.footer(
       "OUT and IN are payload per second; FILL is how full the ring of that direction was when its side last looked;\n"
       "SLEEPS/s and WAKES/s count the system calls spent on waiting and on waking the peer.\n"
+      "--files shows transfers of FROM bytes up to twice that on the path auto: the calls and bytes of each way, and\n"
+      "what a call of FROM bytes takes; TRIED counts those that tried the slower way.\n"
       "Processes started with WHERRY_STATISTICS=off, and those of other users, are not shown.");
   return [options] { return run(*options); };
 }

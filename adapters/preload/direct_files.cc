@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +21,8 @@
 
 #include "base/loaded_libraries.hpp"
 #include "descriptors.hpp"
+#include "direct_costs.hpp"
+#include "direct_descriptors.hpp"
 #include "direct_words.hpp"
 #include "directories.hpp"
 #include "file/mapped/signals_blocked.hpp"
@@ -48,6 +49,7 @@ struct alignas(64) Slot {
   std::uint64_t inode = 0;
   int access = 0;
   files::Path path = files::Path::kernel;
+  std::atomic<std::uint64_t> next{0};      ///< offset behind the last transfer
   std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
 };
 
@@ -97,28 +99,6 @@ const Direct* load() noexcept {
   if (made == nullptr) is_missing.store(true, std::memory_order_relaxed);
   direct.store(made, std::memory_order_release);  // DIRECT release: the library's own data
   return made;
-}
-
-/// The file of a descriptor as far as the kernel knows it by itself: the mount is not asked.
-bool look(int fd, struct statx& found) noexcept {
-  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &found) == 0;
-}
-
-/// The path of the descriptor's file, if that is on a mount, below one of the directories.
-std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept {
-  if (!S_ISREG(found.stx_mode) || !on_mount_device(found.stx_dev_major, found.stx_dev_minor)) return std::nullopt;
-  const auto path = path_past_mount(fd);
-  if (path != files::Path::automatic && path != files::Path::host) return std::nullopt;
-  return path;
-}
-
-/// The access of a descriptor; -1: transfers past the mount would do something else than the kernel's call.
-int access_of(int fd) noexcept {
-  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
-  constexpr int kOther = O_DIRECT | O_PATH | O_SYNC | O_DSYNC;
-  if (flags < 0 || (flags & kOther) != 0) return -1;
-  const int access = flags & O_ACCMODE;
-  return access == O_WRONLY && (flags & O_APPEND) != 0 ? -1 : access;
 }
 
 int free_slot() noexcept {
@@ -197,6 +177,7 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   slot.inode = found.stx_ino;
   slot.access = access;
   slot.path = *path;
+  slot.next.store(0, std::memory_order_relaxed);
   slot.failures.store(failures, std::memory_order_relaxed);
   slot.users.store(1, std::memory_order_release);  // USERS release: the fields
   return Word::of(kFirstSlot + static_cast<std::uint32_t>(number));
@@ -305,6 +286,14 @@ void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
   direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }
 
+bool DirectUse::goes_on(std::uint64_t offset, std::size_t bytes) const noexcept {
+  return slots[static_cast<unsigned>(slot_)].next.exchange(offset + bytes, std::memory_order_relaxed) == offset;
+}
+
+layout::TransferClass* DirectUse::transfer_classes() const noexcept {
+  return direct.load(std::memory_order_relaxed)->transfer_classes();
+}
+
 void DirectUse::succeeded() const noexcept {
   slots[static_cast<unsigned>(slot_)].failures.store(0, std::memory_order_relaxed);
 }
@@ -379,6 +368,7 @@ void forget_direct_after_fork() noexcept {
   // The thread that ends it is the parent's.
   if (breaking_off.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
   if (direct.load(std::memory_order_relaxed) == nullptr) return;
+  forget_costs_after_fork();
   for (int fd = 0; fd < kDescriptors; fd++) {
     auto& word = words[static_cast<unsigned>(fd)];
     if (word.load(std::memory_order_relaxed) != kNew) word.store(kNew, std::memory_order_relaxed);

@@ -59,6 +59,10 @@ class DirectUse {
   [[nodiscard]] std::int64_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
+  /// Whether this transfer begins where the last one of the descriptor ended.
+  [[nodiscard]] bool goes_on(std::uint64_t offset, std::size_t bytes) const noexcept;
+  /// kTransferClasses of them, in which others see what this process chooses; null: there are none.
+  [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;
   /// A transfer has failed: the descriptor's next ones are the kernel's, for a time.
   void give_up() noexcept;

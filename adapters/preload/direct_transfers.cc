@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,8 +16,8 @@
 #include <cstring>
 
 #include "descriptors.hpp"
+#include "direct_costs.hpp"
 #include "directories.hpp"
-#include "file/direct/path_costs.hpp"
 #include "next.hpp"
 #include "report.hpp"
 #include "vfork.hpp"
@@ -79,33 +78,8 @@ bool is_within_limit(std::size_t bytes, off_t offset) noexcept {
   return limit.rlim_cur == RLIM_INFINITY || static_cast<std::uint64_t>(offset) + bytes <= limit.rlim_cur;
 }
 
-using Kind = file::PathCosts::Kind;
-using Way = file::PathCosts::Way;
-
-constinit file::PathCosts costs;
-
-std::uint64_t now_ns() noexcept {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-/// The way of one transfer, and when it began.
-struct Chosen {
-  std::optional<Way> way{};  ///< nothing: none is chosen, the call is the kernel's
-  Kind kind = Kind::miss;
-  std::uint64_t begun = 0;  ///< 0: its time is of no use
-
-  void note(ssize_t moved, std::size_t bytes) const noexcept {
-    if (begun == 0 || moved != static_cast<ssize_t>(bytes)) return;
-    costs.note(kind, *way, bytes, now_ns() - begun);
-  }
-};
-
-Chosen choose(const DirectUse& use, Kind kind, std::size_t bytes) noexcept {
-  if (use.path() == files::Path::host) return {.way = Way::host, .kind = kind, .begun = 0};
-  return {.way = costs.choose(kind, bytes).way, .kind = kind, .begun = now_ns()};
-}
+using Kind = ChosenWay::Kind;
+using Way = ChosenWay::Way;
 
 enum class Written : std::uint8_t { not_begun, all, in_part };
 
@@ -115,12 +89,12 @@ bool tell(int fd, const layout::HostWritten& written) noexcept {
   return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0 && ::fstat(fd, &status) == 0;
 }
 
-Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, Chosen& chosen) noexcept {
+Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, ChosenWay& chosen) noexcept {
   const DirectCall here(kMostWaitMs);
   DirectUse use(fd, true, bytes);
   if (!use) return Written::not_begun;
-  chosen = choose(use, Kind::write, bytes);
-  if (chosen.way == Way::kernel) return Written::not_begun;
+  chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
+  if (chosen.is(Way::kernel)) return Written::not_begun;
   layout::HostWritten written{
       .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
   use.boot(written.boot);
@@ -148,23 +122,23 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
   pthread_testcancel();
   const int error = errno;
   const auto at = static_cast<std::uint64_t>(offset);
-  Chosen chosen;
+  ChosenWay chosen;
   std::int64_t got = -1;
   {
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
     const Pages pages = use ? pages_of(fd, at, bytes) : Pages::changed;
-    if (pages != Pages::changed) chosen = choose(use, pages == Pages::there ? Kind::hit : Kind::miss, bytes);
-    if (chosen.way == Way::host) got = use.read(at, buffer, bytes);
-    if (chosen.way == Way::host && got >= 0) use.succeeded();
-    if (chosen.way == Way::host && got < 0) use.give_up();
+    if (pages != Pages::changed) chosen = ChosenWay(use, pages == Pages::there ? Kind::hit : Kind::miss, at, bytes);
+    if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
+    if (chosen.is(Way::host) && got >= 0) use.succeeded();
+    if (chosen.is(Way::host) && got < 0) use.give_up();
     if (reports() && pages == Pages::there) count_hit(fd);
   }
   errno = error;
-  if (chosen.way == Way::kernel) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
-  if (got < 0 && chosen.way != Way::kernel) return std::nullopt;
-  chosen.note(got, bytes);
-  if (reports()) count_transfer(fd, false, chosen.way == Way::host ? Route::host : Route::kernel, got);
+  if (chosen.is(Way::kernel)) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (got < 0 && !chosen.is(Way::kernel)) return std::nullopt;
+  chosen.note(got);
+  if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : Route::kernel, got);
   return got;
 }
 
@@ -172,13 +146,13 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   if (!is_usual(bytes, offset) || !is_within_limit(bytes, offset)) return std::nullopt;
   pthread_testcancel();
   const int error = errno;
-  Chosen chosen;
+  ChosenWay chosen;
   const Written done = write_once(fd, buffer, bytes, offset, chosen);
   errno = error;
-  if (done != Written::all && chosen.way != Way::kernel) return std::nullopt;
+  if (done != Written::all && !chosen.is(Way::kernel)) return std::nullopt;
   const ssize_t put =
       done == Written::all ? static_cast<ssize_t>(bytes) : WHERRY_NEXT(pwrite, fd, buffer, bytes, offset);
-  chosen.note(put, bytes);
+  chosen.note(put);
   if (reports()) count_transfer(fd, true, done == Written::all ? Route::host : Route::kernel, put);
   return put;
 }

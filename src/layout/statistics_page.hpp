@@ -2,14 +2,15 @@
 // The statistics of one process: a sealed memfd named kStatisticsMemfdName that any process of the same user may map
 // read-only through /proc/PID/fd. Written by that process only; a reader must treat every value as a claim.
 //
-//   0        256                   512                   768
-//   +--------+---------------------+---------------------+-- ... --+
-//   | header | record 0            | record 1            |         |
-//   +--------+---------------------+---------------------+-- ... --+
+//   0        256                   512                   768       256 KiB
+//   +--------+---------------------+---------------------+-- ... --+----------------------+
+//   | header | record 0            | record 1            |         | classes of transfers |
+//   +--------+---------------------+---------------------+-- ... --+----------------------+
 //              within a record: 0 owner, 64 sending, 128 receiving, 192 state
 //
 // A record is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest
-// and drops what it read if it changed. Pages of records never used cost no memory.
+// and drops what it read if it changed. Pages of records never used cost no memory, nor do those of the classes of
+// transfers where the process has chosen no path for a file.
 #pragma once
 
 #include <atomic>
@@ -17,16 +18,15 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "layout/transfer_class.hpp"
+
 namespace wherry::layout {
 
 inline constexpr char kStatisticsMemfdName[] = "wherry.statistics";
-inline constexpr std::uint32_t kStatisticsVersion = 1;
+inline constexpr std::uint32_t kStatisticsVersion = 2;
 inline constexpr std::uint32_t kStatisticsRecords =
     1023;  ///< endpoints shown per process; further ones work but are not shown
 inline constexpr std::uint16_t kNoPort = 0;
-
-using Counter = std::atomic<std::uint64_t>;
-static_assert(Counter::is_always_lock_free && sizeof(Counter) == 8);
 
 /// What a record describes.
 enum class EndpointKind : std::uint32_t { stream = 1, listener = 2 };
@@ -100,7 +100,9 @@ static_assert(offsetof(StatisticsRecord, asleep_sending) == 192 && offsetof(Stat
 
 inline constexpr std::size_t kStatisticsRecordsOffset = 256;  ///< the header is padded to a record's alignment
 static_assert(sizeof(StatisticsHeader) <= kStatisticsRecordsOffset);
-inline constexpr std::size_t kStatisticsBytes =
+inline constexpr std::size_t kTransferClassesOffset =
     kStatisticsRecordsOffset + kStatisticsRecords * sizeof(StatisticsRecord);
+static_assert(kTransferClassesOffset % 4096 == 0, "its pages are its own");
+inline constexpr std::size_t kStatisticsBytes = kTransferClassesOffset + kTransferClasses * sizeof(TransferClass);
 
 }  // namespace wherry::layout

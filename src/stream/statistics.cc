@@ -111,6 +111,11 @@ class Page {
     used_.give_back(static_cast<std::uint32_t>(&record - records_));
   }
 
+  [[nodiscard]] layout::TransferClass* transfer_classes() const {
+    return reinterpret_cast<layout::TransferClass*>(reinterpret_cast<std::byte*>(header_) +
+                                                    layout::kTransferClassesOffset);
+  }
+
   void count_not_shown(std::uint64_t change) { bump(header_->endpoints_not_shown, change); }
 
   // In a forked child: the page is the parent's, only its descriptor must not make the child look like the parent.
@@ -237,6 +242,12 @@ Record open_endpoint(const Endpoint& endpoint) {
   if (opened.page_ != nullptr) opened.page_->count_not_shown(1);
   opened.record_ = own.release();
   return opened;
+}
+
+layout::TransferClass* transfer_classes() {
+  const std::lock_guard lock(state().mutex);
+  const Page* const page = page_of_this_process();
+  return page == nullptr ? nullptr : page->transfer_classes();
 }
 
 Record::~Record() {

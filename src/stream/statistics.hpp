@@ -78,4 +78,8 @@ class Record {
 /// not valid. Without a memfd (none left, or the kernel refuses) statistics are off, as with WHERRY_STATISTICS=off.
 Record open_endpoint(const Endpoint& endpoint);
 
+/// layout::kTransferClasses of them, all zero at first, for one writer of the process. They stay until it ends; after
+/// fork they are the parent's. Null where statistics are off. From any thread. Throws as open_endpoint.
+layout::TransferClass* transfer_classes();
+
 }  // namespace wherry::statistics

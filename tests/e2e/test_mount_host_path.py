@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs by `wherry run --files` on a mount whose large transfers go past it, to the host's server."""
 
+import json
 import mmap
 import os
 import subprocess
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 from host_path import Report, here, namespace, run, server, start  # noqa: F401
+from program import PROGRAM
 from serving import NO_PASSTHROUGH, Mount, Server
 from waiting import WATCHDOG
 
@@ -293,6 +295,39 @@ print(oct(os.fstat(file).st_mode & 0o7777))
     output, _ = run(server, here, code)
     natively = subprocess.run([sys.executable, "-c", "import os\n" + code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert output == natively.stdout
+
+
+def test_top_shows_which_way_was_chosen_and_what_each_takes(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(os.urandom(MIB))
+    code = """
+file = os.open("file", os.O_RDONLY)
+for i in range(40):
+    assert len(os.pread(file, 1 << 18, i % 4 << 18)) == 1 << 18
+if os.fork() == 0:
+    for i in range(5):
+        os.pread(file, 1 << 18, i % 4 << 18)
+    print("begun", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+os.wait()
+"""
+    program = start(server, here, "import os, sys\n" + code, path="auto")
+    assert program.stdout.readline() == "begun\n"
+    told = subprocess.run([PROGRAM, "top", "--once", "--json", "--interval", "0.05"], env=server.env, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([PROGRAM, "top", "--files", "--once", "--interval", "0.05"], env=server.env, capture_output=True, text=True, check=True).stdout
+    program.communicate("go\n", timeout=WATCHDOG)
+    seen = {one["pid"]: one for one in json.loads(told)["processes"] if one["transfers"]}
+    parent = seen.pop(program.pid)
+    assert all(one["bytes_from"] == 1 << 18 and one["kind"].startswith("reads") for one in parent["transfers"])
+    calls = [one[way]["calls"] for one in parent["transfers"] for way in ("host", "mount")]
+    # The child's are in a page of its own.
+    assert 35 <= sum(calls) <= 40, told
+    assert all(sum(one[way]["calls"] for one in child["transfers"] for way in ("host", "mount")) <= 5 for child in seen.values()
+               if child["job"] == parent["job"]), told
+    for one in parent["transfers"]:
+        assert one["chosen"] in ("host", "mount") and one["host"]["bytes"] == one["host"]["calls"] << 18
+        assert all((one[way]["estimate_ns"] > 0) == (one[way]["calls"] > 0) for way in ("host", "mount"))
+    assert f"{program.pid} " in text and "256K" in text
 
 
 def test_threads_share_files_and_connections(server, here, tmp_path):

@@ -13,7 +13,7 @@ from collecting import WATCHDOG
 from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
 
-PAGE_BYTES = 256 + 1023 * 256
+PAGE_BYTES = 256 + 1023 * 256 + 108 * 64
 
 
 def processes(**env):

@@ -31,6 +31,17 @@ struct EndpointReading {
   bool asleep_sending = false, asleep_receiving = false;
 };
 
+/// A class of transfers of a mount's files that the process chooses the way of.
+struct TransfersReading {
+  struct Way {
+    std::uint64_t calls = 0, bytes = 0, explored = 0;
+    std::uint64_t estimate_ns = 0;  ///< for the least bytes of the class; 0: not measured
+  };
+  layout::TransferTraits traits;
+  Way host;    ///< to the host's server, past the mount
+  Way kernel;  ///< by the mount
+};
+
 struct ProcessReading {
   pid_t pid = 0;
   std::string program;  ///< printable
@@ -39,6 +50,7 @@ struct ProcessReading {
   std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC; with the pid: the same process at another moment has the same
   std::uint64_t endpoints_not_shown = 0;
   std::vector<EndpointReading> endpoints;
+  std::vector<TransfersReading> transfers;  ///< those classes of which there were some
 };
 
 struct Reading {

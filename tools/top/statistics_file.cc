@@ -23,12 +23,15 @@ using layout::EndpointKind;
 using layout::kStatisticsBytes;
 using layout::StatisticsHeader;
 using layout::StatisticsRecord;
+using layout::TransferClass;
+
+constexpr std::size_t kPageBytes = 4096;
 
 // The page, mapped read-only. Only bytes below `readable` may be read: the rest was never written, and looking at it
 // would give it memory, at the expense of the process that is looked at.
 class Mapping {
  public:
-  explicit Mapping(int file) {
+  explicit Mapping(int file) : file_(file) {
     struct stat status{};
     if (fstat(file, &status) != 0 || status.st_size != static_cast<off_t>(kStatisticsBytes)) return;
     const int seals = fcntl(file, F_GET_SEALS);
@@ -48,6 +51,14 @@ class Mapping {
   [[nodiscard]] const StatisticsHeader* header() const {
     return readable_ >= sizeof(StatisticsHeader) ? reinterpret_cast<const StatisticsHeader*>(start_) : nullptr;
   }
+  // Null on a page that was never written: the process has no such transfers.
+  [[nodiscard]] const TransferClass* transfers(std::size_t place) const {
+    const std::size_t offset = layout::kTransferClassesOffset + place * sizeof(TransferClass);
+    const auto page = static_cast<off_t>(offset / kPageBytes * kPageBytes);
+    if (place >= layout::kTransferClasses || start_ == nullptr) return nullptr;
+    if (lseek(file_, page, SEEK_DATA) != page) return nullptr;
+    return reinterpret_cast<const TransferClass*>(start_ + offset);
+  }
   // Null from the first record on that was never used: records are taken from the front.
   [[nodiscard]] const StatisticsRecord* record(std::uint32_t index) const {
     const std::size_t offset = layout::kStatisticsRecordsOffset + index * sizeof(StatisticsRecord);
@@ -56,6 +67,7 @@ class Mapping {
   }
 
  private:
+  int file_;
   const std::byte* start_ = nullptr;
   std::size_t readable_ = 0;
 };
@@ -135,6 +147,23 @@ std::optional<EndpointReading> read_record(const StatisticsRecord& record) {
   return reading;
 }
 
+TransfersReading::Way read_way(const layout::TransferWay& way) {
+  return {.calls = claim(way.calls),
+          .bytes = claim(way.bytes),
+          .explored = claim(way.explored),
+          .estimate_ns = claim(way.estimate_ns)};
+}
+
+void read_transfers(const Mapping& mapping, ProcessReading& process) {
+  for (std::size_t place = 0; place < layout::kTransferClasses; ++place) {
+    const TransferClass* const one = mapping.transfers(place);
+    if (one == nullptr) continue;
+    const TransfersReading reading{
+        .traits = layout::transfer_traits(place), .host = read_way(one->host), .kernel = read_way(one->kernel)};
+    if (reading.host.calls != 0 || reading.kernel.calls != 0) process.transfers.push_back(reading);
+  }
+}
+
 }  // namespace
 
 std::optional<ProcessReading> read_statistics_file(const std::string& path, std::uint64_t pid) {
@@ -155,6 +184,7 @@ std::optional<ProcessReading> read_statistics_file(const std::string& path, std:
     endpoint->record = i;
     process.endpoints.push_back(std::move(*endpoint));
   }
+  read_transfers(mapping, process);
   return process;
 }
 

@@ -71,7 +71,11 @@ class ForgedPage {
   StatisticsRecord& record(std::size_t index) {
     return reinterpret_cast<StatisticsRecord*>(mapped_ + layout::kStatisticsRecordsOffset)[index];
   }
+  layout::TransferClass& transfers(std::size_t place) {
+    return reinterpret_cast<layout::TransferClass*>(mapped_ + layout::kTransferClassesOffset)[place];
+  }
   std::byte* bytes() { return mapped_; }
+  [[nodiscard]] int file() const { return file_.get(); }
   [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
   [[nodiscard]] auto read(std::uint64_t pid = 42) const { return read_statistics_file(path(), pid); }
 
@@ -185,6 +189,34 @@ TEST(StatisticsFile, RandomBytesAreReadSafely) {
     for (std::size_t i = 0; i < layout::kStatisticsRecords; i += 2) page.record(i).kind = 1 + i % 2;
     ASSERT_TRUE(page.read());
   }
+}
+
+TEST(StatisticsFile, ShowsTheClassesOfTransfersThatThereWere) {
+  ForgedPage page;
+  EXPECT_TRUE(page.read()->transfers.empty());
+  const std::size_t place = layout::transfer_class(layout::TransferKind::write, true, false, 2);
+  layout::TransferClass& one = page.transfers(place);
+  one.host.calls.store(3);
+  one.host.bytes.store(3 << 18);
+  one.host.estimate_ns.store(70'000);
+  one.kernel.explored.store(1);
+  const auto process = page.read();
+  ASSERT_EQ(process->transfers.size(), 1U);
+  const TransfersReading& reading = process->transfers.front();
+  EXPECT_EQ(reading.traits.kind, layout::TransferKind::write);
+  EXPECT_EQ(reading.traits.bytes, 256U << 10);
+  EXPECT_TRUE(reading.traits.in_order && !reading.traits.crowded);
+  EXPECT_EQ(reading.host.calls, 3U);
+  EXPECT_EQ(reading.host.bytes, 3U << 18);
+  EXPECT_EQ(reading.host.estimate_ns, 70'000U);
+  EXPECT_EQ(reading.kernel.explored, 1U);
+}
+
+TEST(StatisticsFile, PagesOfTransfersThatThereWereNoneOfGetNoMemory) {
+  const ForgedPage page;
+  EXPECT_TRUE(page.read());
+  for (std::size_t at = layout::kTransferClassesOffset; at < kStatisticsBytes; at += 4096)
+    EXPECT_LT(lseek(page.file(), static_cast<off_t>(at), SEEK_DATA), 0);
 }
 
 // The owner opens and closes endpoints as fast as it can; the two words of each must always belong together.

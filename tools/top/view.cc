@@ -110,6 +110,64 @@ nlohmann::json endpoint_json(const Activity& activity) {
         {"wakes", rates.wakes}}}};
 }
 
+const char* kind_text(const TransfersReading& transfers) {
+  switch (transfers.traits.kind) {
+    case layout::TransferKind::hit:
+      return "reads, in memory";
+    case layout::TransferKind::miss:
+      return "reads, missing";
+    case layout::TransferKind::write:
+      break;
+  }
+  return "writes";
+}
+
+/// By the estimates, as file::PathCosts has it where both ways of the class were measured.
+const char* chosen_way(const TransfersReading& transfers) {
+  if (transfers.host.estimate_ns == 0) return "mount";
+  if (transfers.kernel.estimate_ns == 0) return "host";
+  return transfers.host.estimate_ns < transfers.kernel.estimate_ns ? "host" : "mount";
+}
+
+std::string microseconds(std::uint64_t nanoseconds) {
+  return nanoseconds == 0 ? "-" : fmt::format("{:.1f}", static_cast<double>(nanoseconds) / 1000);
+}
+
+std::vector<std::string> cells(const ProcessReading& process, const TransfersReading& one) {
+  return {std::to_string(process.pid),
+          process.program,
+          kind_text(one),
+          one.traits.in_order ? "in order" : "elsewhere",
+          one.traits.crowded ? "busy" : "free",
+          fmt::format("{}K", one.traits.bytes >> 10),
+          std::to_string(one.host.calls),
+          human_bytes(one.host.bytes),
+          microseconds(one.host.estimate_ns),
+          std::to_string(one.kernel.calls),
+          human_bytes(one.kernel.bytes),
+          microseconds(one.kernel.estimate_ns),
+          std::to_string(one.host.explored + one.kernel.explored),
+          chosen_way(one)};
+}
+
+nlohmann::json way_json(const TransfersReading::Way& way) {
+  return {{"calls", way.calls}, {"bytes", way.bytes}, {"explored", way.explored}, {"estimate_ns", way.estimate_ns}};
+}
+
+nlohmann::json transfers_json(const ProcessReading& process) {
+  auto all = nlohmann::json::array();
+  for (const TransfersReading& one : process.transfers) {
+    all.push_back({{"kind", kind_text(one)},
+                   {"bytes_from", one.traits.bytes},
+                   {"in_order", one.traits.in_order},
+                   {"cores_busy", one.traits.crowded},
+                   {"host", way_json(one.host)},
+                   {"mount", way_json(one.kernel)},
+                   {"chosen", chosen_way(one)}});
+  }
+  return all;
+}
+
 nlohmann::json process_json(const ProcessReading& process) {
   return {{"pid", process.pid},
           {"program", process.program},
@@ -117,7 +175,8 @@ nlohmann::json process_json(const ProcessReading& process) {
           {"node", process.node},
           {"started_ns", process.started_ns},
           {"endpoints_not_shown", process.endpoints_not_shown},
-          {"endpoints", nlohmann::json::array()}};
+          {"endpoints", nlohmann::json::array()},
+          {"transfers", transfers_json(process)}};
 }
 
 }  // namespace
@@ -147,6 +206,35 @@ std::string top_text(const Reading& before, const Reading& now, std::size_t line
   for (std::size_t i = 0; i < room; ++i) table.row(cells(all[i]));
   text += "\n" + table.text(columns);
   if (room < all.size()) text += fmt::format("and {} more\n", all.size() - room);
+  return text;
+}
+
+std::string top_files_text(const Reading& now, std::size_t lines, std::size_t columns) {
+  using enum Table::Align;
+  Table table({{"PID", right},
+               {"PROGRAM"},
+               {"TRANSFERS"},
+               {"ORDER"},
+               {"CORES"},
+               {"FROM", right},
+               {"HOST", right},
+               {"BYTES", right},
+               {"US", right},
+               {"MOUNT", right},
+               {"BYTES", right},
+               {"US", right},
+               {"TRIED", right},
+               {"CHOSEN"}});
+  std::vector<std::vector<std::string>> rows;
+  for (const ProcessReading& process : now.processes) {
+    for (const TransfersReading& one : process.transfers) rows.push_back(cells(process, one));
+  }
+  if (rows.empty()) return "no program chooses between a mount and its host\n";
+  // The titles are a line too, and so is the one that says what was cut.
+  const std::size_t room = lines == 0 || rows.size() + 1 <= lines ? rows.size() : std::max<std::size_t>(lines, 3) - 2;
+  for (std::size_t i = 0; i < room; ++i) table.row(rows[i]);
+  std::string text = table.text(columns);
+  if (room < rows.size()) text += fmt::format("and {} more\n", rows.size() - room);
   return text;
 }
 

@@ -107,5 +107,41 @@ TEST(TopView, TextThatIsNotUtf8DoesNotBreakJson) {
   EXPECT_TRUE(nlohmann::json::accept(top_json({}, now)));
 }
 
+Reading some_transfers(std::size_t count) {
+  TransfersReading one;
+  one.traits = {.kind = layout::TransferKind::miss, .bytes = 1 << 20, .in_order = true};
+  one.host = {.calls = 70, .bytes = 70 << 20, .explored = 0, .estimate_ns = 250'000};
+  one.kernel = {.calls = 1, .bytes = 1 << 20, .explored = 1, .estimate_ns = 700'000};
+  ProcessReading process;
+  process.pid = 77;
+  process.program = "worker";
+  process.transfers.assign(count, one);
+  return {1'000'000'000, {process}};
+}
+
+TEST(TopView, ShowsWhichWayTransfersOfFilesTakeAndWhy) {
+  const auto lines = lines_of(top_files_text(some_transfers(1), 0, 0));
+  ASSERT_EQ(lines.size(), 2U);
+  for (const char* part :
+       {"77", "worker", "reads, missing", "in order", "free", "1024K", "70", "73.4 MB", "250.0", "700.0", " host"})
+    EXPECT_THAT(lines[1], HasSubstr(part));
+  EXPECT_THAT(top_files_text(many_endpoints(1), 0, 0), HasSubstr("no program chooses"));
+}
+
+TEST(TopView, SaysHowManyClassesOfTransfersWereCut) {
+  const auto lines = lines_of(top_files_text(some_transfers(20), 10, 0));
+  ASSERT_EQ(lines.size(), 10U);
+  EXPECT_EQ(lines.back(), "and 12 more");
+}
+
+TEST(TopView, ChoosesAWayOnlyWhereItWasMeasured) {
+  Reading reading = some_transfers(1);
+  reading.processes.front().transfers.front().host.estimate_ns = 0;
+  EXPECT_THAT(lines_of(top_files_text(reading, 0, 0))[1], HasSubstr(" mount"));
+  const auto json = nlohmann::json::parse(top_json(reading, reading));
+  EXPECT_EQ(json["processes"][0]["transfers"][0]["chosen"], "mount");
+  EXPECT_EQ(json["processes"][0]["transfers"][0]["host"]["calls"], 70);
+}
+
 }  // namespace
 }  // namespace wherry::tools

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "layout/host_ticket.hpp"
+#include "layout/transfer_class.hpp"
 
 namespace wherry::preload {
 
@@ -23,6 +24,8 @@ struct Direct {
   std::int64_t (*write)(void* file, std::uint64_t offset, const void* from, std::size_t bytes);
   /// Of the server's kernel.
   void (*boot)(void* file, std::uint8_t (&id)[16]);
+  /// Of the statistics page, kTransferClasses of them, until the process ends or forks. Null: it has none.
+  layout::TransferClass* (*transfer_classes)();
   void (*close)(void* file);
   /// All connections are closed. No file is open, and none is opened any more.
   void (*end)();
@@ -34,7 +37,7 @@ struct Direct {
 /// The one symbol of the library, as dlsym finds it.
 /// @param goes_on  asked every 20 ms while a thread waits for the server; false: its call is to end, with ECONNRESET
 using GetDirect = const Direct*(bool (*goes_on)());
-inline constexpr const char* kGetDirect = "wherry_direct_1";
+inline constexpr const char* kGetDirect = "wherry_direct_2";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";
 
 }  // namespace wherry::preload

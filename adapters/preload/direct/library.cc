@@ -8,6 +8,7 @@
 
 #include "direct.hpp"
 #include "file/direct/direct_files.hpp"
+#include "stream/statistics.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -63,6 +64,14 @@ void boot(void* file, std::uint8_t (&id)[16]) noexcept {
   std::ranges::copy(of_server, id);
 }
 
+layout::TransferClass* transfer_classes() noexcept {
+  try {
+    return statistics::transfer_classes();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 void close(void* file) noexcept { delete static_cast<File*>(file); }
 
 void end() noexcept {
@@ -81,6 +90,7 @@ constexpr Direct kDirect{.connect = connect,
                          .read = read,
                          .write = write,
                          .boot = boot,
+                         .transfer_classes = transfer_classes,
                          .close = close,
                          .end = end,
                          .forget_after_fork = forget_after_fork};
@@ -88,7 +98,7 @@ constexpr Direct kDirect{.connect = connect,
 }  // namespace
 }  // namespace wherry::preload
 
-extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_1(bool (*goes_on)()) {
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_2(bool (*goes_on)()) {
   wherry::preload::patience = goes_on;
   return &wherry::preload::kDirect;
 }

@@ -8,34 +8,33 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "layout/transfer_class.hpp"
+
 namespace wherry::file {
 
-/// What transfers of a mount's files take, by the mount and past it: running estimates for each kind and size, by which
-/// the path `auto` chooses for each call. The other way is tried by at most 1 % of the calls, for at most 1 % of the
-/// time of all.
+/// What transfers of a mount's files take, by the mount and past it: running estimates for each class of transfers, by
+/// which the path `auto` chooses for each call. The other way is tried by at most 1 % of the calls, for at most 1 % of
+/// the time of all.
 ///
 /// Threads: any; an estimate that two threads change at once may lose one sample. Nothing blocks or allocates.
 class PathCosts {
  public:
-  enum class Kind : std::uint8_t {
-    hit,   ///< a read whose pages are in this kernel's memory
-    miss,  ///< a read that lacks some
-    write,
-  };
+  using Kind = layout::TransferKind;
+  using Transfer = layout::TransferTraits;
   enum class Way : std::uint8_t { host, kernel };
   struct Choice {
     Way way;
     bool explores;
   };
-  static constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
+  static constexpr std::uint64_t kLeastBytes = layout::kLeastTransferBytes;
 
-  [[nodiscard]] Choice choose(Kind kind, std::uint64_t bytes) noexcept {
-    const Way best = estimate(kind, Way::host, bytes) < estimate(kind, Way::kernel, bytes) ? Way::host : Way::kernel;
+  [[nodiscard]] Choice choose(const Transfer& transfer) noexcept {
+    const Way best = faster(transfer);
     const std::uint64_t calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
     const std::uint64_t explored = explored_.load(std::memory_order_relaxed);
     const bool in_turn = (explored + 1) * kShare <= calls;
     // What the other way is expected to take longer must fit, too.
-    const std::uint64_t more = estimate(kind, other(best), bytes) - estimate(kind, best, bytes);
+    const std::uint64_t more = estimate(transfer, other(best)) - estimate(transfer, best);
     const std::uint64_t lost = lost_.load(std::memory_order_relaxed) + more;
     if (!in_turn || lost * kShare > time_.load(std::memory_order_relaxed)) return {best, false};
     explored_.fetch_add(1, std::memory_order_relaxed);
@@ -44,39 +43,106 @@ class PathCosts {
   }
 
   /// A transfer has taken so long.
-  void note(Kind kind, Way way, std::uint64_t bytes, std::uint64_t nanoseconds) noexcept {
-    time_.fetch_add(nanoseconds, std::memory_order_relaxed);
-    auto& place = estimates_[cell(kind, way, bytes)];
-    const std::uint64_t now = estimate(kind, way, bytes);
-    const std::uint64_t nominal = nanoseconds * nominal_bytes(bytes) / std::max<std::uint64_t>(bytes, 1);
+  /// @param preempted  meanwhile the thread's core was another thread's for a while
+  void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool preempted) noexcept {
+    const std::uint64_t now = estimate(transfer, choice.way);
+    const std::uint64_t nominal =
+        nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
     // A sample during which the thread had no core does not measure the way.
     const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
-    const bool is_first = place.load(std::memory_order_relaxed) == 0;
+    layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
+    const bool is_first = way.estimate_ns.load(std::memory_order_relaxed) == 0;
     const std::uint64_t after = is_first ? sample : now - now / kWeight + sample / kWeight;
-    place.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
+    way.estimate_ns.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
+    way.calls.fetch_add(1, std::memory_order_relaxed);
+    way.bytes.fetch_add(transfer.bytes, std::memory_order_relaxed);
+    if (choice.explores) way.explored.fetch_add(1, std::memory_order_relaxed);
+    time_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    const std::uint64_t crowd = crowd_.load(std::memory_order_relaxed);
+    crowd_.store(crowd - crowd / kWeight + (preempted ? kAlways / kWeight : 0), std::memory_order_relaxed);
+    show(class_of(transfer), choice.way);
   }
 
-  /// In nanoseconds, for a transfer of the size that stands for this one.
-  [[nodiscard]] std::uint64_t estimate(Kind kind, Way way, std::uint64_t bytes) const noexcept {
-    const std::uint64_t known = estimates_[cell(kind, way, bytes)].load(std::memory_order_relaxed);
-    return known != 0 ? known : first_estimate(kind, way, nominal_bytes(bytes));
+  /// Whether other threads wanted the cores during many of the last transfers. A way that needs the server's thread as
+  /// well takes longer then.
+  [[nodiscard]] bool is_crowded() const noexcept { return crowd_.load(std::memory_order_relaxed) >= kAlways / 2; }
+
+  /// In nanoseconds, for a transfer of the size that stands for this one. Of a class that was never measured: that of
+  /// the nearest one that was.
+  [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
+    for (const unsigned turned : {0U, 1U, 2U, 3U}) {
+      Transfer near = transfer;
+      near.in_order = transfer.in_order != ((turned & 1U) != 0);
+      near.crowded = transfer.crowded != ((turned & 2U) != 0);
+      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
+      if (known != 0) return known;
+    }
+    return first_estimate(transfer.kind, way, nominal_bytes(size_class(transfer.bytes)));
+  }
+
+  [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
+    return estimate(transfer, Way::host) < estimate(transfer, Way::kernel) ? Way::host : Way::kernel;
+  }
+
+  /// From now on notes are copied to kTransferClasses of these, which outlive this; null: to none. Others may read
+  /// them.
+  void show_in(layout::TransferClass* shown) noexcept {
+    shown_.store(shown, std::memory_order_relaxed);
+    for (std::size_t number = 0; shown != nullptr && number < classes_.size(); ++number) {
+      for (const Way way : {Way::host, Way::kernel}) {
+        if (way_of(classes_[number], way).estimate_ns.load(std::memory_order_relaxed) != 0) show(number, way);
+      }
+    }
+  }
+
+  /// In a forked child: the estimates stay, the calls are the parent's, and nothing is shown.
+  void forget_after_fork() noexcept {
+    shown_.store(nullptr, std::memory_order_relaxed);
+    for (layout::TransferClass& one : classes_) {
+      for (layout::TransferWay* const way : {&one.host, &one.kernel}) {
+        // Looks first: stores would cost the child its own pages.
+        if (way->calls.load(std::memory_order_relaxed) == 0) continue;
+        for (layout::Counter* const count : {&way->calls, &way->bytes, &way->explored})
+          count->store(0, std::memory_order_relaxed);
+      }
+    }
   }
 
  private:
-  static constexpr std::size_t kSizes = 9;
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
   static constexpr std::uint64_t kMostGrowth = 4;
+  static constexpr std::uint64_t kAlways = 1024;  // of crowd_: each transfer was preempted
 
   static constexpr Way other(Way way) { return way == Way::host ? Way::kernel : Way::host; }
   static constexpr std::size_t size_class(std::uint64_t bytes) {
     const auto least = static_cast<std::size_t>(std::bit_width(kLeastBytes));
-    return std::clamp(static_cast<std::size_t>(std::bit_width(bytes)), least, least + kSizes - 1) - least;
+    return std::clamp(static_cast<std::size_t>(std::bit_width(bytes)), least, least + layout::kTransferSizes - 1) -
+           least;
   }
-  static constexpr std::uint64_t nominal_bytes(std::uint64_t bytes) { return kLeastBytes << size_class(bytes); }
-  static constexpr std::size_t cell(Kind kind, Way way, std::uint64_t bytes) {
-    return (static_cast<std::size_t>(kind) * 2 + static_cast<std::size_t>(way)) * kSizes + size_class(bytes);
+  static constexpr std::uint64_t nominal_bytes(std::size_t size) { return kLeastBytes << size; }
+  static constexpr std::size_t class_of(const Transfer& transfer) {
+    return layout::transfer_class(transfer.kind, transfer.in_order, transfer.crowded, size_class(transfer.bytes));
   }
+
+  static layout::TransferWay& way_of(layout::TransferClass& one, Way way) {
+    return way == Way::host ? one.host : one.kernel;
+  }
+  static const layout::TransferWay& way_of(const layout::TransferClass& one, Way way) {
+    return way == Way::host ? one.host : one.kernel;
+  }
+
+  void show(std::size_t number, Way way) noexcept {
+    layout::TransferClass* const shown = shown_.load(std::memory_order_relaxed);
+    if (shown == nullptr) return;
+    const layout::TransferWay& from = way_of(classes_[number], way);
+    layout::TransferWay& to = way_of(shown[number], way);
+    to.calls.store(from.calls.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    to.bytes.store(from.bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    to.estimate_ns.store(from.estimate_ns.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+
   /// Of a machine that has not been measured: a call, and so many ns for each KiB.
   static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
     struct Cost {
@@ -89,11 +155,13 @@ class PathCosts {
     return cost.call + cost.each_kib * (bytes / 1024);
   }
 
-  std::array<std::atomic<std::uint64_t>, 3 * 2 * kSizes> estimates_{};  ///< in ns; 0: none yet
+  std::array<layout::TransferClass, layout::kTransferClasses> classes_{};
+  std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
-  std::atomic<std::uint64_t> time_{0};  ///< of all transfers, in ns
-  std::atomic<std::uint64_t> lost_{0};  ///< that explorations were expected to take longer, in ns
+  std::atomic<std::uint64_t> time_{0};   ///< of all transfers, in ns
+  std::atomic<std::uint64_t> lost_{0};   ///< that explorations were expected to take longer, in ns
+  std::atomic<std::uint64_t> crowd_{0};  ///< running share of transfers that were preempted, of kAlways
 };
 
 }  // namespace wherry::file

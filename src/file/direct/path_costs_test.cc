@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace wherry::file {
 namespace {
 
 using Kind = PathCosts::Kind;
+using Transfer = PathCosts::Transfer;
 using Way = PathCosts::Way;
 
 struct Machine {
@@ -26,9 +29,10 @@ struct Course {
 Course run(PathCosts& costs, const Machine& machine, Kind kind, std::uint64_t bytes, int calls) {
   Course course;
   for (int i = 0; i < calls; ++i) {
-    const PathCosts::Choice choice = costs.choose(kind, bytes);
+    const PathCosts::Transfer transfer{.kind = kind, .bytes = bytes};
+    const PathCosts::Choice choice = costs.choose(transfer);
     const std::uint64_t took = machine.time(choice.way);
-    costs.note(kind, choice.way, bytes, took);
+    costs.note(transfer, choice, took, false);
     course.by_host += choice.way == Way::host ? 1 : 0;
     course.explored += choice.explores ? 1 : 0;
     course.time += took;
@@ -76,15 +80,99 @@ TEST(CostsOfPaths, OfOneSizeAndKindSayNothingOfOthers) {
   PathCosts costs;
   run(costs, {.host = 90'000'000, .kernel = 1000}, Kind::miss, 1 << 16, 2000);
   const PathCosts fresh;
-  EXPECT_EQ(costs.estimate(Kind::miss, Way::host, 1 << 24), fresh.estimate(Kind::miss, Way::host, 1 << 24));
-  EXPECT_EQ(costs.estimate(Kind::hit, Way::host, 1 << 16), fresh.estimate(Kind::hit, Way::host, 1 << 16));
+  EXPECT_EQ(costs.estimate({.kind = Kind::miss, .bytes = 1 << 24}, Way::host),
+            fresh.estimate({.kind = Kind::miss, .bytes = 1 << 24}, Way::host));
+  EXPECT_EQ(costs.estimate({.kind = Kind::hit, .bytes = 1 << 16}, Way::host),
+            fresh.estimate({.kind = Kind::hit, .bytes = 1 << 16}, Way::host));
 }
 
 TEST(CostsOfPaths, AreNotMovedFarByOneCallThatHadNoCore) {
   PathCosts costs;
   run(costs, {.host = 100'000, .kernel = 200'000}, Kind::miss, 1 << 20, 1000);
-  costs.note(Kind::miss, Way::host, 1 << 20, 1'000'000'000);
-  EXPECT_LT(costs.estimate(Kind::miss, Way::host, 1 << 20), 150'000U);
+  costs.note({.kind = Kind::miss, .bytes = 1 << 20}, {.way = Way::host, .explores = false}, 1'000'000'000, true);
+  EXPECT_LT(costs.estimate({.kind = Kind::miss, .bytes = 1 << 20}, Way::host), 150'000U);
+}
+
+constexpr Transfer kMiss{.kind = Kind::miss, .bytes = 1 << 20};
+constexpr Transfer kMissInOrder{.kind = Kind::miss, .bytes = 1 << 20, .in_order = true};
+
+void note(PathCosts& costs, const Transfer& transfer, Way way, std::uint64_t nanoseconds, bool preempted = false) {
+  costs.note(transfer, {.way = way, .explores = false}, nanoseconds, preempted);
+}
+
+TEST(CostsOfPaths, AreCountedApartByOrder) {
+  PathCosts costs;
+  for (int i = 0; i < 100; ++i) {
+    note(costs, kMiss, Way::host, 100'000);
+    note(costs, kMiss, Way::kernel, 900'000);
+    note(costs, kMissInOrder, Way::host, 100'000);
+    note(costs, kMissInOrder, Way::kernel, 50'000);
+  }
+  EXPECT_EQ(costs.faster(kMiss), Way::host);
+  EXPECT_EQ(costs.faster(kMissInOrder), Way::kernel);
+}
+
+TEST(CostsOfPaths, OfAClassThatWasNotMeasuredAreThoseOfTheNearest) {
+  PathCosts costs;
+  note(costs, kMiss, Way::host, 123'000);
+  Transfer crowded = kMissInOrder;
+  crowded.crowded = true;
+  EXPECT_EQ(costs.estimate(kMissInOrder, Way::host), 123'000U);
+  EXPECT_EQ(costs.estimate(crowded, Way::host), 123'000U);
+  note(costs, kMissInOrder, Way::host, 99'000);
+  EXPECT_EQ(costs.estimate(crowded, Way::host), 99'000U);
+  EXPECT_EQ(costs.estimate(kMiss, Way::host), 123'000U);
+}
+
+TEST(CostsOfPaths, TellCrowdedCoresByThreadsThatLostTheirs) {
+  PathCosts costs;
+  EXPECT_FALSE(costs.is_crowded());
+  note(costs, kMiss, Way::host, 100'000, true);
+  EXPECT_FALSE(costs.is_crowded());
+  for (int i = 0; i < 30; ++i) note(costs, kMiss, Way::host, 100'000, true);
+  EXPECT_TRUE(costs.is_crowded());
+  for (int i = 0; i < 30; ++i) note(costs, kMiss, Way::host, 100'000, false);
+  EXPECT_FALSE(costs.is_crowded());
+}
+
+TEST(CostsOfPaths, ThatAreShownAreThoseOfEachClassOnceThereAreSome) {
+  std::vector<layout::TransferClass> shown(layout::kTransferClasses);
+  PathCosts costs;
+  note(costs, kMiss, Way::host, 123'000);
+  costs.show_in(shown.data());
+  note(costs, kMissInOrder, Way::kernel, 77'000);
+  costs.show_in(nullptr);
+  note(costs, kMissInOrder, Way::kernel, 77'000);
+  std::uint64_t calls = 0;
+  for (std::size_t place = 0; place < shown.size(); ++place) {
+    calls += shown[place].host.calls + shown[place].kernel.calls;
+    const layout::TransferTraits traits = layout::transfer_traits(place);
+    if (shown[place].host.calls + shown[place].kernel.calls == 0) continue;
+    EXPECT_EQ(traits.bytes, std::uint64_t{1} << 20);
+    EXPECT_EQ(traits.kind, Kind::miss);
+    EXPECT_FALSE(traits.crowded);
+    const layout::TransferWay& way = traits.in_order ? shown[place].kernel : shown[place].host;
+    EXPECT_EQ(way.estimate_ns, traits.in_order ? 77'000U : 123'000U);
+    EXPECT_EQ(way.bytes, std::uint64_t{1} << 20);
+  }
+  EXPECT_EQ(calls, 2U);
+}
+
+TEST(CostsOfPaths, AChildKeepsTheEstimatesAndCountsItsOwnCalls) {
+  std::vector<layout::TransferClass> shown(layout::kTransferClasses);
+  PathCosts costs;
+  note(costs, kMiss, Way::host, 123'000);
+  costs.forget_after_fork();
+  EXPECT_EQ(costs.estimate(kMiss, Way::host), 123'000U);
+  costs.show_in(shown.data());
+  std::uint64_t calls = 0;
+  std::uint64_t estimates = 0;
+  for (const layout::TransferClass& one : shown) {
+    calls += one.host.calls + one.kernel.calls;
+    estimates += one.host.estimate_ns + one.kernel.estimate_ns;
+  }
+  EXPECT_EQ(calls, 0U);
+  EXPECT_EQ(estimates, 123'000U);
 }
 
 }  // namespace

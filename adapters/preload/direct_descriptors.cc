@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "direct_descriptors.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "directories.hpp"
+#include "next.hpp"
+
+namespace wherry::preload {
+
+bool look(int fd, struct statx& found) noexcept {
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &found) == 0;
+}
+
+std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept {
+  if (!S_ISREG(found.stx_mode) || !on_mount_device(found.stx_dev_major, found.stx_dev_minor)) return std::nullopt;
+  const auto path = path_past_mount(fd);
+  if (path != files::Path::automatic && path != files::Path::host) return std::nullopt;
+  return path;
+}
+
+int access_of(int fd) noexcept {
+  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
+  constexpr int kOther = O_DIRECT | O_PATH | O_SYNC | O_DSYNC;
+  if (flags < 0 || (flags & kOther) != 0) return -1;
+  const int access = flags & O_ACCMODE;
+  return access == O_WRONLY && (flags & O_APPEND) != 0 ? -1 : access;
+}
+
+}  // namespace wherry::preload
