@@ -22,6 +22,7 @@ struct FileOptions {
   std::vector<std::string> figures{};  ///< as bench/questions/file/question.hpp names them; empty: all
   std::string directory = "/var/tmp";  ///< /tmp may lie in memory, where nothing is cold
   std::vector<std::uint32_t> threads{};
+  bool explain = false;  ///< says which way the path `auto` chose, and why
 };
 
 /// Of `wherry bench mpi` alone. Empty: by default.

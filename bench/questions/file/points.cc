@@ -103,6 +103,9 @@ void add_options(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(1U, kMostThreads));
+  command.add_flag("--explain", options.file.explain,
+                   "Also print to standard error which way wherry-mount-auto chose for each class of transfers, and "
+                   "what each way takes, as the last sample's first process had it");
 }
 
 std::vector<Point> points(const Options& options) {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <random>
 #include <set>
 
 #include "bench/harness/progress.hpp"
 #include "bench/harness/rounds.hpp"
+#include "bench/questions/file/explanation.hpp"
 #include "bench/systems/file/files.hpp"
 #include "bench/systems/file/systems.hpp"
 
@@ -56,6 +58,7 @@ class Samples {
       sum.cpu_seconds += one.cpu_seconds;
       sum.reaped_cpu_seconds += one.reaped_cpu_seconds;
       sum.useful_bytes += one.useful_bytes;
+      sum.ways = one.ways;
     }
     // What is left to be written would be written during the next sample.
     if (job_.writes) Files::flush(job_);
@@ -124,6 +127,7 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
   Progress progress(all.size() * own.size() * static_cast<std::size_t>(options.samples));
   std::mt19937_64 random(options.seed);
   std::vector<Row> rows;
+  std::string explained;
   for (const Point& point : all) {
     std::vector<Entry> entries;
     for (FileSystem* system : own) entries.push_back({system});
@@ -132,10 +136,14 @@ std::vector<Row> measure(const Options& options, std::span<System* const> system
       return samples.take(system);
     });
     for (const Entry& entry : entries) {
-      if (!entry.failed) append_rows(rows, entry.system->name(), point, entry.findings);
+      if (entry.failed) continue;
+      append_rows(rows, entry.system->name(), point, entry.findings);
+      if (const std::string ways = explain(entry.findings.back().ways); options.file.explain && !ways.empty())
+        explained += fmt::format("{}, {}:\n{}", entry.system->name(), describe(point), ways);
     }
   }
   progress.clear();
+  fmt::print(stderr, "{}", explained);
   return rows;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 namespace wherry::bench::file {
 namespace {
@@ -32,12 +33,28 @@ Job job_of(const json& text) {
   return job;
 }
 
+json json_of(const ChosenWay& one) {
+  const auto way = [](const ChosenWay::Way& of) { return json{of.calls, of.bytes, of.estimate_ns, of.explored}; };
+  return {{"place", one.place}, {"host", way(one.host)}, {"kernel", way(one.kernel)}};
+}
+
+ChosenWay way_of(const json& text) {
+  const auto way = [&](const char* name) -> ChosenWay::Way {
+    const json& of = text.at(name);
+    return {.calls = of.at(0), .bytes = of.at(1), .estimate_ns = of.at(2), .explored = of.at(3)};
+  };
+  ChosenWay one{.place = text.at("place"), .host = way("host"), .kernel = way("kernel")};
+  check(one.place < layout::kTransferClasses, "a class of transfers that there is not");
+  return one;
+}
+
 Finding finding_of(const json& text) {
-  const Finding finding{.seconds = text.at("seconds"),
-                        .cpu_seconds = text.at("cpu_seconds"),
-                        .reaped_cpu_seconds = text.at("reaped_cpu_seconds"),
-                        .useful_bytes = text.at("useful_bytes")};
+  Finding finding{.seconds = text.at("seconds"),
+                  .cpu_seconds = text.at("cpu_seconds"),
+                  .reaped_cpu_seconds = text.at("reaped_cpu_seconds"),
+                  .useful_bytes = text.at("useful_bytes")};
   check(finding.useful_bytes > 0, "a sample without bytes");
+  for (const json& one : text.at("ways")) finding.ways.push_back(way_of(one));
   check(finding.seconds >= 0 && finding.cpu_seconds >= 0, "a sample that took less than no time");
   return finding;
 }
@@ -62,10 +79,13 @@ std::string to_line(const Job& job) {
 }
 
 std::string to_line(const Finding& finding) {
+  json ways = json::array();
+  for (const ChosenWay& one : finding.ways) ways.push_back(json_of(one));
   return json{{"seconds", finding.seconds},
               {"cpu_seconds", finding.cpu_seconds},
               {"reaped_cpu_seconds", finding.reaped_cpu_seconds},
-              {"useful_bytes", finding.useful_bytes}}
+              {"useful_bytes", finding.useful_bytes},
+              {"ways", std::move(ways)}}
       .dump();
 }
 

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "bench/systems/file/chosen_ways.hpp"
 
 namespace wherry::bench::file {
 
@@ -31,6 +34,7 @@ struct Finding {
   double cpu_seconds = 0;          ///< of all its processes in that time, and of a server
   double reaped_cpu_seconds = 0;   ///< of all processes that the program has reaped meanwhile
   std::uint64_t useful_bytes = 0;  ///< read or written, all processes together
+  std::vector<ChosenWay> ways{};   ///< that the first process chose, as the path `auto` does
 };
 
 /// One line each way. Reading throws std::runtime_error when something is missing or makes no sense.

@@ -42,7 +42,16 @@ TEST(FileJob, IsReadAsItWasWritten) {
 
 TEST(FileJob, AFindingIsReadAsItWasWritten) {
   const Finding finding =
-      finding_in(to_line({.seconds = 0.5, .cpu_seconds = 0.25, .reaped_cpu_seconds = 0.75, .useful_bytes = 1000}));
+      finding_in(to_line({.seconds = 0.5,
+                          .cpu_seconds = 0.25,
+                          .reaped_cpu_seconds = 0.75,
+                          .useful_bytes = 1000,
+                          .ways = {{.place = 3, .host = {.calls = 4, .explored = 5}, .kernel = {.estimate_ns = 6}}}}));
+  ASSERT_EQ(finding.ways.size(), 1U);
+  EXPECT_EQ(finding.ways[0].place, 3U);
+  EXPECT_EQ(finding.ways[0].host.calls, 4U);
+  EXPECT_EQ(finding.ways[0].host.explored, 5U);
+  EXPECT_EQ(finding.ways[0].kernel.estimate_ns, 6U);
   EXPECT_EQ(finding.seconds, 0.5);
   EXPECT_EQ(finding.cpu_seconds, 0.25);
   EXPECT_EQ(finding.reaped_cpu_seconds, 0.75);
@@ -57,6 +66,8 @@ TEST(FileJob, WhatMakesNoSenseIsRefused) {
   Job job = kJob;
   job.unit = 4096 + 8;
   EXPECT_THAT([&] { (void)job_in(to_line(job)); }, ThrowsMessage<std::runtime_error>(HasSubstr("not a job")));
+  EXPECT_THROW(finding_in(to_line(Finding{.useful_bytes = 1, .ways = {{.place = layout::kTransferClasses}}})),
+               std::runtime_error);
   job = kJob;
   job.processes = 0;
   EXPECT_THROW(job_in(to_line(job)), std::runtime_error);

@@ -36,22 +36,26 @@ struct Told {
 /// What all processes of a job share.
 class Page {
  public:
-  explicit Page(std::uint32_t processes) : length_(sizeof(StartBarrier) + processes * sizeof(Told)) {
+  explicit Page(std::uint32_t processes)
+      : length_(sizeof(StartBarrier) + sizeof(WayCounts) + processes * sizeof(Told)) {
     void* const memory = ::mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     start_ = new (memory) StartBarrier;
-    told_ = {new (start_ + 1) Told[processes], processes};
+    ways_ = new (start_ + 1) WayCounts;
+    told_ = {new (ways_ + 1) Told[processes], processes};
   }
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
   ~Page() { ::munmap(start_, length_); }
 
   [[nodiscard]] StartBarrier& start() { return *start_; }
+  [[nodiscard]] WayCounts& ways() { return *ways_; }
   [[nodiscard]] std::span<Told> told() { return told_; }
 
  private:
   std::size_t length_;
   StartBarrier* start_;
+  WayCounts* ways_;
   std::span<Told> told_;
 };
 
@@ -80,6 +84,7 @@ Finding sum_up(const Job& job, Page& page) {
     finding.cpu_seconds += told.cpu_seconds;
     end = std::max(end, told.ended_at);
   }
+  finding.ways = used_ways(page.ways());
   finding.seconds = static_cast<double>(end - static_cast<std::uint64_t>(page.start().opened_at())) / 1e9;
   return finding;
 }
@@ -123,6 +128,7 @@ class Workers {
       // One thread counts the servers' time, for all.
       const auto counted = number == 0 ? servers_ : std::span<const pid_t>();
       work_(number, [&](const Part& part) { take_part(job_, page_.start(), page_.told()[number], part, counted); });
+      if (number == 0) read_own_ways(page_.ways());
       return 0;
     } catch (const std::exception& error) {
       fmt::print(stderr, "{} {}: {}\n", job_.threads ? "thread" : "process", number, error.what());
