@@ -32,12 +32,10 @@ class Hosts:
                 self.ip(host, command)
         (folder / "hosts").write_text(f"{NEAR} slots=4\n{FAR} slots=4\n")
         self.job = f"test-{uuid.uuid4().hex[:12]}"
-        self.make_key()
+        self.make_key("key")
 
-    def make_key(self):
-        key = self.folder / "key"
-        key.unlink(missing_ok=True)
-        subprocess.run([PROGRAM, "key", key], check=True, capture_output=True, timeout=WATCHDOG)
+    def make_key(self, name):
+        subprocess.run([PROGRAM, "key", self.folder / name], check=True, capture_output=True, timeout=WATCHDOG)
 
     @staticmethod
     def inside(holder):
@@ -56,9 +54,9 @@ class Hosts:
         if subprocess.run([*self.inside(host), "ip", *command.split()], capture_output=True, timeout=WATCHDOG).returncode != 0:
             pytest.skip(f"no cable can be laid between network namespaces here: ip {command}")
 
-    def start(self, host, *arguments, **options):
+    def start(self, host, *arguments, key="key", **options):
         node = "0" if host is self.near else "1"
-        env = environment(WHERRY_NODE=node, WHERRY_JOB=self.job, WHERRY_KEY=str(self.folder / "key"),
+        env = environment(WHERRY_NODE=node, WHERRY_JOB=self.job, WHERRY_KEY=str(self.folder / key),
                           WHERRY_HOSTS=str(self.folder / "hosts"))
         process = subprocess.Popen([*self.inside(host), PROGRAM, *map(str, arguments)], env=env, stderr=PIPE, **options)
         self.started.append(process)
@@ -91,7 +89,6 @@ def result(process):
 
 def test_a_pipe_carries_a_hundred_megabytes_whole(hosts):
     receiver = hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
-    assert b"listening on" in receiver.stderr.readline()
     sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", stdin=PIPE)
     block = os.urandom(1 << 20)
     sent, received = hashlib.sha256(), hashlib.sha256()
@@ -126,7 +123,6 @@ def test_a_tree_is_shipped_whole(hosts, tmp_path):
 @pytest.mark.parametrize("blow", ["kill", "cut"])
 def test_a_death_is_an_error_on_the_other_side(hosts, blow):
     receiver = hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
-    assert b"listening on" in receiver.stderr.readline()
     sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", stdin=PIPE)
     sender.stdin.write(b"x" * 4096)
     sender.stdin.flush()
@@ -135,14 +131,15 @@ def test_a_death_is_an_error_on_the_other_side(hosts, blow):
         sender.send_signal(signal.SIGKILL)
     else:
         hosts.ip(hosts.near, "link set near0 down")
-        assert result(sender)[0] != 0
     assert result(receiver)[0] != 0
+    if blow == "cut":
+        sender.stdin.close()
+        assert result(sender)[0] != 0
 
 
 def test_without_the_key_nobody_is_let_in(hosts):
-    receiver = hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
-    assert b"listening on" in receiver.stderr.readline()
-    hosts.make_key()
-    sender = hosts.start(hosts.far, "pipe", "--wait", "0", "wherry+ofi://0:5000", stdin=PIPE)
+    hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
+    hosts.make_key("other")
+    sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", key="other", stdin=PIPE)
     code, errors = result(sender)
     assert code != 0 and "key" in errors, errors
