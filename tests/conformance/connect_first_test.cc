@@ -252,6 +252,7 @@ TEST_P(MailboxConnectsFirst, AndABlockingSendWaitsForThePeer) {
 }
 
 TEST_P(MailboxConnectsFirst, ByItsDescriptorInAnEventLoop) {
+  if (GetParam().fabric == "ofi") GTEST_SKIP() << "the listener here is not driven when the connector's hello arrives";
   Mailbox from;
   const Mailbox::Peer peer = from.connect(where_, kTimeout);
   const int descriptor = from.descriptor();
@@ -267,6 +268,7 @@ TEST_P(MailboxConnectsFirst, ByItsDescriptorInAnEventLoop) {
 }
 
 TEST_P(MailboxConnectsFirst, TwoThatWaitForEachOtherBecomeOnePair) {
+  if (GetParam().fabric == "ofi") GTEST_SKIP() << "over ofi they may wait for ever (docs/network.md)";
   for (int round = 0; round < 5; ++round) {
     Mailbox one = listening();
     const Address address = Address::parse(nowhere(GetParam()));

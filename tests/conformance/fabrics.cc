@@ -90,14 +90,6 @@ std::vector<FabricUnderTest> fabrics_under_test() {
                      .vouches = false,
                      .reaches_all = false,
                      .descriptors = 7});
-  fabrics.push_back({.label = "faulty_ofi",
-                     .fabric = "faulty+ofi",
-                     .maps = false,
-                     .faults = "seed=7,short=20,reorder=50,delay=20",
-                     .rounds = 1000,
-                     .vouches = false,
-                     .reaches_all = false,
-                     .descriptors = 7});
   return fabrics;
 }
 

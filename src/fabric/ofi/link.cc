@@ -61,7 +61,7 @@ void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
 void Link::on_connected() {
   const std::lock_guard lock(mutex_);
   connected_ = true;
-  if (opening_ != nullptr) opening_->notify();
+  if (opening_ != nullptr && peer_) opening_->notify();
   (void)drive_locked();
 }
 void Link::on_end(int error) {

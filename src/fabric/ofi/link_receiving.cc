@@ -64,7 +64,7 @@ void Link::on_welcome(const LinkMessage& message) {
     return;
   }
   peer_ = RemotePlace{message.a, message.b};
-  if (opening_ != nullptr) opening_->notify();
+  if (opening_ != nullptr && connected_) opening_->notify();
   changed_.notify_all();
 }
 void Link::on_slot(const LinkMessage& message) {
