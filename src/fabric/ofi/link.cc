@@ -169,7 +169,7 @@ bool Link::drive_locked() {
 }
 bool Link::is_ended_by_peer() {
   const std::lock_guard lock(mutex_);
-  return ended_by_peer_;
+  return ended_by_peer_ || (connected_ && peer_);
 }
 void Link::forget_opening() {
   const std::lock_guard lock(mutex_);

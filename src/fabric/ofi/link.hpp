@@ -80,7 +80,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   [[nodiscard]] bool is_open();
   /// Rings it no more.
   void forget_opening();
-  /// Once it is gone: the peer, or its host, has ended it in order.
+  /// Once it is gone: it was open before, or the peer ended the rendezvous.
   [[nodiscard]] bool is_ended_by_peer();
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
 
