@@ -17,6 +17,7 @@
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/socket_address.hpp"
 
+// NOLINTBEGIN(readability-identifier-naming): names of libfabric
 struct fi_info;
 struct fid;
 struct fid_cq;
@@ -26,6 +27,7 @@ struct fid_eq;
 struct fid_fabric;
 struct fid_mr;
 struct fid_pep;
+// NOLINTEND(readability-identifier-naming)
 
 namespace wherry::fabric::ofi {
 
