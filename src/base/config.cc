@@ -173,7 +173,7 @@ constexpr std::array kOptions{
            "how long another host, or the network to it, may be silent before its connections end", Kind::number, 1000,
            600'000, "a number of milliseconds from 1000 to 600000", nullptr},
     Option{Key::libfabric, "libfabric", "WHERRY_LIBFABRIC", "libfabric.so.1", "",
-           "the library by which other hosts are reached", Kind::word, 0, 0, "the name or path of a library", nullptr},
+           "the library by which other hosts are reached", Kind::word, 0, 0, "the name or path of a library", is_path},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::machine, "machine", "WHERRY_MACHINE", "", "",

@@ -76,8 +76,9 @@ Fabric& find(const Address& address) {
 void require_mapping(std::string_view operation) {
   const std::string name = config::text(config::Key::fabric);
   if (name == "shm") return;
+  constexpr std::size_t kPages = std::size_t{64} << 10;  // whatever the size of a page is
   try {
-    (void)find(name).share(1);
+    (void)find(name).share(kPages);
   } catch (const Error& error) {
     if (error.code().value() != ENOTSUP) throw;
     throw Error(ENOTSUP, std::string(operation), "fabric " + name,
