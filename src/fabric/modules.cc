@@ -12,17 +12,18 @@
 namespace wherry::fabric {
 namespace {
 
-/// Beside the library or the program that this is part of.
+/// Beside the library, the program or the other module that this is part of.
 std::filesystem::path module_path() {
-  constexpr std::string_view kPlace = "wherry/ofi/libwherry-ofi.so";
+  constexpr std::string_view kPlace = "wherry/ofi/libwherry-ofi.so", kBesideModules = "ofi/libwherry-ofi.so";
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&load_module), &here) == 0 || here.dli_fname == nullptr) return kPlace;
   std::error_code ignored;
   const auto folder = std::filesystem::canonical(here.dli_fname, ignored).parent_path();
-  for (const auto& candidate : {folder / kPlace, folder.parent_path() / "lib" / kPlace}) {
+  const auto above = folder.parent_path();
+  for (const auto& candidate : {folder / kPlace, above / kBesideModules}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   }
-  return folder.parent_path() / "lib" / kPlace;
+  return above / "lib" / kPlace;
 }
 
 }  // namespace

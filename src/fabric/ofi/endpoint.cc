@@ -185,8 +185,9 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
     const auto port = static_cast<std::uint16_t>(ports.first + (start + i) % ports.size());
     const Info info = at(info_, local.with_port(port));
     fid_pep* endpoint = nullptr;
-    check(::fi_passive_ep(fabric_, info.get(), &endpoint, nullptr), "make a listening endpoint");
-    int result = ::fi_pep_bind(endpoint, &events_->fid, 0);
+    // tcp binds the port here, another provider when it listens.
+    int result = ::fi_passive_ep(fabric_, info.get(), &endpoint, nullptr);
+    if (result == 0) result = ::fi_pep_bind(endpoint, &events_->fid, 0);
     if (result == 0) result = ::fi_listen(endpoint);
     if (result == 0) {
       listening_.push_back({host, port, endpoint});

@@ -27,7 +27,10 @@ namespace wherry::fabric::ofi {
 inline Settings test_settings() {
   static int count = 0;
   Settings settings;
-  settings.ports = {20000, 20999};  // the kernel gives others to connections of its own choice
+  // The kernel gives others to connections of its own choice. Most other test programs have others, too.
+  constexpr int kFirst = 10000, kEach = 100, kRanges = 100;
+  const auto first = static_cast<std::uint16_t>(kFirst + ::getpid() % kRanges * kEach);
+  settings.ports = {first, static_cast<std::uint16_t>(first + kEach - 1)};
   settings.key.fill(std::byte{1});
   settings.job = "rendezvous-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
   return settings;

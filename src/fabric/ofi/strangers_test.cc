@@ -250,18 +250,15 @@ TEST_F(Strangers, WithoutDescriptorsACallerIsDroppedAndAPeerIsLetInLater) {
 class FalseListener {
  public:
   explicit FalseListener(const Settings& settings)
-      : listening_(listen_on_first_free(PortOrder(settings.ports, job_number(settings.job), kNode, kPort))) {}
+      : job_(job_number(settings.job)),
+        listening_(listen_on_first_free(PortOrder(settings.ports, job_, kNode, kPort))) {}
 
   /// Answers each connector with `said`, and its hello with what `reply` makes of it.
   Error failure(const Settings& settings, const std::string& said,
                 const std::function<layout::Hello(const layout::Hello&)>& reply = nullptr) {
     std::thread playing([&] {
-      pollfd polled{.fd = listening_.get(), .events = POLLIN, .revents = 0};
-      (void)::poll(&polled, 1, -1);
-      const UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const UniqueFd socket = accept_own();
       listening_.reset();
-      layout::Question question{};
-      (void)::recv(socket.get(), &question, sizeof question, MSG_WAITALL);
       (void)send_whole(socket.get(), std::as_bytes(std::span(said)));
       auto hello = std::make_unique<layout::Hello>();
       if (reply == nullptr || ::recv(socket.get(), hello.get(), sizeof *hello, MSG_WAITALL) <= 0) return;
@@ -276,6 +273,19 @@ class FalseListener {
   }
 
  private:
+  /// Connectors of other test programs may look here, too.
+  UniqueFd accept_own() {
+    for (;;) {
+      pollfd polled{.fd = listening_.get(), .events = POLLIN, .revents = 0};
+      (void)::poll(&polled, 1, -1);
+      UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      layout::Question question{};
+      const ssize_t got = ::recv(socket.get(), &question, sizeof question, MSG_WAITALL);
+      if (got == static_cast<ssize_t>(sizeof question) && question.job == job_) return socket;
+    }
+  }
+
+  std::uint64_t job_;
   UniqueFd listening_;
 };
 
