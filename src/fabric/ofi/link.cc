@@ -29,17 +29,20 @@ void Link::begin(Service& service, Meeting meeting, const Sides& sides) {
   service.add(this, shared_from_this());
   service.watch(meeting_.socket.get(), shared_from_this());
 }
+
 void Link::dial(Service& service, Meeting meeting, const Sides& sides, std::uint16_t data_port) {
   const std::lock_guard lock(mutex_);
   begin(service, std::move(meeting), sides);
   start(service, std::make_unique<Endpoint>(service.domain(), meeting_.local, meeting_.remote.with_port(data_port),
                                             meeting_.token, this));
 }
+
 void Link::expect(Service& service, Meeting meeting, const Sides& sides) {
   const std::lock_guard lock(mutex_);
   begin(service, std::move(meeting), sides);
   service.expect(meeting_.token, shared_from_this());
 }
+
 void Link::accept(Service& service, Knock knock) {
   const std::lock_guard lock(mutex_);
   if (is_gone() || endpoint_ != nullptr) return;
@@ -50,6 +53,7 @@ void Link::accept(Service& service, Knock knock) {
     finish(service);
   }
 }
+
 void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
   endpoint_ = std::move(endpoint);
   registered_ = service.domain().expose(sides_.segment);
@@ -58,12 +62,14 @@ void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
   controls_.push_back(message_of(layout::LinkKind::welcome, layout::kLinkVersion, registered_->key(),
                                  registered_->address(), sides_.segment.size()));
 }
+
 void Link::on_connected() {
   const std::lock_guard lock(mutex_);
   connected_ = true;
   if (opening_ != nullptr && peer_) opening_->notify();
   (void)drive_locked();
 }
+
 void Link::on_end(int error) {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return;
@@ -75,6 +81,7 @@ void Link::on_end(int error) {
   }
   finish(*service_);
 }
+
 bool Link::serve(int descriptor) {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return false;
@@ -86,6 +93,7 @@ bool Link::serve(int descriptor) {
   if (broken_) finish(*service_);
   return more;
 }
+
 bool Link::look() {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return false;
@@ -108,6 +116,7 @@ void Link::on_socket() {
   service_->unwatch(meeting_.socket.get());
   ends_at_ = std::chrono::steady_clock::now() + kEndTogether;
 }
+
 void Link::finish(Service& service) {
   constexpr int kMostRounds = 4096;
   for (int i = 0; endpoint_ != nullptr && i < kMostRounds; ++i) {
@@ -121,6 +130,7 @@ void Link::finish(Service& service) {
   if (opening_ != nullptr) opening_->notify();
   changed_.notify_all();
 }
+
 void Link::release(Service& service) noexcept {
   service.unwatch(meeting_.socket.get());
   if (endpoint_ != nullptr) service.unwatch(endpoint_->descriptor());
@@ -130,6 +140,7 @@ void Link::release(Service& service) noexcept {
   exposed_.reset();
   registered_.reset();
 }
+
 void Link::close() noexcept {
   if (service_ == nullptr) return;
   const std::lock_guard serving(service_->mutex());
@@ -139,10 +150,12 @@ void Link::close() noexcept {
   gone_.store(true, std::memory_order_release);  // GONE
   ::shutdown(meeting_.socket.get(), SHUT_RDWR);
 }
+
 /// The endpoint sends no more. Its news follow what it has received.
 void Link::fail_later() {
   if (!ends_at_) ends_at_ = std::chrono::steady_clock::now() + kEndTogether;
 }
+
 bool Link::drive() {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return false;
@@ -167,16 +180,20 @@ bool Link::drive_locked() {
   }
   return true;
 }
+
 bool Link::is_ended_by_peer() {
   const std::lock_guard lock(mutex_);
   return ended_by_peer_ || (connected_ && peer_);
 }
+
 void Link::forget_opening() {
   const std::lock_guard lock(mutex_);
   opening_.reset();
 }
+
 bool Link::is_open() {
   const std::lock_guard lock(mutex_);
   return peer_.has_value() && connected_;
 }
+
 }  // namespace wherry::fabric::ofi

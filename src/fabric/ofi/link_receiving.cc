@@ -23,6 +23,7 @@ void Link::on_word(std::uint64_t data) {
   const Slot& slot = peer_slots_[number];
   store(sides_.segment.data() + slot.offset, layout::slot_value(data), slot.bell);
 }
+
 void Link::on_message(const LinkMessage& message) {
   std::optional<Bell> bell;
   switch (static_cast<LinkKind>(message.kind)) {
@@ -58,6 +59,7 @@ void Link::on_message(const LinkMessage& message) {
   }
   break_off("a message that makes no sense");
 }
+
 void Link::on_welcome(const LinkMessage& message) {
   if (peer_ || message.number != layout::kLinkVersion || message.c != sides_.peer_bytes) {
     break_off("a welcome of another version or of another segment");
@@ -67,6 +69,7 @@ void Link::on_welcome(const LinkMessage& message) {
   if (opening_ != nullptr && connected_) opening_->notify();
   changed_.notify_all();
 }
+
 void Link::on_slot(const LinkMessage& message) {
   Slot slot{.offset = message.a, .bell = {}};
   if (message.number != peer_slots_.size() || message.number >= layout::kSlots ||
@@ -76,6 +79,7 @@ void Link::on_slot(const LinkMessage& message) {
   }
   peer_slots_.push_back(slot);
 }
+
 void Link::on_region_word(const LinkMessage& message) {
   std::byte* const at = exposed_ ? exposed_->word_at(message.c, message.a) : nullptr;
   if (at == nullptr) {
@@ -84,12 +88,14 @@ void Link::on_region_word(const LinkMessage& message) {
   }
   store(at, message.b, {});
 }
+
 void Link::on_reach(const LinkMessage& message) {
   RemotePlace place;
   const int error = exposed_ ? exposed_->find({message.a, message.b}, message.c, place) : ENXIO;
   controls_.push_back(
       message_of(LinkKind::reached, message.number, place.key, place.address, static_cast<std::uint64_t>(error)));
 }
+
 void Link::on_reached(const LinkMessage& message) {
   const auto asked = reaches_.find(message.number);
   if (asked == reaches_.end()) return;  // it came too late
@@ -97,6 +103,7 @@ void Link::on_reached(const LinkMessage& message) {
   asked->second = Answer{{message.a, message.b}, is_errno ? static_cast<int>(message.c) : EPROTO};
   changed_.notify_all();
 }
+
 /// The peer's word, whole and behind what it put before.
 void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
   reinterpret_cast<wherry::layout::Word*>(at)->store(value, std::memory_order_release);  // SIGNAL
@@ -108,25 +115,30 @@ void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
   rung = epoch;
   bells_[index(*bell)].notify();
 }
+
 void Link::break_off(const char* reason) {
   if (!std::exchange(broken_, true)) log::write(log::Level::error, std::string("ofi: a peer sent ") + reason);
 }
+
 void Link::arm(Bell bell) {
   silence(bell);
   auto& epoch = epochs_[index(bell)];
   epoch.store((epoch.load(std::memory_order_relaxed) + 1) | 1, std::memory_order_release);  // SLEEP
   arch::publish_then_look();  // SLEEP: pairs with the fence in store()
 }
+
 void Link::disarm(Bell bell) {
   auto& epoch = epochs_[index(bell)];
   epoch.store((epoch.load(std::memory_order_relaxed) + 1) & ~std::uint64_t{1}, std::memory_order_release);  // SLEEP
 }
+
 bool Link::silence(Bell bell) {
   const bool rung = bells_[index(bell)].silence();
   // Death rings once and for all. `finish` says that it is gone before it rings.
   if (is_gone()) notify_self(bell);
   return rung;
 }
+
 Wake Link::wait(Bell bell, const Deadline& deadline) {
   for (;;) {
     if (is_gone()) return Wake::gone;

@@ -27,14 +27,17 @@ std::size_t Link::put(std::uint64_t offset, std::span<const std::byte> source) {
   const auto taken = source.first(std::min(source.size(), kMostQueued - queue_.bytes()));
   return accept_item({.to = offset, .source = taken}) ? taken.size() : 0;
 }
+
 bool Link::push(Item item) {
   const std::lock_guard lock(mutex_);
   return accept_item(std::move(item));
 }
+
 bool Link::has_room() {
   const std::lock_guard lock(mutex_);
   return room();
 }
+
 bool Link::accept_item(Item item) {
   if (is_gone()) return false;
   if (!item.into.empty()) ++reads_pushed_;
@@ -42,6 +45,7 @@ bool Link::accept_item(Item item) {
   send_what_waits();
   return true;
 }
+
 Result Link::flush(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   const std::uint64_t number = ++flush_number_;
@@ -58,6 +62,7 @@ Result Link::flush(const Deadline& deadline) {
   }
   return flushed_ >= number && reads_done_ >= reads ? Result::moved(0) : Result::failure(ECONNRESET);
 }
+
 void Link::send_what_waits() {
   if (endpoint_ == nullptr || !connected_ || ends_at_) return;
   while (in_flight_ < Endpoint::kMostInFlight && send_next()) {
@@ -80,6 +85,7 @@ bool Link::send_next() {
   const Item* item = queue_.next(in_flight_);
   return item != nullptr && send_item(*item);
 }
+
 bool Link::send_item(const Item& item) {
   if (defines_slot(item)) return true;
   const auto* region = static_cast<const RemotePlace*>(item.keep.get());
@@ -106,6 +112,7 @@ bool Link::send_item(const Item& item) {
   take_item();
   return true;
 }
+
 void Link::take_item() {
   taken_ = queue_.take().pushed;
   if (!wants_room_ || !room()) return;
@@ -131,6 +138,7 @@ bool Link::defines_slot(const Item& item) {
   controls_.push_back(message_of(LinkKind::slot, slot, item.word->at, bell));
   return true;
 }
+
 bool Link::posted(Endpoint::Posted result) {
   if (result == Endpoint::Posted::yes) ++in_flight_;
   if (result == Endpoint::Posted::dead) fail_later();

@@ -46,6 +46,7 @@ bool is_true(bool condition, const char* what) {
   if (!condition) std::fprintf(stderr, "not so: %s\n", what);
   return condition;
 }
+
 #define WHERRY_REQUIRE(condition) \
   if (!is_true(condition, #condition)) return false
 
@@ -70,6 +71,7 @@ bool ends(const Meeting& meeting, milliseconds within) {
   pollfd polled{.fd = meeting.socket.get(), .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, static_cast<int>(within.count())) > 0;
 }
+
 constexpr milliseconds kEver{-1};
 
 bool fails_with(RendezvousListener* listener, RendezvousConnector connector, int error, const std::string& text) {
