@@ -231,8 +231,8 @@ Result Host::append_again(Handle handle, std::uint64_t end, std::span<const std:
 }
 
 std::uint64_t Host::end(Handle handle) {
-  FileStatus status{};
-  if (const auto lent = lend(handle); lent != nullptr && lent->status(status) == 0) return status.size;
+  FileStatus now{};
+  if (status(handle, now) == 0) return now.size;
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   return file == nullptr ? 0 : file->end;

@@ -202,7 +202,7 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
 /// mapping, and where a program has changed O_APPEND since it opened the file: by another handle.
 Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, bool append) {
   const auto by_handle = [&](const Hosts::File& by) {
-    return append ? this->append(node, by, from) : by.use()->write(by.handle(), offset, from);
+    return append ? this->append(by, from) : by.use()->write(by.handle(), offset, from);
   };
   if (file.appends() == append) return by_handle(file.file());
   for (const auto& other : tree_.nodes().open_files(node)) {
@@ -224,12 +224,11 @@ bool OpenFiles::keep_append(NodeId node, OpenFile& file, std::span<const std::by
 }
 
 /// A repeated one is compared with what is behind the end that the first attempt saw.
-Result OpenFiles::append(NodeId node, const Hosts::File& file, std::span<const std::byte> from) {
+Result OpenFiles::append(const Hosts::File& file, std::span<const std::byte> from) {
   if (tree_.kept() == nullptr) return file.use()->append(file.handle(), from);
-  std::uint64_t end = 0;
-  for (const auto& open : tree_.nodes().open_files(node))
-    end = std::max(end, open->file().use()->end(open->file().handle()));
-  if (const auto first = tree_.attempts().begin(end)) return file.use()->append_again(file.handle(), *first, from);
+  // Not what was last heard: others have appended since, or an earlier daemon's writes were replayed.
+  const auto first = tree_.attempts().begin(file.use()->end(file.handle()));
+  if (first) return file.use()->append_again(file.handle(), *first, from);
   return file.use()->append(file.handle(), from);
 }
 

@@ -93,7 +93,7 @@ class OpenFiles {
   Host::Opened make(const std::string& path, std::uint32_t wanted, std::uint32_t mode,
                     std::unique_ptr<Hosts::File>& file);
   bool keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by);
-  Result append(NodeId node, const Hosts::File& file, std::span<const std::byte> from);
+  Result append(const Hosts::File& file, std::span<const std::byte> from);
   int make_way_for(NodeId node, const OpenFile& opened);
 
   ServedTree& tree_;
