@@ -103,8 +103,8 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
     use.succeeded();
     return Written::all;
   }
-  // The kernel's call writes it all again, and before it a handler may write: nothing of this write may come after
-  // that.
+  // The caller writes all of it again by the kernel. A signal handler may write before that, so no part of this write
+  // may reach the file later.
   written.failed = 1;
   tell(fd, written);
   use.give_up();

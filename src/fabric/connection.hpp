@@ -44,8 +44,8 @@ class Connection : public Bells {
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
   /// asked for when its queue is short of room. 0: the queue is full, or the connection is dead, which `peer_gone` then
   /// says. To wait for a full queue: `arm(Bell::space)`, put again, and if nothing is taken, wait for that bell. The
-  /// bytes taken must stay unchanged until the peer is known to have seen them (a later word of the peer's says so) or
-  /// `flush` returned. Range outside the segment: nothing is taken. A load/store fabric may learn of a death only by
+  /// caller must not change the bytes taken until `flush` has returned, or a later word of the peer shows that it has
+  /// read them. Range outside the segment: nothing is taken. A load/store fabric may learn of a death only by
   /// `wait` or `peer_gone`; until then it takes what will never be read. Never waits for the peer's program.
   virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;
   /// Puts all of `source`, and stores `value` in the aligned word at `word` as `signal` does: one message where the

@@ -213,7 +213,7 @@ void NetLink::store(std::size_t side, const SendQueue::Word& word) {
   if (!word.bell) return;
   arch::publish_then_look();  // SLEEP: pairs with the fence in arm()
   const auto bell = index(*word.bell);
-  // This side's own page: nothing of a sleeper's is written on the other side of a network.
+  // The epoch is in this side's own page: over a network, a sleeper cannot write to the other side's memory.
   const std::uint64_t epoch = sides_[side]->page.waiters[bell].epoch.load(std::memory_order_acquire);  // SLEEP
   std::uint64_t& rung = from(1 - side).rung[bell];
   if ((epoch & 1) == 0 || epoch == rung) return;

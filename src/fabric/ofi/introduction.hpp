@@ -11,8 +11,8 @@
 
 namespace wherry::fabric::ofi {
 
-/// The peer's comes with a valid proof, but is the statement of another process all the same: every number in it is to
-/// be checked.
+/// What a side says of itself when two hosts meet. The proof shows that the peer holds the key, not that its numbers
+/// are right: check each one.
 struct Introduction {
   static constexpr std::size_t kMostData = layout::kMostDataBytes;
 

@@ -143,7 +143,7 @@ class PathCosts {
     to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 
-  /// Of a machine that has not been measured: a call, and so many ns for each KiB.
+  /// The estimate before anything is measured: nanoseconds for a call, and for each KiB of it.
   static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
     struct Cost {
       std::uint64_t call;

@@ -12,7 +12,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// What is left of the parts behind so many bytes.
+/// The parts without their first `skip` bytes.
 std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip) {
   std::vector<iovec> rest;
   for (const iovec& part : parts) {

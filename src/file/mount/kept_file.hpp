@@ -35,10 +35,9 @@ class KeptFile {
  public:
   using Clock = std::chrono::steady_clock;
   using FileIdentity = layout::FileIdentity;
-  /// A request has this many bytes at most, and what is kept is written from so many on, or when it is so old.
-  static constexpr std::size_t kMostSent = std::size_t{1} << 20;
-  static constexpr std::size_t kSentFrom = std::size_t{256} << 10;
-  static constexpr std::chrono::milliseconds kKeptFor{50};
+  static constexpr std::size_t kMostSent = std::size_t{1} << 20;    ///< bytes of one request to the server
+  static constexpr std::size_t kSentFrom = std::size_t{256} << 10;  ///< bytes kept at which writing them begins
+  static constexpr std::chrono::milliseconds kKeptFor{50};          ///< age at which it begins with fewer
 
   /// @param file  stays until `give_back` has returned
   /// @param most  bytes that may be kept of it

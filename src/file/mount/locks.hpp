@@ -57,9 +57,9 @@ class Locks {
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
   /// Replaces `lock` by what is in its way: of type `none` if nothing is.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
-  /// Notes what an owner waits for, for `is_deadlocked` and until `end_wait`. EDEADLK, and nothing is noted, if an
-  /// owner that is in the way waits for this one, itself or by way of others. Owners on other mounts, and on the host,
-  /// are not known here.
+  /// Notes which lock an owner waits for. `is_deadlocked` looks at these waits, `end_wait` removes one. EDEADLK: the
+  /// wait would close a circle of owners that wait for each other; nothing is noted. Only owners of this mount are
+  /// known.
   int begin_wait(const void* id, NodeId node, const LockRequest& wanted);
   void end_wait(const void* id);
   /// Whether that is so by now. The wait is noted no longer then.
