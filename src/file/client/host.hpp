@@ -113,7 +113,7 @@ class Host {
   /// An append that an earlier process has begun when the file ended at `end`, and may have done, all or in part. EIO:
   /// it cannot be told, since others have appended.
   [[nodiscard]] Result append_again(Handle handle, std::uint64_t end, std::span<const std::byte> from);
-  /// Where the file ends now; where nobody can tell, as last heard.
+  /// Where the file ends now; as last heard if the server cannot be asked.
   [[nodiscard]] std::uint64_t end(Handle handle);
   /// From one file to the other, at the server. Fewer bytes than `length`: the first file ends there, or the next call
   /// meets the error. EINVAL: the same file, and the ranges overlap. EXDEV: files of file systems that the server's
