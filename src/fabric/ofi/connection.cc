@@ -82,21 +82,21 @@ void OfiConnection::progress(Bell /*bell*/) {
 }
 
 void OfiConnection::arm(Bell bell) {
-  if (!origin_.inherited()) link_->arm(bell);
+  if (!origin_.inherited()) link_->bells().arm(bell);
 }
 
 void OfiConnection::disarm(Bell bell) {
-  if (!origin_.inherited()) link_->disarm(bell);
+  if (!origin_.inherited()) link_->bells().disarm(bell);
 }
 
-bool OfiConnection::silence(Bell bell) { return !origin_.inherited() && link_->silence(bell); }
+bool OfiConnection::silence(Bell bell) { return !origin_.inherited() && link_->bells().silence(bell); }
 
 Wake OfiConnection::wait(Bell bell, Deadline deadline) {
-  return origin_.inherited() ? Wake::gone : link_->wait(bell, deadline);
+  return origin_.inherited() ? Wake::gone : link_->bells().wait(bell, deadline);
 }
 
 void OfiConnection::notify_self(Bell bell) {
-  if (!origin_.inherited()) link_->notify_self(bell);
+  if (!origin_.inherited()) link_->bells().notify(bell);
 }
 
 std::shared_ptr<memory::LocalRegion> OfiConnection::expose(std::span<std::byte> memory) {

@@ -35,7 +35,7 @@ class OfiConnection final : public Connection, private Exposure {
   void disarm(Bell bell) override;
   bool silence(Bell bell) override;
   Wake wait(Bell bell, Deadline deadline) override;
-  int descriptor(Bell bell) override { return link_->descriptor(bell); }
+  int descriptor(Bell bell) override { return link_->bells().descriptor(bell); }
   void notify_self(Bell bell) override;
   bool peer_gone() override { return origin_.inherited() || link_->is_gone(); }
 

@@ -4,19 +4,27 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include <wherry/error.hpp>
 
 #include "base/log.hpp"
+#include "fabric/check.hpp"
 #include "fabric/ofi/link_message.hpp"
 
 namespace wherry::fabric::ofi {
+
+using layout::LinkKind;
+using layout::LinkMessage;
+
 namespace {
 
 /// For the data endpoint to report its own end, behind its data, after the rendezvous socket's.
 constexpr std::chrono::seconds kEndTogether{1};
+/// For the peer's fabric to answer a question.
+constexpr std::chrono::seconds kAnswerTimeout{10};
 /// Completions that are handled before others have a turn.
 constexpr int kMostHandled = 256;
 
@@ -59,8 +67,8 @@ void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
   registered_ = service.domain().expose(sides_.segment);
   if (sides_.exposes) exposed_.emplace(service.domain());
   service.watch(endpoint_->descriptor(), shared_from_this());
-  controls_.push_back(message_of(layout::LinkKind::welcome, layout::kLinkVersion, registered_->key(),
-                                 registered_->address(), sides_.segment.size()));
+  sender_.say(message_of(LinkKind::welcome, layout::kLinkVersion, registered_->key(), registered_->address(),
+                         sides_.segment.size()));
 }
 
 void Link::on_connected() {
@@ -123,10 +131,9 @@ void Link::finish(Service& service) {
     if (endpoint_->poll(*this, kMostHandled) <= 0) break;
   }
   release(service);
-  gone_.store(true, std::memory_order_release);  // GONE
-  queue_.clear();
-  controls_.clear();
-  for (const EventBell& bell : bells_) bell.notify();
+  bells_.set_gone();
+  sender_.clear();
+  bells_.notify_all();
   if (opening_ != nullptr) opening_->notify();
   changed_.notify_all();
 }
@@ -147,7 +154,7 @@ void Link::close() noexcept {
   const auto keep = shared_from_this();
   const std::lock_guard lock(mutex_);
   release(*service_);
-  gone_.store(true, std::memory_order_release);  // GONE
+  bells_.set_gone();
   ::shutdown(meeting_.socket.get(), SHUT_RDWR);
 }
 
@@ -174,7 +181,7 @@ bool Link::drive_locked() {
       fail_later();
       return false;
     }
-    send_what_waits();
+    send();
     if (broken_) return false;
     if (handled == 0 && endpoint_->may_sleep()) return false;
   }
@@ -194,6 +201,147 @@ void Link::forget_opening() {
 bool Link::is_open() {
   const std::lock_guard lock(mutex_);
   return peer_.has_value() && connected_;
+}
+
+std::size_t Link::put(std::uint64_t offset, std::span<const std::byte> source) {
+  const std::lock_guard lock(mutex_);
+  if (is_gone()) return 0;
+  const std::size_t taken = sender_.put(offset, source);
+  send();
+  return taken;
+}
+
+bool Link::push(Item item) {
+  const std::lock_guard lock(mutex_);
+  if (is_gone()) return false;
+  sender_.push(std::move(item));
+  send();
+  return true;
+}
+
+bool Link::has_room() {
+  const std::lock_guard lock(mutex_);
+  return sender_.has_room();
+}
+
+Result Link::flush(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  const LinkSender::Flush flush = sender_.begin_flush();
+  send();
+  const auto ended = [&] { return is_gone() || sender_.is_over(flush); };
+  if (!deadline) {
+    changed_.wait(lock, ended);
+  } else if (!changed_.wait_until(lock, *deadline, ended)) {
+    return Result::failure(ETIMEDOUT);
+  }
+  return sender_.is_over(flush) ? Result::moved(0) : Result::failure(ECONNRESET);
+}
+
+/// What waits, if the peer's endpoint takes it.
+void Link::send() {
+  if (endpoint_ == nullptr || !connected_ || ends_at_) return;
+  if (!sender_.send(*endpoint_, peer_)) fail_later();
+}
+
+std::shared_ptr<const RemotePlace> Link::reach(const memory::RemoteKey& key, std::size_t bytes, int& error) {
+  std::unique_lock lock(mutex_);
+  error = ENXIO;
+  if (is_gone()) return nullptr;
+  const std::uint32_t number = ++reach_number_;
+  reaches_.emplace(number, std::nullopt);
+  sender_.say(message_of(LinkKind::reach, number, key.place, key.kind, bytes));
+  send();
+  changed_.wait_for(lock, kAnswerTimeout, [&] { return is_gone() || reaches_.at(number).has_value(); });
+  const auto answer = reaches_.extract(number).mapped();
+  if (answer) error = answer->error;
+  return answer && error == 0 ? std::make_shared<const RemotePlace>(answer->place) : nullptr;
+}
+
+void Link::on_word(std::uint64_t data) {
+  const PeerSlots::Slot* const slot = slots_.find(layout::slot_of(data));
+  if (slot == nullptr) {
+    break_off("a word for a place that was never named");
+    return;
+  }
+  store(sides_.segment.data() + slot->offset, layout::slot_value(data), slot->bell);
+}
+
+void Link::on_message(const LinkMessage& message) {
+  std::optional<Bell> bell;
+  switch (static_cast<LinkKind>(message.kind)) {
+    case LinkKind::welcome:
+      on_welcome(message);
+      return;
+    case LinkKind::slot:
+      if (!slots_.add(message, sides_.segment.size())) break;
+      return;
+    case LinkKind::word:
+      if (!is_word(message.a, sides_.segment.size()) || !parse_bell(message.number, bell)) break;
+      store(sides_.segment.data() + message.a, message.b, bell);
+      return;
+    case LinkKind::region_word:
+      on_region_word(message);
+      return;
+    case LinkKind::flush:
+      if (!sender_.answer(message_of(LinkKind::flushed, 0, message.a))) break;
+      return;
+    case LinkKind::flushed:
+      if (!sender_.on_flushed(message.a)) break;
+      changed_.notify_all();
+      return;
+    case LinkKind::reach:
+      on_reach(message);
+      return;
+    case LinkKind::reached:
+      on_reached(message);
+      return;
+  }
+  break_off("a message that makes no sense");
+}
+
+void Link::on_welcome(const LinkMessage& message) {
+  if (peer_ || message.number != layout::kLinkVersion || message.c != sides_.peer_bytes) {
+    break_off("a welcome of another version or of another segment");
+    return;
+  }
+  peer_ = RemotePlace{message.a, message.b};
+  if (opening_ != nullptr && connected_) opening_->notify();
+  changed_.notify_all();
+}
+
+void Link::on_region_word(const LinkMessage& message) {
+  std::byte* const at = exposed_ ? exposed_->word_at(message.c, message.a) : nullptr;
+  if (at == nullptr) {
+    break_off("a word outside exposed memory");
+    return;
+  }
+  store(at, message.b, {});
+}
+
+void Link::on_reach(const LinkMessage& message) {
+  RemotePlace place;
+  const int error = exposed_ ? exposed_->find({message.a, message.b}, message.c, place) : ENXIO;
+  const auto code = static_cast<std::uint64_t>(error);
+  if (!sender_.answer(message_of(LinkKind::reached, message.number, place.key, place.address, code)))
+    break_off("questions, and takes no answers");
+}
+
+void Link::on_reached(const LinkMessage& message) {
+  const auto asked = reaches_.find(message.number);
+  if (asked == reaches_.end()) return;  // it came too late
+  const bool is_errno = message.c < 4096;
+  asked->second = Answer{{message.a, message.b}, is_errno ? static_cast<int>(message.c) : EPROTO};
+  changed_.notify_all();
+}
+
+/// The peer's word, whole and behind what it put before.
+void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
+  reinterpret_cast<wherry::layout::Word*>(at)->store(value, std::memory_order_release);  // SIGNAL
+  if (bell) bells_.ring(*bell);
+}
+
+void Link::break_off(const char* reason) {
+  if (!std::exchange(broken_, true)) log::write(log::Level::error, std::string("ofi: a peer sent ") + reason);
 }
 
 }  // namespace wherry::fabric::ofi

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to another host, as both the program's threads and the service use it: what is to be sent, what has
-// arrived, the bells, and how it ends.
+// One connection to another host, as both the program's threads and the service use it: how it begins, what the peer's
+// messages do, and how it ends.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include <wherry/result.hpp>
 
@@ -22,16 +17,17 @@
 #include "fabric/event_bell.hpp"
 #include "fabric/ofi/endpoint.hpp"
 #include "fabric/ofi/exposed_memory.hpp"
+#include "fabric/ofi/link_bells.hpp"
+#include "fabric/ofi/link_sender.hpp"
 #include "fabric/ofi/service.hpp"
-#include "fabric/send_queue.hpp"
-#include "layout/bell_page.hpp"
+#include "fabric/ofi/word_slots.hpp"
 
 namespace wherry::fabric::ofi {
 
 /// Calls from any thread, unless they say otherwise.
 class Link final : public Served, public std::enable_shared_from_this<Link>, private Endpoint::Handler {
  public:
-  using Item = SendQueue::Item;
+  using Item = LinkSender::Item;
 
   struct Sides {
     std::span<std::byte> segment;  ///< this side's; must outlive `close`
@@ -65,17 +61,11 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   /// Reads what has arrived and sends what waits. Returns whether it stopped before the end.
   bool drive();
 
-  void arm(Bell bell);
-  void disarm(Bell bell);
-  bool silence(Bell bell);
-  Wake wait(Bell bell, const Deadline& deadline);
-  [[nodiscard]] int descriptor(Bell bell) const { return bells_[index(bell)].descriptor(); }
-  void notify_self(Bell bell) { bells_[index(bell)].notify(); }
-
   /// Asks the peer's fabric for memory that the peer exposes. Null, and an errno value.
   std::shared_ptr<const RemotePlace> reach(const memory::RemoteKey& key, std::size_t bytes, int& error);
 
-  [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_acquire); }  // GONE
+  [[nodiscard]] LinkBells& bells() { return bells_; }
+  [[nodiscard]] bool is_gone() const { return bells_.is_gone(); }
   /// The peer's data endpoint has answered.
   [[nodiscard]] bool is_open();
   /// Rings it no more.
@@ -85,42 +75,18 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
 
  private:
-  using Word = SendQueue::Word;
-  struct Slot {
-    std::uint64_t offset = 0;
-    std::optional<Bell> bell;
-    bool defined = false;
-  };
   struct Answer {
     RemotePlace place;
     int error = 0;
   };
-  struct FlushPoint {
-    std::uint64_t pushed;  ///< is to be sent behind what was pushed until then
-    std::uint64_t number;
-  };
-
-  static constexpr std::size_t kMostQueued = std::size_t{1} << 20;
-  static constexpr std::size_t kMostItems = 256;
-  static constexpr std::size_t kMostControls = 4096;
 
   // With mutex_ held.
   void begin(Service& service, Meeting meeting, const Sides& sides);
   void start(Service& service, std::unique_ptr<Endpoint> endpoint);
-  [[nodiscard]] bool room() const { return queue_.bytes() < kMostQueued && queue_.size() < kMostItems; }
-  bool accept_item(Item item);
-  void send_what_waits();
-  bool send_next();
-  bool send_item(const Item& item);
-  [[nodiscard]] bool fits_slot(const Item& item) const;
-  bool defines_slot(const Item& item);
-  bool posted(Endpoint::Posted result);
-  void take_item();
+  void send();
   bool drive_locked();
   void break_off(const char* reason);
   void fail_later();
-  /// False: the peer asks, and takes no answers.
-  [[nodiscard]] bool may_answer() const { return controls_.size() < kMostControls; }
 
   // With the service's mutex held, too.
   void on_socket();
@@ -128,12 +94,11 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   void release(Service& service) noexcept;
 
   // Endpoint::Handler
-  void on_sent() override { --in_flight_; }
-  void on_read() override { --in_flight_, ++reads_done_; }
+  void on_sent() override { sender_.on_sent(); }
+  void on_read() override { sender_.on_read(); }
   void on_word(std::uint64_t data) override;
   void on_message(const layout::LinkMessage& message) override;
   void on_welcome(const layout::LinkMessage& message);
-  void on_slot(const layout::LinkMessage& message);
   void on_reach(const layout::LinkMessage& message);
   void on_reached(const layout::LinkMessage& message);
   void on_region_word(const layout::LinkMessage& message);
@@ -141,9 +106,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   Meeting meeting_;
   Sides sides_;
-  std::array<EventBell, 2> bells_;
-  std::array<std::atomic<std::uint64_t>, 2> epochs_{};  // [bell]: odd while this side sleeps or is about to
-  std::atomic<bool> gone_{false};
+  LinkBells bells_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -156,17 +119,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   bool ended_by_peer_ = false;  // its rendezvous socket has ended
   bool broken_ = false;         // the service is to end the connection
   std::optional<RemotePlace> peer_;
-  SendQueue queue_;
-  std::deque<layout::LinkMessage> controls_;  // go before what is in the queue
-  std::size_t in_flight_ = 0;
-  std::uint64_t taken_ = 0;  // number of the last push that has been sent
-  std::uint64_t reads_pushed_ = 0, reads_done_ = 0;
-  bool wants_room_ = false;
-  std::deque<FlushPoint> flushes_;
-  std::uint64_t flush_number_ = 0, flushed_ = 0;
-  std::map<std::pair<std::uint64_t, std::optional<Bell>>, std::uint8_t> own_slots_;
-  std::vector<Slot> peer_slots_;
-  std::array<std::uint64_t, 2> rung_{};  // [bell]: the epoch that was last rung
+  LinkSender sender_{bells_};
+  PeerSlots slots_;
   std::uint32_t reach_number_ = 0;
   std::map<std::uint32_t, std::optional<Answer>> reaches_;
   Deadline ends_at_;  // the rendezvous socket has ended, the data endpoint not yet

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the files of Link.
+// How messages between links are made, and what a bell is in them.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one connection to another host sends: the program's puts, gets and words in their order, and the fabric's own
+// messages, which go first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "fabric/ofi/endpoint.hpp"
+#include "fabric/ofi/link_bells.hpp"
+#include "fabric/ofi/word_slots.hpp"
+#include "fabric/send_queue.hpp"
+
+namespace wherry::fabric::ofi {
+
+/// One thread at a time.
+class LinkSender {
+ public:
+  using Item = SendQueue::Item;
+  /// A flush is over when its number is acknowledged, and what was asked to be read before it has arrived.
+  struct Flush {
+    std::uint64_t number;
+    std::uint64_t reads;
+  };
+
+  explicit LinkSender(LinkBells& bells) : bells_(bells) {}
+
+  [[nodiscard]] bool has_room() const { return queue_.bytes() < kMostQueued && queue_.size() < kMostItems; }
+  /// Takes a prefix. 0: the queue is full; rings `space` once it has room.
+  std::size_t put(std::uint64_t offset, std::span<const std::byte> source);
+  /// Takes all of it.
+  void push(Item item);
+  void say(const layout::LinkMessage& message) { messages_.push_back(message); }
+  /// False: the peer asks, and takes no answers.
+  bool answer(const layout::LinkMessage& message);
+  void clear();
+
+  Flush begin_flush();
+  [[nodiscard]] bool is_over(const Flush& flush) const {
+    return flushed_ >= flush.number && reads_done_ >= flush.reads;
+  }
+  /// The peer has acknowledged it. False: it was never asked to.
+  bool on_flushed(std::uint64_t number);
+  void on_sent() { --in_flight_; }
+  void on_read() { --in_flight_, ++reads_done_; }
+
+  /// Sends until nothing waits, or the endpoint is full. False: the endpoint is dead.
+  /// @param peer  the peer's segment. Empty, as long as it is not known: only messages are sent
+  bool send(Endpoint& endpoint, const std::optional<RemotePlace>& peer);
+
+ private:
+  using Word = SendQueue::Word;
+  struct FlushPoint {
+    std::uint64_t pushed;  ///< is to be sent behind what was pushed until then
+    std::uint64_t number;
+  };
+
+  static constexpr std::size_t kMostQueued = std::size_t{1} << 20;
+  static constexpr std::size_t kMostItems = 256;
+  static constexpr std::size_t kMostMessages = 4096;
+
+  bool send_next(Endpoint& endpoint, const std::optional<RemotePlace>& peer);
+  bool send_item(Endpoint& endpoint, const Item& item, const RemotePlace& segment);
+  bool write_item(Endpoint& endpoint, const Item& item, const RemotePlace& segment, const RemotePlace& base);
+  bool defines_slot(const Endpoint& endpoint, const Item& item);
+  bool posted(Endpoint::Posted result);
+  void take_item();
+
+  LinkBells& bells_;
+  SendQueue queue_;
+  std::deque<layout::LinkMessage> messages_;  // go before what is in the queue
+  OwnSlots slots_;
+  std::size_t in_flight_ = 0;
+  bool dead_ = false;
+  bool wants_room_ = false;
+  std::uint64_t sent_ = 0;  // number of the last push that has been sent
+  std::uint64_t reads_pushed_ = 0, reads_done_ = 0;
+  std::deque<FlushPoint> flushes_;
+  std::uint64_t flush_number_ = 0, flushed_ = 0;
+};
+
+}  // namespace wherry::fabric::ofi
