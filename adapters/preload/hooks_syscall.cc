@@ -195,8 +195,8 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
   }
 }
 
-/// Of the whole process: its signals, its memory, and which calls it may make.
-std::optional<long> that_rules(long number, const Words& words) {
+/// A handler may run in them, and leave them by a jump.
+std::optional<long> that_changes_the_mask(long number, const Words& words) {
   switch (number) {
     case SYS_rt_sigprocmask:
     case SYS_rt_sigsuspend:
@@ -208,6 +208,14 @@ std::optional<long> that_rules(long number, const Words& words) {
       const wherry::file::mapped::MaskChanges changes;
       return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
     }
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Of the whole process: its signals, its memory, and which calls it may make.
+std::optional<long> that_rules(long number, const Words& words) {
+  switch (number) {
     case SYS_rt_sigaction:
       // The handler behind guarded copies is gone, or never known.
       if (wherry::file::mapped::is_fault_signal(static_cast<int>(words[0])) && words[1] != 0) step_aside();
@@ -249,10 +257,14 @@ WHERRY_HOOK long syscall(long number, ...) noexcept {
   Words words{};
   for (long& word : words) word = va_arg(arguments, long);
   va_end(arguments);
-  // syscall() itself is no place where a thread is cancelled.
-  const wherry::NotCancelled here;
-  for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes, that_rules}) {
-    if (const auto result = served(number, words)) return *result;
+  if (const auto result = that_changes_the_mask(number, words)) return *result;
+  {
+    // The hooks can be cancelled, syscall() cannot. It ends before the kernel's call below: a handler that leaves that
+    // call by a jump would leave the thread uncancellable.
+    const wherry::NotCancelled here;
+    for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes, that_rules}) {
+      if (const auto result = served(number, words)) return *result;
+    }
   }
   return WHERRY_NEXT(syscall, number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }

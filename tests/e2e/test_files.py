@@ -171,6 +171,7 @@ def test_random_calls_find_each_byte_where_it_was_written(served, tmp_path, proc
 
 
 NATIVE = {
+    "jumps": "mask sleep",
     "results": "locks lease events bad-pointers unshare handlers limits strict threads many-files atfork",
     "offsets": "far endless close-range standard-input wordexp pidfd clone other-names",
     "places": "mmap mmap-where-nothing-is mmap-by-number mremap munmap shmat shmat-within-a-page shmat-by-number",
