@@ -36,48 +36,60 @@ bool is_unchanged(const WriteBuffer& buffer, const LeftFile& left, const layout:
   return now.size == left.size && nanoseconds_of(now.modified) == left.modified;
 }
 
-/// Of appends in one request, since the one that was on its way may have written some of them. What others append
-/// meanwhile stays. A request has this many bytes at most: more than that which was on its way.
-constexpr std::size_t kMostAppended = std::size_t{4} << 20;
+/// What is written in one go: records that follow one another in the file.
+struct Batch {
+  std::vector<WriteBuffer::RecordNumber> records{};
+  std::uint64_t offset = 0;
+  std::vector<std::byte> data{};
+};
 
-int append_left(const WriteBuffer& buffer, const LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
-  std::vector<std::byte> data;
-  std::uint64_t offset = buffer.offset(left.records.front());
-  const auto append = [&]() -> int {
-    const Result written = host.append_again(handle, offset, data);
-    bytes += written.bytes;
-    offset += written.bytes;
-    if (written.bytes != data.size()) return written.failed() ? written.error : EIO;
-    data.clear();
-    return 0;
-  };
-  for (const WriteBuffer::RecordNumber record : left.records) {
-    const auto more = buffer.data(record);
-    if (data.size() + more.size() > kMostAppended) {
-      if (const int error = append(); error != 0) return error;
-    }
-    data.insert(data.end(), more.begin(), more.end());
+/// A request of the daemon before had this many bytes at most, so that the first batch holds all of it.
+constexpr std::size_t kMostInBatch = std::size_t{4} << 20;
+
+Batch next_batch(const WriteBuffer& buffer, std::span<const WriteBuffer::RecordNumber> records) {
+  Batch batch{.offset = buffer.offset(records.front())};
+  for (const WriteBuffer::RecordNumber record : records) {
+    const auto data = buffer.data(record);
+    if (buffer.offset(record) != batch.offset + batch.data.size() || batch.data.size() + data.size() > kMostInBatch)
+      break;
+    batch.data.insert(batch.data.end(), data.begin(), data.end());
+    batch.records.push_back(record);
   }
-  return append();
+  return batch;
 }
 
-int write_at_offsets(const WriteBuffer& buffer, const LeftFile& left, Host& host, Host::Handle handle,
-                     std::size_t& bytes) {
-  for (const WriteBuffer::RecordNumber record : left.records) {
-    auto rest = buffer.data(record);
-    std::uint64_t offset = buffer.offset(record);
-    while (!rest.empty()) {
-      const Result written = host.write(handle, offset, rest);
-      if (written.bytes == 0) return written.failed() ? written.error : EIO;
-      offset += written.bytes;
-      rest = rest.subspan(written.bytes);
-      bytes += written.bytes;
-    }
+/// Of appends the server makes what is missing: the request that was on its way may have made some of them. What others
+/// append meanwhile stays.
+int write_batch(const Batch& batch, const LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
+  for (auto rest = std::span<const std::byte>(batch.data); !rest.empty();) {
+    const std::uint64_t offset = batch.offset + (batch.data.size() - rest.size());
+    const Result written = left.appends ? host.append_again(handle, offset, rest) : host.write(handle, offset, rest);
+    if (written.bytes == 0) return written.failed() ? written.error : EIO;
+    rest = rest.subspan(written.bytes);
+    bytes += written.bytes;
   }
   return 0;
 }
 
-Replayed write_left(const WriteBuffer& buffer, const LeftFile& left, Host& host) {
+/// In the order of KeptFile: this daemon, too, may be killed at any instruction, and the next one compares the file
+/// with what is noted of it.
+int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
+  while (!left.records.empty()) {
+    const Batch batch = next_batch(buffer, left.records);
+    buffer.set_sending(left.number, true);
+    if (const int error = write_batch(batch, left, host, handle, bytes); error != 0) return error;
+    layout::FileStatus now{};
+    if (const int error = host.status(handle, now); error != 0) return error;
+    buffer.set_written(left.number, now.size, nanoseconds_of(now.modified));
+    for (const WriteBuffer::RecordNumber record : batch.records) buffer.remove(record);
+    buffer.set_sending(left.number, false);
+    left.records.erase(left.records.begin(), left.records.begin() + static_cast<std::ptrdiff_t>(batch.records.size()));
+  }
+  return 0;
+}
+
+/// The records that are written are removed.
+Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host) {
   Replayed replayed{.name = left.name, .identity = left.identity};
   const std::uint32_t flags =
       layout::kFileOpenWrite | layout::kFileOpenNoFollow | (left.appends ? layout::kFileOpenAppend : 0);
@@ -90,8 +102,7 @@ Replayed write_left(const WriteBuffer& buffer, const LeftFile& left, Host& host)
   const bool begun = reads && has_begun(buffer, left, host, opened.handle);
   if (!is_same_file(identity_of(opened.status), left.identity) || !is_unchanged(buffer, left, opened.status, begun))
     replayed.error = ESTALE;
-  if (replayed.error == 0)
-    replayed.error = (left.appends ? append_left : write_at_offsets)(buffer, left, host, opened.handle, replayed.bytes);
+  if (replayed.error == 0) replayed.error = write_records(buffer, left, host, opened.handle, replayed.bytes);
   if (const int error = host.close(opened.handle); replayed.error == 0) replayed.error = error;
   return replayed;
 }
@@ -105,7 +116,7 @@ bool is_same_file(Identity one, const Identity& other) {
 
 std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell) {
   std::vector<Replayed> all;
-  for (const LeftFile& file : left.left()) {
+  for (LeftFile& file : left.left()) {
     if (!file.records.empty()) {
       all.push_back(write_left(left, file, host));
       if (tell) tell(all.back());
