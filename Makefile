@@ -8,7 +8,7 @@ TREE ?=
 MINUTES ?= 30
 asked_prefix = $(if $(filter-out file default,$(origin PREFIX)),--prefix "$(PREFIX)")
 
-.PHONY: help setup build zmq root demo test check lint format bench install bench-install uninstall soak bare clean
+.PHONY: help setup build zmq root demo test check lint format bench docs install bench-install uninstall soak bare clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,9 @@ bench: ## measure Wherry, its peers and the machine; report: build/bench/report.
 
 bare: ## what a new user types, in a bare Debian 12 root (needs root): make bare VARIANT=install
 	@scripts/bare $(VARIANT)
+
+docs: ## the site of the documents: build/docs/site
+	@scripts/docs
 
 soak: ## the stress tests for MINUTES: make soak MINUTES=120
 	@scripts/setup build test
